@@ -24,7 +24,7 @@ class ModelOutcome:
     """The outcome for the requests of one model; shares are of its requests, 0 to 1.
 
     A request is missed if it exceeded a target or never finished; one that exceeded both targets counts in
-    both shares.
+    both shares. Those whose clients gave up are abandoned, and among those that never finished.
     """
 
     model_id: str
@@ -33,6 +33,7 @@ class ModelOutcome:
     missed_ttft: float
     missed_itl: float
     never_finished: float
+    abandoned: float
     ttft_seconds: Quantiles
     itl_seconds: Quantiles
 
@@ -101,6 +102,7 @@ class PolicyOutcome:
     missed_ttft: float
     missed_itl: float
     never_finished: float
+    abandoned: float
     models: tuple[ModelOutcome, ...]
     variants: tuple[VariantOutcome, ...]
     points: tuple[Point, ...]

@@ -51,7 +51,7 @@ async def play(
 ) -> PolicyOutcome:
     """Simulate a scenario like `run`, in a running event loop."""
     asked = scenario.requests() if requests is None else requests
-    traffic = Traffic(asked)
+    traffic = Traffic(asked, patience_seconds=scenario.patience_seconds)
     cluster = VirtualCluster(scenario, manifests or manifests_of(scenario), traffic)
     autoscalers = {variant.name: policy.autoscaler(variant) for variant in scenario.variants}
     recorder, unscored = Recorder(scenario, autoscalers), dict(cluster.replica_seconds)
@@ -79,6 +79,7 @@ async def play(
         policy,
         requests=asked,
         finished=traffic.finished,
+        abandoned={model.model_id: traffic.abandoned(model.model_id) for model in scenario.models},
         points=recorder.points,
         replica_seconds=replica_seconds,
     )

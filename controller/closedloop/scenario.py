@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 WARM_UP_SECONDS = 600.0
 """Duration of the warm-up before a warm start is scored, in seconds."""
 
+PATIENCE_SECONDS = 60.0
+"""How long clients wait for a first token unless a scenario says otherwise, in seconds."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Model:
@@ -87,6 +90,9 @@ class Scenario:
     behaviour: Behaviour = DEFAULT_BEHAVIOUR
     grace_seconds: float = 30.0
     """How long a deleted pod may finish its requests, in seconds."""
+
+    patience_seconds: float | None = PATIENCE_SECONDS
+    """Seconds without a first token after which a client gives up its request; None for never."""
 
     sync_seconds: float = SYNC_SECONDS
     """Sync period of the HorizontalPodAutoscalers, in seconds."""

@@ -29,6 +29,7 @@ def scored(
     *,
     requests: Mapping[str, Sequence[Request]],
     finished: Mapping[str, Sequence[Completion]],
+    abandoned: Mapping[str, Sequence[Request]],
     points: Sequence[Point],
     replica_seconds: Mapping[str, float],
 ) -> PolicyOutcome:
@@ -36,7 +37,11 @@ def scored(
     since_us = round(scenario.warm_up_seconds * 1e6)
     models = tuple(
         model_outcome(
-            model, _later(requests[model.model_id], since_us), finished[model.model_id], since_us=since_us
+            model,
+            _later(requests[model.model_id], since_us),
+            finished[model.model_id],
+            abandoned=_later(abandoned[model.model_id], since_us),
+            since_us=since_us,
         )
         for model in scenario.models
     )
@@ -58,6 +63,7 @@ def scored(
         missed_ttft=share("missed_ttft"),
         missed_itl=share("missed_itl"),
         never_finished=share("never_finished"),
+        abandoned=share("abandoned"),
         models=models,
         variants=variants,
         points=tuple(points),
@@ -70,9 +76,12 @@ def _later(requests: Sequence[Request], since_us: int) -> int:
 
 
 def model_outcome(
-    model: Model, count: int, finished: Iterable[Completion], *, since_us: int = 0
+    model: Model, count: int, finished: Iterable[Completion], *, abandoned: int = 0, since_us: int = 0
 ) -> ModelOutcome:
-    """Return the outcome of the `count` requests that arrived since then; unfinished ones are missed."""
+    """Return the outcome of the `count` requests that arrived since then; unfinished ones are missed.
+
+    `abandoned` is the number of those whose clients gave up.
+    """
     done = [item for item in finished if item.request.arrival_us >= since_us]
     ttft = [item.time_to_first_token_seconds for item in done]
     itl = [item.inter_token_latency_seconds for item in done]
@@ -91,6 +100,7 @@ def model_outcome(
         missed_ttft=late / all_of_them,
         missed_itl=slow / all_of_them,
         never_finished=lost / all_of_them,
+        abandoned=abandoned / all_of_them,
         ttft_seconds=_quantiles(sorted(ttft)),
         itl_seconds=_quantiles(gaps),
     )

@@ -7,17 +7,25 @@ from typing import TYPE_CHECKING
 from controller.simulation.fleet import Fleet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from controller.simulation.engine import Engine
     from controller.simulation.request import Completion, Request
 
 
 class Traffic:
-    """The fleet under load, and all completions by model."""
+    """The fleet under load, and all completions by model.
 
-    def __init__(self, requests: Mapping[str, list[Request]]) -> None:
-        self._fleet = Fleet({model_id: iter(items) for model_id, items in requests.items()})
+    Clients give up after `patience_seconds` without a first token; None for never.
+    """
+
+    def __init__(
+        self, requests: Mapping[str, list[Request]], *, patience_seconds: float | None = None
+    ) -> None:
+        self._fleet = Fleet(
+            {model_id: iter(items) for model_id, items in requests.items()},
+            patience_us=None if patience_seconds is None else round(patience_seconds * 1e6),
+        )
         self._routers = self._fleet.routers
         self._caught_up_seconds = -1.0
         self.finished: dict[str, list[Completion]] = {model_id: [] for model_id in requests}
@@ -29,6 +37,10 @@ class Traffic:
     def arrived(self, model_id: str) -> int:
         """Return the number of requests of a model that have arrived."""
         return self._routers[model_id].arrived
+
+    def abandoned(self, model_id: str) -> Sequence[Request]:
+        """Return the requests of a model whose clients gave up."""
+        return self._routers[model_id].abandoned
 
     def held(self, model_id: str) -> int:
         """Return the number of requests that no engine has."""

@@ -82,6 +82,12 @@ def parser() -> argparse.ArgumentParser:
         help="warm: simulate ten minutes before the scored time; cold: start without them",
     )
     add(
+        "--patience",
+        type=_seconds,
+        metavar="SECONDS",
+        help="how long clients wait for a first token before they give up (default: 60; 0 for never)",
+    )
+    add(
         "--config",
         type=Path,
         metavar="FILE",

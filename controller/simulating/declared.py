@@ -262,5 +262,8 @@ class ScenarioFile:
     grace_seconds: Seconds = 30.0
     """How long a deleted pod may finish its requests."""
 
+    patience_seconds: Seconds = 60.0
+    """How long clients wait for a first token before they give up; 0 if they never do."""
+
     policies: Annotated[tuple[Name, ...], Items(1, 64)] = ("stowplan",)
     """The policies to simulate, one after the other, unless --policy is given."""

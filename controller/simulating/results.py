@@ -28,6 +28,7 @@ def as_document(results: Results) -> Json:
             "name": scenario.name,
             "duration_seconds": scenario.duration_seconds,
             "warm_up_seconds": scenario.warm_up_seconds,
+            "patience_seconds": scenario.patience_seconds,
             "seed": scenario.seed,
             "models": [
                 {

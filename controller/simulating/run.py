@@ -218,6 +218,8 @@ def _chosen(scenario: Scenario, options: argparse.Namespace) -> Scenario:
         scenario = replace(scenario, seed=options.seed)
     if options.duration is not None:
         scenario = replace(scenario, duration_seconds=options.duration)
+    if options.patience is not None:
+        scenario = replace(scenario, patience_seconds=options.patience or None)
     if options.start is not None:
         scenario = replace(scenario, warm_up_seconds=WARM_UP_SECONDS if options.start == "warm" else 0.0)
     return scenario

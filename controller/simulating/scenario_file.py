@@ -95,6 +95,7 @@ class _Reader:
                 down=_direction(declared.behavior.scale_down, DEFAULT_BEHAVIOUR.down),
             ),
             grace_seconds=declared.grace_seconds,
+            patience_seconds=declared.patience_seconds or None,
             seed=declared.seed,
         )
 

@@ -16,10 +16,12 @@ from controller.simulating.results import Results
 from controller.simulating.wording import clock, model_row, model_text, row_of, summary
 
 _HEADS: Final = (
-    "POLICY", "COST", "MISSED", "TTFT", "ITL", "LOST", "TTFT-P90", "TTFT-P99", "ITL-P99", "REVERSALS/H",
-    "PEAK",
+    "POLICY", "COST", "MISSED", "TTFT", "ITL", "LOST", "ABANDONED", "TTFT-P90", "TTFT-P99", "ITL-P99",
+    "REVERSALS/H", "PEAK",
 )  # fmt: skip
-_MODEL_HEADS: Final = ("POLICY", "MODEL", "REQUESTS", "MISSED", "TTFT", "ITL", "LOST", "TTFT-P99", "ITL-P99")
+_MODEL_HEADS: Final = (
+    "POLICY", "MODEL", "REQUESTS", "MISSED", "TTFT", "ITL", "LOST", "ABANDONED", "TTFT-P99", "ITL-P99",
+)  # fmt: skip
 _MOST_CHANGES: Final = 40
 
 

@@ -22,9 +22,11 @@ def summary(results: Results) -> str:
     requests = results.outcomes[0].requests if results.outcomes else 0
     start = "warm" if scenario.warm_up_seconds else "cold"
     rate = requests / scenario.duration_seconds
+    patience = scenario.patience_seconds
+    waiting = "unlimited patience" if patience is None else f"patience {patience:g} s"
     return (
         f"{scenario.name}: {requests} requests in {clock(scenario.duration_seconds)}"
-        f" ({rate:.1f}/s), {start} start, seed {scenario.seed}"
+        f" ({rate:.1f}/s), {start} start, seed {scenario.seed}, {waiting}"
     )
 
 
@@ -67,7 +69,7 @@ def unreported(outcomes: Iterable[PolicyOutcome]) -> Iterator[str]:
 
 
 def row_of(outcome: PolicyOutcome, scenario: Scenario) -> tuple[str, ...]:
-    """Return a policy's cost, missed shares (all, TTFT, ITL, never finished), latencies, and reversals."""
+    """Return a policy's cost, missed shares as `_missed` lists them, latencies, and reversals."""
     slowest = _slowest(outcome.models)
     return (
         outcome.policy,
@@ -94,7 +96,10 @@ def _slowest(models: Sequence[ModelOutcome]) -> tuple[str, str, str]:
 
 
 def _missed(outcome: PolicyOutcome | ModelOutcome, models: Sequence[Model]) -> tuple[str, ...]:
-    """Return missed shares (all, TTFT, ITL, never finished); `-` where no model has such a target."""
+    """Return missed shares: all, TTFT, ITL, never finished, abandoned.
+
+    It is `-` where no model has such a target.
+    """
     has_ttft = any(model.targets.ttft_seconds is not None for model in models)
     has_itl = any(model.targets.itl_seconds is not None for model in models)
     shares = (
@@ -102,6 +107,7 @@ def _missed(outcome: PolicyOutcome | ModelOutcome, models: Sequence[Model]) -> t
         (has_ttft, outcome.missed_ttft),
         (has_itl, outcome.missed_itl),
         (True, outcome.never_finished),
+        (True, outcome.abandoned),
     )
     return tuple(percent(share) if is_known else "-" for is_known, share in shares)
 

@@ -12,7 +12,7 @@ Modules, from the inside out:
   KV cache.
 - **ledger** (`ledger.py`): the blocks of the KV cache.
 - **engine** (`engine.py`): continuous batching, iteration by iteration, with preemption; `batch.py` has the
-  running batch, `sequence.py` the state of a request.
+  running batch, `sequence.py` the state of a request, `patience.py` when clients give up.
 - **measures** (`measures.py`) and **exposition** (`exposition.py`): the engine's metrics, under vLLM's names.
 - **router** (`router.py`): distributes the requests of one model over its engines; **ranking** (`ranking.py`)
   finds the best engine without querying all.

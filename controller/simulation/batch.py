@@ -31,6 +31,9 @@ class Batch:
     def __len__(self) -> int:
         return len(self._sequences)
 
+    def __contains__(self, sequence: Sequence) -> bool:
+        return self._sequences.get(sequence.request.request_id) is sequence
+
     def sequences(self) -> list[Sequence]:
         """Return all sequences, in order of admission."""
         return list(self._sequences.values())

@@ -3,7 +3,8 @@
 The rules are those of vLLM's scheduler: running sequences first, each gaining one token per iteration; then
 the prompts, in chunks, within the token budget; then new sequences in order of arrival, as long as the batch
 and the KV cache have room. When the cache is full, the sequence admitted last is preempted: it returns to the
-front of the queue and its tokens are recomputed.
+front of the queue and its tokens are recomputed. A client that gives up aborts its request: a waiting one
+leaves the queue at once, and one whose prompt is being computed leaves when that iteration ends.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from controller.simulation.batch import Batch
 from controller.simulation.measures import Measures
+from controller.simulation.patience import Patience
 from controller.simulation.request import Completion, Request, Unfinished
 from controller.simulation.sequence import Sequence
 
@@ -48,6 +50,9 @@ class Engine:
         self._chance = random.Random(seed) if profile.step_noise else None  # noqa: S311 (not for security)
         self.measures = Measures()
         self._queue: deque[Sequence] = deque()
+        self._patience = Patience()
+        self._aborted: list[Sequence] = []  # prompts in the batch, until the iteration ends
+        self._abandoned: list[Request] = []
         self._batch = Batch(profile)
         self._step: _Step | None = None
         self._now_us = now_us
@@ -76,9 +81,11 @@ class Engine:
     @property
     def next_change_us(self) -> int | None:
         """Next time at which running or waiting may change without a new request; None for an idle engine."""
-        if self._step is not None:
-            return self._now_us + self._step.iterations * self._step.each_us
-        return None if self.is_idle else self._now_us
+        if self._step is None:
+            return None if self.is_idle else self._now_us
+        end_us = self._now_us + self._step.iterations * self._step.each_us
+        abort_us = self._patience.next_us()
+        return end_us if abort_us is None else min(end_us, abort_us)
 
     def kv_usage_at(self, now_us: int) -> float:
         """Return `kv_usage` at a time up to `next_change_us`, if nothing is submitted.
@@ -92,16 +99,19 @@ class Engine:
         coming = ledger.growth(self._batch.iteration + 1, iterations=max(begun, 1) - 1)
         return (ledger.used_blocks + coming) / ledger.total_blocks
 
-    def submit(self, request: Request, *, now_us: int) -> None:
+    def submit(self, request: Request, *, now_us: int, patience_end_us: int | None = None) -> None:
         """Queue a request; it is considered when the iteration in progress ends.
 
-        The engine must have advanced to `now_us`. Raises ValueError if the KV cache could never hold it, or
-        if `now_us` has passed.
+        Its client gives up at `patience_end_us` unless it has a first token by then; None for never. The
+        engine must have advanced to `now_us`. Raises ValueError if the KV cache could never hold the request,
+        if `now_us` has passed, or if the client has given up already.
         """
         if now_us < self._advanced_us:
             raise ValueError(
                 f"now_us must not be earlier than {self._advanced_us}, to which the engine has advanced"
             )
+        if patience_end_us is not None and patience_end_us <= now_us:
+            raise ValueError(f"patience_end_us must be later than now_us, {now_us}")
         if not self.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens):
             raise ValueError(
                 f"{request.prompt_tokens} + {request.output_tokens} tokens exceed the KV cache of "
@@ -111,10 +121,11 @@ class Engine:
             self._now_us = now_us
         sequence = Sequence(request=request, submitted_us=now_us)
         self._queue.append(sequence)
-        # A request that does not fit now, or is behind one that does not, cannot enter before a sequence
-        # finishes.
-        if self._step is not None and len(self._queue) == 1 and self._batch.has_room(sequence):
-            self._step.iterations = 1
+        if patience_end_us is not None:
+            self._patience.add(sequence, patience_end_us)
+        # Behind another request, it cannot enter before that one.
+        if len(self._queue) == 1:
+            self._interrupt_for_first()
 
     def advance(self, until_us: int) -> list[Completion]:
         """Compute until `until_us` and return the completions in order; an iteration may stay in progress."""
@@ -133,19 +144,62 @@ class Engine:
             if self._step is None:
                 self._step = self._schedule()
             step = self._step
-            if self._now_us + step.iterations * step.each_us > until_us:
+            end_us = self._now_us + step.iterations * step.each_us
+            abort_us = self._patience.next_us()
+            if abort_us is not None and abort_us < end_us:
+                if abort_us > until_us:
+                    break
+                self._compute_until(step, abort_us)
+                self._abort(abort_us)
+                continue
+            if end_us > until_us:
                 break
             finished += self._complete(step)
+            self._abort(end_us)
         self._advanced_us = max(self._advanced_us, until_us)
         return finished
 
+    def pop_abandoned(self) -> list[Request]:
+        """Return the requests whose clients gave up since the last call."""
+        abandoned, self._abandoned = self._abandoned, []
+        return abandoned
+
     def drain(self) -> list[Unfinished]:
         """Stop at once: return all unfinished requests, running ones first, and discard their tokens."""
-        sequences = [*self._batch.sequences(), *self._queue]
+        running = [item for item in self._batch.sequences() if item not in self._aborted]
+        sequences = [*running, *self._queue]
         self._queue.clear()
+        self._aborted.clear()
+        self._patience = Patience()
         self._batch = Batch(self.profile)
         self._step = None
         return [Unfinished(request=s.request, first_token_us=s.first_token_us) for s in sequences]
+
+    def _abort(self, now_us: int) -> None:
+        """Abort the requests whose clients have given up by now, which is not before the present iteration.
+
+        Those in the batch have been chosen for the iteration in progress, and leave when it ends.
+        """
+        ended = self._patience.pop_ended(now_us)
+        for sequence in ended:
+            self._abandoned.append(sequence.request)
+            if sequence not in self._batch:
+                self._queue.remove(sequence)
+            elif self._step is None:
+                self._batch.remove(sequence)
+            else:
+                self._aborted.append(sequence)
+                self._step.iterations = 1
+        if ended and self._queue:
+            self._interrupt_for_first()
+
+    def _interrupt_for_first(self) -> None:
+        """End the run of equal iterations with the one in progress if the first request can then enter.
+
+        One that does not fit now cannot enter before a sequence leaves.
+        """
+        if self._step is not None and self._batch.has_room(self._queue[0]):
+            self._step.iterations = 1
 
     def _schedule(self) -> _Step:
         self._make_room()
@@ -234,10 +288,13 @@ class Engine:
             self._batch.ledger.grow(self._batch.iteration + 1, iterations=step.iterations - 1)
         self._step = None
         self._count(step, step.iterations)
+        for sequence in self._aborted:
+            self._batch.remove(sequence)
         for sequence, computed_tokens in step.chunks:
             sequence.uncomputed_tokens -= computed_tokens
-            if not sequence.uncomputed_tokens:
+            if not sequence.uncomputed_tokens and sequence not in self._aborted:
                 self._emit_from_prefill(sequence)
+        self._aborted.clear()
         return [self._finish(sequence) for sequence in self._batch.pop_finished()]
 
     def _count(self, step: _Step, iterations: int) -> None:

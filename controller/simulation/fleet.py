@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 class Fleet:
     """Routers by model, fed from arrivals that are consumed as time passes.
 
-    `arrivals` gives each model its requests in order of arrival; they may be infinite. Times must not
-    decrease.
+    `arrivals` gives each model its requests in order of arrival; they may be infinite. Clients give up after
+    `patience_us` without a first token; None for never. Times must not decrease.
     """
 
-    def __init__(self, arrivals: Mapping[str, Iterator[Request]]) -> None:
-        self._loads = {model_id: _Load(stream) for model_id, stream in arrivals.items()}
+    def __init__(self, arrivals: Mapping[str, Iterator[Request]], *, patience_us: int | None = None) -> None:
+        self._loads = {
+            model_id: _Load(stream, Router(patience_us=patience_us)) for model_id, stream in arrivals.items()
+        }
 
     @property
     def routers(self) -> dict[str, Router]:
@@ -56,8 +58,8 @@ class Fleet:
 class _Load:
     """One model: its router, the future arrivals, and completions that were not returned yet."""
 
-    def __init__(self, arrivals: Iterator[Request]) -> None:
-        self.router = Router()
+    def __init__(self, arrivals: Iterator[Request], router: Router) -> None:
+        self.router = router
         self._arrivals = arrivals
         self._upcoming = next(arrivals, None)
         self._finished: list[Completion] = []

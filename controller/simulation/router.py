@@ -19,10 +19,12 @@ class Router:
 
     A request goes to the engine with the shortest queue, then with the emptiest KV cache, then by name.
     Without an engine, requests are held and keep waiting; a request that fits no engine's KV cache is
-    refused. Engines advance lazily; `advance` brings all of them to one time. Times must not decrease.
+    refused. A client gives up `patience_us` after its request arrived, unless it has a first token by then;
+    None for never. Engines advance lazily; `advance` brings all of them to one time. Times must not decrease.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, patience_us: int | None = None) -> None:
+        self._patience_us = patience_us
         self.engines: dict[str, Engine] = {}
         self.held: deque[Request] = deque()
         self._leaving: set[str] = set()
@@ -30,6 +32,9 @@ class Router:
         self._smallest_cache_tokens = 0
         self._first_tokens: dict[int, int] = {}
         self._finished: list[Completion] = []
+        self.abandoned: list[Request] = []
+        """Requests whose clients gave up; complete after `advance`."""
+
         self.arrived = 0
         self.refused = 0
         self.retried = 0
@@ -49,8 +54,9 @@ class Router:
         self.engines[name] = engine
         self._ranking.add(name, engine)
         self._size_up()
-        while self.held:
-            self._dispatch(self.held.popleft(), now_us=now_us)
+        held, self.held = self.held, deque()
+        for request in held:
+            self._dispatch(request, now_us=now_us)
 
     def cordon(self, name: str) -> None:
         """Send no new requests to an engine, which continues until it leaves. Raises KeyError."""
@@ -64,6 +70,7 @@ class Router:
         """Remove an engine, and retry its unfinished requests elsewhere. Raises KeyError."""
         engine = self.engines.pop(name)
         self._finished += engine.advance(now_us)
+        self.abandoned += engine.pop_abandoned()
         given_up = engine.drain()
         self._leaving.discard(name)
         self._ranking.remove(name)
@@ -83,8 +90,10 @@ class Router:
         """Advance all engines and return the completions since the last call, in order of time."""
         for name, engine in self.engines.items():
             self._finished += engine.advance(until_us)
+            self.abandoned += engine.pop_abandoned()
             if name not in self._leaving:
                 self._ranking.add(name, engine)
+        self._abandon_held(until_us)
         finished = sorted(map(self._seen, self._finished), key=attrgetter("finish_us"))
         self._finished.clear()
         return finished
@@ -98,7 +107,23 @@ class Router:
         staying = (engine for name, engine in self.engines.items() if name not in self._leaving)
         self._smallest_cache_tokens = min((engine.profile.kv_tokens for engine in staying), default=0)
 
+    def _patience_end_us(self, request: Request) -> int | None:
+        """Return when the client gives up; None for never, such as after its first token."""
+        if self._patience_us is None or request.request_id in self._first_tokens:
+            return None
+        return request.arrival_us + self._patience_us
+
+    def _abandon_held(self, now_us: int) -> None:
+        held, self.held = self.held, deque()
+        for request in held:
+            end_us = self._patience_end_us(request)
+            (self.held if end_us is None or end_us > now_us else self.abandoned).append(request)
+
     def _dispatch(self, request: Request, *, now_us: int) -> None:
+        patience_end_us = self._patience_end_us(request)
+        if patience_end_us is not None and patience_end_us <= now_us:
+            self.abandoned.append(request)
+            return
         if not len(self._ranking):
             self.held.append(request)
             return
@@ -109,7 +134,7 @@ class Router:
             return
         engine = self.engines[name]
         self._finished += engine.advance(now_us)
-        engine.submit(request, now_us=now_us)
+        engine.submit(request, now_us=now_us, patience_end_us=patience_end_us)
         self._ranking.add(name, engine)
 
     def _choose(self, request: Request, now_us: int) -> str | None:

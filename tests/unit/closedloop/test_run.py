@@ -134,6 +134,24 @@ def test_unattainable_latency_targets_are_missed_by_all_requests(scenario: Scena
     assert missed(Targets(itl_seconds=1e-6))[2] > 0.99
 
 
+def test_clients_that_give_up_count_as_missed_and_abandoned(scenario: Scenario) -> None:
+    """One replica cannot serve 60 requests/s. Without patience all wait, and most exceed the target."""
+    (model,) = scenario.models
+    lengths = scenario.models[0].workload
+    assert isinstance(lengths, Drawn)
+    load = replace(lengths, curve=Curve(shape="constant", high=60))
+    scenario = replace(scenario, models=(replace(model, workload=load),), duration_seconds=300.0)
+
+    hasty = simulate(replace(scenario, patience_seconds=1.5), "constant:1@h100")
+    patient = simulate(replace(scenario, patience_seconds=None), "constant:1@h100")
+
+    assert patient.abandoned == 0
+    assert hasty.abandoned > 0.2
+    assert hasty.never_finished == hasty.abandoned
+    assert hasty.abandoned <= hasty.missed
+    assert (hasty.models[0].ttft_seconds.p99 or 0) <= 1.5 < (patient.models[0].ttft_seconds.p99 or 0)
+
+
 def test_requests_without_an_engine_never_finish(scenario: Scenario) -> None:
     """There are no replicas at all."""
     outcome = simulate(scenario, "constant:0")

@@ -68,7 +68,9 @@ def _variant(model_id: str) -> VariantSetup:
 
 
 def _outcome(scenario: Scenario, policy: str) -> PolicyOutcome:
-    shares: dict[str, Any] = {"missed": 0.25, "missed_ttft": 0.2, "missed_itl": 0.1, "never_finished": 0.0}
+    shares: dict[str, Any] = {
+        "missed": 0.25, "missed_ttft": 0.2, "missed_itl": 0.1, "never_finished": 0.0, "abandoned": 0.0
+    }  # fmt: skip
     return PolicyOutcome(
         scenario=scenario.name,
         policy=policy,
@@ -190,7 +192,7 @@ def test_the_page_contains_the_summary_of_the_simulation() -> None:
     """It has the scenario, latency targets, cost, missed shares, warnings, and decisions with times."""
     text = page(results())
 
-    assert "m: 100 requests in 0:05:00 (0.3/s), warm start, seed 1" in text
+    assert "m: 100 requests in 0:05:00 (0.3/s), warm start, seed 1, patience 60 s" in text
     assert "TTFT 2 s and ITL 80 ms" in text
     assert "target 80 ms" in text
     assert "m: be careful" in text

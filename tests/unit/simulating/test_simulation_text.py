@@ -37,6 +37,7 @@ def changes(*decisions: Told) -> list[str]:
         missed_ttft=0.0,
         missed_itl=0.0,
         never_finished=0.0,
+        abandoned=0.0,
         models=(),
         variants=(),
         points=(),

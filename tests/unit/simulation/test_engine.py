@@ -155,6 +155,57 @@ def test_a_request_in_the_past_is_rejected() -> None:
         engine.submit(request(), now_us=499)
 
 
+def test_a_waiting_request_leaves_the_queue_when_its_client_gives_up() -> None:
+    """It waits behind a full batch. The next one, which is patient, takes its place."""
+    engine = Engine(PROFILE)
+    for number in range(4):
+        engine.submit(request(number, output=100), now_us=0)
+    engine.submit(request(4), now_us=0, patience_end_us=500_000)
+    engine.submit(request(5), now_us=0)
+
+    engine.advance(499_999)
+    assert (engine.running, engine.waiting) == (4, 2)
+    assert engine.next_change_us == 500_000
+    engine.advance(500_000)
+    assert (engine.running, engine.waiting) == (4, 1)
+    done = engine.advance(10_000_000)
+
+    assert [item.request.request_id for item in done] == [0, 1, 2, 3, 5]
+    assert [item.request_id for item in engine.pop_abandoned()] == [4]
+    assert engine.pop_abandoned() == []
+    assert engine.measures.finished_requests == engine.measures.time_to_first_token_seconds.count == 5
+
+
+def test_a_prompt_in_progress_is_dropped_at_the_end_of_the_iteration() -> None:
+    """Its prefill takes 65 ms and would yield the first token; its client gives up before that."""
+    engine = Engine(PROFILE)
+    engine.submit(request(0, prompt=600), now_us=0, patience_end_us=30_000)
+
+    engine.advance(64_999)
+    assert engine.running == 1
+    assert engine.advance(10_000_000) == []
+
+    assert engine.is_idle
+    assert engine.kv_usage == 0
+    assert len(engine.pop_abandoned()) == 1
+    assert engine.measures.prompt_tokens == engine.measures.generation_tokens == 0
+
+
+def test_a_client_with_a_first_token_waits_for_the_rest() -> None:
+    """The first token arrives at 15 ms, exactly when patience ends."""
+    engine = Engine(PROFILE)
+    engine.submit(request(0, output=100), now_us=0, patience_end_us=15_000)
+
+    assert len(engine.advance(10_000_000)) == 1
+    assert engine.pop_abandoned() == []
+
+
+def test_a_client_that_has_given_up_is_rejected() -> None:
+    """The router counts it instead."""
+    with pytest.raises(ValueError, match="patience_end_us must be later than now_us, 7"):
+        Engine(PROFILE).submit(request(), now_us=7, patience_end_us=7)
+
+
 def test_a_drained_engine_returns_all_unfinished_requests() -> None:
     """Running requests come first; when a pod is removed, they are sent to other engines."""
     engine = Engine(PROFILE)

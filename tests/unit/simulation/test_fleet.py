@@ -90,13 +90,19 @@ events = st.lists(
 """Engines join and leave while requests arrive; the second number is the time since the previous event."""
 
 
-@given(events)
-def test_no_request_is_lost_while_engines_join_and_leave(rows: list[tuple[str, int, int, int]]) -> None:
-    """Always, arrived = held + waiting + running + finished + refused; in the end, all are finished."""
+@given(events, st.sampled_from([None, 20_000, 500_000]))
+def test_no_request_is_lost_while_engines_join_and_leave(
+    rows: list[tuple[str, int, int, int]], patience_us: int | None
+) -> None:
+    """Always, arrived = held + waiting + running + finished + refused + abandoned.
+
+    In the end, none is held, waiting or running. A running request that is abandoned leaves within an
+    iteration, until when it counts twice.
+    """
     profile = EngineProfile(
         model_id="m", alpha_ms=7, beta_ms=1, gamma_ms=5, delta_ms=0.5, num_gpu_blocks=17, max_num_seqs=5
     )
-    router, now_us, done = Router(), 0, []
+    router, now_us, done = Router(patience_us=patience_us), 0, []
     for number, (event, gap_us, prompt, output) in enumerate(rows):
         now_us += gap_us
         done += router.advance(now_us)
@@ -111,14 +117,19 @@ def test_no_request_is_lost_while_engines_join_and_leave(rows: list[tuple[str, i
                 Request(request_id=number, arrival_us=now_us, prompt_tokens=prompt, output_tokens=output),
                 now_us=now_us,
             )
-        assert router.arrived == router.unfinished + router.refused + len(done)
+        counted = router.unfinished + router.refused + len(done) + len(router.abandoned)
+        running = sum(engine.running for engine in router.engines.values())
+        assert 0 <= counted - router.arrived <= min(running, len(router.abandoned))
         assert all(0 <= engine.kv_usage <= 1 for engine in router.engines.values())
 
     router.join("last", Engine(profile, now_us=now_us), now_us=now_us)
     done += router.advance(10**12)
 
     assert router.unfinished == 0
-    assert router.arrived == router.refused + len({c.request.request_id for c in done})
+    served = {c.request.request_id for c in done}
+    given_up = {request.request_id for request in router.abandoned}
+    assert router.arrived == router.refused + len(served) + len(given_up)
+    assert len(given_up) == len(router.abandoned)
     assert all(c.finish_us >= c.first_token_us > c.request.arrival_us for c in done)
 
 
@@ -207,6 +218,40 @@ def test_requests_are_held_while_there_is_no_engine() -> None:
     (done,) = router.advance(10**9)
 
     assert done.time_to_first_token_seconds == pytest.approx(7.010)
+
+
+def test_held_requests_are_abandoned_when_their_patience_ends() -> None:
+    """No engine exists; the request that arrived later is still waiting."""
+    router = Router(patience_us=1_000_000)
+    for number in (0, 1):
+        at_us = number * 500_000
+        router.submit(
+            Request(request_id=number, arrival_us=at_us, prompt_tokens=9, output_tokens=1), now_us=at_us
+        )
+
+    router.advance(1_000_000)
+
+    assert [item.request_id for item in router.abandoned] == [0]
+    assert router.unfinished == 1
+    router.join("a", Engine(PROFILE, now_us=1_600_000), now_us=1_600_000)
+    assert [item.request_id for item in router.abandoned] == [0, 1]
+
+
+def test_a_retried_request_keeps_its_patience() -> None:
+    """It waited 0.4 of its 0.5 s on the engine that is removed, so it gives up 0.1 s later."""
+    router = Router(patience_us=500_000)
+    router.join("a", Engine(PROFILE), now_us=0)
+    for number in range(PROFILE.max_num_seqs + 1):
+        router.submit(Request(request_id=number, arrival_us=0, prompt_tokens=1, output_tokens=400), now_us=0)
+    router.advance(400_000)
+
+    router.leave("a", now_us=400_000)
+    router.advance(499_999)
+    assert not router.abandoned
+    router.advance(500_000)
+
+    assert [item.request_id for item in router.abandoned] == [PROFILE.max_num_seqs]
+    assert len(router.held) == PROFILE.max_num_seqs  # they have their first tokens
 
 
 def test_a_cordoned_engine_finishes_its_requests_and_gets_no_new_ones() -> None:

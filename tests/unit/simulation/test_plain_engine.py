@@ -5,6 +5,7 @@ The engine does not process a sequence between its first and its last token; thi
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import pytest
@@ -25,6 +26,7 @@ class PlainSequence:
     computed: int = 0
     blocks: int = 0
     is_decoding: bool = False
+    patience_end_us: float = math.inf
 
 
 @dataclass
@@ -38,6 +40,8 @@ class PlainEngine:
     finish_us: dict[int, int] = field(default_factory=dict)
     first_us: dict[int, int] = field(default_factory=dict)
     preemptions: int = 0
+    patience_us: float = math.inf
+    abandoned: list[int] = field(default_factory=list)
 
     def run(self, arrivals: list[Request]) -> None:
         """Serve all requests to the end."""
@@ -46,8 +50,23 @@ class PlainEngine:
             if not self.queue and not self.batch:
                 self.now_us = max(self.now_us, coming[0].arrival_us)
             while coming and coming[0].arrival_us <= self.now_us:
-                self.queue.append(PlainSequence(coming.pop(0)))
-            self.iterate()
+                request = coming.pop(0)
+                end_us = request.arrival_us + self.patience_us
+                self.queue.append(PlainSequence(request, patience_end_us=end_us))
+            self.abandon(self.queue)
+            if self.queue or self.batch:
+                self.iterate()
+                self.abandon(self.batch)
+
+    def abandon(self, sequences: list[PlainSequence]) -> None:
+        """Drop those whose clients have given up without a first token."""
+        gone = [
+            s
+            for s in sequences
+            if s.patience_end_us <= self.now_us and s.request.request_id not in self.first_us
+        ]
+        self.abandoned += [s.request.request_id for s in gone]
+        sequences[:] = [s for s in sequences if all(s is not other for other in gone)]
 
     def free(self) -> int:
         """Return the number of free blocks."""
@@ -102,7 +121,8 @@ class PlainEngine:
         for sequence, chunk in chunks.values():
             target = self.context(sequence)
             sequence.computed += chunk
-            if chunk and sequence.computed == target:
+            known = self.first_us.get(sequence.request.request_id, self.now_us)
+            if chunk and sequence.computed == target and known <= sequence.patience_end_us:
                 sequence.generated += 1
                 sequence.is_decoding = True
                 self.first_us.setdefault(sequence.request.request_id, self.now_us)
@@ -144,7 +164,13 @@ arrivals = st.lists(
 """Up to 12 requests; even the smallest cache holds 9 + 7 - 1 tokens."""
 
 
-def serve(engine: Engine, requests: list[Request], cuts: list[int]) -> tuple[dict[int, int], dict[int, int]]:
+patiences = st.sampled_from([math.inf, 1, 4_000, 9_000, 20_000, 40_000])
+"""Microseconds of patience, shorter and longer than an iteration."""
+
+
+def serve(
+    engine: Engine, requests: list[Request], cuts: list[int], patience_us: float = math.inf
+) -> tuple[dict[int, int], dict[int, int]]:
     """Return first-token and finish times by request ID; `advance` is called at arrivals and at `cuts`."""
     done = []
     events: list[tuple[int, Request | None]] = [(r.arrival_us, r) for r in requests]
@@ -153,7 +179,8 @@ def serve(engine: Engine, requests: list[Request], cuts: list[int]) -> tuple[dic
         done += engine.advance(at)
         assert 0 <= engine.kv_usage <= 1
         if request is not None:
-            engine.submit(request, now_us=at)
+            end_us = None if patience_us == math.inf else at + round(patience_us)
+            engine.submit(request, now_us=at, patience_end_us=end_us)
     done += engine.advance(10**12)
     return (
         {c.request.request_id: c.first_token_us for c in done},
@@ -161,22 +188,32 @@ def serve(engine: Engine, requests: list[Request], cuts: list[int]) -> tuple[dic
     )
 
 
-@given(profile=profiles, requests=arrivals)
-def test_all_times_equal_those_of_the_plain_engine(profile: EngineProfile, requests: list[Request]) -> None:
-    """First-token and finish times agree to the microsecond, and preemptions and token counts are equal."""
-    plain = PlainEngine(profile)
+@given(profile=profiles, requests=arrivals, patience_us=patiences)
+def test_all_times_equal_those_of_the_plain_engine(
+    profile: EngineProfile, requests: list[Request], patience_us: float
+) -> None:
+    """First-token and finish times agree to the microsecond, and preemptions and token counts are equal.
+
+    Abandoned requests are the same ones, and leave no trace in counters and cache.
+    """
+    plain = PlainEngine(profile, patience_us=patience_us)
     plain.run(requests)
     engine = Engine(profile)
 
-    first_us, finish_us = serve(engine, requests, cuts=[])
+    first_us, finish_us = serve(engine, requests, cuts=[], patience_us=patience_us)
 
     assert first_us == plain.first_us
     assert finish_us == plain.finish_us
+    assert sorted(r.request_id for r in engine.pop_abandoned()) == sorted(plain.abandoned)
     assert engine.measures.preemptions == plain.preemptions
-    assert engine.measures.generation_tokens == sum(r.output_tokens for r in requests)
+    served = [r for r in requests if r.request_id in finish_us]
+    assert engine.measures.finished_requests == len(served)
+    assert engine.measures.time_to_first_token_seconds.count == len(served)
+    assert engine.measures.generation_tokens == sum(r.output_tokens for r in served)
     assert engine.kv_usage == 0
+    assert engine.is_idle
     gaps = engine.measures.inter_token_seconds
-    assert gaps.count == sum(r.output_tokens - 1 for r in requests)
+    assert gaps.count == sum(r.output_tokens - 1 for r in served)
     assert gaps.total == pytest.approx(sum(finish_us[i] - first_us[i] for i in finish_us) / 1e6)
 
 
@@ -185,11 +222,14 @@ def test_all_times_equal_those_of_the_plain_engine(profile: EngineProfile, reque
     noise=st.sampled_from([0.0, 0.3]),
     requests=arrivals,
     cuts=st.lists(st.integers(0, 300_000), max_size=30),
+    patience_us=patiences,
 )
 def test_results_do_not_depend_on_how_time_is_divided_into_advances(
-    profile: EngineProfile, noise: float, requests: list[Request], cuts: list[int]
+    profile: EngineProfile, noise: float, requests: list[Request], cuts: list[int], patience_us: float
 ) -> None:
     """The demo advances ten times per second, a simulation in large steps."""
     profile = replace(profile, step_noise=noise)
 
-    assert serve(Engine(profile), requests, cuts) == serve(Engine(profile), requests, [])
+    cut, whole = Engine(profile), Engine(profile)
+    assert serve(cut, requests, cuts, patience_us) == serve(whole, requests, [], patience_us)
+    assert cut.pop_abandoned() == whole.pop_abandoned()
