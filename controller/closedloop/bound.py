@@ -150,7 +150,7 @@ class BoundPolicy:
 
     def _values(self, cluster: VirtualCluster, pod: str) -> Mapping[str, Value]:
         names = {metric.name for metric in self.file.policy.metrics}
-        families = EngineCollector(cluster.engine(cluster.pods[pod])).collect()
+        families = EngineCollector(cluster.server(cluster.pods[pod])).collect()
         look = Look(cluster.now_seconds, exposed(families, names))
         self._reported = (self._reported or set()) | look.exposed.keys()
         memory = self._memories[pod] = self._memories.get(pod, PodMemory()).with_look(look)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from controller.closedloop.placing import Places
 from controller.closedloop.pods import VirtualPod
 from controller.observe.pods import removal_order
-from controller.simulation.engine import Engine
+from controller.simulation.server import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -67,9 +67,9 @@ class VirtualCluster:
         """Return the pods of a variant that are not being deleted."""
         return [p for p in self.pods.values() if p.variant == variant and p.deleted_seconds is None]
 
-    def engine(self, pod: VirtualPod) -> Engine:
-        """Return the engine of a ready pod."""
-        return self.traffic.engines(self.variants[pod.variant].model_id)[pod.name]
+    def server(self, pod: VirtualPod) -> Server:
+        """Return the server of a ready pod."""
+        return self.traffic.servers(self.variants[pod.variant].model_id)[pod.name]
 
     def counts(self, variant: str) -> Counts:
         """Return the current replica counts of a variant."""
@@ -125,15 +125,15 @@ class VirtualCluster:
             now_us = round(self.now_seconds * 1e6)
             self._started += 1
             seed = self._seed * 100_000 + self._started
-            engine = Engine(self.variants[pod.variant].profile, now_us=now_us, seed=seed)
-            self.traffic.join(pod.name, engine, now_seconds=self.now_seconds)
+            server = Server(self.variants[pod.variant].profile, now_us=now_us, seed=seed)
+            self.traffic.join(pod.name, server, now_seconds=self.now_seconds)
 
     def _drain(self, pod: VirtualPod, deleted_seconds: float) -> None:
         is_over = self.now_seconds >= deleted_seconds + self._grace_seconds
         variant = self.variants[pod.variant]
         if pod.is_ready:
             self.traffic.catch_up(self.now_seconds)
-            if not is_over and not self.engine(pod).is_idle:
+            if not is_over and not self.server(pod).is_idle:
                 return
             self.traffic.leave(pod.name, variant.model_id, now_seconds=self.now_seconds)
         del self.pods[pod.name]

@@ -66,6 +66,7 @@ def _deployment(variant: VariantSetup) -> Json:
             f"--max-num-batched-tokens={profile.max_num_batched_tokens}",
             f"--num-gpu-blocks-override={profile.num_gpu_blocks}",
             f"--block-size={profile.block_size}",
+            f"--data-parallel-size={profile.ranks}",
         ],
         "ports": [{"name": "http", "containerPort": 8000}],
         "resources": {"limits": {_GPU: variant.accelerators_per_replica}},

@@ -171,7 +171,7 @@ class _Objects:
         cluster, readings = self._cluster, {}
         for pod in pods:
             name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-            series = series_of(cluster.engine(cluster.pods[name]))
+            series = series_of(cluster.server(cluster.pods[name]))
             readings[namespace, name] = reading_of(series, time_seconds=self.now().timestamp())
         return Scraped(readings=readings, failures={})
 

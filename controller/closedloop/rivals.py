@@ -64,9 +64,9 @@ class LoadPolicy:
         metrics = dict.fromkeys(cluster.variants, 0.0)
         for pod in cluster.pods.values():
             if pod.is_ready and pod.deleted_seconds is None and pod.variant in self.scaled:
-                engine = cluster.engine(pod)
-                running = engine.running if self.load == "concurrency" else 0
-                metrics[pod.variant] += engine.waiting + running
+                server = cluster.server(pod)
+                running = server.running if self.load == "concurrency" else 0
+                metrics[pod.variant] += server.waiting + running
         return metrics
 
 

@@ -120,14 +120,14 @@ class SaturationV1Policy:
         by_model: dict[str, list[VariantState]] = defaultdict(list)
         for variant in cluster.variants.values():
             pods = cluster.pods_of(variant.name)
-            engines = [cluster.engine(pod) for pod in pods if pod.is_ready]
+            servers = [cluster.server(pod) for pod in pods if pod.is_ready]
             state = VariantState(
                 name=variant.name,
                 cost=variant.price_per_hour,
                 replicas=len(pods),
-                ready=len(engines),
+                ready=len(servers),
                 desired=self._desired.get(variant.name, len(pods)),
-                seen=[(engine.kv_usage, engine.waiting) for engine in engines],
+                seen=[(server.kv_usage, server.waiting) for server in servers],
             )
             by_model[variant.model_id].append(state)
         for states in by_model.values():

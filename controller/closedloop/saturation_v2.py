@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from controller.closedloop.cluster import VirtualCluster
     from controller.closedloop.policy import Told
     from controller.closedloop.scenario import Scenario, VariantSetup
-    from controller.simulation.engine import Engine
+    from controller.simulation.measures import Histogram
+    from controller.simulation.server import Server
 
 KV_THRESHOLD = 0.80
 QUEUE_THRESHOLD = 5
@@ -161,7 +162,7 @@ class SaturationV2Policy:
 
     def _variant(self, variant: VariantSetup, cluster: VirtualCluster) -> tuple[VariantTokens, float]:
         pods = cluster.pods_of(variant.name)
-        seen = [_tokens(cluster.engine(pod)) for pod in pods if pod.is_ready]
+        seen = [_tokens(cluster.server(pod)) for pod in pods if pod.is_ready]
         if seen:
             self._live[variant.name] = median([self._history.capacity(item, variant) for item in seen])
         unseen = variant.profile.kv_tokens * KV_THRESHOLD
@@ -176,12 +177,17 @@ class SaturationV2Policy:
         return state, sum(item.demand for item in seen)
 
 
-def _tokens(engine: Engine) -> ReplicaTokens:
-    prompts, outputs = engine.measures.request_prompt_tokens, engine.measures.request_generation_tokens
+def _tokens(server: Server) -> ReplicaTokens:
+    kv_tokens = server.profile.kv_tokens * len(server.ranks)
     return ReplicaTokens(
-        kv_tokens=engine.profile.kv_tokens,
-        in_use=engine.kv_usage * engine.profile.kv_tokens,
-        queue=engine.waiting,
-        input_tokens=prompts.total / prompts.count if prompts.count else 0.0,
-        output_tokens=outputs.total / outputs.count if outputs.count else 0.0,
+        kv_tokens=kv_tokens,
+        in_use=server.kv_usage * kv_tokens,
+        queue=server.waiting,
+        input_tokens=_mean([engine.measures.request_prompt_tokens for engine in server.ranks]),
+        output_tokens=_mean([engine.measures.request_generation_tokens for engine in server.ranks]),
     )
+
+
+def _mean(histograms: Sequence[Histogram]) -> float:
+    count = sum(item.count for item in histograms)
+    return sum(item.total for item in histograms) / count if count else 0.0

@@ -1,4 +1,4 @@
-"""The metrics of an engine as series, without the detour through the text format."""
+"""The metrics of a server as series, without the detour through the text format."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from controller.observe.said import Series
 from controller.simulation.exposition import EngineCollector
 
 if TYPE_CHECKING:
-    from controller.simulation.engine import Engine
+    from controller.simulation.server import Server
 
 
-def series_of(engine: Engine) -> list[Series]:
-    """Return all series of the engine's exposition."""
+def series_of(server: Server) -> list[Series]:
+    """Return all series of the server's exposition."""
     return [
         Series(name=sample.name, labels=sample.labels, value=float(sample.value))
-        for family in EngineCollector(engine).collect()
+        for family in EngineCollector(server).collect()
         for sample in family.samples
     ]

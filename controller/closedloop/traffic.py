@@ -1,4 +1,4 @@
-"""The requests of a run: their arrival at the engines, and their completions as clients see them."""
+"""The requests of a run: their arrival at the servers, and their completions as clients see them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from controller.simulation.fleet import Fleet
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from controller.simulation.engine import Engine
     from controller.simulation.request import Completion, Request
+    from controller.simulation.server import Server
 
 
 class Traffic:
@@ -30,9 +30,9 @@ class Traffic:
         self._caught_up_seconds = -1.0
         self.finished: dict[str, list[Completion]] = {model_id: [] for model_id in requests}
 
-    def engines(self, model_id: str) -> Mapping[str, Engine]:
-        """Return the engines of a model by pod."""
-        return self._routers[model_id].engines
+    def servers(self, model_id: str) -> Mapping[str, Server]:
+        """Return the servers of a model by pod."""
+        return self._routers[model_id].servers
 
     def arrived(self, model_id: str) -> int:
         """Return the number of requests of a model that have arrived."""
@@ -43,19 +43,19 @@ class Traffic:
         return self._routers[model_id].abandoned
 
     def held(self, model_id: str) -> int:
-        """Return the number of requests that no engine has."""
+        """Return the number of requests that no server has."""
         return len(self._routers[model_id].held)
 
-    def join(self, pod: str, engine: Engine, *, now_seconds: float) -> None:
-        """Add an engine."""
-        self._fleet.join(pod, engine, now_us=round(now_seconds * 1e6))
+    def join(self, pod: str, server: Server, *, now_seconds: float) -> None:
+        """Add a server."""
+        self._fleet.join(pod, server, now_us=round(now_seconds * 1e6))
 
     def cordon(self, pod: str, model_id: str, *, now_seconds: float) -> None:
-        """Send no new requests to an engine."""
+        """Send no new requests to a server."""
         self._fleet.cordon(pod, model_id=model_id, now_us=round(now_seconds * 1e6))
 
     def leave(self, pod: str, model_id: str, *, now_seconds: float) -> None:
-        """Remove an engine; its requests are retried elsewhere."""
+        """Remove a server; its requests are retried elsewhere."""
         self._fleet.leave(pod, model_id=model_id, now_us=round(now_seconds * 1e6))
 
     def catch_up(self, now_seconds: float) -> None:
@@ -64,7 +64,7 @@ class Traffic:
             self.advance(now_seconds)
 
     def advance(self, until_seconds: float) -> None:
-        """Advance all engines to a time."""
+        """Advance all servers to a time."""
         self._caught_up_seconds = until_seconds
         for model_id, finished in self._fleet.advance(round(until_seconds * 1e6)).items():
             self.finished[model_id] += finished

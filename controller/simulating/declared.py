@@ -103,7 +103,7 @@ class ModelFile:
 
 @declaration()
 class ProfileFile:
-    """The performance of one engine.
+    """The performance of one engine of a replica.
 
     An iteration with n sequences takes alpha + beta x n ms, and one with prompts an additional gamma + delta
     x tokens.
@@ -128,7 +128,16 @@ class ProfileFile:
     """The maximum number of sequences in a batch."""
 
     max_num_batched_tokens: Annotated[int, Range(1, 10**6)] = 8192
-    """The maximum number of tokens in an iteration."""
+    """The maximum number of tokens in an iteration. Longer prompts are computed in chunks."""
+
+    prefix_hit_share: Annotated[float, Range(0, 0.95)] = 0.0
+    """The mean share of a prompt's tokens that is found in the prefix cache, and not computed."""
+
+    accepted_tokens_per_step: Annotated[float, Range(1, 100)] = 1.0
+    """The mean number of tokens that a sequence gains per iteration: above 1 with speculative decoding."""
+
+    ranks: Annotated[int, Range(1, 256)] = 1
+    """The number of data-parallel engines of a replica, each with its own queue, batch and KV cache."""
 
 
 @declaration()

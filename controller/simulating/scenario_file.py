@@ -195,6 +195,9 @@ class _Reader:
                 block_size=_BLOCK_SIZE,
                 max_num_seqs=profile.max_num_seqs,
                 max_num_batched_tokens=profile.max_num_batched_tokens,
+                prefix_hit_share=profile.prefix_hit_share,
+                accepted_tokens_per_step=profile.accepted_tokens_per_step,
+                ranks=profile.ranks,
             )
         except ValueError as error:
             self.problems.append(f"{where}.profile: {_as_fields(error)}")

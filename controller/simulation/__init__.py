@@ -9,16 +9,17 @@ Modules, from the inside out:
 
 - **request** (`request.py`): a client's request, and its completion.
 - **profile** (`profile.py`): performance of one engine on one accelerator type: iteration time, batch size,
-  KV cache.
+  KV cache, prefix cache, speculative decoding, data parallelism.
 - **ledger** (`ledger.py`): the blocks of the KV cache.
 - **engine** (`engine.py`): continuous batching, iteration by iteration, with preemption; `batch.py` has the
   running batch, `sequence.py` the state of a request, `patience.py` when clients give up.
+- **server** (`server.py`): the engines of one replica: one for each data-parallel rank.
 - **measures** (`measures.py`) and **exposition** (`exposition.py`): the engine's metrics, under vLLM's names.
-- **router** (`router.py`): distributes the requests of one model over its engines; **ranking** (`ranking.py`)
-  finds the best engine without querying all.
+- **router** (`router.py`): distributes the requests of one model over its servers; **ranking** (`ranking.py`)
+  finds the best server without querying all.
 - **trace** (`trace.py`): recorded real requests; `recorded.py` reads other trace formats, by `lines.py`;
   **replay** (`replay.py`) plays pieces of them.
 - **workload** (`workload.py`): the requests of one model, from a trace or drawn along a **curve**
   (`curve.py`).
-- **fleet** (`fleet.py`): all models with their requests and engines, advanced together.
+- **fleet** (`fleet.py`): all models with their requests and servers, advanced together.
 """

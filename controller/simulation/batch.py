@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING
 
@@ -13,17 +14,21 @@ if TYPE_CHECKING:
 
 
 class Batch:
-    """Sequences in order of admission, the iteration count, and the block ledger.
+    """Sequences in order of admission, the clock of tokens, and the block ledger.
 
-    `iteration` is the number of the next iteration. A sequence is either prefilling or decoding; all decoding
-    sequences gain one token per iteration.
+    A sequence is either prefilling or decoding. `clock` counts the tokens that each decoding sequence has
+    gained since the engine started: one per iteration, or with speculative decoding as many on average as the
+    profile says, rounded such that all iterations together never deviate by a whole token.
     """
 
     def __init__(self, profile: EngineProfile) -> None:
-        self.iteration = 0
+        self.clock = 0
         self.ledger = BlockLedger(total_blocks=profile.num_gpu_blocks, block_size=profile.block_size)
         self.prefilling: list[Sequence] = []
         self.decodes = 0
+        mean = Fraction(profile.accepted_tokens_per_step).limit_denominator(1000)
+        self._tokens, self._per_iterations = mean.as_integer_ratio()
+        self._iteration = 0
         self._max_num_seqs = profile.max_num_seqs
         self._sequences: dict[int, Sequence] = {}
         self._finishing: list[tuple[int, int, Sequence]] = []
@@ -43,28 +48,47 @@ class Batch:
         blocks = self.ledger.blocks(sequence.context_tokens)
         return len(self._sequences) < self._max_num_seqs and blocks <= self.ledger.free_blocks
 
+    def clock_after(self, iterations: int) -> int:
+        """Return the clock after a number of iterations from now."""
+        return (self._iteration + iterations) * self._tokens // self._per_iterations
+
+    def end_iterations(self, iterations: int) -> int:
+        """Pass a number of iterations, and return the tokens that each decoding sequence gains."""
+        before, self.clock = self.clock, self.clock_after(iterations)
+        self._iteration += iterations
+        return self.clock - before
+
+    def growth(self, *, after: int = 0, iterations: int = 1) -> int:
+        """Return the blocks that `iterations` iterations open, the first of which comes `after` others."""
+        begin = self.clock_after(after)
+        return self.ledger.growth(begin, ticks=self.clock_after(after + iterations) - begin)
+
+    def grow(self, *, after: int = 0, iterations: int = 1) -> None:
+        """Take the blocks that `growth` returns."""
+        self.ledger.used_blocks += self.growth(after=after, iterations=iterations)
+
     def admit(self, sequence: Sequence) -> None:
-        """Admit the sequence, to be prefilled."""
+        """Admit the sequence, to be prefilled except for what is found in the prefix cache."""
         self._sequences[sequence.request.request_id] = sequence
         self.ledger.take(sequence.context_tokens)
-        sequence.uncomputed_tokens = sequence.context_tokens
+        sequence.uncomputed_tokens = sequence.context_tokens - sequence.found_tokens
         self.prefilling.append(sequence)
 
     def start_decoding(self, sequence: Sequence) -> None:
         """Move a sequence to the decoding ones, after its prefill produced a token."""
         self.prefilling.remove(sequence)
-        sequence.decode_iteration = self.iteration
+        sequence.decode_clock = self.clock
         self.decodes += 1
-        self.ledger.start_growing(sequence.cached_tokens(self.iteration), iteration=self.iteration)
-        heappush(self._finishing, (sequence.last_iteration, sequence.request.request_id, sequence))
+        self.ledger.start_growing(sequence.cached_tokens(self.clock), clock=self.clock)
+        heappush(self._finishing, (sequence.last_clock, sequence.request.request_id, sequence))
 
     def remove(self, sequence: Sequence) -> None:
         """Remove the sequence, finished or not, and free its blocks."""
-        tokens = sequence.cached_tokens(self.iteration)
-        if sequence.decode_iteration is None:
+        tokens = sequence.cached_tokens(self.clock)
+        if sequence.decode_clock is None:
             self.prefilling.remove(sequence)
         else:
-            self.ledger.stop_growing(tokens, iteration=self.iteration)
+            self.ledger.stop_growing(tokens, clock=self.clock)
             self.decodes -= 1
         self.ledger.release(tokens)
         del self._sequences[sequence.request.request_id]
@@ -73,28 +97,35 @@ class Batch:
         """Preempt the sequence admitted last; it keeps its tokens and loses its cache."""
         victim = next(reversed(self._sequences.values()))
         self.remove(victim)
-        if victim.decode_iteration is not None:
-            victim.generated_tokens += self.iteration - victim.decode_iteration
-            victim.decode_iteration = None
+        if victim.decode_clock is not None:
+            victim.generated_tokens += self.clock - victim.decode_clock
+            victim.decode_clock = None
         return victim
 
-    def next_finish(self) -> int:
-        """Return the next iteration in which a sequence gets its last token; some must be decoding."""
-        while not self._is_due(*self._finishing[0]):
-            heappop(self._finishing)
-        return self._finishing[0][0]
+    def safe_iterations(self) -> int:
+        """Return a number of iterations for which the cache has room, whatever blocks they open."""
+        return self.ledger.safe_ticks() * self._per_iterations // self._tokens
+
+    def iterations_to_finish(self) -> int:
+        """Return the iterations until a sequence gets its last token; some must be decoding."""
+        return -(-(self._next_finish() + 1) * self._per_iterations // self._tokens) - self._iteration
 
     def pop_finished(self) -> list[Sequence]:
-        """Remove and return all sequences that got their last token before the next iteration."""
+        """Remove and return all sequences that have got their last token."""
         finished = []
-        while self.decodes and self.next_finish() < self.iteration:
+        while self.decodes and self._next_finish() < self.clock:
             sequence = heappop(self._finishing)[2]
             self.remove(sequence)
             finished.append(sequence)
         return finished
 
-    def _is_due(self, last_iteration: int, request_id: int, sequence: Sequence) -> bool:
-        # A preempted sequence leaves its heap entry behind; when it decodes again, it ends in a later
-        # iteration.
-        is_decoding = sequence.decode_iteration is not None and request_id in self._sequences
-        return is_decoding and sequence.last_iteration == last_iteration
+    def _next_finish(self) -> int:
+        """Return the next tick that yields a last token."""
+        while not self._is_due(*self._finishing[0]):
+            heappop(self._finishing)
+        return self._finishing[0][0]
+
+    def _is_due(self, last_clock: int, request_id: int, sequence: Sequence) -> bool:
+        # A preempted sequence leaves its heap entry behind; when it decodes again, it ends at a later tick.
+        is_decoding = sequence.decode_clock is not None and request_id in self._sequences
+        return is_decoding and sequence.last_clock == last_clock

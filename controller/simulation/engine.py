@@ -1,10 +1,11 @@
 """One inference engine with continuous batching, simulated iteration by iteration.
 
-The rules are those of vLLM's scheduler: running sequences first, each gaining one token per iteration; then
-the prompts, in chunks, within the token budget; then new sequences in order of arrival, as long as the batch
-and the KV cache have room. When the cache is full, the sequence admitted last is preempted: it returns to the
-front of the queue and its tokens are recomputed. A client that gives up aborts its request: a waiting one
-leaves the queue at once, and one whose prompt is being computed leaves when that iteration ends.
+The rules are those of vLLM's scheduler: running sequences first, each gaining one token per iteration, or
+with speculative decoding also the accepted ones; then the prompts, in chunks, within the token budget; then
+new sequences in order of arrival, as long as the batch and the KV cache have room. When the cache is full,
+the sequence admitted last is preempted: it returns to the front of the queue and its tokens are recomputed. A
+client that gives up aborts its request: a waiting one leaves the queue at once, and one whose prompt is being
+computed leaves when that iteration ends.
 """
 
 from __future__ import annotations
@@ -96,7 +97,7 @@ class Engine:
         if step is None or step.iterations == 1:
             return ledger.usage
         begun = -((self._now_us - now_us) // step.each_us)
-        coming = ledger.growth(self._batch.iteration + 1, iterations=max(begun, 1) - 1)
+        coming = self._batch.growth(after=1, iterations=max(begun, 1) - 1)
         return (ledger.used_blocks + coming) / ledger.total_blocks
 
     def submit(self, request: Request, *, now_us: int, patience_end_us: int | None = None) -> None:
@@ -119,7 +120,8 @@ class Engine:
             )
         if self.is_idle:
             self._now_us = now_us
-        sequence = Sequence(request=request, submitted_us=now_us)
+        found = self.profile.found_tokens(request.request_id, prompt_tokens=request.prompt_tokens)
+        sequence = Sequence(request=request, submitted_us=now_us, found_tokens=found)
         self._queue.append(sequence)
         if patience_end_us is not None:
             self._patience.add(sequence, patience_end_us)
@@ -202,9 +204,9 @@ class Engine:
             self._step.iterations = 1
 
     def _schedule(self) -> _Step:
-        self._make_room()
-        self._batch.ledger.grow(self._batch.iteration)
-        chunks = self._chunks()
+        has_preempted = self._make_room()
+        self._batch.grow()
+        chunks = self._chunks(admits=not has_preempted)
         prompt_tokens = sum(tokens for _, tokens in chunks)
         return _Step(
             each_us=self._iteration_us(prompt_tokens),
@@ -226,19 +228,17 @@ class Engine:
         noise = self.profile.step_noise
         return max(1, round(each_us * self._chance.uniform(1 - noise, 1 + noise)))
 
-    def _make_room(self) -> None:
-        """Preempt until the next iteration's new blocks are free.
-
-        A preempted sequence is at the front of the queue and cannot return at once: what it freed was needed.
-        """
-        batch = self._batch
-        while batch.ledger.growth(batch.iteration) > batch.ledger.free_blocks:
+    def _make_room(self) -> bool:
+        """Preempt until the next iteration's new blocks are free, and return whether that was necessary."""
+        batch, before = self._batch, self.measures.preemptions
+        while batch.growth() > batch.ledger.free_blocks:
             victim = batch.preempt()
             victim.last_token_us = self._now_us if victim.first_token_us is not None else 0
             self._queue.appendleft(victim)
             self.measures.preemptions += 1
+        return self.measures.preemptions > before
 
-    def _chunks(self) -> tuple[tuple[Sequence, int], ...]:
+    def _chunks(self, *, admits: bool) -> tuple[tuple[Sequence, int], ...]:
         """Distribute the token budget among unfinished prompts and sequences that may enter."""
         budget = self.profile.max_num_batched_tokens - self._batch.decodes
         chunks = []
@@ -247,7 +247,7 @@ class Engine:
             if tokens:
                 chunks.append((sequence, tokens))
                 budget -= tokens
-        while budget and self._queue and self._batch.has_room(self._queue[0]):
+        while admits and budget and self._queue and self._batch.has_room(self._queue[0]):
             sequence = self._enter()
             tokens = min(budget, sequence.uncomputed_tokens)
             chunks.append((sequence, tokens))
@@ -261,6 +261,7 @@ class Engine:
             sequence.scheduled_us = self._now_us
             self.measures.queue_seconds.observe((self._now_us - sequence.submitted_us) / 1e6)
             self.measures.prefix_queried_tokens += sequence.request.prompt_tokens
+            self.measures.prefix_found_tokens += sequence.found_tokens
         return sequence
 
     def _equal_iterations(self) -> int:
@@ -268,8 +269,7 @@ class Engine:
 
         Without a prompt in the batch no sequence can enter either: only a completion makes room.
         """
-        to_finish = self._batch.next_finish() - self._batch.iteration + 1
-        return max(1, min(to_finish, 1 + self._batch.ledger.safe_iterations()))
+        return max(1, min(self._batch.iterations_to_finish(), 1 + self._batch.safe_iterations()))
 
     def _compute_until(self, step: _Step, until_us: int) -> None:
         """Compute the iterations of the run that end by then; one that begins at that time is left open."""
@@ -277,7 +277,7 @@ class Engine:
         if not ended:
             return
         begun = ended if rest_us else ended - 1
-        self._batch.ledger.grow(self._batch.iteration + 1, iterations=begun)
+        self._batch.grow(after=1, iterations=begun)
         self._count(step, ended)
         step.iterations -= ended
         if not rest_us:
@@ -285,7 +285,7 @@ class Engine:
 
     def _complete(self, step: _Step) -> list[Completion]:
         if step.iterations > 1:
-            self._batch.ledger.grow(self._batch.iteration + 1, iterations=step.iterations - 1)
+            self._batch.grow(after=1, iterations=step.iterations - 1)
         self._step = None
         self._count(step, step.iterations)
         for sequence in self._aborted:
@@ -298,15 +298,21 @@ class Engine:
         return [self._finish(sequence) for sequence in self._batch.pop_finished()]
 
     def _count(self, step: _Step, iterations: int) -> None:
-        """End iterations of a step, with one token for each decoding sequence."""
+        """End iterations of a step, with the tokens of all decoding sequences.
+
+        Like vLLM, one time per iteration and sequence is observed, however many tokens it yields.
+        """
         self._now_us += iterations * step.each_us
-        self._batch.iteration += iterations
+        gained = self._batch.end_iterations(iterations)
         prompt_tokens = sum(tokens for _, tokens in step.chunks)
-        self.measures.iteration_tokens.observe(step.decodes + prompt_tokens, iterations)
-        tokens = step.decodes * iterations
-        if tokens:
-            self.measures.inter_token_seconds.observe(step.each_us / 1e6, tokens)
-            self.measures.generation_tokens += tokens
+        least, more = divmod(gained, iterations)
+        observe = self.measures.iteration_tokens.observe
+        observe(step.decodes * least + prompt_tokens, iterations - more)
+        if more:  # of all iterations, these yield one token more than the others
+            observe(step.decodes * (least + 1) + prompt_tokens, more)
+        if step.decodes:
+            self.measures.inter_token_seconds.observe(step.each_us / 1e6, step.decodes * iterations)
+            self.measures.generation_tokens += step.decodes * gained
 
     def _emit_from_prefill(self, sequence: Sequence) -> None:
         """End a prefill, which yields a token: the first, or the next one of a preempted sequence."""
@@ -321,10 +327,14 @@ class Engine:
         self._batch.start_decoding(sequence)
 
     def _finish(self, sequence: Sequence) -> Completion:
-        self.measures.finished_requests += 1
-        self.measures.latency_seconds.observe((self._now_us - sequence.submitted_us) / 1e6)
-        self.measures.request_prompt_tokens.observe(sequence.request.prompt_tokens)
-        # Nothing is found in a prefix cache, so every prompt is computed completely.
-        self.measures.request_prefill_computed_tokens.observe(sequence.request.prompt_tokens)
-        self.measures.request_generation_tokens.observe(sequence.request.output_tokens)
-        return sequence.completion(finish_us=self._now_us)
+        measures, request = self.measures, sequence.request
+        completion = sequence.completion(finish_us=self._now_us)
+        # The last iteration may yield more tokens than the request asked for.
+        measures.generation_tokens -= self._batch.clock - 1 - sequence.last_clock
+        measures.finished_requests += 1
+        measures.latency_seconds.observe((self._now_us - sequence.submitted_us) / 1e6)
+        measures.request_token_seconds.observe(completion.inter_token_latency_seconds)
+        measures.request_prompt_tokens.observe(request.prompt_tokens)
+        measures.request_prefill_computed_tokens.observe(request.prompt_tokens - sequence.found_tokens)
+        measures.request_generation_tokens.observe(request.output_tokens)
+        return completion

@@ -1,4 +1,4 @@
-"""All models with their requests and engines, advanced together on one time line."""
+"""All models with their requests and servers, advanced together on one time line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from controller.simulation.router import Router
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from controller.simulation.engine import Engine
     from controller.simulation.request import Completion, Request
+    from controller.simulation.server import Server
 
 
 class Fleet:
@@ -30,26 +30,26 @@ class Fleet:
         """The router of each model."""
         return {model_id: load.router for model_id, load in self._loads.items()}
 
-    def join(self, name: str, engine: Engine, *, now_us: int) -> None:
-        """Add an engine to the model in its profile. Raises KeyError if that model has no arrivals."""
-        load = self._loads[engine.profile.model_id]
+    def join(self, name: str, server: Server, *, now_us: int) -> None:
+        """Add a server to the model in its profile. Raises KeyError if that model has no arrivals."""
+        load = self._loads[server.profile.model_id]
         load.advance(now_us)
-        load.router.join(name, engine, now_us=now_us)
+        load.router.join(name, server, now_us=now_us)
 
     def cordon(self, name: str, *, model_id: str, now_us: int) -> None:
-        """Send no new requests to an engine; it continues with those that it has."""
+        """Send no new requests to a server; it continues with those that it has."""
         load = self._loads[model_id]
         load.advance(now_us)
         load.router.cordon(name)
 
     def leave(self, name: str, *, model_id: str, now_us: int) -> None:
-        """Remove an engine; its requests are retried elsewhere."""
+        """Remove a server; its requests are retried elsewhere."""
         load = self._loads[model_id]
         load.advance(now_us)
         load.router.leave(name, now_us=now_us)
 
     def advance(self, until_us: int) -> dict[str, list[Completion]]:
-        """Process arrivals and engines until `until_us`, and return the new completions by model."""
+        """Process arrivals and servers until `until_us`, and return the new completions by model."""
         for load in self._loads.values():
             load.advance(until_us)
         return {model_id: load.take_finished() for model_id, load in self._loads.items()}

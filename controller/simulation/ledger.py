@@ -1,15 +1,15 @@
 """The blocks of an engine's KV cache.
 
-All decoding sequences grow by one token per iteration, so a sequence opens a new block every `block_size`
-iterations, always in the same residue class. Counting sequences per class makes an iteration's growth a
-single lookup, however many sequences run.
+All decoding sequences grow together, by as many tokens each, so a clock of tokens is common to them: a
+sequence opens a new block every `block_size` ticks, always in the same residue class. Counting sequences per
+class makes the growth by a token a single lookup, however many sequences run.
 """
 
 from __future__ import annotations
 
 
 class BlockLedger:
-    """The number of used blocks, and of blocks that the next iterations will open."""
+    """The number of used blocks, and of blocks that the next tokens will open."""
 
     def __init__(self, *, total_blocks: int, block_size: int) -> None:
         self.total_blocks = total_blocks
@@ -40,32 +40,28 @@ class BlockLedger:
         """Release the blocks of a sequence that leaves with this many tokens."""
         self.used_blocks -= self.blocks(tokens)
 
-    def start_growing(self, tokens: int, *, iteration: int) -> None:
-        """Record that a sequence of `tokens` gains one token in `iteration` and in each later one."""
-        self._growing[(iteration - tokens) % self.block_size] += 1
+    def start_growing(self, tokens: int, *, clock: int) -> None:
+        """Record that a sequence of `tokens` gains one token at `clock` and at each later tick."""
+        self._growing[(clock - tokens) % self.block_size] += 1
         self._growing_sequences += 1
 
-    def stop_growing(self, tokens: int, *, iteration: int) -> None:
-        """Undo `start_growing`; `tokens` is what the sequence would hold before `iteration`."""
-        self._growing[(iteration - tokens) % self.block_size] -= 1
+    def stop_growing(self, tokens: int, *, clock: int) -> None:
+        """Undo `start_growing`; `tokens` is what the sequence would hold before `clock`."""
+        self._growing[(clock - tokens) % self.block_size] -= 1
         self._growing_sequences -= 1
 
-    def growth(self, iteration: int, *, iterations: int = 1) -> int:
-        """Return the blocks that growing sequences open in `iterations` iterations from `iteration` on."""
+    def growth(self, clock: int, *, ticks: int = 1) -> int:
+        """Return the blocks that growing sequences open in `ticks` ticks from `clock` on."""
         size, growing = self.block_size, self._growing
-        first = iteration % size
-        if iterations == 1:
+        first = clock % size
+        if ticks == 1:
             return growing[first]
-        rounds, rest = divmod(iterations, size)
+        rounds, rest = divmod(ticks, size)
         opened = sum(growing[first : first + rest]) + sum(growing[: max(0, first + rest - size)])
         return rounds * self._growing_sequences + opened
 
-    def grow(self, iteration: int, *, iterations: int = 1) -> None:
-        """Take the blocks that `growth` returns."""
-        self.used_blocks += self.growth(iteration, iterations=iterations)
-
-    def safe_iterations(self) -> int:
-        """Return a number of iterations that fit for all residue classes; 0 if the next one may not."""
+    def safe_ticks(self) -> int:
+        """Return a number of ticks that fit for all residue classes; 0 if the next one may not."""
         if not self._growing_sequences:
             return 0
         return self.free_blocks // self._growing_sequences * self.block_size

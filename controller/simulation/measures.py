@@ -17,7 +17,7 @@ TIME_TO_FIRST_TOKEN_SECONDS = (
 INTER_TOKEN_SECONDS = (
     0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0,
 )  # fmt: skip
-"""Bucket bounds of the time between two tokens."""
+"""Bucket bounds of the time between two tokens, and of its mean over a request."""
 
 REQUEST_SECONDS = (
     0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0, 480.0,
@@ -71,6 +71,9 @@ class Measures:
         default_factory=partial(Histogram, TIME_TO_FIRST_TOKEN_SECONDS)
     )
     inter_token_seconds: Histogram = field(default_factory=partial(Histogram, INTER_TOKEN_SECONDS))
+    request_token_seconds: Histogram = field(default_factory=partial(Histogram, INTER_TOKEN_SECONDS))
+    """Mean time per token after the first, of each finished request; 0 for a single token."""
+
     queue_seconds: Histogram = field(default_factory=partial(Histogram, REQUEST_SECONDS))
     latency_seconds: Histogram = field(default_factory=partial(Histogram, REQUEST_SECONDS))
     request_prompt_tokens: Histogram = field(default_factory=partial(Histogram, REQUEST_TOKENS))
@@ -82,3 +85,4 @@ class Measures:
     finished_requests: int = 0
     preemptions: int = 0
     prefix_queried_tokens: int = 0
+    prefix_found_tokens: int = 0

@@ -1,11 +1,14 @@
-"""Performance of one engine of one model on one accelerator type."""
+"""Performance of the engines of one replica: one model on one accelerator type."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 MAX_NUM_BATCHED_TOKENS = 8192
 """vLLM's default maximum of tokens per iteration."""
+
+_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,6 +26,15 @@ class EngineProfile:
     `step_noise` is the maximum relative random deviation of an iteration. With either, iterations are
     computed one by one, which takes several times as long.
 
+    - `prefix_hit_share` is the mean share of a prompt's tokens that is found in the prefix cache and not
+      computed. It differs by request, evenly up to twice the share or down from 1. Tokens that are found
+      still take blocks: a prefix is not shared within the KV cache.
+    - `accepted_tokens_per_step` is the mean number of tokens that a decoding sequence gains per iteration
+      with speculative decoding, the token of the model itself included. The iteration times are those with
+      speculation.
+    - `ranks` is the number of engines with data parallelism. Each has its own queue, batch and KV cache, to
+      which all other fields apply.
+
     Raises ValueError, naming every field that is out of range.
     """
 
@@ -37,6 +49,9 @@ class EngineProfile:
     max_num_batched_tokens: int = MAX_NUM_BATCHED_TOKENS
     context_us_per_token: float = 0.0
     step_noise: float = 0.0
+    prefix_hit_share: float = 0.0
+    accepted_tokens_per_step: float = 1.0
+    ranks: int = 1
 
     def __post_init__(self) -> None:
         wrong = [
@@ -51,6 +66,13 @@ class EngineProfile:
         ]
         if self.step_noise >= 1:
             wrong.append("step_noise must be less than 1")
+        if not 0 <= self.prefix_hit_share < 1:
+            wrong.append("prefix_hit_share must be greater than or equal to 0 and less than 1")
+        wrong += [
+            f"{name} must be greater than or equal to 1"
+            for name in ("accepted_tokens_per_step", "ranks")
+            if not getattr(self, name) >= 1
+        ]
         if self.max_num_batched_tokens < self.max_num_seqs:
             wrong.append("max_num_batched_tokens must be greater than or equal to max_num_seqs")
         if not self.model_id:
@@ -60,8 +82,16 @@ class EngineProfile:
 
     @property
     def kv_tokens(self) -> int:
-        """Capacity of the KV cache in tokens."""
+        """Capacity of the KV cache of one engine in tokens."""
         return self.num_gpu_blocks * self.block_size
+
+    @property
+    def request_tokens(self) -> int:
+        """Maximum of prompt and output tokens together that an empty engine can finish.
+
+        The last token needs no cache, but the last iteration may yield further ones.
+        """
+        return self.kv_tokens + 2 - math.ceil(self.accepted_tokens_per_step)
 
     @property
     def is_even(self) -> bool:
@@ -75,6 +105,15 @@ class EngineProfile:
         context_us = self.context_us_per_token * cached_tokens if decodes else 0.0
         return max(1, round((decode_ms + prefill_ms) * 1000 + context_us))
 
+    def found_tokens(self, request_id: int, *, prompt_tokens: int) -> int:
+        """Return the tokens of a prompt that are found in the prefix cache: never all of them.
+
+        The shares of consecutive requests are evenly distributed, by multiples of the golden ratio.
+        """
+        share = self.prefix_hit_share
+        offset = 2 * (request_id * _GOLDEN % 1) - 1
+        return min(prompt_tokens - 1, round((share + offset * min(share, 1 - share)) * prompt_tokens))
+
     def fits(self, *, prompt_tokens: int, output_tokens: int) -> bool:
-        """Return whether an empty engine could finish such a request; its last token needs no cache."""
-        return prompt_tokens + output_tokens - 1 <= self.kv_tokens
+        """Return whether an empty engine could finish such a request."""
+        return prompt_tokens + output_tokens <= self.request_tokens

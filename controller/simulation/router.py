@@ -1,4 +1,4 @@
-"""Distribute the requests of one model over its engines, like an endpoint picker in a gateway."""
+"""Distribute the requests of one model over its servers, like an endpoint picker in a gateway."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from typing import TYPE_CHECKING
 from controller.simulation.ranking import Ranking
 
 if TYPE_CHECKING:
-    from controller.simulation.engine import Engine
     from controller.simulation.request import Completion, Request
+    from controller.simulation.server import Server
 
 
 class Router:
-    """The engines of one model by name, and the requests that no engine has yet.
+    """The servers of one model by name, and the requests that no server has yet.
 
-    A request goes to the engine with the shortest queue, then with the emptiest KV cache, then by name.
-    Without an engine, requests are held and keep waiting; a request that fits no engine's KV cache is
+    A request goes to the server with the shortest queue, then with the emptiest KV cache, then by name.
+    Without a server, requests are held and keep waiting; a request that fits no server's KV cache is
     refused. A client gives up `patience_us` after its request arrived, unless it has a first token by then;
-    None for never. Engines advance lazily; `advance` brings all of them to one time. Times must not decrease.
+    None for never. Servers advance lazily; `advance` brings all of them to one time. Times must not decrease.
     """
 
     def __init__(self, *, patience_us: int | None = None) -> None:
         self._patience_us = patience_us
-        self.engines: dict[str, Engine] = {}
+        self.servers: dict[str, Server] = {}
         self.held: deque[Request] = deque()
         self._leaving: set[str] = set()
         self._ranking = Ranking()
-        self._smallest_cache_tokens = 0
+        self._always_fitting_tokens = 0
         self._first_tokens: dict[int, int] = {}
         self._finished: list[Completion] = []
         self.abandoned: list[Request] = []
@@ -42,36 +42,36 @@ class Router:
     @property
     def unfinished(self) -> int:
         """Number of requests that are held, waiting or running."""
-        return len(self.held) + sum(engine.waiting + engine.running for engine in self.engines.values())
+        return len(self.held) + sum(server.waiting + server.running for server in self.servers.values())
 
-    def join(self, name: str, engine: Engine, *, now_us: int) -> None:
-        """Add an engine that has advanced to `now_us`; held requests are dispatched at once.
+    def join(self, name: str, server: Server, *, now_us: int) -> None:
+        """Add a server that has advanced to `now_us`; held requests are dispatched at once.
 
         Raises ValueError if the name is taken.
         """
-        if name in self.engines:
-            raise ValueError(f"an engine named {name!r} is there already; leave() it first")
-        self.engines[name] = engine
-        self._ranking.add(name, engine)
+        if name in self.servers:
+            raise ValueError(f"a server named {name!r} is there already; leave() it first")
+        self.servers[name] = server
+        self._ranking.add(name, server)
         self._size_up()
         held, self.held = self.held, deque()
         for request in held:
             self._dispatch(request, now_us=now_us)
 
     def cordon(self, name: str) -> None:
-        """Send no new requests to an engine, which continues until it leaves. Raises KeyError."""
-        if name not in self.engines:
+        """Send no new requests to a server, which continues until it leaves. Raises KeyError."""
+        if name not in self.servers:
             raise KeyError(name)
         self._leaving.add(name)
         self._ranking.remove(name)
         self._size_up()
 
     def leave(self, name: str, *, now_us: int) -> None:
-        """Remove an engine, and retry its unfinished requests elsewhere. Raises KeyError."""
-        engine = self.engines.pop(name)
-        self._finished += engine.advance(now_us)
-        self.abandoned += engine.pop_abandoned()
-        given_up = engine.drain()
+        """Remove a server, and retry its unfinished requests elsewhere. Raises KeyError."""
+        server = self.servers.pop(name)
+        self._finished += server.advance(now_us)
+        self.abandoned += server.pop_abandoned()
+        given_up = server.drain()
         self._leaving.discard(name)
         self._ranking.remove(name)
         self._size_up()
@@ -87,25 +87,25 @@ class Router:
         self._dispatch(request, now_us=now_us)
 
     def advance(self, until_us: int) -> list[Completion]:
-        """Advance all engines and return the completions since the last call, in order of time."""
-        for name, engine in self.engines.items():
-            self._finished += engine.advance(until_us)
-            self.abandoned += engine.pop_abandoned()
+        """Advance all servers and return the completions since the last call, in order of time."""
+        for name, server in self.servers.items():
+            self._finished += server.advance(until_us)
+            self.abandoned += server.pop_abandoned()
             if name not in self._leaving:
-                self._ranking.add(name, engine)
+                self._ranking.add(name, server)
         self._abandon_held(until_us)
         finished = sorted(map(self._seen, self._finished), key=attrgetter("finish_us"))
         self._finished.clear()
         return finished
 
     def _seen(self, done: Completion) -> Completion:
-        """Return the completion as its client saw it: the first token may be from another engine."""
+        """Return the completion as its client saw it: the first token may be from another server."""
         first_token_us = self._first_tokens.pop(done.request.request_id, None)
         return done if first_token_us is None else replace(done, first_token_us=first_token_us)
 
     def _size_up(self) -> None:
-        staying = (engine for name, engine in self.engines.items() if name not in self._leaving)
-        self._smallest_cache_tokens = min((engine.profile.kv_tokens for engine in staying), default=0)
+        staying = (server for name, server in self.servers.items() if name not in self._leaving)
+        self._always_fitting_tokens = min((server.profile.request_tokens for server in staying), default=0)
 
     def _patience_end_us(self, request: Request) -> int | None:
         """Return when the client gives up; None for never, such as after its first token."""
@@ -132,20 +132,20 @@ class Router:
         if name is None:
             self.refused += 1
             return
-        engine = self.engines[name]
-        self._finished += engine.advance(now_us)
-        engine.submit(request, now_us=now_us, patience_end_us=patience_end_us)
-        self._ranking.add(name, engine)
+        server = self.servers[name]
+        self._finished += server.advance(now_us)
+        server.submit(request, now_us=now_us, patience_end_us=patience_end_us)
+        self._ranking.add(name, server)
 
     def _choose(self, request: Request, now_us: int) -> str | None:
-        """Return the best engine that can hold the request, or None."""
+        """Return the best server that can hold the request, or None."""
         tokens = request.prompt_tokens + request.output_tokens
-        if tokens <= self._smallest_cache_tokens:
+        if tokens <= self._always_fitting_tokens:
             return self._ranking.first(now_us)
         fitting = [
-            (engine.waiting, engine.kv_usage_at(now_us), name)
-            for name, engine in self.engines.items()
+            (server.waiting, server.kv_usage_at(now_us), name)
+            for name, server in self.servers.items()
             if name not in self._leaving
-            and engine.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
+            and server.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
         ]
         return min(fitting)[2] if fitting else None

@@ -68,7 +68,7 @@ class Director:
 
     def _is_set(self) -> bool:
         routers = self.traffic.fleet.routers
-        engines = [len(routers[name].engines) for name in (*scenario.load(), *scenario.bound_load())]
+        engines = [len(routers[name].servers) for name in (*scenario.load(), *scenario.bound_load())]
         return all(engines) and sum(engines) == len(self._pods())
 
     def _pods(self) -> list[Json]:

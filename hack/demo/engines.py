@@ -15,9 +15,9 @@ from aiohttp import web
 
 from apiserver.schema.json import Json
 from controller.observe.pods import is_ready
-from controller.simulation.engine import Engine
 from controller.simulation.exposition import CONTENT_TYPE, exposition
 from controller.simulation.fleet import Fleet
+from controller.simulation.server import Server
 from hack.demo.clock import SimulatedClock
 from hack.demo.openai_api import OpenAiApi, Served
 from hack.demo.profiles import is_simulated, profile_of
@@ -30,7 +30,7 @@ _CLOSE = {"Connection": "close"}
 class _Hosted:
     """An engine with its listener, the model that it serves, and its adapters."""
 
-    engine: Engine
+    server: Server
     served: Served
     address: str
     site: web.TCPSite
@@ -85,9 +85,9 @@ class EngineHost:
         site = web.TCPSite(self._runner, address, _port(pod), reuse_address=True)
         await site.start()
         now_us = self._clock.microseconds
-        hosted = _Hosted(Engine(profile, now_us=now_us), Served(profile.model_id), address, site)
+        hosted = _Hosted(Server(profile, now_us=now_us), Served(profile.model_id), address, site)
         self._hosted[uid] = self._at[address] = hosted
-        self._fleet.join(uid, hosted.engine, now_us=now_us)
+        self._fleet.join(uid, hosted.server, now_us=now_us)
 
     async def _stop(self, uid: str) -> None:
         hosted = self._hosted.pop(uid)
@@ -96,7 +96,7 @@ class EngineHost:
         await hosted.site.stop()
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        text = exposition(self._called(request).engine)
+        text = exposition(self._called(request).server)
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
     async def _health(self, request: web.Request) -> web.Response:

@@ -20,7 +20,7 @@ from controller.closedloop.traffic import Traffic
 from controller.observe.readings import reading_of
 from controller.observe.scraping import Scraped
 from controller.simulation.curve import Curve
-from controller.simulation.engine import Engine
+from controller.simulation.server import Server
 from hack.bench.decisions import fleet
 from hack.bench.decisions.rows import drawn
 
@@ -41,7 +41,7 @@ class CountingSource:
         """Return a reading for each pod."""
         keys = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
         self.asked.update(keys)
-        series = series_of(Engine(fleet.H100))
+        series = series_of(Server(fleet.H100))
         time_seconds = moment(self.now_seconds).timestamp()
         return Scraped(
             readings={key: reading_of(series, time_seconds=time_seconds) for key in keys}, failures={}

@@ -23,10 +23,10 @@ from controller.reconcilers.autoscalingpolicybinding import (
     BindingTools,
 )
 from controller.reconcilers.joint import Exchange, Grant
-from controller.simulation.engine import Engine
 from controller.simulation.exposition import exposition
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Request
+from controller.simulation.server import Server
 
 INTERVAL_SECONDS: Final = 15.0
 _PER_PAIR: Final = 10
@@ -139,7 +139,7 @@ def _exposition() -> bytes:
     profile = EngineProfile(
         model_id="m", alpha_ms=8.0, beta_ms=0.05, gamma_ms=0.0, delta_ms=0.03, num_gpu_blocks=24_000
     )
-    engine = Engine(profile)
+    engine = Server(profile)
     for number in range(400):
         engine.submit(
             Request(request_id=number, arrival_us=0, prompt_tokens=500, output_tokens=200), now_us=0

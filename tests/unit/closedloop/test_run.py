@@ -19,10 +19,10 @@ from controller.closedloop.scoring import quantile, reversals
 from controller.closedloop.series import series_of
 from controller.reconcilers.variantautoscaling import CycleSettings
 from controller.simulation.curve import Curve
-from controller.simulation.engine import Engine
 from controller.simulation.exposition import exposition
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Request
+from controller.simulation.server import Server
 from controller.simulation.workload import Drawn
 from controller.sizing.records import SizingSettings, Targets
 
@@ -261,7 +261,7 @@ def test_models_are_scored_separately_and_together(scenario: Scenario) -> None:
 
 def test_the_controller_reads_every_series_that_an_engine_serves() -> None:
     """The shortcut without the text format omits no series."""
-    engine = Engine(
+    engine = Server(
         EngineProfile(model_id="m", alpha_ms=8, beta_ms=1, gamma_ms=0, delta_ms=1, num_gpu_blocks=100)
     )
     engine.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=10), now_us=0)

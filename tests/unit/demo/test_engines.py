@@ -138,7 +138,7 @@ async def test_an_address_can_be_reused(traffic: Traffic, address: str, port: in
         status, _ = await scrape(address, port, "/health")
 
     assert status == 200
-    assert list(traffic.fleet.routers[MODEL].engines) == ["new"]
+    assert list(traffic.fleet.routers[MODEL].servers) == ["new"]
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from controller.simulation.engine import Engine
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Completion, Request
+from controller.simulation.server import Server
 from hack.demo.clock import SimulatedClock
 from hack.demo.figures import RecentFigures
 from hack.demo.footprint import mean_call_milliseconds
@@ -130,7 +130,7 @@ def test_running_requests_are_concluded_without_changing_the_engines() -> None:
     )
     asked = [Request(request_id=n, arrival_us=n, prompt_tokens=10, output_tokens=500) for n in range(10)]
     traffic = Traffic({"m": iter(asked)})
-    traffic.fleet.join("one", Engine(profile, now_us=0), now_us=0)
+    traffic.fleet.join("one", Server(profile, now_us=0), now_us=0)
     traffic.advance(1.0)
 
     finished = traffic.concluded(1.0)["m"]

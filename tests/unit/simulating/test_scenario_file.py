@@ -34,6 +34,21 @@ def test_an_empty_member_is_treated_as_absent(text: str) -> None:
     assert given.scenario is not None
 
 
+def test_kinds_of_engines_are_read() -> None:
+    """Chunks of prompts, hits of the prefix cache, speculative decoding and data parallelism."""
+    fields = "maxNumBatchedTokens: 512, prefixHitShare: 0.5, acceptedTokensPerStep: 2.4, ranks: 8"
+    text = (
+        SMALL.replace("LOW", "~").replace("TRACE", "~").replace("kvTokens: 9600", f"kvTokens: 96, {fields}")
+    )
+
+    given = read_scenario(Source(name="s.yaml", data=text.encode()))
+
+    assert given.scenario is not None
+    profile = given.scenario.variants[0].profile
+    assert (profile.max_num_batched_tokens, profile.prefix_hit_share) == (512, 0.5)
+    assert (profile.accepted_tokens_per_step, profile.ranks) == (2.4, 8)
+
+
 def test_errors_are_sorted_by_line() -> None:
     """They come from different checks."""
     data = (

@@ -206,6 +206,66 @@ def test_a_client_that_has_given_up_is_rejected() -> None:
         Engine(PROFILE).submit(request(), now_us=7, patience_end_us=7)
 
 
+def test_tokens_in_the_prefix_cache_are_not_computed() -> None:
+    """The mean is a quarter, so less than half of this prompt is found."""
+    engine = Engine(replace(PROFILE, prefix_hit_share=0.25))
+    found = engine.profile.found_tokens(1, prompt_tokens=1000)
+    engine.submit(request(1, prompt=1000, output=1), now_us=0)
+
+    (done,) = engine.advance(1_000_000)
+
+    assert 0 < found < 500
+    assert done.first_token_us == 5_000 + 100 * (1000 - found)
+    assert engine.measures.prompt_tokens == engine.measures.prefix_queried_tokens == 1000
+    assert engine.measures.prefix_found_tokens == found
+    assert engine.measures.request_prefill_computed_tokens.total == 1000 - found
+    assert engine.measures.iteration_tokens.total == 1000 - found
+
+
+@pytest.mark.parametrize("share", [0.0, 0.2, 0.5, 0.8])
+def test_the_mean_share_of_found_tokens_is_that_of_the_profile(share: float) -> None:
+    """It differs by request, and the last token is always computed."""
+    profile = replace(PROFILE, prefix_hit_share=share)
+    shares = [profile.found_tokens(number, prompt_tokens=1000) / 1000 for number in range(2000)]
+
+    assert sum(shares) / len(shares) == pytest.approx(share, abs=0.002)
+    assert len(set(shares)) > 300 or not share
+    assert max(shares) < 1
+    assert profile.found_tokens(1, prompt_tokens=1) == 0
+
+
+def test_speculative_decoding_yields_several_tokens_per_iteration() -> None:
+    """24 further tokens take ten iterations, of 2 or 3 tokens each; times are counted per iteration."""
+    engine = Engine(replace(PROFILE, accepted_tokens_per_step=2.4))
+    engine.submit(request(output=25), now_us=0)
+
+    (done,) = engine.advance(1_000_000)
+
+    assert done.finish_us == 15_000 + 10 * 11_000
+    assert done.inter_token_latency_seconds == pytest.approx(0.110 / 24)
+    measures = engine.measures
+    assert measures.generation_tokens == 25
+    assert (measures.inter_token_seconds.count, measures.inter_token_seconds.total) == (
+        10,
+        pytest.approx(0.110),
+    )
+    assert measures.request_token_seconds.total == pytest.approx(0.110 / 24)
+    assert measures.request_token_seconds.count == 1
+    assert (measures.iteration_tokens.count, measures.iteration_tokens.total) == (11, 100 + 24)
+
+
+def test_tokens_beyond_the_end_of_a_request_are_not_counted() -> None:
+    """The first token and one more are asked for, and the only iteration yields four."""
+    engine = Engine(replace(PROFILE, accepted_tokens_per_step=4.0))
+    engine.submit(request(output=2), now_us=0)
+
+    (done,) = engine.advance(1_000_000)
+
+    assert done.finish_us == 15_000 + 11_000
+    assert engine.measures.generation_tokens == 2
+    assert engine.kv_usage == 0
+
+
 def test_a_drained_engine_returns_all_unfinished_requests() -> None:
     """Running requests come first; when a pod is removed, they are sent to other engines."""
     engine = Engine(PROFILE)
@@ -232,6 +292,9 @@ def test_all_invalid_fields_of_a_profile_are_reported() -> None:
             num_gpu_blocks=0,
             max_num_seqs=9000,
             step_noise=1,
+            prefix_hit_share=1,
+            accepted_tokens_per_step=0.5,
+            ranks=0,
         )
 
     assert str(caught.value).split("; ") == [
@@ -239,6 +302,9 @@ def test_all_invalid_fields_of_a_profile_are_reported() -> None:
         "num_gpu_blocks must be greater than 0",
         "beta_ms must be greater than or equal to 0",
         "step_noise must be less than 1",
+        "prefix_hit_share must be greater than or equal to 0 and less than 1",
+        "accepted_tokens_per_step must be greater than or equal to 1",
+        "ranks must be greater than or equal to 1",
         "max_num_batched_tokens must be greater than or equal to max_num_seqs",
         "model_id must not be empty",
     ]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.simulation.engine import Engine
+from controller.closedloop.series import series_of
+from controller.observe.readings import reading_of
 from controller.simulation.exposition import exposition
 from controller.simulation.measures import Histogram
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Request
+from controller.simulation.server import Server
 
 PROFILE = EngineProfile(
     model_id='meta/llama "8b"',
@@ -22,7 +26,7 @@ PROFILE = EngineProfile(
 )
 
 
-def scraped(engine: Engine) -> dict[str, float]:
+def scraped(engine: Server) -> dict[str, float]:
     """Return samples by name, with the bound of a bucket appended."""
     families = text_string_to_metric_families(exposition(engine).decode())
     return {
@@ -33,9 +37,9 @@ def scraped(engine: Engine) -> dict[str, float]:
 
 
 @pytest.fixture
-def engine() -> Engine:
+def engine() -> Server:
     """Return an engine with one request finished, two running and one waiting."""
-    engine = Engine(PROFILE)
+    engine = Server(PROFILE)
     engine.submit(Request(request_id=0, arrival_us=0, prompt_tokens=100, output_tokens=3), now_us=0)
     engine.advance(100_000)
     for number in (1, 2, 3):
@@ -47,7 +51,7 @@ def engine() -> Engine:
     return engine
 
 
-def test_gauges_and_counters_describe_requests_tokens_and_cache(engine: Engine) -> None:
+def test_gauges_and_counters_describe_requests_tokens_and_cache(engine: Server) -> None:
     """These are the metrics that planning reads."""
     samples = scraped(engine)
 
@@ -64,7 +68,7 @@ def test_gauges_and_counters_describe_requests_tokens_and_cache(engine: Engine) 
     assert samples["vllm:num_preemptions_total"] == 0
 
 
-def test_histograms_count_first_tokens_and_times_between_tokens(engine: Engine) -> None:
+def test_histograms_count_first_tokens_and_times_between_tokens(engine: Server) -> None:
     """15 ms to the first token, then two intervals of 11 ms, under both metric names for them."""
     samples = scraped(engine)
 
@@ -80,11 +84,14 @@ def test_histograms_count_first_tokens_and_times_between_tokens(engine: Engine) 
     for name in ("vllm:time_per_output_token_seconds", "vllm:inter_token_latency_seconds"):
         assert samples[f"{name}_sum"] == pytest.approx(0.022)
         assert samples[f"{name}_count"] == 2
+    assert samples["vllm:request_time_per_output_token_seconds_sum"] == pytest.approx(0.011)
+    assert samples["vllm:request_time_per_output_token_seconds_bucket/0.01"] == 0
+    assert samples["vllm:request_time_per_output_token_seconds_bucket/0.025"] == 1
     assert samples["vllm:request_queue_time_seconds_count"] == 3
     assert samples["vllm:e2e_request_latency_seconds_sum"] == pytest.approx(0.037)
 
 
-def test_labels_are_those_of_a_real_engine(engine: Engine) -> None:
+def test_labels_are_those_of_a_real_engine(engine: Server) -> None:
     """All series have the model name, except the cache's, whose labels are its sizes; quotes are escaped."""
     families = list(text_string_to_metric_families(exposition(engine).decode()))
 
@@ -93,6 +100,22 @@ def test_labels_are_those_of_a_real_engine(engine: Engine) -> None:
             assert sample.labels == {"engine": "0", "block_size": "16", "num_gpu_blocks": "100"}
         else:
             assert sample.labels["model_name"] == 'meta/llama "8b"'
+
+
+def test_every_rank_has_its_own_series() -> None:
+    """Three requests go to the shortest queues of two ranks; the reading of the pod adds them up."""
+    server = Server(replace(PROFILE, ranks=2))
+    for number in range(3):
+        server.submit(Request(request_id=number, arrival_us=0, prompt_tokens=100, output_tokens=90), now_us=0)
+    server.advance(1)
+
+    families = list(text_string_to_metric_families(exposition(server).decode()))
+
+    running = [s for f in families for s in f.samples if s.name == "vllm:num_requests_running"]
+    assert [(s.labels["engine"], s.value) for s in running] == [("0", 2), ("1", 1)]
+    assert {s.labels["engine"] for f in families for s in f.samples} == {"0", "1"}
+    reading = reading_of(series_of(server), time_seconds=0.0)
+    assert (reading.engines, reading.running, reading.kv_tokens) == (2, 3, 2 * PROFILE.kv_tokens)
 
 
 def test_histogram_bounds_are_inclusive_upper_bounds() -> None:

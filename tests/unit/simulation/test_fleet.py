@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.simulation.engine import Engine
 from controller.simulation.fleet import Fleet
 from controller.simulation.profile import EngineProfile
 from controller.simulation.replay import Phase, requests
 from controller.simulation.request import Completion, Request
 from controller.simulation.router import Router
+from controller.simulation.server import Server
 
 PROFILE = EngineProfile(
     model_id="m", alpha_ms=7, beta_ms=0.05, gamma_ms=5, delta_ms=0.05, num_gpu_blocks=2000, max_num_seqs=64
@@ -25,7 +25,7 @@ def replayed(engines: int, *phases: Phase) -> list[Completion]:
     """Serve the phases to the end on a number of equal engines."""
     fleet = Fleet({"m": requests(phases, start_us=0)})
     for number in range(engines):
-        fleet.join(f"e{number}", Engine(PROFILE), now_us=0)
+        fleet.join(f"e{number}", Server(PROFILE), now_us=0)
     return fleet.advance(10**12)["m"]
 
 
@@ -72,7 +72,7 @@ def test_an_additional_engine_increases_mean_latency_by_at_most_one_iteration(
     def mean_latency(count: int) -> float:
         fleet = Fleet({"m": iter(rows)})
         for number in range(count):
-            fleet.join(f"e{number}", Engine(PROFILE), now_us=0)
+            fleet.join(f"e{number}", Server(PROFILE), now_us=0)
         return mean(c.latency_seconds for c in fleet.advance(10**12)["m"])
 
     assert mean_latency(engines + 1) <= mean_latency(engines) + LONGEST_ITERATION_SECONDS
@@ -107,22 +107,22 @@ def test_no_request_is_lost_while_engines_join_and_leave(
         now_us += gap_us
         done += router.advance(now_us)
         if event == "join":
-            router.join(f"e{number}", Engine(profile, now_us=now_us), now_us=now_us)
-        elif event == "leave" and router.engines:
-            router.leave(min(router.engines), now_us=now_us)
-        elif event == "cordon" and router.engines:
-            router.cordon(max(router.engines))
+            router.join(f"e{number}", Server(profile, now_us=now_us), now_us=now_us)
+        elif event == "leave" and router.servers:
+            router.leave(min(router.servers), now_us=now_us)
+        elif event == "cordon" and router.servers:
+            router.cordon(max(router.servers))
         elif event == "submit":
             router.submit(
                 Request(request_id=number, arrival_us=now_us, prompt_tokens=prompt, output_tokens=output),
                 now_us=now_us,
             )
         counted = router.unfinished + router.refused + len(done) + len(router.abandoned)
-        running = sum(engine.running for engine in router.engines.values())
+        running = sum(engine.running for engine in router.servers.values())
         assert 0 <= counted - router.arrived <= min(running, len(router.abandoned))
-        assert all(0 <= engine.kv_usage <= 1 for engine in router.engines.values())
+        assert all(0 <= engine.kv_usage <= 1 for engine in router.servers.values())
 
-    router.join("last", Engine(profile, now_us=now_us), now_us=now_us)
+    router.join("last", Server(profile, now_us=now_us), now_us=now_us)
     done += router.advance(10**12)
 
     assert router.unfinished == 0
@@ -136,7 +136,7 @@ def test_no_request_is_lost_while_engines_join_and_leave(
 def test_a_request_goes_to_the_shortest_queue_then_to_the_emptiest_cache() -> None:
     """One of the three engines has a queue, one has a fuller cache, and one is idle."""
     router = Router()
-    busy, fuller, free = (Engine(PROFILE) for _ in range(3))
+    busy, fuller, free = (Server(PROFILE) for _ in range(3))
     busy.submit(Request(request_id=1, arrival_us=1, prompt_tokens=10, output_tokens=9), now_us=1)
     fuller.submit(Request(request_id=2, arrival_us=0, prompt_tokens=500, output_tokens=900), now_us=0)
     fuller.advance(1)
@@ -157,10 +157,10 @@ def test_the_shortest_queue_is_found_without_advancing_every_engine(
     profile = EngineProfile(
         model_id="m", alpha_ms=7, beta_ms=1, gamma_ms=5, delta_ms=0.5, num_gpu_blocks=40, max_num_seqs=3
     )
-    lazy, asked, now_us = Router(), dict[str, Engine](), 0
+    lazy, asked, now_us = Router(), dict[str, Server](), 0
     for number in range(3):
-        lazy.join(f"e{number}", Engine(profile), now_us=0)
-        asked[f"e{number}"] = Engine(profile)
+        lazy.join(f"e{number}", Server(profile), now_us=0)
+        asked[f"e{number}"] = Server(profile)
     for number, (_, gap_us, prompt, output) in enumerate(rows):
         now_us += gap_us
         request = Request(request_id=number, arrival_us=now_us, prompt_tokens=prompt, output_tokens=output)
@@ -173,18 +173,18 @@ def test_the_shortest_queue_is_found_without_advancing_every_engine(
     lazy.advance(end_us)
     for name, engine in asked.items():
         engine.advance(end_us)
-        met = lazy.engines[name]
+        met = lazy.servers[name]
         assert (met.waiting, met.running, met.kv_usage) == (engine.waiting, engine.running, engine.kv_usage)
-        assert met.measures.generation_tokens == engine.measures.generation_tokens
+        assert met.ranks[0].measures.generation_tokens == engine.ranks[0].measures.generation_tokens
 
 
 def test_requests_of_a_removed_engine_restart_and_keep_their_time_to_first_token() -> None:
     """A client that has received the first token only waits longer for the rest."""
     router = Router()
-    router.join("a", Engine(PROFILE), now_us=0)
+    router.join("a", Server(PROFILE), now_us=0)
     router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=100), now_us=0)
     router.advance(500_000)
-    router.join("b", Engine(PROFILE, now_us=500_000), now_us=500_000)
+    router.join("b", Server(PROFILE, now_us=500_000), now_us=500_000)
 
     router.leave("a", now_us=500_000)
     (done,) = router.advance(10**9)
@@ -197,10 +197,10 @@ def test_requests_of_a_removed_engine_restart_and_keep_their_time_to_first_token
 def test_requests_in_the_queue_of_a_removed_engine_are_sent_to_another_engine() -> None:
     """Their time to first token is measured from their arrival."""
     router = Router()
-    router.join("a", Engine(PROFILE), now_us=0)
+    router.join("a", Server(PROFILE), now_us=0)
     router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=1), now_us=0)
     router.advance(5_000)
-    router.join("b", Engine(PROFILE, now_us=5_000), now_us=5_000)
+    router.join("b", Server(PROFILE, now_us=5_000), now_us=5_000)
 
     router.leave("a", now_us=5_000)
     (done,) = router.advance(10**9)
@@ -214,7 +214,7 @@ def test_requests_are_held_while_there_is_no_engine() -> None:
     router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=1), now_us=0)
 
     assert router.unfinished == 1
-    router.join("a", Engine(PROFILE, now_us=7_000_000), now_us=7_000_000)
+    router.join("a", Server(PROFILE, now_us=7_000_000), now_us=7_000_000)
     (done,) = router.advance(10**9)
 
     assert done.time_to_first_token_seconds == pytest.approx(7.010)
@@ -233,14 +233,14 @@ def test_held_requests_are_abandoned_when_their_patience_ends() -> None:
 
     assert [item.request_id for item in router.abandoned] == [0]
     assert router.unfinished == 1
-    router.join("a", Engine(PROFILE, now_us=1_600_000), now_us=1_600_000)
+    router.join("a", Server(PROFILE, now_us=1_600_000), now_us=1_600_000)
     assert [item.request_id for item in router.abandoned] == [0, 1]
 
 
 def test_a_retried_request_keeps_its_patience() -> None:
     """It waited 0.4 of its 0.5 s on the engine that is removed, so it gives up 0.1 s later."""
     router = Router(patience_us=500_000)
-    router.join("a", Engine(PROFILE), now_us=0)
+    router.join("a", Server(PROFILE), now_us=0)
     for number in range(PROFILE.max_num_seqs + 1):
         router.submit(Request(request_id=number, arrival_us=0, prompt_tokens=1, output_tokens=400), now_us=0)
     router.advance(400_000)
@@ -257,7 +257,7 @@ def test_a_retried_request_keeps_its_patience() -> None:
 def test_a_cordoned_engine_finishes_its_requests_and_gets_no_new_ones() -> None:
     """A pod that is being deleted drains; new requests go to other engines or are held."""
     router = Router()
-    router.join("a", Engine(PROFILE), now_us=0)
+    router.join("a", Server(PROFILE), now_us=0)
     router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=9), now_us=0)
     router.cordon("a")
     router.submit(Request(request_id=2, arrival_us=0, prompt_tokens=100, output_tokens=9), now_us=0)
@@ -266,17 +266,17 @@ def test_a_cordoned_engine_finishes_its_requests_and_gets_no_new_ones() -> None:
     assert len(router.held) == 1
     router.leave("a", now_us=10**9)
     assert router.retried == 0
-    router.join("b", Engine(PROFILE, now_us=10**9), now_us=10**9)
+    router.join("b", Server(PROFILE, now_us=10**9), now_us=10**9)
     assert [done.request.request_id for done in router.advance(2 * 10**9)] == [2]
 
 
 def test_two_engines_with_the_same_name_are_rejected() -> None:
     """A name identifies one pod."""
     router = Router()
-    router.join("a", Engine(PROFILE), now_us=0)
+    router.join("a", Server(PROFILE), now_us=0)
 
     with pytest.raises(ValueError, match="leave"):
-        router.join("a", Engine(PROFILE), now_us=0)
+        router.join("a", Server(PROFILE), now_us=0)
 
 
 def test_engines_can_join_and_leave_without_an_advance_to_that_time() -> None:
@@ -286,9 +286,9 @@ def test_engines_can_join_and_leave_without_an_advance_to_that_time() -> None:
         for number in range(10)
     ]
     fleet = Fleet({"m": iter(arrivals)})
-    fleet.join("a", Engine(PROFILE), now_us=0)
+    fleet.join("a", Server(PROFILE), now_us=0)
 
-    fleet.join("b", Engine(PROFILE, now_us=5_500_000), now_us=5_500_000)
+    fleet.join("b", Server(PROFILE, now_us=5_500_000), now_us=5_500_000)
     fleet.leave("a", model_id="m", now_us=7_500_000)
 
     assert fleet.routers["m"].arrived == 8
