@@ -51,7 +51,9 @@ async def play(
 ) -> PolicyOutcome:
     """Simulate a scenario like `run`, in a running event loop."""
     asked = scenario.requests() if requests is None else requests
-    traffic = Traffic(asked, patience_seconds=scenario.patience_seconds)
+    traffic = Traffic(
+        asked, patience_seconds=scenario.patience_seconds, routing=scenario.routing, seed=scenario.seed
+    )
     cluster = VirtualCluster(scenario, manifests or manifests_of(scenario), traffic)
     autoscalers = {variant.name: policy.autoscaler(variant) for variant in scenario.variants}
     recorder, unscored = Recorder(scenario, autoscalers), dict(cluster.replica_seconds)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from controller.closedloop.autoscaler import SYNC_SECONDS, Autoscaler
 from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
+from controller.simulation.routing import SHORTEST_QUEUE, Routing
 from controller.simulation.workload import requests
 from controller.sizing.records import Targets
 
@@ -38,8 +39,9 @@ class Model:
 class VariantSetup:
     """One way to run a model.
 
-    `start_up_seconds` is the time from binding to a node to the first request; `start_up_jitter_seconds` is
-    the maximum random addition to it. `price_per_hour` is that of a replica.
+    `start_up_seconds` is the mean time from binding to a node to the first request. Each start deviates by up
+    to `start_up_jitter_seconds`, evenly in both directions, but never takes less than no time.
+    `price_per_hour` is that of a replica.
     """
 
     name: str
@@ -93,6 +95,9 @@ class Scenario:
 
     patience_seconds: float | None = PATIENCE_SECONDS
     """Seconds without a first token after which a client gives up its request; None for never."""
+
+    routing: Routing = SHORTEST_QUEUE
+    """How requests are distributed over the replicas of a model."""
 
     sync_seconds: float = SYNC_SECONDS
     """Sync period of the HorizontalPodAutoscalers, in seconds."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controller.simulation.fleet import Fleet
+from controller.simulation.routing import SHORTEST_QUEUE, Routing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,11 +21,18 @@ class Traffic:
     """
 
     def __init__(
-        self, requests: Mapping[str, list[Request]], *, patience_seconds: float | None = None
+        self,
+        requests: Mapping[str, list[Request]],
+        *,
+        patience_seconds: float | None = None,
+        routing: Routing = SHORTEST_QUEUE,
+        seed: int = 0,
     ) -> None:
         self._fleet = Fleet(
             {model_id: iter(items) for model_id, items in requests.items()},
             patience_us=None if patience_seconds is None else round(patience_seconds * 1e6),
+            routing=routing,
+            seed=seed,
         )
         self._routers = self._fleet.routers
         self._caught_up_seconds = -1.0

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from apiserver.kinds.core.names import DnsLabel
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, Marker, Range
+from controller.simulation.routing import RoutingPolicy
 
 _NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
 """Rejects unknown fields inside lists, too."""
@@ -166,10 +167,10 @@ class VariantFile:
     """Whether its VariantAutoscaling declares the profile to Stowplan."""
 
     start_up_seconds: Seconds = 120.0
-    """The time from a pod's binding to a node to its first request."""
+    """The mean time from a pod's binding to a node to its first request."""
 
     start_up_jitter_seconds: Seconds = 0.0
-    """The maximum random addition to the start-up time."""
+    """The maximum deviation of a start from the mean, in both directions; at most the start-up time."""
 
     initial_replicas: Replicas = 1
     """The number of replicas at the beginning."""
@@ -240,6 +241,19 @@ class BehaviorFile:
 
 
 @declaration()
+class RouterFile:
+    """How requests are distributed over the replicas of a model."""
+
+    policy: RoutingPolicy = "shortest-queue"
+    """The replica that gets a request: the one with the shortest queue and then the emptiest cache, any one,
+    or the next one.
+    """
+
+    stale_seconds: Annotated[float, Range(0, 3600)] = 0.0
+    """For shortest-queue: how old its information about queues and caches can become."""
+
+
+@declaration()
 class ScenarioFile:
     """The scenario that `stowplan simulate` runs."""
 
@@ -267,6 +281,9 @@ class ScenarioFile:
 
     behavior: BehaviorFile = BehaviorFile()
     """The behavior of HorizontalPodAutoscalers."""
+
+    router: RouterFile = RouterFile()
+    """The router in front of the replicas."""
 
     grace_seconds: Seconds = 30.0
     """How long a deleted pod may finish its requests."""

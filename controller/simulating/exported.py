@@ -210,6 +210,7 @@ class _Reader:
                 block_size=size,
                 max_num_seqs=batch,
                 max_num_batched_tokens=max(budget, batch),
+                ranks=engine_argument(engine, "data-parallel-size") or 1,
             )
         except ValueError as error:
             self.problems.append(f"{name}: {error}")

@@ -29,6 +29,7 @@ def as_document(results: Results) -> Json:
             "duration_seconds": scenario.duration_seconds,
             "warm_up_seconds": scenario.warm_up_seconds,
             "patience_seconds": scenario.patience_seconds,
+            "routing": msgspec.to_builtins(scenario.routing),
             "seed": scenario.seed,
             "models": [
                 {

@@ -27,6 +27,7 @@ from controller.simulating.given import Given
 from controller.simulating.traces import trace_of
 from controller.simulation.curve import Curve
 from controller.simulation.profile import EngineProfile
+from controller.simulation.routing import Routing
 from controller.simulation.trace import Trace, piece
 from controller.simulation.workload import Drawn, Played, Workload
 from controller.sizing.records import Targets
@@ -78,7 +79,8 @@ class _Reader:
         variants = [
             self._variant(f"variants[{number}]", item) for number, item in enumerate(declared.variants)
         ]
-        if self.problems:
+        routing = self._routing()
+        if self.problems or routing is None:
             return None
         return Scenario(
             name=declared.name,
@@ -95,9 +97,18 @@ class _Reader:
                 down=_direction(declared.behavior.scale_down, DEFAULT_BEHAVIOUR.down),
             ),
             grace_seconds=declared.grace_seconds,
+            routing=routing,
             patience_seconds=declared.patience_seconds or None,
             seed=declared.seed,
         )
+
+    def _routing(self) -> Routing | None:
+        declared = self._declared.router
+        try:
+            return Routing(policy=declared.policy, stale_seconds=declared.stale_seconds)
+        except ValueError as error:
+            self.problems.append(f"router.staleSeconds: {_as_fields(error)}")
+            return None
 
     def _check_names(self) -> None:
         models, variants = self._declared.models, self._declared.variants
@@ -204,6 +215,8 @@ class _Reader:
             return None
         if declared.min_replicas > declared.max_replicas:
             self.problems.append(f"{where}.minReplicas: must not be greater than maxReplicas")
+        if declared.start_up_jitter_seconds > declared.start_up_seconds:
+            self.problems.append(f"{where}.startUpJitterSeconds: must not be greater than startUpSeconds")
         return VariantSetup(
             name=declared.name,
             profile=engine,

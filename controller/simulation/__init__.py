@@ -16,7 +16,7 @@ Modules, from the inside out:
 - **server** (`server.py`): the engines of one replica: one for each data-parallel rank.
 - **measures** (`measures.py`) and **exposition** (`exposition.py`): the engine's metrics, under vLLM's names.
 - **router** (`router.py`): distributes the requests of one model over its servers; **ranking** (`ranking.py`)
-  finds the best server without querying all.
+  finds the best server without querying all; **routing** (`routing.py`) has the policies of routers.
 - **trace** (`trace.py`): recorded real requests; `recorded.py` reads other trace formats, by `lines.py`;
   **replay** (`replay.py`) plays pieces of them.
 - **workload** (`workload.py`): the requests of one model, from a trace or drawn along a **curve**

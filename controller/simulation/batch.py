@@ -60,7 +60,7 @@ class Batch:
 
     def growth(self, *, after: int = 0, iterations: int = 1) -> int:
         """Return the blocks that `iterations` iterations open, the first of which comes `after` others."""
-        begin = self.clock_after(after)
+        begin = self.clock_after(after) if after else self.clock
         return self.ledger.growth(begin, ticks=self.clock_after(after + iterations) - begin)
 
     def grow(self, *, after: int = 0, iterations: int = 1) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from controller.simulation.router import Router
+from controller.simulation.routing import SHORTEST_QUEUE, Routing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,12 +18,21 @@ class Fleet:
     """Routers by model, fed from arrivals that are consumed as time passes.
 
     `arrivals` gives each model its requests in order of arrival; they may be infinite. Clients give up after
-    `patience_us` without a first token; None for never. Times must not decrease.
+    `patience_us` without a first token; None for never. All routers have the same `routing` and `seed`. Times
+    must not decrease.
     """
 
-    def __init__(self, arrivals: Mapping[str, Iterator[Request]], *, patience_us: int | None = None) -> None:
+    def __init__(
+        self,
+        arrivals: Mapping[str, Iterator[Request]],
+        *,
+        patience_us: int | None = None,
+        routing: Routing = SHORTEST_QUEUE,
+        seed: int = 0,
+    ) -> None:
         self._loads = {
-            model_id: _Load(stream, Router(patience_us=patience_us)) for model_id, stream in arrivals.items()
+            model_id: _Load(stream, Router(patience_us=patience_us, routing=routing, seed=seed))
+            for model_id, stream in arrivals.items()
         }
 
     @property

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections import deque
 from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from controller.simulation.ranking import Ranking
+from controller.simulation.routing import SHORTEST_QUEUE, Routing
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from controller.simulation.request import Completion, Request
     from controller.simulation.server import Server
 
@@ -17,14 +21,21 @@ if TYPE_CHECKING:
 class Router:
     """The servers of one model by name, and the requests that no server has yet.
 
-    A request goes to the server with the shortest queue, then with the emptiest KV cache, then by name.
-    Without a server, requests are held and keep waiting; a request that fits no server's KV cache is
-    refused. A client gives up `patience_us` after its request arrived, unless it has a first token by then;
-    None for never. Servers advance lazily; `advance` brings all of them to one time. Times must not decrease.
+    `routing` chooses the server of a request, and `seed` determines its random choices. Without a server,
+    requests are held and keep waiting; a request that fits no server's KV cache is refused. A client gives up
+    `patience_us` after its request arrived, unless it has a first token by then; None for never. Servers
+    advance lazily; `advance` brings all of them to one time. Times must not decrease.
     """
 
-    def __init__(self, *, patience_us: int | None = None) -> None:
+    def __init__(
+        self, *, patience_us: int | None = None, routing: Routing = SHORTEST_QUEUE, seed: int = 0
+    ) -> None:
         self._patience_us = patience_us
+        self._routing = routing
+        self._chance = random.Random(seed)  # noqa: S311 (not used for security)
+        self._turns = 0
+        self._looked_us: int | None = None
+        self._remembered: dict[str, tuple[int, float]] = {}
         self.servers: dict[str, Server] = {}
         self.held: deque[Request] = deque()
         self._leaving: set[str] = set()
@@ -127,7 +138,6 @@ class Router:
         if not len(self._ranking):
             self.held.append(request)
             return
-        self._finished += self._ranking.advance(now_us)
         name = self._choose(request, now_us)
         if name is None:
             self.refused += 1
@@ -135,17 +145,50 @@ class Router:
         server = self.servers[name]
         self._finished += server.advance(now_us)
         server.submit(request, now_us=now_us, patience_end_us=patience_end_us)
-        self._ranking.add(name, server)
+        if self._routing == SHORTEST_QUEUE:
+            self._ranking.add(name, server)
 
     def _choose(self, request: Request, now_us: int) -> str | None:
-        """Return the best server that can hold the request, or None."""
-        tokens = request.prompt_tokens + request.output_tokens
-        if tokens <= self._always_fitting_tokens:
-            return self._ranking.first(now_us)
-        fitting = [
-            (server.waiting, server.kv_usage_at(now_us), name)
-            for name, server in self.servers.items()
-            if name not in self._leaving
-            and server.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens)
-        ]
-        return min(fitting)[2] if fitting else None
+        """Return the server that gets the request, or None if it fits no KV cache."""
+        routing = self._routing
+        if routing == SHORTEST_QUEUE:
+            self._finished += self._ranking.advance(now_us)
+            tokens = request.prompt_tokens + request.output_tokens
+            if tokens <= self._always_fitting_tokens:
+                return self._ranking.first(now_us)
+        names = sorted(self._fitting(request))
+        if not names:
+            return None
+        if routing.policy == "random":
+            return self._chance.choice(names)
+        if routing.policy == "round-robin":
+            self._turns += 1
+            return names[self._turns % len(names)]
+        if routing.stale_seconds:
+            self._look(now_us)
+            return min(names, key=lambda name: self._remembered.get(name, (0, 0.0)))
+        return min(names, key=lambda name: self._load(name, now_us))
+
+    def _fitting(self, request: Request) -> Iterator[str]:
+        """Yield the servers that get requests and can hold this one."""
+        for name, server in self.servers.items():
+            if name not in self._leaving and server.profile.fits(
+                prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens
+            ):
+                yield name
+
+    def _load(self, name: str, now_us: int) -> tuple[int, float]:
+        server = self.servers[name]
+        return server.waiting, server.kv_usage_at(now_us)
+
+    def _look(self, now_us: int) -> None:
+        """Remember the loads of all servers, unless they were looked at a short time ago.
+
+        A server that joins in between counts as empty.
+        """
+        stale_us = self._routing.stale_seconds * 1e6
+        if self._looked_us is None or now_us - self._looked_us >= stale_us:
+            self._looked_us = now_us
+            for server in self.servers.values():
+                self._finished += server.change(now_us)
+            self._remembered = {name: self._load(name, now_us) for name in self.servers}

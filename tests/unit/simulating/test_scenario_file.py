@@ -6,6 +6,7 @@ import pytest
 
 from apiserver.checking.sources import Source
 from controller.simulating.scenario_file import read_scenario
+from controller.simulation.routing import Routing
 
 SMALL = """
 name: small
@@ -47,6 +48,43 @@ def test_kinds_of_engines_are_read() -> None:
     profile = given.scenario.variants[0].profile
     assert (profile.max_num_batched_tokens, profile.prefix_hit_share) == (512, 0.5)
     assert (profile.accepted_tokens_per_step, profile.ranks) == (2.4, 8)
+
+
+ROUTERS: dict[str, tuple[str, Routing | None, tuple[str, ...]]] = {
+    "the default": ("", Routing(), ()),
+    "a policy": ("router: {policy: random}", Routing(policy="random"), ()),
+    "an age": ("router: {staleSeconds: 5}", Routing(stale_seconds=5.0), ()),
+    "an age that is not used": (
+        "router: {policy: random, staleSeconds: 5}",
+        None,
+        (
+            "s.yaml:8: router.staleSeconds: staleSeconds requires the policy shortest-queue: the others use"
+            " no queues",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("line", "routing", "problems"), ROUTERS.values(), ids=ROUTERS.keys())
+def test_the_router_is_read(line: str, routing: Routing | None, problems: tuple[str, ...]) -> None:
+    """Its policy, and how old its information is."""
+    text = SMALL.replace("LOW", "~").replace("TRACE", "~") + line
+
+    given = read_scenario(Source(name="s.yaml", data=text.encode()))
+
+    assert given.problems == problems
+    assert (given.scenario and given.scenario.routing) == routing
+
+
+def test_a_start_deviates_by_at_most_its_mean() -> None:
+    """A start cannot take less than no time."""
+    text = SMALL.replace("LOW", "~").replace("TRACE", "~")
+    text = text.replace("pricePerHour: 1,", "pricePerHour: 1, startUpSeconds: 60, startUpJitterSeconds: 61,")
+
+    given = read_scenario(Source(name="s.yaml", data=text.encode()))
+
+    (problem,) = given.problems
+    assert problem.endswith(".startUpJitterSeconds: must not be greater than startUpSeconds")
 
 
 def test_errors_are_sorted_by_line() -> None:
