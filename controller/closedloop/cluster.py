@@ -178,6 +178,7 @@ class VirtualCluster:
             variant = self.variants[pod.variant]
             pod.node = self._places.take(variant)
             if pod.node is not None:
-                late_seconds = self._chance.uniform(0, variant.start_up_jitter_seconds)
+                jitter_seconds = variant.start_up_jitter_seconds
+                late_seconds = self._chance.uniform(-jitter_seconds, jitter_seconds)
                 pod.bound_seconds = self.now_seconds
-                pod.starts_seconds = self.now_seconds + variant.start_up_seconds + late_seconds
+                pod.starts_seconds = self.now_seconds + max(0.0, variant.start_up_seconds + late_seconds)
