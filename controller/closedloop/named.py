@@ -1,4 +1,4 @@
-"""Policies by name: `stowplan`, `concurrency:40@h100`, `clairvoyant`, or a file."""
+"""Policies by name: `stowplan`, `concurrency:40@h100`, `lower-bound`, or a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from controller.closedloop.bound import BoundPolicy, PolicyFile, unbound_problem
-from controller.closedloop.clairvoyant import clairvoyant
+from controller.closedloop.lower_bound import ATTAINMENT, lower_bound
 from controller.closedloop.reconciled import ReconciledPolicy
 from controller.closedloop.rivals import ConstantPolicy, LoadPolicy, chosen_variants
 from controller.closedloop.run import play
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
     from controller.reconcilers.variantautoscaling import CycleSettings
     from controller.simulation.request import Request
 
-PLAIN = ("stowplan", "wva-v1", "wva-v2", "clairvoyant")
+PLAIN = ("stowplan", "wva-v1", "wva-v2", "lower-bound")
 FIGURED = ("concurrency", "queue", "constant")
-SAYING = f"{', '.join(PLAIN)}, or one of {', '.join(FIGURED)} with :N or :N@VARIANT, such as concurrency:40"
+SAYING = (
+    f"{', '.join(PLAIN)}, lower-bound:N, or one of {', '.join(FIGURED)} with :N or :N@VARIANT, such as"
+    " concurrency:40"
+)
 
+_PERCENT = re.compile(r"lower-bound:(?P<number>[0-9]{1,3}(\.[0-9]{1,3})?)\Z")
 _FIGURE = re.compile(r"(?P<kind>[a-z]+):(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(@(?P<variant>.+))?\Z")
 
 
@@ -54,6 +58,12 @@ def policy_name(text: str) -> PolicyName:
     if text in PLAIN:
         return PolicyName(text=text, kind=text)
     kind, colon, _ = text.partition(":")
+    if kind == "lower-bound":
+        share = _PERCENT.match(text)
+        percent = float(share["number"]) if share else 0.0
+        if not 0 < percent <= 100:  # noqa: PLR2004 (percent)
+            raise ValueError(f"{text!r}: must be lower-bound:N, where N is a percentage of requests")
+        return PolicyName(text=text, kind=kind, number=percent)
     if kind not in FIGURED or not colon:
         raise ValueError(f"there is no policy {text!r}: must be {SAYING}")
     found = _FIGURE.match(text)
@@ -94,8 +104,9 @@ async def simulated(
     The settings are those of the controller, for `stowplan` and policies in files.
     """
     with silent():
-        if name.kind == "clairvoyant":
-            return await clairvoyant(scenario, manifests=manifests, requests=requests, progress=progress)
+        if name.kind == "lower-bound":
+            attainment = name.number / 100 or ATTAINMENT
+            return lower_bound(scenario, attainment=attainment, requests=requests, name=name.text)
         if name.kind == "stowplan":
             policy: Policy = ReconciledPolicy(
                 scenario, manifests=manifests, settings=settings, cycle_settings=cycle_settings

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from controller.closedloop.scenario import Scenario
     from controller.simulation.request import Request
 
-_LAST_SECONDS = 300.0
+LAST_SECONDS = 300.0
 """Time for requests to finish after the end, without cost, in seconds."""
 
 
@@ -75,7 +75,7 @@ async def play(
         now_seconds = tick * scenario.sync_seconds
     cluster.advance(scenario.end_seconds)
     replica_seconds = {name: cluster.replica_seconds[name] - before for name, before in unscored.items()}
-    traffic.advance(scenario.end_seconds + _LAST_SECONDS)
+    traffic.advance(scenario.end_seconds + LAST_SECONDS)
     return scored(
         scenario,
         policy,

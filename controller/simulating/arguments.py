@@ -29,7 +29,8 @@ policies:
   queue:N[@VARIANT]        HPA on waiting requests, N per replica
   constant:N[@VARIANT]     always N replicas
   wva-v1, wva-v2           saturation rules of the Workload Variant Autoscaler
-  clairvoyant              lower bound with perfect foresight; about six runs
+  lower-bound[:N]          no policy that serves N % of the requests in time
+                           costs less (default: 99)
   FILE.yaml                AutoscalingPolicy, with its binding if there is one
 
 With --policy FILE.yaml and --trace, but without SCENARIO and -f, the targets of

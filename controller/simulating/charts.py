@@ -57,7 +57,12 @@ def axes_of(results: Results) -> Axes:
 def charts_of(
     scenario: Scenario, axes: Axes, outcome: PolicyOutcome, anchor: str
 ) -> Mapping[str, Sequence[Chart]]:
-    """Return the charts of one policy by title: of each model, the total cost, and what a policy decided."""
+    """Return the charts of one policy by title: of each model, the total cost, and what a policy decided.
+
+    The lower bound, which is not simulated, has none.
+    """
+    if not outcome.points:
+        return {}
     charts = {model.model_id: _model(scenario, outcome, model, axes, anchor) for model in scenario.models}
     title = "All models" if len(charts) > 1 else next(iter(charts), "")
     decided = {

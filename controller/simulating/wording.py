@@ -69,7 +69,13 @@ def unreported(outcomes: Iterable[PolicyOutcome]) -> Iterator[str]:
 
 
 def row_of(outcome: PolicyOutcome, scenario: Scenario) -> tuple[str, ...]:
-    """Return a policy's cost, missed shares as `_missed` lists them, latencies, and reversals."""
+    """Return a policy's cost, missed shares as `_missed` lists them, latencies, and reversals.
+
+    For the lower bound, which is not simulated, most are `-`.
+    """
+    if not outcome.points and not outcome.models:
+        peaks = ", ".join(f"{item.name} {item.peak_replicas}" for item in outcome.variants)
+        return outcome.policy, amount(outcome.cost), percent(outcome.missed), *["-"] * 8, peaks
     slowest = _slowest(outcome.models)
     return (
         outcome.policy,

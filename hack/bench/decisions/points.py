@@ -15,7 +15,7 @@ from controller.closedloop.scenario import Scenario
 from controller.simulation.request import Request
 from hack.bench.decisions.rows import Row, rows
 
-CLAIRVOYANT = "clairvoyant"
+CLAIRVOYANT = "lower-bound"
 _ROWS_KEPT = 3
 _AVERAGED = (
     "cost", "missed", "missed_ttft", "missed_itl", "reversals_per_hour", "decided_reversals_per_hour"
@@ -98,7 +98,7 @@ def _played(row: Row, outcome: PolicyOutcome, *, seconds: float) -> Played:
         policy=outcome.policy,
         seeds=1,
         **{name: getattr(outcome, name) for name in _AVERAGED},
-        ttft_p99_seconds=max(known) if len(known) == len(slowest) else None,
+        ttft_p99_seconds=max(known) if known and len(known) == len(slowest) else None,
         by_priority={priority: _missed(row, outcome, priority) for priority in row.priorities},
         note=outcome.note,
         seconds=seconds,
