@@ -24,6 +24,7 @@ from controller.planning.explain import decisions
 from controller.planning.flapping import followed
 from controller.planning.hold import hold
 from controller.planning.incomplete import completed
+from controller.planning.omission import comparable
 from controller.planning.preparing import Prepared, prepared
 from controller.planning.problem import NumbersTooLargeError, PlacementProblem, Solution
 from controller.planning.relief import reliefs
@@ -43,15 +44,13 @@ MOST_VARIANTS = 3_000
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
     """Return the plan and the next state; without a valid answer, the current replicas are kept."""
     whole = completed(snapshot)
-    try:
-        given = prepared(whole.snapshot, state, settings)
-        solved, next_state = _solved(given, state)
-        # The optimum of each model alone shows what it would have without the others.
-        solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
-    except NumbersTooLargeError as error:
-        message = "numbers are too large to compare exactly"
-        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=str(error))
+    some = comparable(whole.snapshot, state, settings)
+    given = some.prepared
+    solved, next_state = _solved(given, state)
+    # The optimum of each model alone shows what it would have without the others.
+    solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
     made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved, state))))
+    made = some.with_omissions(made, snapshot)
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {count(len(wrong), 'rule')} would be broken"

@@ -297,17 +297,6 @@ def test_a_plan_without_solver_effort_is_valid_and_reports_its_bounds() -> None:
     assert all(level.bound <= level.value for level in made.solver.levels)
 
 
-def test_numbers_too_large_for_exact_sums_hold_the_plan() -> None:
-    """The message names the variant, and no replicas are changed on the basis of inexact sums."""
-    absurd = variant("a", cost="1000000", current_replicas=900_000)
-
-    made = _plan([], absurd)
-
-    assert made.solver.status is SolverStatus.FAILED
-    assert made.solver.message.startswith("llm/a: the cost of up to 10000 replicas")
-    assert _replicas(made) == {"a": 900_000}
-
-
 def test_an_empty_snapshot_has_an_empty_plan() -> None:
     """A snapshot without variants is not an error."""
     made, state = plan(Snapshot(nodes=(), variants=()), NOTHING, SETTINGS)
