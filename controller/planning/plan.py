@@ -35,7 +35,7 @@ from controller.planning.state import PlanningState
 from controller.planning.wording import count
 
 RELIEF_VARIANTS = 150
-"""Number of variants that may be replanned in total to find reliefs; at least one change is tried."""
+"""Number of variants that may usually be replanned in total to find reliefs; at least one change is tried."""
 
 MOST_VARIANTS = 3_000
 """Number of variants in the snapshot above which nothing is replanned to find reliefs; moves remain."""
@@ -49,7 +49,7 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     solved, next_state = _solved(given, state)
     # The optimum of each model alone shows what it would have without the others.
     solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
-    made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved, state))))
+    made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved, next_state))))
     made = some.with_omissions(made, snapshot)
     wrong = check(snapshot, made)
     if wrong:
@@ -75,12 +75,8 @@ def _solved(given: Prepared, state: PlanningState) -> tuple[SolvedProblem, Plann
 def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[Relief, ...]]:
     """Return the reliefs of each model, found by planning again in the same way."""
     size, settings = len(solved.variants), solved.settings
-    if size > MOST_VARIANTS:
-        most = 0
-    elif solved.granted.unproven:  # another plan takes as much effort as there is
-        most = 1
-    else:
-        most = max(1, RELIEF_VARIANTS // (1 + size))
+    # If a level is unproven, another plan takes as much effort as there is.
+    usual = 1 if solved.granted.unproven else max(1, RELIEF_VARIANTS // (1 + size))
 
     def again(changed: Snapshot) -> SolvedProblem | None:
         try:
@@ -88,7 +84,8 @@ def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan
 
-    return reliefs(solved, again, most_solves=min(settings.relief_solves, most), effort=_effort(settings))
+    most = settings.relief_solves if size <= MOST_VARIANTS else 0
+    return reliefs(solved, again, usual_solves=usual, most_solves=most, effort=_effort(settings))
 
 
 def _effort(settings: Settings) -> Effort:
