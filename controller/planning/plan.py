@@ -59,12 +59,14 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     return made, replace(next_state, courses=followed(snapshot, state, made.decisions, settings))
 
 
-def _solved(given: Prepared, state: PlanningState) -> tuple[SolvedProblem, PlanningState]:
+def _solved(
+    given: Prepared, state: PlanningState, *, closes_gaps: bool = True
+) -> tuple[SolvedProblem, PlanningState]:
     known, effort = state.prices, _effort(given.settings)
 
     def placed(problem: PlacementProblem) -> Solution:
         nonlocal known
-        solution = place(problem, effort=effort, known=known)
+        solution = place(problem, effort=effort, known=known, closes_gaps=closes_gaps)
         known = solution.prices or known
         return solution
 
@@ -73,14 +75,15 @@ def _solved(given: Prepared, state: PlanningState) -> tuple[SolvedProblem, Plann
 
 
 def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[Relief, ...]]:
-    """Return the reliefs of each model, found by planning again in the same way."""
+    """Return the reliefs of each model, found by planning again in the same way, but for proofs."""
     size, settings = len(solved.variants), solved.settings
     # If a level is unproven, another plan takes as much effort as there is.
     usual = 1 if solved.granted.unproven else max(1, RELIEF_VARIANTS // (1 + size))
 
     def again(changed: Snapshot) -> SolvedProblem | None:
         try:
-            return _solved(prepared(completed(changed).snapshot, state, settings), state)[0]
+            given = prepared(completed(changed).snapshot, state, settings)
+            return _solved(given, state, closes_gaps=False)[0]
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan
 
