@@ -24,7 +24,7 @@ from controller.offline.published import equipped
 from controller.offline.reading import Problem, read
 from controller.offline.terminal import present, terminal
 from controller.offline.text import Shown, text_parts
-from controller.planning.decision import Plan
+from controller.planning.decision import BoundBy, Plan
 from controller.planning.inputs import PlanningInputs, to_json
 from controller.planning.settings import UnmetUnit
 from controller.planning.snapshot import Snapshot
@@ -134,9 +134,16 @@ def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], omitted: tuple[s
         return Shown(
             snapshot=inputs.snapshot,
             plan=made,
-            warnings=(*warnings, *ignorance(inputs.snapshot, made), *_excess(made)),
-            omitted=omitted,
+            warnings=(*warnings, *ignorance(inputs.snapshot, made), *_excess(made), *made.omissions),
+            omitted=(*omitted, *_left_out(made)),
         )
+
+
+def _left_out(plan: Plan) -> Iterator[str]:
+    """Yield the namespace and name of each variant that an answered plan leaves as it is."""
+    for item in plan.decisions if plan.solver.is_answered else ():
+        if item.bound_by is BoundBy.SOLVER:
+            yield f"{item.namespace}/{item.name}"
 
 
 def _excess(plan: Plan) -> Iterator[str]:

@@ -43,7 +43,7 @@ class Shown:
     plan: Plan
     warnings: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
-    """Namespace and name of each VariantAutoscaling that is not in the plan."""
+    """Namespace and name of each VariantAutoscaling that is not planned."""
 
     @property
     def short(self) -> tuple[str, ...]:

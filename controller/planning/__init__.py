@@ -23,6 +23,7 @@ From the snapshot to the problem:
   mixing          a main variant for each model
   flapping        higher prices for variants that change direction too often
   magnitude       rejection of problems whose sums would not be exact
+  omission        variants and node pools that are left out for that reason, so that the others are planned
 
 Placement:
   engine          column generation over replica patterns with exact pricing, and a CP-SAT core, with a lower

@@ -59,7 +59,7 @@ class BoundBy(StrEnum):
     MISSING_METRICS = "MissingMetrics"
     CAPACITY_UNKNOWN = "CapacityUnknown"
     SOLVER = "Solver"
-    """No plan from the solver: the current replicas are kept."""
+    """No plan from the solver, or none for this variant (`Plan.omissions`): the current replicas are kept."""
 
 
 class SolverStatus(StrEnum):
@@ -272,6 +272,9 @@ class Plan:
 
     moves: tuple[Move, ...] = ()
     """Evictions to make, where allowed, so that the next plan has room for more of the missing replicas."""
+
+    omissions: tuple[str, ...] = ()
+    """Sentences: the variants, which keep their replicas, and node pools that are left out, and why."""
 
     def with_messages(self, more: Mapping[tuple[str, str], str]) -> Plan:
         """Return the plan with a part added to the messages of some variants, by their keys."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from operator import attrgetter
 
@@ -12,6 +13,8 @@ from controller.planning.inventory import bins, node_to_come
 from controller.planning.limits import limit_rows
 from controller.planning.load import CapacitySource
 from controller.planning.problem import (
+    EXACT_LIMIT,
+    PER_MILLE,
     UNLIMITED_REPLICAS,
     CoverRow,
     GrowthTerms,
@@ -25,8 +28,10 @@ from controller.planning.topology import Topologies
 from controller.planning.units import cost_units
 from controller.planning.weights import weighted
 
-MAX_REQUIREMENT = 10**9
-"""Larger requirements are stated in a coarser unit: demand rounded up, capacity rounded down."""
+MAX_SUM = EXACT_LIMIT // (2 * PER_MILLE)
+"""Limit on the sum of a requirement and of all capacity that may be planned for it, about 4 * 10^12: larger
+ones are stated in a coarser unit. Half of what is exact per mille leaves room for rounding up.
+"""
 
 
 def formulate(snapshot: Snapshot, demands: Sequence[ModelDemand], *, settings: Settings) -> PlacementProblem:
@@ -46,7 +51,7 @@ def formulate(snapshot: Snapshot, demands: Sequence[ModelDemand], *, settings: S
             terms.append(
                 _terms(variant, places_of, topologies, most=most, lower=untouchable, settings=settings)
             )
-        rows += own
+        rows += [_exact(row, terms) for row in own]
     variants = [variant for demand in demands for variant in demand.variants]
     grouped, home = bins(nodes, variants, pools)
     return PlacementProblem(
@@ -100,9 +105,13 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverR
     name = f"{demand.namespace}/{demand.model_id}"
 
     def row(stage: Stage, requirement: int, terms: tuple[tuple[int, int], ...]) -> CoverRow:
-        whole, kept = _whole(requirement, terms)
         return CoverRow(
-            name=name, stage=stage, priority=demand.priority, model=model, requirement=whole, terms=kept
+            name=name,
+            stage=stage,
+            priority=demand.priority,
+            model=model,
+            requirement=requirement,
+            terms=terms,
         )
 
     def capacity(rate: Callable[[Variant], int]) -> tuple[tuple[int, int], ...]:
@@ -127,13 +136,21 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverR
     return rows
 
 
-def _whole(requirement: int, terms: tuple[tuple[int, int], ...]) -> tuple[int, tuple[tuple[int, int], ...]]:
-    """Return a requirement and its terms scaled to a unit in which both are integers of limited size."""
-    if requirement <= MAX_REQUIREMENT and max([amount for _, amount in terms], default=0) <= requirement:
-        return requirement, terms
-    unit = -(-requirement // MAX_REQUIREMENT)
-    whole = -(-requirement // unit)
-    return whole, tuple([(v, min(amount // unit, whole)) for v, amount in terms if amount >= unit])
+def _exact(row: CoverRow, terms: Sequence[VariantTerms]) -> CoverRow:
+    """Return a row in a unit in which the sums of its amounts are exact (`magnitude.py`).
+
+    Amounts are rounded up like the requirement, so that replicas which cover it still do: with amounts
+    rounded down, a requirement of exactly the existing capacity would need one more replica in each cycle. A
+    replica counts for less than one unit too much, and `MAX_SUM` has trillions of them.
+    """
+    # A replica that serves more covers the requirement as well.
+    amounts = [(v, min(amount, row.requirement)) for v, amount in row.terms]
+    unit = -(-(row.requirement + sum([amount * terms[v].upper for v, amount in amounts])) // MAX_SUM)
+    return replace(
+        row,
+        requirement=-(-row.requirement // unit),
+        terms=tuple([(v, -(-amount // unit)) for v, amount in amounts]),
+    )
 
 
 def _enough(rows: Sequence[CoverRow]) -> dict[int, int]:

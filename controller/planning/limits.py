@@ -15,6 +15,9 @@ from controller.planning.problem import LimitKind, LimitRow, VariantTerms
 from controller.planning.snapshot import Model, Snapshot, Variant
 from controller.planning.units import COST_UNIT, RESOLUTION, cost_units
 
+MAX_LIMIT = 2**62
+"""Larger limits are stated as this: it is never reached, and the engine has 64-bit integers."""
+
 
 def limit_rows(
     snapshot: Snapshot, variants: Sequence[Variant], terms: Sequence[VariantTerms]
@@ -53,7 +56,7 @@ def _quota(quota: Quota, variants: Sequence[Variant]) -> LimitRow:
     return LimitRow(
         name=f"{quota.namespace}/{quota.name}",
         kind=LimitKind.QUOTA,
-        limit=max(0, quota.accelerators),
+        limit=min(max(0, quota.accelerators), MAX_LIMIT),
         terms=tuple(
             (index, variant.accelerators_per_replica)
             for index, variant in enumerate(variants)
@@ -69,7 +72,7 @@ def _budget(budget: Budget, variants: Sequence[Variant]) -> LimitRow:
     return LimitRow(
         name=budget.name,
         kind=LimitKind.BUDGET,
-        limit=int(whole) * RESOLUTION,
+        limit=min(int(whole) * RESOLUTION, MAX_LIMIT),
         terms=tuple(
             (index, cost_units(variant.cost_per_replica))
             for index, variant in enumerate(variants)

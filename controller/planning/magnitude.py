@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from controller.planning.problem import EXACT_LIMIT, PER_MILLE, NumbersTooLargeError, PlacementProblem
+from operator import itemgetter
+
+from controller.planning.problem import (
+    EXACT_LIMIT,
+    PER_MILLE,
+    GrowthTerms,
+    NumbersTooLargeError,
+    PlacementProblem,
+    VariantTerms,
+)
 
 
 def check_magnitude(problem: PlacementProblem) -> None:
@@ -17,17 +26,32 @@ def check_magnitude(problem: PlacementProblem) -> None:
             raise NumbersTooLargeError(
                 f"{row.name}: requirement and capacities sum up to {reach:.3g} per mille"
             )
-    prices = [(t.cost + t.start_price + t.stop_price) * t.upper for t in problem.variants]
-    nodes = [growth.price * growth.limit for growth in problem.growth]
-    if sum(nodes) >= EXACT_LIMIT:
-        dearest_node = problem.growth[nodes.index(max(nodes))]
+    for largest in dearest(problem)[:1]:
+        if isinstance(largest, GrowthTerms):
+            what, remedy = f"price of up to {largest.limit} nodes", "price"
+        else:
+            what, remedy = f"cost of up to {largest.upper} replicas", "cost"
         raise NumbersTooLargeError(
-            f"{dearest_node.name}: the price of up to {dearest_node.limit} nodes is too large to compare "
-            "exactly; lower its price or its maximum"
+            f"{largest.name}: the {what} is too large to compare exactly; lower its {remedy} or its maximum"
         )
-    if sum(prices) >= EXACT_LIMIT:
-        dearest = problem.variants[prices.index(max(prices))]
-        raise NumbersTooLargeError(
-            f"{dearest.name}: the cost of up to {dearest.upper} replicas is too large to compare exactly; "
-            "lower its cost or its maximum"
-        )
+
+
+def dearest(problem: PlacementProblem) -> list[VariantTerms | GrowthTerms]:
+    """Return the variants and nodes to be added whose prices make the sum of all inexact, the largest first.
+
+    Without them, the sum is exact. Usually there are none.
+    """
+    # Replicas stop from the current number, even if there are fewer pods.
+    priced: list[tuple[int, VariantTerms | GrowthTerms]] = [
+        ((terms.cost + terms.start_price) * terms.upper + terms.stop_price * terms.current, terms)
+        for terms in problem.variants
+    ]
+    priced += [(growth.price * growth.limit, growth) for growth in problem.growth]
+    total = sum(price for price, _ in priced)
+    found: list[VariantTerms | GrowthTerms] = []
+    for price, terms in sorted(priced, key=itemgetter(0), reverse=True):
+        if total < EXACT_LIMIT:
+            break
+        found.append(terms)
+        total -= price
+    return found

@@ -24,6 +24,7 @@ from controller.planning.explain import decisions
 from controller.planning.flapping import followed
 from controller.planning.hold import hold
 from controller.planning.incomplete import completed
+from controller.planning.omission import comparable
 from controller.planning.preparing import Prepared, prepared
 from controller.planning.problem import NumbersTooLargeError, PlacementProblem, Solution
 from controller.planning.relief import reliefs
@@ -34,7 +35,7 @@ from controller.planning.state import PlanningState
 from controller.planning.wording import count
 
 RELIEF_VARIANTS = 150
-"""Number of variants that may be replanned in total to find reliefs; at least one change is tried."""
+"""Number of variants that may usually be replanned in total to find reliefs; at least one change is tried."""
 
 MOST_VARIANTS = 3_000
 """Number of variants in the snapshot above which nothing is replanned to find reliefs; moves remain."""
@@ -43,15 +44,13 @@ MOST_VARIANTS = 3_000
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
     """Return the plan and the next state; without a valid answer, the current replicas are kept."""
     whole = completed(snapshot)
-    try:
-        given = prepared(whole.snapshot, state, settings)
-        solved, next_state = _solved(given, state)
-        # The optimum of each model alone shows what it would have without the others.
-        solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
-    except NumbersTooLargeError as error:
-        message = "numbers are too large to compare exactly"
-        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=str(error))
-    made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved, state))))
+    some = comparable(whole.snapshot, state, settings)
+    given = some.prepared
+    solved, next_state = _solved(given, state)
+    # The optimum of each model alone shows what it would have without the others.
+    solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
+    made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved, next_state))))
+    made = some.with_omissions(made, snapshot)
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {count(len(wrong), 'rule')} would be broken"
@@ -60,12 +59,14 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     return made, replace(next_state, courses=followed(snapshot, state, made.decisions, settings))
 
 
-def _solved(given: Prepared, state: PlanningState) -> tuple[SolvedProblem, PlanningState]:
+def _solved(
+    given: Prepared, state: PlanningState, *, closes_gaps: bool = True
+) -> tuple[SolvedProblem, PlanningState]:
     known, effort = state.prices, _effort(given.settings)
 
     def placed(problem: PlacementProblem) -> Solution:
         nonlocal known
-        solution = place(problem, effort=effort, known=known)
+        solution = place(problem, effort=effort, known=known, closes_gaps=closes_gaps)
         known = solution.prices or known
         return solution
 
@@ -74,22 +75,20 @@ def _solved(given: Prepared, state: PlanningState) -> tuple[SolvedProblem, Plann
 
 
 def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[Relief, ...]]:
-    """Return the reliefs of each model, found by planning again in the same way."""
+    """Return the reliefs of each model, found by planning again in the same way, but for proofs."""
     size, settings = len(solved.variants), solved.settings
-    if size > MOST_VARIANTS:
-        most = 0
-    elif solved.granted.unproven:  # another plan takes as much effort as there is
-        most = 1
-    else:
-        most = max(1, RELIEF_VARIANTS // (1 + size))
+    # If a level is unproven, another plan takes as much effort as there is.
+    usual = 1 if solved.granted.unproven else max(1, RELIEF_VARIANTS // (1 + size))
 
     def again(changed: Snapshot) -> SolvedProblem | None:
         try:
-            return _solved(prepared(completed(changed).snapshot, state, settings), state)[0]
+            given = prepared(completed(changed).snapshot, state, settings)
+            return _solved(given, state, closes_gaps=False)[0]
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan
 
-    return reliefs(solved, again, most_solves=min(settings.relief_solves, most), effort=_effort(settings))
+    most = settings.relief_solves if size <= MOST_VARIANTS else 0
+    return reliefs(solved, again, usual_solves=usual, most_solves=most, effort=_effort(settings))
 
 
 def _effort(settings: Settings) -> Effort:

@@ -1,8 +1,8 @@
 """Find changes that would reduce a shortage, by changing one thing in the snapshot and planning again.
 
 For each model that is short of capacity, candidates are a free node, a larger quota, budget or maximum, and a
-better priority. A change is reported if it reduces the shortage, with the shortage that the new plan leaves:
-a user who makes the change gets that plan.
+better priority. The most important models come first, and of these the shortest. A change is reported if it
+reduces the shortage, with the shortage that the new plan leaves: a user who makes the change gets that plan.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 
 from controller.planning.additions import Addition, new_nodes
 from controller.planning.cluster import Budget, Node, Quota
@@ -49,20 +50,27 @@ class Change:
 
 
 def reliefs(
-    solved: SolvedProblem, again: Again, *, most_solves: int, effort: Effort
+    solved: SolvedProblem, again: Again, *, usual_solves: int, most_solves: int, effort: Effort
 ) -> Mapping[int, tuple[Relief, ...]]:
-    """Return the reliefs of each model, from at most `most_solves` changes, the most promising first."""
+    """Return the reliefs of each model, from `usual_solves` changes.
+
+    If none of these helps the most important short model, its other changes follow, up to `most_solves` in
+    all.
+    """
     before = {
         model: solved.shortage_per_mille(model, solved.granted.replicas)
         for model, demand in enumerate(solved.demands)
         if demand.signal.decides
     }
     lacking = (model for model, unmet in before.items() if unmet)
-    short = sorted(lacking, key=lambda model: (solved.demands[model].priority, model))
+    short = sorted(lacking, key=lambda model: (solved.demands[model].priority, -before[model], model))
     found: dict[int, list[Relief]] = defaultdict(list)
     for model, relief in _moves(solved, short, effort):
         found[model].append(relief)
-    for change in _promising(solved, short)[:most_solves] if most_solves else ():
+    changes = _in_turn(_promising(solved, short), short, found) if most_solves else ()
+    for number, change in enumerate(islice(changes, most_solves)):
+        if number >= usual_solves and (found[short[0]] or short[0] not in change.models):
+            break
         after = again(change.made())
         if after is None:
             continue
@@ -74,6 +82,25 @@ def reliefs(
             if then[model] < before[model]:
                 found[model].append(Relief(kind=change.kind, text=text, unmet_per_mille=then[model]))
     return {model: tuple(listed) for model, listed in found.items()}
+
+
+def _in_turn(
+    changes: Sequence[Change], short: Sequence[int], found: Mapping[int, list[Relief]]
+) -> Iterator[Change]:
+    """Yield the changes for each short model in turn until one is found that helps it, then all others.
+
+    For each model that is the most promising change, then those for it alone: what others share may help
+    these others instead. The consumer adds to `found` meanwhile.
+    """
+    left = list(changes)
+    for model in short:
+        own = [change for change in left if model in change.models]
+        for change in sorted(own, key=lambda change: change is not own[0] and len(change.models) > 1):
+            if found.get(model):
+                break
+            left.remove(change)
+            yield change
+    yield from left
 
 
 def _promising(solved: SolvedProblem, short: Sequence[int]) -> Sequence[Change]:
@@ -235,6 +262,8 @@ def _maximums(solved: SolvedProblem, model: int) -> Iterator[Change]:
 def _priorities(solved: SolvedProblem, model: int) -> Iterator[Change]:
     """Yield the priority just above the nearest better one among models with granted replicas."""
     own = solved.demands[model].priority
+    if not _growing(solved, model):
+        return
     rivals = {
         solved.demands[other].priority
         for other, granted in enumerate(solved.granted_by_model)

@@ -14,7 +14,7 @@ from controller.observe.condition_list import condition_list, moment, shortened
 from controller.observe.conditions import ConditionReason, ConditionType, Finding
 from controller.observe.prices import CostSource
 from controller.observe.unplanned import Unplanned
-from controller.planning.decision import Decision, SolverReport
+from controller.planning.decision import BoundBy, Decision, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.planning.wording import count
@@ -143,6 +143,8 @@ def _target_finding(inputs: StatusInputs) -> Finding:
 
 def _solver_finding(inputs: StatusInputs) -> Finding:
     message = inputs.decision.message
+    if inputs.solver.is_answered and inputs.decision.bound_by is BoundBy.SOLVER:
+        return False, ConditionReason.INVALID_CONFIGURATION, message
     if inputs.solver.is_answered:
         return True, ConditionReason.OPTIMIZATION_SUCCEEDED, message
     return False, ConditionReason.OPTIMIZATION_FAILED, message

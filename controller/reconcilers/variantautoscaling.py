@@ -192,6 +192,8 @@ class VariantAutoscalingReconciler:
         plan, advices = await self._plan(claims, gathered.snapshot)
         if plan.solver.message:
             _log.warning("no plan", why=shortened(plan.solver.message))
+        for omission in plan.omissions:
+            _log.warning("left out", why=shortened(omission))
         misplaced = sentences(self._follower.compare(world, gathered.snapshot))
         plan = self._evictor.worded(plan).with_messages(misplaced)
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from controller.planning.decision import Decision, Reason
+from controller.planning.decision import BoundBy, Decision, Reason
 from controller.planning.snapshot import Snapshot, Variant
 
 Decisions = Mapping[tuple[str, str], Decision]
@@ -29,6 +29,11 @@ def _bounds(variant: Variant, decision: Decision) -> Iterator[str]:
         yield f"{variant.name}: {decision.replicas} replicas are less than none"
     if most is not None and decision.replicas > most:
         yield f"{variant.name}: {decision.replicas} replicas are more than maxReplicas ({most})"
+    floor = variant.current_replicas if most is None else min(variant.current_replicas, most)
+    if decision.bound_by is BoundBy.SOLVER:
+        if decision.replicas != floor:
+            yield f"{variant.name}: {decision.replicas} replicas although it is left out of the plan"
+        return
     least = variant.min_replicas
     ordered = variant.is_paused or variant.pinned_replicas is not None
     if decision.replicas < least and decision.reason is not Reason.SHORTAGE and not ordered:
@@ -39,7 +44,6 @@ def _bounds(variant: Variant, decision: Decision) -> Iterator[str]:
             yield f"{variant.name}: {decision.replicas} replicas although it is pinned to {pinned}"
         elif decision.replicas < pinned and decision.reason is not Reason.SHORTAGE:
             yield f"{variant.name}: only {decision.replicas} replicas although it is pinned to {pinned}"
-    floor = variant.current_replicas if most is None else min(variant.current_replicas, most)
     is_ordered = pinned is not None and decision.replicas >= pinned
     if not decision.signal.decides and decision.replicas < floor and not is_ordered:
         yield f"{variant.name}: scaled down to {decision.replicas} although its signal is {decision.signal}"
@@ -57,7 +61,7 @@ def warmth_problems(snapshot: Snapshot, decisions: Decisions) -> Iterator[str]:
         must[model] = must.get(model, False) or not variant.may_scale_to_zero
         if variant.is_paused or variant.pinned_replicas == 0:
             excused.add(model)  # a user removed the last one, or wants no change
-        if decision.reason is Reason.SHORTAGE:
+        if decision.reason is Reason.SHORTAGE or decision.bound_by is BoundBy.SOLVER:
             excused.add(model)
     for model in sorted(must):
         if must[model] and not replicas[model] and model not in excused:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, Toleration
-from controller.planning.decision import Decision, Plan
+from controller.planning.decision import BoundBy, Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
 
 _MOST_PACKED = 64
@@ -151,7 +151,9 @@ def _counts(
         missing = sum(missing_pods(variant, hosts) for hosts in kept)
         whole = len(kept) + placed[key] // variant.pods_per_replica
         removes_ready = any(whole <= ordinal < variant.current_replicas for ordinal in variant.ready_ordinals)
-        is_excused = removes_ready or variant.stalled_replicas or not decisions[key].signal.decides
+        is_left_out = decisions[key].bound_by is BoundBy.SOLVER
+        is_held = is_left_out or not decisions[key].signal.decides
+        is_excused = removes_ready or variant.stalled_replicas or is_held
         excused = min(variant.current_replicas, replicas) if is_excused else 0
         if variant.accelerators_per_replica == 0:
             continue

@@ -21,7 +21,10 @@ from controller.planning.engine.shared import Shared, limit_of
 from controller.planning.problem import PER_MILLE, Level, PlacementProblem, Stage, per_mille_missing, provided
 
 MOST_COUNTED = 40
-"""Models up to which levels are settled by counts."""
+"""Models up to which levels are settled by counts. A variant without requirements is a model of its own."""
+
+MOST_COUNTED_AFTER = 120
+"""Models up to which counts settle a level whose core leaves a gap."""
 
 
 @dataclass(frozen=True, kw_only=True)

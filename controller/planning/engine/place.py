@@ -11,7 +11,7 @@ from controller.planning.cpsat import Effort
 from controller.planning.engine.alternatives import alternatives
 from controller.planning.engine.assign import Assignment, assign
 from controller.planning.engine.core import Selection
-from controller.planning.engine.counts import MOST_COUNTED
+from controller.planning.engine.counts import MOST_COUNTED, MOST_COUNTED_AFTER
 from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import Options, options_of
@@ -27,12 +27,16 @@ ALONE = 8
 """Number of cheapest mixes that are priced for a model that is not enumerated."""
 
 
-def place(problem: PlacementProblem, *, effort: Effort, known: DualPrices | None = None) -> Solution:
+def place(
+    problem: PlacementProblem, *, effort: Effort, known: DualPrices | None = None, closes_gaps: bool = True
+) -> Solution:
     """Return a placement, with a proof at each level over every replica mix.
 
-    `known` prices are the warm start of the search for bounds. Raises NumbersTooLargeError.
+    `known` prices are the warm start of the search for bounds. `closes_gaps` tells whether counts of replicas
+    follow a core that leaves a gap: they seldom find a better solution. Raises NumbersTooLargeError.
     """
-    return Engine(problem).place(effort, known=known)
+    engine = Engine(problem, most_counted_after=MOST_COUNTED_AFTER if closes_gaps else 0)
+    return engine.place(effort, known=known)
 
 
 def alone(problem: PlacementProblem) -> tuple[int, ...]:
@@ -62,7 +66,8 @@ class Engine:
     """A problem with its patterns. Raises NumbersTooLargeError.
 
     Models with at most `most_of_model` mixes are enumerated; for the others columns are generated. Up to
-    `most_counted` models are settled by replica counts, more by cores of patterns.
+    `most_counted` models are settled by replica counts, more by cores of patterns, and up to
+    `most_counted_after` models by replica counts where a core leaves a gap.
     """
 
     def __init__(
@@ -71,10 +76,11 @@ class Engine:
         *,
         most_of_model: int = MOST_OF_MODEL,
         most_counted: int = MOST_COUNTED,
+        most_counted_after: int = MOST_COUNTED_AFTER,
     ) -> None:
         check_magnitude(problem)
         self._problem = problem
-        self._most_counted = most_counted
+        self._most_counted, self._most_counted_after = most_counted, most_counted_after
         if problem.variants:
             self._options, self._shared = options_of(problem)
             patterns = first_patterns(self._options, most_of_model)
@@ -100,7 +106,13 @@ class Engine:
         self._patterns = self._with_mixes(running, self._options.lower.tolist())
         first = self._start(running)
         incumbent = Incumbent(self._problem, self._options, self._shared, self._patterns, first)
-        search = Search(incumbent, effort=effort, known=known, most_counted=self._most_counted)
+        search = Search(
+            incumbent,
+            effort=effort,
+            known=known,
+            most_counted=self._most_counted,
+            most_counted_after=self._most_counted_after,
+        )
         result = search.run()
         self._patterns = result.patterns
         chosen = self._patterns.replicas(self._options, result.selection.patterns)

@@ -66,9 +66,19 @@ class Search:
     """The state of the search: the incumbent, the generated patterns, and the remaining effort."""
 
     def __init__(
-        self, incumbent: Incumbent, *, effort: Effort, known: DualPrices | None, most_counted: int
+        self,
+        incumbent: Incumbent,
+        *,
+        effort: Effort,
+        known: DualPrices | None,
+        most_counted: int,
+        most_counted_after: int,
     ) -> None:
-        """Start with an incumbent; up to `most_counted` models are settled by replica counts."""
+        """Start with an incumbent.
+
+        Up to `most_counted` models are settled by replica counts, and up to `most_counted_after` models where
+        a core leaves a gap.
+        """
         self._incumbent = incumbent
         options, shared = incumbent.options, incumbent.shared
         self._effort = effort
@@ -78,6 +88,7 @@ class Search:
         self._deadline_seconds = monotonic() + effort.wall_seconds
         self._generated = Generation(self._incumbent, known, self._deadline_seconds)
         self._is_counted = len(options.members) <= most_counted
+        self._is_counted_after = len(options.members) <= most_counted_after
         self._gap = 0.0 if self._is_counted else GAP
 
     def run(self) -> SearchResult:
@@ -151,7 +162,11 @@ class Search:
         if self._is_counted:
             return self._by_counts(level, seconds)
         if incumbent.objective_value(objective) - bound > tolerance + ROUNDING and not self._is_over(seconds):
+            until = self._left_seconds - seconds
             bound = self._by_cores(level, objective, duals, base=base, seconds=seconds)
+            distance = incumbent.objective_value(incumbent.objective(level)) - bound
+            if self._is_counted_after and distance > tolerance + ROUNDING:
+                bound = max(bound, self._by_counts(level, self._left_seconds - until))
         return min(bound, incumbent.objective_value(incumbent.objective(level)))
 
     def _by_cores(

@@ -31,7 +31,7 @@ class Step(StrEnum):
 
 _MODULE: Final = "controller.planning.plan"
 _CALLS: Final[Mapping[str, Step]] = {
-    "prepared": Step.FORMULATE,
+    "comparable": Step.FORMULATE,
     "_solved": Step.PLACE,
     "alone": Step.PLACE,
     "_reliefs": Step.RELIEF,

@@ -53,6 +53,24 @@ def test_the_conclusion_names_omitted_variants_last(
     assert sum("is omitted: " in warning for warning in said["warnings"]) == count
 
 
+def test_a_variant_whose_cost_is_absurd_is_omitted_by_itself(plan: Plan, parts: Parts) -> None:
+    """The others are planned; its own row says what to change."""
+    made = parts()
+    made[-1]["spec"]["variantCost"] = "1000000"
+    hpa = autoscaler("code", least=10_000, most=20_000)
+
+    code, out, _ = plan("-f", "a.yaml", "-o", "json", files={"a.yaml": listed(*made, hpa)})
+
+    said = json.loads(out)
+    chat, other = said["plan"]["decisions"]
+    assert (code, said["conclusion"]) == (1, "1 VariantAutoscaling omitted: default/code")
+    assert (chat["replicas"], chat["reason"]) == (1, "Steady")
+    assert other["message"].endswith(
+        "its cost (spec.variantCost, or the price of its accelerator) or its minReplicas of 10000"
+    )
+    assert said["warnings"][-1].startswith("variant default/code is left out: 10000 replicas at 1000000 per")
+
+
 def test_a_missing_service_class_causes_a_warning(plan: Plan, parts: Parts) -> None:
     """As in the condition ServiceClassResolved, the variant has the lowest priority."""
     made = parts()

@@ -83,3 +83,15 @@ def test_a_small_core_with_a_large_gap_is_followed_by_another_one() -> None:
     *_, demand, _ = engine.place(problem, effort=EFFORT).proofs
 
     assert demand.value < 0.06 * demand.total
+
+
+def test_counts_close_the_gap_that_a_core_leaves() -> None:
+    """The fleet has too many models to settle all levels by counts."""
+    problem = Instance(family="F4-tight", size=50, seed=0).scenario().problem
+    by_cores = engine.place(problem, effort=EFFORT, closes_gaps=False)
+    proven = engine.place(problem, effort=EFFORT)
+
+    assert by_cores.unproven
+    assert not proven.unproven
+    values = [[proof.value for proof in solution.proofs] for solution in (proven, by_cores)]
+    assert values[0] <= values[1]

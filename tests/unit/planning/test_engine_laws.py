@@ -51,7 +51,7 @@ LEFT_OVER = (905, 2011)
 
 def _generated(problem: PlacementProblem) -> Solution:
     """Return the solution by generated patterns, as for many models with too many mixes to enumerate."""
-    return Engine(problem, most_of_model=0, most_counted=0).place(EFFORT)
+    return Engine(problem, most_of_model=0, most_counted=0, most_counted_after=0).place(EFFORT)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -70,7 +70,7 @@ def test_cores_of_enumerated_patterns_are_mostly_optimal(make: Make) -> None:
     best = 0
     for seed in range(4000, 4000 + often(60)):
         problem = make(Random(seed))
-        solution = Engine(problem, most_counted=0).place(EFFORT)
+        solution = Engine(problem, most_counted=0, most_counted_after=0).place(EFFORT)
         check_claims(problem, solution, seed)
         best += [proof.value for proof in solution.proofs] == best_rank(problem)
     assert best > often(60) * 0.9

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from decimal import Decimal
 from random import Random
 
 from support.campaign import often
@@ -37,16 +35,6 @@ def test_a_minimum_of_several_replicas_is_kept_without_demand() -> None:
     assert made.decisions[0].replicas == 3
 
 
-def test_current_replicas_are_kept_if_the_solver_rejects_the_problem() -> None:
-    """Numbers that the solver cannot represent are no reason for a change."""
-    absurd = replace(WORLD.variants[0], cost_per_replica=Decimal(10) ** 6, min_replicas=900_000)
-    made, _ = plan(replace(WORLD, variants=(absurd,)), NOTHING, Settings())
-
-    assert (made.solver.status, made.solver.is_answered) == (SolverStatus.FAILED, False)
-    assert made.decisions[0].replicas == 1
-    assert made.decisions[0].message.startswith("a stays at 1 replica: ")
-
-
 def test_a_held_plan_is_not_reported_as_solved() -> None:
     """The current replicas are kept, and the message states why."""
     made, _ = hold(WORLD, NOTHING, Settings(), status=SolverStatus.TIMED_OUT, message="it ended")
@@ -65,13 +53,3 @@ def test_decisions_have_error_details_only_if_names_all_is_set() -> None:
 
         assert made.solver.message == detail
         assert made.decisions[0].message == f"a stays at 1 replica: {want}"
-
-
-def test_decisions_do_not_name_variants_of_other_namespaces_with_too_large_numbers() -> None:
-    """Only the message of the solver names such a variant."""
-    absurd = replace(variant("b", cost_per_replica=Decimal(10) ** 6), namespace="other", min_replicas=900_000)
-    world = replace(WORLD, variants=(*WORLD.variants, absurd))
-    made, _ = plan(world, NOTHING, Settings(names_all=False))
-
-    assert "other/b" in made.solver.message
-    assert not any("other/b" in item.message for item in made.decisions)

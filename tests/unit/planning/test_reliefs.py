@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.campaign import often
@@ -24,7 +24,7 @@ from controller.planning.inputs import PlanningInputs
 from controller.planning.plan import plan
 from controller.planning.preparing import prepared
 from controller.planning.settings import Settings
-from controller.planning.snapshot import Replica, Snapshot
+from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ MAKERS: dict[str, tuple[Make, set[ReliefKind]]] = {
     "limited": (limited_snapshot, {ReliefKind.QUOTA, ReliefKind.BUDGET, ReliefKind.PRIORITY}),
 }
 SETTINGS = Settings(wall_seconds=60.0)
+MANY = tuple(
+    variant(f"v{number:02}", model_id=f"m{number:02}", size=4, serves=12_800, priority=5)
+    for number in range(80)
+)
+"""Models that are all short of H100 nodes; in so large a fleet few changes are tried."""
 NODE = re.compile(r"\+(?P<nodes>\d+) free (?P<size>\d+)-accelerator (?P<type>\S+) nodes?")
 LIMIT = re.compile(r"(?:quota|budget) (?P<name>\S+) raised to (?P<amount>[\d.]+) ")
 MAXIMUM = re.compile(r"maxReplicas of (?P<name>\S+) raised to (?P<maximum>\d+)")
@@ -142,3 +147,28 @@ def test_the_relief_for_a_replica_of_two_pods_is_two_nodes() -> None:
 
     assert (decision.replicas, decision.bound_by) == (1, BoundBy.ACCELERATORS)
     assert [relief.text for relief in decision.reliefs] == ["+2 free 8-accelerator H100 nodes"]
+
+
+def _reliefs(*more: Variant, **rates: float) -> dict[str, set[ReliefKind]]:
+    """Return the kinds of reliefs of the models of some variants, in a fleet that is short."""
+    loads = tuple(load(rates.get(item.model_id, 25_000), item.model_id) for item in (*MANY, *more))
+    snapshot = Snapshot(nodes=(node("n1", 8), node("n2", 8)), variants=(*MANY, *more), loads=loads)
+    made, _ = plan(snapshot, PlanningState(), SETTINGS)
+    return {item.model_id: {relief.kind for relief in item.reliefs} for item in made.decisions}
+
+
+def test_the_most_important_short_model_has_a_relief_in_a_large_fleet() -> None:
+    """A node would help many others, but not this one, which has reached its maximum."""
+    important = variant("important", model_id="important", serves=12_800, priority=1, max_replicas=1)
+
+    assert _reliefs(important)["important"] == {ReliefKind.MAX_REPLICAS}
+
+
+def test_of_two_equally_important_models_the_shorter_one_has_a_relief() -> None:
+    """Only one change of a maximum is tried, because the first one helps."""
+    limited: dict[str, Any] = {"size": 0, "serves": 12_800, "priority": 1, "max_replicas": 1}
+    some, most = variant("a", model_id="a", **limited), variant("b", model_id="b", **limited)
+
+    found = _reliefs(some, most, a=12_000, b=90_000)
+
+    assert (found["a"], found["b"]) == (set(), {ReliefKind.MAX_REPLICAS})

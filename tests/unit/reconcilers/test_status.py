@@ -16,17 +16,13 @@ from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.conditions import ConditionReason
 from controller.observe.unplanned import Unplanned
-from controller.planning.decision import SolverStatus
+from controller.planning.decision import BoundBy, SolverStatus
 from controller.planning.load import Signal
 from controller.planning.snapshot import Replica, Variant
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.news import news
 from controller.reconcilers.rounds import BEING_MOVED
-from controller.reconcilers.status import (
-    StatusInputs,
-    planned_status,
-    unplanned_status,
-)
+from controller.reconcilers.status import StatusInputs, planned_status, unplanned_status
 from controller.sizing.records import Learned, StepParameters
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -95,6 +91,13 @@ def test_a_cost_that_is_not_allowed_sets_a_condition() -> None:
     for inputs, want in ((refused, ["CostNotAllowed"]), (INPUTS, [])):
         conditions = planned_status(stored(variant("chat")), inputs, now=NOW)["conditions"]
         assert [item["reason"] for item in conditions if item["type"] == "CostResolved"] == want
+
+
+def test_a_variant_that_a_plan_leaves_out_is_not_ready() -> None:
+    """Its numbers are invalid; the decision says which."""
+    inputs = replace(INPUTS, decision=replace(DECISION, bound_by=BoundBy.SOLVER))
+    found = planned_status(stored(variant("chat")), inputs, now=NOW)["conditions"]
+    assert ("OptimizationReady", "InvalidConfiguration") in [(item["type"], item["reason"]) for item in found]
 
 
 def test_a_limit_that_running_replicas_exceed_sets_a_condition() -> None:

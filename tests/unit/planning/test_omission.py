@@ -1,0 +1,180 @@
+"""Variants and node pools whose prices are too large to compare exactly: the others are planned."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from support.planning_builders import load, node, variant
+
+from controller.planning.checker import check
+from controller.planning.cluster import Budget, NodePool, Quota
+from controller.planning.decision import BoundBy, Plan, Reason, SolverStatus
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.state import Course, PlanningState
+
+NODES = (node("n1", 8), node("n2", 8))
+NORMAL = variant("normal", "n1", serves=12_800, model_id="normal", priority=1)
+LOADS = (load(25_000, "normal"), load(30_000, "absurd"))
+COST = "1000000"
+
+
+def _absurd(*hosts: str | None, **changes: Any) -> Variant:
+    given: dict[str, Any] = {"model_id": "absurd", "cost": COST, "serves": 1.0}
+    return variant("absurd", *hosts, **given | changes)
+
+
+def _planned(*variants: Variant, state: PlanningState | None = None, **changes: Any) -> Plan:
+    given: dict[str, Any] = {"nodes": NODES, "variants": variants, "loads": LOADS}
+    snapshot = Snapshot(**given | changes)
+    made, _ = plan(snapshot, state or PlanningState(), Settings())
+    assert made.solver.is_answered, made.solver.message
+    assert check(snapshot, made) == ()
+    return made
+
+
+def _replicas(made: Plan) -> dict[str, int]:
+    return {decision.name: decision.replicas for decision in made.decisions}
+
+
+ABSURD = {
+    "a minimum of many replicas": (_absurd(min_replicas=10_000), "its minReplicas of 10000"),
+    "a minimum of more replicas than are planned": (
+        _absurd(min_replicas=900_000),
+        "its minReplicas of 900000",
+    ),
+    "a demand for many replicas": (_absurd(), "its maxReplicas"),
+    "many current replicas without pods": (
+        _absurd(current_replicas=900_000, serves=30_000.0),
+        "its maxReplicas",
+    ),
+    "a start that takes days": (
+        _absurd(cost="10000", start_seconds=1_000_000.0),
+        "its start time of 1000000 s or its maxReplicas",
+    ),
+    "the highest cost that a record may contain": (_absurd(cost="1000000000"), "at 1000000000 per hour"),
+}
+
+
+@pytest.mark.parametrize(("absurd", "remedy"), ABSURD.values(), ids=ABSURD.keys())
+def test_one_variant_with_absurd_numbers_is_left_out_by_itself(absurd: Variant, remedy: str) -> None:
+    """It keeps its replicas, with a message that names the fields to change; the others are planned."""
+    made = _planned(absurd, NORMAL)
+    alone = _planned(NORMAL, loads=LOADS[:1])
+    left_out = made.decisions[0]
+
+    assert _replicas(made) == {"absurd": absurd.current_replicas, "normal": 3}
+    assert made.decisions[1] == alone.decisions[0]
+    assert (left_out.bound_by, left_out.reason) == (BoundBy.SOLVER, Reason.HOLDING)
+    assert left_out.message.startswith(f"absurd stays at {absurd.current_replicas} replicas: ")
+    assert "cost too much to be compared exactly" in left_out.message
+    assert remedy in left_out.message
+    assert "spec.variantCost" in left_out.message
+    (omission,) = made.omissions
+    assert omission.startswith("variant llm/absurd is left out: ")
+    assert made.solver.status is SolverStatus.OPTIMAL
+
+
+def test_a_variant_that_flaps_is_left_out_if_the_price_of_a_reversal_is_too_large() -> None:
+    """That price is a multiple of its cost."""
+    course = Course(
+        namespace="llm", name="absurd", replicas=0, direction=1, reversed_seconds=(900.0, 910.0, 920.0)
+    )
+    state, settings = PlanningState(courses=(course,)), Settings(flap_reversals=2)
+    absurd = _absurd(current_replicas=1_000_000, cost="1000", serves=30_000.0)
+    snapshot = Snapshot(nodes=NODES, variants=(absurd, NORMAL), loads=LOADS, taken_seconds=1000.0)
+
+    made, _ = plan(snapshot, state, settings)
+
+    assert _replicas(made) == {"absurd": 1_000_000, "normal": 3}
+    assert check(snapshot, made) == ()
+    assert len(made.omissions) == 1
+
+
+def test_replicas_that_are_left_out_keep_their_nodes_and_serve_their_model() -> None:
+    """The other variant of the model serves the rest of the demand, on the accelerators that are free."""
+    absurd = _absurd("n1", "n1", "n1", size=2, serves=10_000.0, min_replicas=10_000)
+    other = variant("other", model_id="absurd", serves=10_000.0, size=2)
+
+    made = _planned(absurd, other, nodes=NODES[:1])
+
+    # 30,000 at a utilization of 85 % requires 35,294, of which three replicas serve 30,000.
+    assert _replicas(made) == {"absurd": 3, "other": 1}
+    assert [(place.name, place.pods) for place in made.placements] == [("other", 1)]
+    assert made.cost == 3 * Decimal(COST) + 10
+
+
+def test_replicas_that_are_left_out_count_against_quotas_and_budgets() -> None:
+    """Nothing starts under a quota or budget that they use up."""
+    absurd = _absurd("n1", "n1", serves=10_000.0, min_replicas=10_000)
+    quota = Quota(name="q", namespace="llm", accelerators=4)
+    dear = Budget(name="b", cost_per_hour=2 * Decimal(COST) + 20)
+
+    assert _replicas(_planned(absurd, NORMAL)) == {"absurd": 2, "normal": 3}
+    assert _replicas(_planned(absurd, NORMAL, quotas=(quota,))) == {"absurd": 2, "normal": 2}
+    assert _replicas(_planned(absurd, NORMAL, budgets=(dear,))) == {"absurd": 2, "normal": 2}
+    small = replace(dear, cost_per_hour=Decimal(500))
+    assert _replicas(_planned(absurd, NORMAL, budgets=(small,))) == {"absurd": 2, "normal": 1}
+
+
+@pytest.mark.parametrize("replicas", [0, 900_000], ids=["nothing runs", "an absurd variant runs"])
+def test_a_quota_or_budget_with_an_absurd_amount_allows_everything(replicas: int) -> None:
+    """Users write many nines for no limit."""
+    limits: dict[str, Any] = {
+        "quotas": (Quota(name="q", namespace="llm", accelerators=10**30),),
+        "budgets": (Budget(name="b", cost_per_hour=Decimal("9" * 30)),),
+    }
+    absurd = _absurd(current_replicas=replicas, serves=30_000.0)
+
+    assert _replicas(_planned(absurd, NORMAL, **limits))["normal"] == 3
+
+
+def test_pods_without_a_node_stay_although_their_variant_is_left_out() -> None:
+    """Two of five have a place; the number of replicas does not change."""
+    made = _planned(_absurd("n1", *[None] * 4, size=4, min_replicas=10_000), nodes=NODES[:1])
+
+    assert _replicas(made) == {"absurd": 5}
+
+
+def test_the_dearest_of_many_are_left_out_until_the_sum_of_the_others_is_exact() -> None:
+    """Twelve variants cost too much together, and eleven do not; of equal ones, the first is left out."""
+    many = [variant(f"v{n:02}", model_id=f"m{n:02}", cost="76000", serves=1.0) for n in range(12)]
+    loads = tuple(load(30_000, f"m{n:02}") for n in range(12))
+
+    made = _planned(*many, NORMAL, loads=(*loads, LOADS[0]))
+
+    assert [text.partition(" is")[0] for text in made.omissions] == ["variant llm/v00"]
+    assert _replicas(made)["normal"] == 3
+
+
+def test_decisions_for_others_do_not_name_a_variant_that_is_left_out() -> None:
+    """It may be in another namespace; only the plan's omissions, which administrators see, name it."""
+    made = _planned(_absurd(min_replicas=10_000, namespace="other"), NORMAL)
+
+    assert [item.key for item in made.decisions if "absurd" in item.message] == [("other", "absurd")]
+    assert "other/absurd" in made.omissions[0]
+
+
+def test_a_node_pool_with_an_absurd_price_is_left_out_by_itself() -> None:
+    """Another pool adds the nodes."""
+    dear = NodePool(
+        name="dear",
+        accelerator="H100",
+        accelerators_per_node=8,
+        price_per_node=Decimal(COST),
+        nodes_addable=100_000,
+    )
+    cheap = replace(dear, name="cheap", price_per_node=Decimal(20), nodes_addable=3)
+
+    made = _planned(NORMAL, nodes=(node("n1", 1),), pools=(dear, cheap))
+
+    assert _replicas(made) == {"normal": 3}
+    assert [request.pool for request in made.requests] == ["cheap"]
+    assert made.omissions == (
+        "node pool dear is left out: 100000 nodes at 1000000 per hour each cost too much to be compared"
+        " exactly with others; lower pricePerNode or nodesAddable",
+    )
