@@ -15,6 +15,9 @@ from controller.planning.snapshot import Model, Replica, Snapshot, Variant
 
 Key = tuple[str, str]
 
+LOAD_BAND_PERCENT = (95, 120)
+"""Bounds of the capacity for the present load, relative to it."""
+
 _NODES = attrgetter("nodes")
 _MAY_GO = attrgetter("may_scale_to_zero")
 
@@ -79,6 +82,21 @@ class ModelDemand:
         if self.signal is Signal.HELD or self.upper_rate is None:
             return least
         return min(least, self.upper_rate)
+
+    def load_rate(self, drain_seconds: float) -> int:
+        """Capacity for the present load: the existing capacity, clamped to a band around the load.
+
+        Waiting requests are part of the load over the given time.
+
+        Within the band nothing moves, whatever the load of others does. Without a band, noise of the load
+        restarts a share of all replicas in each cycle of a shortage.
+        """
+        rate = self.load.requests_per_second
+        if rate is None:
+            return 0
+        load = rate_up(rate + self.load.backlog_requests / drain_seconds)
+        least, most = (load * share // 100 for share in LOAD_BAND_PERCENT)
+        return min(self.required_rate, max(least, min(most, self.anticipated_rate)))
 
     @property
     def continuity_rate(self) -> int:

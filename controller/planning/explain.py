@@ -211,7 +211,7 @@ def _minimum(case: Case) -> Explanation | None:
 
 
 def _served(case: Case) -> Explanation:
-    spared = "; spare replicas stay until there are enough rates for a trend" if _is_spared(case) else ""
+    spared = "; spare replicas stay until the load is known for some minutes" if _is_spared(case) else ""
     needs_fewer = case.whole.provided_rate - rate_of(case.variant) >= case.demand.required_rate
     if needs_fewer and case.published and case.published == outlasting_replicas(case.variant, case.demand):
         spared = "; ready replicas stay until those with lower ordinals are ready"
@@ -223,7 +223,7 @@ def _served(case: Case) -> Explanation:
 
 
 def _is_spared(case: Case) -> bool:
-    """Return whether a replica beyond demand stays because the trend is not known yet."""
+    """Return whether a replica beyond demand stays because the load has not been known for long."""
     load = case.demand.load
     if load.requests_per_second is None or load.releasable_requests_per_second is not None:
         return False

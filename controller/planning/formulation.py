@@ -28,6 +28,9 @@ from controller.planning.topology import Topologies
 from controller.planning.units import cost_units
 from controller.planning.weights import weighted
 
+LOAD_STEPS = 10
+"""Resolution of the weights of a present load."""
+
 MAX_SUM = EXACT_LIMIT // (2 * PER_MILLE)
 """Limit on the sum of a requirement and of all capacity that may be planned for it, about 4 * 10^12: larger
 ones are stated in a coarser unit. Half of what is exact per mille leaves room for rounding up.
@@ -43,7 +46,7 @@ def formulate(snapshot: Snapshot, demands: Sequence[ModelDemand], *, settings: S
     rows: list[CoverRow] = []
     terms: list[VariantTerms] = []
     for model, demand in enumerate(demands):
-        own = _rows(demand, model=model, first_variant=len(terms))
+        own = _rows(demand, model=model, first_variant=len(terms), settings=settings)
         enough = _enough(own)
         for index, variant in enumerate(demand.variants, start=len(terms)):
             untouchable = _untouchable(variant, demand)
@@ -101,10 +104,28 @@ def outlasting_replicas(variant: Variant, demand: ModelDemand) -> int:
     return least if least > needed else 0
 
 
-def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverRow]:
+def load_weights(demand: ModelDemand, settings: Settings) -> tuple[int, int]:
+    """Return the weights of the present load that ready replicas lack, and of that which all of them lack.
+
+    A replica that starts serves after its start-up, and a ready one that is removed for it serves no more: of
+    the time that a mix lasts, the former share counts for ready replicas only.
+    """
+    serving = round(LOAD_STEPS * demand.load.start_seconds / settings.standing_seconds)
+    serving = min(LOAD_STEPS - 1, max(1, serving))
+    return serving, LOAD_STEPS - serving
+
+
+def _rows(demand: ModelDemand, *, model: int, first_variant: int, settings: Settings) -> list[CoverRow]:
     name = f"{demand.namespace}/{demand.model_id}"
 
-    def row(stage: Stage, requirement: int, terms: tuple[tuple[int, int], ...]) -> CoverRow:
+    def row(
+        stage: Stage,
+        requirement: int,
+        terms: tuple[tuple[int, int], ...],
+        *,
+        weight: int = 1,
+        is_ready_only: bool = False,
+    ) -> CoverRow:
         return CoverRow(
             name=name,
             stage=stage,
@@ -112,6 +133,8 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverR
             model=model,
             requirement=requirement,
             terms=terms,
+            weight=weight,
+            is_ready_only=is_ready_only,
         )
 
     def capacity(rate: Callable[[Variant], int]) -> tuple[tuple[int, int], ...]:
@@ -129,10 +152,14 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int) -> list[CoverR
         held = outlasting_replicas(variant, demand) if is_decided else held_replicas(variant)
         if held:
             rows.append(row(Stage.DEMAND, held, ((index, 1),)))
+    if is_decided and (load := demand.load_rate(settings.standing_seconds)):
+        serving, starting = load_weights(demand, settings)
+        rows.append(row(Stage.LOAD, load, capacity(rate_of), weight=starting))
+        rows.append(row(Stage.LOAD, load, capacity(serving_rate), weight=serving, is_ready_only=True))
     if required := demand.required_rate:
         rows.append(row(Stage.DEMAND, required, capacity(rate_of)))
     if is_decided and (continued := demand.continuity_rate):
-        rows.append(row(Stage.CONTINUITY, continued, capacity(serving_rate)))
+        rows.append(row(Stage.CONTINUITY, continued, capacity(serving_rate), is_ready_only=True))
     return rows
 
 

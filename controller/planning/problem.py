@@ -44,10 +44,13 @@ class Stage(IntEnum):
     MINIMUM = 0
     """Minimum replicas, and the one replica that keeps a model warm."""
 
-    DEMAND = 1
+    LOAD = 1
+    """Capacity for the present load, which that of every model has before a margin of any."""
+
+    DEMAND = 2
     """Required capacity."""
 
-    CONTINUITY = 2
+    CONTINUITY = 3
     """Ready capacity to keep until replacements are ready."""
 
 
@@ -147,6 +150,9 @@ class CoverRow:
 
     weight: int = 1
     """Weight of a per mille of shortfall relative to other rows of its level."""
+
+    is_ready_only: bool = False
+    """Whether only replicas count that are ready now and stay; these are removed last."""
 
     @property
     def level(self) -> Level:
@@ -306,8 +312,8 @@ class Solution:
 
 
 def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]) -> int:
-    """Return what the replicas provide for a row; for continuity only ready ones count, which go last."""
-    if row.stage is Stage.CONTINUITY:
+    """Return what the replicas provide for a row."""
+    if row.is_ready_only:
         return sum(amount * min(replicas[v], problem.variants[v].ready) for v, amount in row.terms)
     return sum(amount * replicas[v] for v, amount in row.terms)
 

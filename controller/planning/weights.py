@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from controller.planning.problem import CoverRow, Stage, VariantTerms
+from controller.planning.problem import CoverRow, Level, Stage, VariantTerms
 from controller.planning.settings import Settings, UnmetUnit
 
 STEPS = 1000
@@ -19,18 +19,19 @@ FLOOR_SHARE = 4
 def weighted(
     rows: Sequence[CoverRow], terms: Sequence[VariantTerms], settings: Settings
 ) -> tuple[CoverRow, ...]:
-    """Return the rows with the weights that the settings ask for; only demand rows are weighted.
+    """Return the rows with the weights that the settings ask for; only rows of load and demand are weighted.
 
     The value of a requirement is the least cost of serving it.
     """
     if settings.unmet_unit is UnmetUnit.MODEL:
         return tuple(rows)
-    values = {index: _value(row, terms) for index, row in enumerate(rows) if row.stage is Stage.DEMAND}
-    levels: dict[int, list[int]] = defaultdict(list)
+    weighs = (Stage.LOAD, Stage.DEMAND)
+    values = {index: _value(row, terms) for index, row in enumerate(rows) if row.stage in weighs}
+    levels: dict[Level, list[int]] = defaultdict(list)
     for index in values:
-        levels[rows[index].priority].append(index)
+        levels[rows[index].level].append(index)
     weights = {index: weight for members in levels.values() for index, weight in _weights(members, values)}
-    return tuple([replace(row, weight=weights.get(index, 1)) for index, row in enumerate(rows)])
+    return tuple([replace(row, weight=row.weight * weights.get(index, 1)) for index, row in enumerate(rows)])
 
 
 def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:

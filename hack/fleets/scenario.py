@@ -57,7 +57,7 @@ def _rows(
             ready = sum(amount * variants[v].ready for v, amount in row.terms)
             rows.append(changed)
             if kept := min(ready, changed.requirement):
-                rows.append(replace(changed, stage=Stage.CONTINUITY, requirement=kept))
+                rows.append(replace(changed, stage=Stage.CONTINUITY, requirement=kept, is_ready_only=True))
     return rows
 
 

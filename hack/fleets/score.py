@@ -85,7 +85,7 @@ def shortfall(problem: PlacementProblem, row: CoverRow, replicas: Sequence[int])
         return 0
     given = 0
     for v, amount in row.terms:
-        ready = problem.variants[v].ready if row.stage is Stage.CONTINUITY else replicas[v]
+        ready = problem.variants[v].ready if row.is_ready_only else replicas[v]
         given += amount * min(replicas[v], ready)
     return -(-_WHOLE * max(0, row.requirement - given) // row.requirement)
 

@@ -15,6 +15,7 @@ from controller.planning.problem import (
     Bin,
     CoverRow,
     GrowthTerms,
+    Level,
     LimitKind,
     LimitRow,
     PlacementProblem,
@@ -188,6 +189,9 @@ def _rows(random: Random, model: int, own: range, variants: Sequence[VariantTerm
             weight=weight,
         )
 
+    def ready_only(found: CoverRow) -> CoverRow:
+        return replace(found, is_ready_only=True)
+
     if random.random() < 0.6:
         yield row(Stage.MINIMUM, 1, tuple((v, 1) for v in own))
     if random.random() < 0.2:
@@ -198,7 +202,11 @@ def _rows(random: Random, model: int, own: range, variants: Sequence[VariantTerm
     if random.random() < 0.15:
         yield row(Stage.DEMAND, random.randint(1, 2), ((own[-1], 1),))
     if any(variants[v].ready for v in own) and random.random() < 0.5:
-        yield row(Stage.CONTINUITY, random.randint(1, 200), amounts)
+        yield ready_only(row(Stage.CONTINUITY, random.randint(1, 200), amounts))
+    if random.random() < 0.4:
+        load = random.randint(1, 300)
+        yield row(Stage.LOAD, load, amounts, 8)
+        yield ready_only(row(Stage.LOAD, load, amounts, 2))
 
 
 def _limits(random: Random, variants: Sequence[VariantTerms]) -> Iterator[LimitRow]:
@@ -226,15 +234,17 @@ def added_nodes(problem: PlacementProblem, solution: Solution) -> tuple[int, ...
 
 def rank(problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int]) -> list[int]:
     """Return the lexicographic objective of replica counts and added nodes, computed independently."""
-    missing: dict[tuple[int, int], int] = defaultdict(int)
+    missing: dict[Level, int] = defaultdict(int)
     for row in problem.rows:
-        ready = row.stage is Stage.CONTINUITY
+        ready = row.is_ready_only
         have = sum(
             amount * (min(replicas[v], problem.variants[v].ready) if ready else replicas[v])
             for v, amount in row.terms
         )
         short = max(0, row.requirement - have)
-        missing[row.stage, 0 if ready else row.priority] += row.weight * -(-1000 * short // row.requirement)
+        missing[row.stage, 0 if row.stage is Stage.CONTINUITY else row.priority] += row.weight * -(
+            -1000 * short // row.requirement
+        )
     cost = sum(growth.price * count for growth, count in zip(problem.growth, added, strict=True))
     for count, terms in zip(replicas, problem.variants, strict=True):
         cost += count * terms.cost

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from controller.planning.engine.rooms import Rooms
 from controller.planning.engine.shared import limit_of
-from controller.planning.problem import CoverRow, PlacementProblem, Stage, bins_of, per_mille_missing
+from controller.planning.problem import CoverRow, PlacementProblem, bins_of, per_mille_missing
 
 
 class Headroom:
@@ -41,7 +41,7 @@ def fill(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> tu
     """Return the replicas plus those that still fit, and place them; the most important rows first."""
     filling = _Filling(problem, replicas, rooms)
     for row in sorted(problem.rows, key=lambda row: (row.level, row.name)):
-        if row.stage is not Stage.CONTINUITY:  # only ready replicas count there
+        if not row.is_ready_only:
             filling.fill(row)
     return tuple(filling.replicas)
 

@@ -256,8 +256,8 @@ def _rows(
             requirement[r, model], weight[r, model], stage[r, model] = row.requirement, row.weight, row.stage
             for v, amount in row.terms:
                 per_replica[r, v] += amount
-                is_ready = row.stage is Stage.CONTINUITY
-                ready[r, v] = problem.variants[v].ready if is_ready else np.iinfo(np.int64).max
+                most = problem.variants[v].ready if row.is_ready_only else np.iinfo(np.int64).max
+                ready[r, v] = most
     return requirement, weight, stage, per_replica[:, variant] * np.minimum(count, ready[:, variant])
 
 

@@ -24,11 +24,11 @@ def rounded(problem: PlacementProblem, options: Options, replicas: Sequence[int]
 def _claims(
     problem: PlacementProblem, options: Options, replicas: Sequence[int], stays: Sequence[int]
 ) -> Iterator[Claim]:
-    """Yield the replicas beyond those that stay: first those that meet a minimum, then those for demand."""
+    """Yield the replicas beyond those that stay: for minimums, for the present load, then for demand."""
     needed = [0] * len(stays)
     size = [terms.accelerators_per_replica for terms in problem.variants]
     for row in problem.rows:
-        if row.stage is not Stage.MINIMUM:
+        if row.is_ready_only or row.stage not in (Stage.MINIMUM, Stage.LOAD):
             continue
         missing = row.requirement - sum(amount * (stays[v] + needed[v]) for v, amount in row.terms)
         # The smallest replicas are the most likely to find a place.

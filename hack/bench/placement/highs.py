@@ -25,7 +25,6 @@ from controller.planning.problem import (
     PlacementProblem,
     Proof,
     Solution,
-    Stage,
     level_name,
 )
 from hack.fleets.score import COST, levels
@@ -187,7 +186,7 @@ class _Program:
                 covered = [
                     (self._replicas[v], PER_MILLE * min(amount, row.requirement) / row.requirement)
                     for v, amount in row.terms
-                    if row.stage is not Stage.CONTINUITY
+                    if not row.is_ready_only
                 ]
                 self._model.add_linear_constraint(lb=PER_MILLE, expr=_sum([*covered, (short, 1.0)]))
 

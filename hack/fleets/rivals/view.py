@@ -32,11 +32,10 @@ class Asking(NamedTuple):
 
 
 def _askings(problem: PlacementProblem) -> list[Asking]:
-    """Return the models with requirements, by name; continuity is ignored by all heuristics."""
+    """Return the models with requirements, by name; heuristics know neither continuity nor present loads."""
     rows_of: dict[int, list[CoverRow]] = defaultdict(list)
-    continuity = Stage.CONTINUITY
     for row in problem.rows:
-        if row.stage is not continuity:
+        if row.stage not in (Stage.LOAD, Stage.CONTINUITY):
             rows_of[row.model].append(row)
     found = [made for rows in rows_of.values() if (made := _asking(problem, rows))]
     return sorted(found, key=lambda asking: asking.name)

@@ -124,7 +124,7 @@ def _cover(model: cp_model.CpModel, variables: Variables, problem: PlacementProb
     for serving, replicas in zip(variables.serving, variables.replicas, strict=True):
         model.add(serving <= replicas)
     for row, shortfall in zip(problem.rows, variables.shortfall, strict=True):
-        counted = variables.serving if row.stage is Stage.CONTINUITY else variables.replicas
+        counted = variables.serving if row.is_ready_only else variables.replicas
         capacity = cp_model.LinearExpr.weighted_sum(
             [counted[v] for v, _ in row.terms], [PER_MILLE * amount for _, amount in row.terms]
         )

@@ -207,7 +207,9 @@ def test_a_replacement_has_to_be_worth_its_start(
     cost: str, start_seconds: float, standing_seconds: float, want: dict[str, int]
 ) -> None:
     """The running variant costs 10; a start costs the share of the standing time that it takes."""
-    running, other = variant("a", "n", cost="10"), variant("b", cost=cost, start_seconds=start_seconds)
+    running = variant("a", "n", cost="10")
+    running = replace(running, replicas=tuple(replace(pod, ready=False) for pod in running.replicas))
+    other = variant("b", cost=cost, start_seconds=start_seconds)
     settings = Settings(standing_seconds=standing_seconds)
 
     assert _place([node("n", 2)], [demand(running, other, lower=100)], settings=settings) == want

@@ -140,7 +140,7 @@ CASES: dict[str, Case] = {
         (asked(1, releasable_requests_per_second=None),),
         (2, 2, Reason.STEADY, BoundBy.DEMAND),
         "a stays at 2 replicas: 1 requests/s, 4 % of 2 x 12.8; one serves 12.8; "
-        "spare replicas stay until there are enough rates for a trend",
+        "spare replicas stay until the load is known for some minutes",
     ),
     "no spare replica before there is a trend": (
         nodes_of(8, 8),

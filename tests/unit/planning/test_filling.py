@@ -33,7 +33,7 @@ def _unused(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[str
     """Yield (row, variant) if one more replica has room, keeps all limits and reduces the row's shortfall."""
     vacancies = Vacancies(problem, solution)
     for row in problem.rows:
-        if row.stage is Stage.CONTINUITY:
+        if row.is_ready_only:
             continue
         provided = sum(amount * solution.replicas[v] for v, amount in row.terms)
         short = per_mille_missing(row.requirement, provided)
@@ -82,7 +82,7 @@ def test_no_room_is_left_that_a_short_model_could_use(make: Make, seconds: float
 def test_no_replica_is_added_for_capacity_that_only_ready_replicas_provide() -> None:
     """A new replica would not be ready while replacements start."""
     shared = terms(10, upper=4)
-    ready = replace(demand(0, 4, (0, 1)), stage=Stage.CONTINUITY)
+    ready = replace(demand(0, 4, (0, 1)), stage=Stage.CONTINUITY, is_ready_only=True)
     problem = PlacementProblem(
         variants=(shared,),
         free=(4,),
