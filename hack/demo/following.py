@@ -9,9 +9,9 @@ from hack.demo.observation import VariantView
 UP_SECONDS = 15.0
 """Replicas must not be below the smallest decision of this period, in seconds."""
 
-DOWN_SECONDS = 80.0
-"""Replicas must not exceed the largest decision of this period, in seconds: the scale-down window of 50 s,
-plus a margin for slow machines."""
+DOWN_SECONDS = 50.0
+"""Replicas must not exceed the largest decision of this period, in seconds: the longest scale-down window
+of 20 s, plus a margin for slow machines."""
 
 
 def unfollowed(views: Sequence[tuple[float, VariantView]]) -> Iterator[float]:

@@ -30,12 +30,10 @@ REFUSED = MANIFESTS / "refused" / "mixed-shapes.yaml"
 NAMESPACE = "demo"
 
 # The pace: a start-up of 20 s stands for one of 120 s. Everything related is also a sixth of its value in
-# a real cluster: the time between decisions (roughly), the time to drain a backlog, the time that a mix
-# lasts, and the windows and periods of the HorizontalPodAutoscalers.
+# a real cluster: the time between decisions (roughly), the time that a mix lasts, and the windows and periods
+# of the HorizontalPodAutoscalers.
 START_UP_SECONDS = 20.0
-PLANNING = PlanningConfig(
-    interval_seconds=3, drain_seconds=10, standing_seconds=100, joint_bindings_namespaces=("demo",)
-)
+PLANNING = PlanningConfig(interval_seconds=3, standing_seconds=100, joint_bindings_namespaces=("demo",))
 SYNC_SECONDS = 1.5
 """Sync period of the simulated autoscalers in seconds; that of the real ones is 2 s."""
 
@@ -83,16 +81,14 @@ MODEL_LOAD_SECONDS = 15.0
 MODEL_SCALES_SECONDS = 60.0
 """Time in seconds within which the Model must scale, including the beginning of its load."""
 
-GIVES_WAY_SECONDS = 40.0
+GIVES_WAY_SECONDS = 20.0
 """The scale-down window of the freemium model in seconds, which delays giving way."""
 
+DRAIN_SECONDS = 10.0
+"""Time for the backlog of the premium model to drain, in seconds."""
+
 EXCUSED_SECONDS = (
-    RAMP_SECONDS
-    + PLANNING.interval_seconds
-    + 2
-    + GIVES_WAY_SECONDS
-    + START_UP_SECONDS
-    + PLANNING.drain_seconds
+    RAMP_SECONDS + PLANNING.interval_seconds + 2 + GIVES_WAY_SECONDS + START_UP_SECONDS + DRAIN_SECONDS
 )
 """Time in seconds after its surge begins during which the premium model may miss its targets. The peak of the
 ramp needs a decision and a sync of the autoscaler; then the lower priority is preempted, engines start, and

