@@ -132,8 +132,7 @@ class PlanningConfig:
     """How decisions are made."""
 
     interval_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.interval_seconds)
-    """Time from one decision to the next, in seconds. The trend of a load is estimated from its last 20
-    values."""
+    """Time from one decision to the next, in seconds. The load is forecast from its last 40 values."""
 
     fresh_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.fresh_seconds)
     """Maximum age in seconds of samples that count fully."""
@@ -146,19 +145,6 @@ class PlanningConfig:
     """Share of a model's ready replicas, in percent, that must report to decide without the others, once
     those have not reported for `heldSeconds`. Until then, and with a smaller share, nothing is scaled
     down."""
-
-    target_utilization_percent: Annotated[int, Range(10, 100)] = round(100 * _SIZING.target_utilization)
-    """Utilization of the replicas' capacity, in percent, at the forecast load, and share of the batch size
-    that is assumed to be usable."""
-
-    forecast_confidence_percent: Annotated[int, Range(50, 99)] = round(100 * _SIZING.forecast_confidence)
-    """Probability, in percent, that the load stays below the forecast's upper bound, for which replicas are
-    ordered; 95 is about 1.6 standard deviations above the trend. A higher value costs more and misses fewer
-    targets."""
-
-    drain_seconds: Annotated[int, Range(1, 3600)] = round(_SIZING.drain_seconds)
-    """Time in seconds within which waiting requests should be processed once the replicas ordered for them
-    are ready. In a shortage, a shorter time takes more replicas from lower priorities."""
 
     try_unknown_variants: bool = _SIZING.tries_unknown_variants
     """Whether a variant that never ran and has no profile may be started, at first with one replica, on an
@@ -299,9 +285,7 @@ def sizing_of(planning: PlanningConfig) -> SizingSettings:
     return SizingSettings(
         interval_seconds=float(planning.interval_seconds),
         history_seconds=planning.interval_seconds * _SIZING.history_seconds / _SIZING.interval_seconds,
-        target_utilization=planning.target_utilization_percent / 100,
-        forecast_confidence=planning.forecast_confidence_percent / 100,
-        drain_seconds=float(planning.drain_seconds),
+        hold_seconds=planning.interval_seconds * _SIZING.hold_seconds / _SIZING.interval_seconds,
         fresh_seconds=float(planning.fresh_seconds),
         held_seconds=float(planning.held_seconds),
         quorum=planning.quorum_percent / 100,

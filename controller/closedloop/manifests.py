@@ -171,6 +171,7 @@ def _classes(models: Sequence[Model]) -> Json:
                 {
                     "name": f"class-{number}",
                     "priority": model.priority,
+                    "attainment": model.targets.attainment,
                     "data": [{"model": model.model_id} | _milliseconds(model)],
                 }
             )

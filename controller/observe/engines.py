@@ -13,7 +13,7 @@ from typing import Final
 from controller.observe.identity import Key
 from controller.observe.readings import Part, Reading, Totals
 from controller.sizing.lengths import added
-from controller.sizing.records import EngineInterval, EngineReport, PromptLengths
+from controller.sizing.records import NO_HISTOGRAM, EngineInterval, EngineReport, Histogram
 
 _SHORTEST_SECONDS: Final = 1.0
 """Minimum time between two responses for a rate."""
@@ -35,7 +35,9 @@ _NEW: Final = Part(
 )
 """The state of an endpoint before its first request."""
 
-_NO_COUNTS: Final = frozenset({"seconds", "prompt_lengths", "restarted"})
+_NO_COUNTS: Final = frozenset({
+    "seconds", "restarted", "prompt_lengths", "first_token_times", "token_times"
+})  # fmt: skip
 _COUNTS: Final = tuple(item.name for item in fields(EngineInterval) if item.name not in _NO_COUNTS)
 """Counts that are summed over the endpoints of a pod."""
 
@@ -168,6 +170,7 @@ def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
     return EngineInterval(
         seconds=seconds,
         first_tokens=totals.first_tokens - former.first_tokens,
+        first_token_seconds=max(0.0, totals.time_to_first_token_seconds - former.time_to_first_token_seconds),
         waiting_change=now.waiting - before.waiting,
         prompt_tokens=prompt_tokens,
         computed_prompt_tokens=computed,
@@ -177,7 +180,9 @@ def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
         ended=totals.ended - former.ended,
         inter_token_seconds=totals.inter_token_seconds - former.inter_token_seconds,
         inter_tokens=max(0.0, totals.inter_tokens - former.inter_tokens),  # derived from two counters
-        prompt_lengths=_lengths_since(former, totals),
+        prompt_lengths=_histogram_since(former.prompt_lengths, totals.prompt_lengths),
+        first_token_times=_histogram_since(former.first_token_times, totals.first_token_times),
+        token_times=_histogram_since(former.token_times, totals.token_times),
     )
 
 
@@ -191,16 +196,18 @@ def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:
         **counts,
         seconds=first.seconds,
         prompt_lengths=added([item.prompt_lengths for item in intervals]),
+        first_token_times=added([item.first_token_times for item in intervals]),
+        token_times=added([item.token_times for item in intervals]),
         restarted=any(item.restarted for item in intervals),
     )
 
 
-def _lengths_since(before: Totals, now: Totals) -> PromptLengths:
-    """Return the histogram of the interval; that of all requests if the buckets differ."""
-    bounds, counts = now.prompt_lengths
-    known, former = before.prompt_lengths
+def _histogram_since(before: Histogram, now: Histogram) -> Histogram:
+    """Return the histogram of the interval, or that of a new engine; none if the buckets changed."""
+    bounds, counts = now
+    known, former = before
     if bounds != known:
-        return now.prompt_lengths
+        return NO_HISTOGRAM if known else now
     return bounds, tuple([max(0.0, count - earlier) for count, earlier in zip(counts, former, strict=True)])
 
 

@@ -50,7 +50,11 @@ def targets_of(autoscaling: Json, policies: Policies) -> Targets:
     if found is None:
         return Targets()
     ttft, itl = found.ttft_ms.get(spec["modelID"]), found.tpot_ms.get(spec["modelID"])
-    return Targets(ttft_seconds=ttft / 1e3 if ttft else None, itl_seconds=itl / 1e3 if itl else None)
+    return Targets(
+        ttft_seconds=ttft / 1e3 if ttft else None,
+        itl_seconds=itl / 1e3 if itl else None,
+        attainment=found.attainment,
+    )
 
 
 def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:

@@ -18,6 +18,7 @@ from apiserver.schema.json import Json, JsonValue
 from controller.observe.accelerators import normalised
 from controller.observe.grants import Grants
 from controller.planning.snapshot import LOWEST_PRIORITY
+from controller.sizing.records import ATTAINMENT, LEAST_ATTAINMENT, MOST_ATTAINMENT
 
 _LIMIT_BYTES: Final = 1 << 20
 _MOST: Final = Decimal(10) ** 9
@@ -33,8 +34,8 @@ _NO_PRICES: Final = f"every replica without a spec.variantCost costs {float(DEFA
 _NO_CLASSES: Final = "models have a priority and latency targets by spec.sloClassRef only"
 _TARGETS: Final = ("slo-tpot", "slo-ttft")
 _ENTRY_MEMBERS: Final = ("model", *_TARGETS)
-_MEMBERS: Final = ("name", "priority", "data")
-_NO_MAPPING: Final = "must be a mapping with name, priority and data"
+_MEMBERS: Final = ("name", "priority", "attainment", "data")
+_NO_MAPPING: Final = "must be a mapping with name, priority, attainment and data"
 
 Place = tuple[str, str]
 """ConfigMap name and key."""
@@ -48,6 +49,8 @@ class ServiceClass:
     priority: int
     ttft_ms: Mapping[str, int]
     tpot_ms: Mapping[str, int]
+    attainment: float = ATTAINMENT
+    """Promised share of requests within both targets."""
 
     def covers(self, model_id: str) -> bool:
         """Return whether the class lists a model."""
@@ -266,12 +269,14 @@ def _service_class(text: str, document: Json) -> _Entry:
     if "priority" not in document:
         missing = "is no service class: priority is missing"
         return _Entry(text=text, problems=(missing, *_unknown(document, entries)), is_sound=False)
-    wrong = [*_wrong_targets(entries)]
+    attainment = document.get("attainment", ATTAINMENT)
+    wrong = [*_wrong_attainment(attainment), *_wrong_targets(entries)]
     found = ServiceClass(
         name=str(document.get("name", "")),
         priority=_priority(document["priority"]),
         ttft_ms=_targets(entries, "slo-ttft"),
         tpot_ms=_targets(entries, "slo-tpot"),
+        attainment=ATTAINMENT if [*_wrong_attainment(attainment)] else float(attainment),
     )
     return _Entry(text=text, value=found, problems=(*wrong, *_doubts(document, entries)), is_sound=not wrong)
 
@@ -292,6 +297,16 @@ def _priority(value: JsonValue) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"priority must be an integer, was {value!r}")  # noqa: TRY004 (an invalid value, not a wrong Python type)
     return value if 1 <= value <= LOWEST_PRIORITY else LOWEST_PRIORITY
+
+
+def _wrong_attainment(value: JsonValue) -> Iterator[str]:
+    """Yield why a value is no attainment; a class with it has the default one."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not (is_number and LEAST_ATTAINMENT <= value <= MOST_ATTAINMENT):
+        yield _shortened(
+            f"attainment must be a share of requests from {LEAST_ATTAINMENT} to {MOST_ATTAINMENT}, such as"
+            f" {ATTAINMENT}, was {value!r}; {ATTAINMENT} is used"
+        )
 
 
 def _wrong_targets(entries: list[Json]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typing import Final
 from controller.observe.exposition import families_in
 from controller.observe.said import MOST_COUNTED, Endpoint, Said, Series, refuse_duplicates
 from controller.observe.series import NAMES, SIZE_LABELS, Kind, Meaning
-from controller.sizing.records import NO_LENGTHS, PromptLengths
+from controller.sizing.records import NO_HISTOGRAM, Histogram
 
 _FULL: Final = 1.01
 """Maximum share of the KV cache: slightly above 1 by rounding counts as 1; a percentage is invalid."""
@@ -49,7 +49,9 @@ class Totals:
     inter_tokens: float
     """Tokens that came after such times: several with each, if a speculative step had several accepted."""
 
-    prompt_lengths: PromptLengths = NO_LENGTHS
+    prompt_lengths: Histogram = NO_HISTOGRAM
+    first_token_times: Histogram = NO_HISTOGRAM
+    token_times: Histogram = NO_HISTOGRAM
 
     time_to_first_token_seconds: float
     computed_prompt_tokens: float | None = None
@@ -160,7 +162,9 @@ def _totals(said: Said, *, running: int) -> Totals:
         **counted,
         begun=begun,
         ended=ended,
-        prompt_lengths=_prompt_lengths(said),
+        prompt_lengths=_histogram(said, Meaning.PROMPT_LENGTHS),
+        first_token_times=_histogram(said, Meaning.FIRST_TOKEN_TIMES),
+        token_times=_histogram(said, Meaning.TOKEN_TIMES),
         computed_prompt_tokens=_computed(said, counted["prompt_tokens"]),
     )
 
@@ -198,18 +202,18 @@ def _computed(said: Said, prompt_tokens: float) -> float | None:
     return None if cached is None or cached > prompt_tokens else prompt_tokens - cached
 
 
-def _prompt_lengths(said: Said) -> PromptLengths:
+def _histogram(said: Said, meaning: Meaning) -> Histogram:
     """Return the buckets that all engines have, summed; empty if they are not cumulative counts."""
     engines: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
-    for item in said.by_meaning.get(Meaning.PROMPT_LENGTHS, ()):
+    for item in said.by_meaning.get(meaning, ()):
         bound = _bound(item.labels.get("le", ""))
         others = frozenset(pair for pair in item.labels.items() if pair[0] != "le")
         buckets = engines.setdefault(others, {})
         if bound is None or bound in buckets or not 0 <= item.value <= MOST_COUNTED:
-            return NO_LENGTHS
+            return NO_HISTOGRAM
         buckets[bound] = item.value
     if not engines or not all(_is_cumulative(buckets) for buckets in engines.values()):
-        return NO_LENGTHS
+        return NO_HISTOGRAM
     bounds = sorted(set.intersection(*(set(buckets) for buckets in engines.values())))
     counts = [math.fsum(buckets[bound] for buckets in engines.values()) for bound in bounds]
     return tuple(bounds), tuple(counts)

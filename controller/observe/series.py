@@ -35,6 +35,8 @@ class Meaning(StrEnum):
     SECONDS_BETWEEN = "sum of the times between tokens"
     INTER_TOKENS = "number of times between tokens"
     PROMPT_LENGTHS = "requests by prompt length"
+    FIRST_TOKEN_TIMES = "requests by time to first token"  # noqa: S105 (no password)
+    TOKEN_TIMES = "requests by mean time between tokens"  # noqa: S105 (no password)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,8 @@ SERIES: Final = (
     Named(_V, Meaning.INTER_TOKENS, "vllm:time_per_output_token_seconds_count", "0.4.0", "0.12"),
     Named(_V, Meaning.PROMPT_LENGTHS, "vllm:request_prompt_tokens_bucket", _UNKNOWN),
     Named(_V, Meaning.COMPUTED_PROMPT_TOKENS, "vllm:request_prefill_kv_computed_tokens_sum", _UNKNOWN),
+    Named(_V, Meaning.FIRST_TOKEN_TIMES, "vllm:time_to_first_token_seconds_bucket", "0.4.0"),
+    Named(_V, Meaning.TOKEN_TIMES, "vllm:request_time_per_output_token_seconds_bucket", _UNKNOWN),
     Named(_S, Meaning.KV_USAGE, "sglang:token_usage", _EARLY),
     Named(_S, Meaning.WAITING, "sglang:num_queue_reqs", _EARLY),
     Named(_S, Meaning.RUNNING, "sglang:num_running_reqs", _EARLY),
@@ -94,8 +98,12 @@ SERIES: Final = (
     Named(_S, Meaning.INTER_TOKENS, "sglang:inter_token_latency_seconds_count", _UNKNOWN),
     Named(_S, Meaning.INTER_TOKENS, "sglang:time_per_output_token_seconds_count", _EARLY, _AT_THE_LATEST),
     Named(_S, Meaning.PROMPT_LENGTHS, "sglang:prompt_tokens_histogram_bucket", _UNKNOWN),
+    Named(_S, Meaning.FIRST_TOKEN_TIMES, "sglang:time_to_first_token_seconds_bucket", _EARLY),
+    Named(_S, Meaning.TOKEN_TIMES, "sglang:inter_token_latency_seconds_bucket", _UNKNOWN),
 )
-"""All series that are read. SGLang serves prompt lengths only with --collect-tokens-histogram."""
+"""All series that are read. SGLang serves prompt lengths only with --collect-tokens-histogram, and no times
+between tokens by request: those of single tokens stand for them, which vary more.
+"""
 
 NAMES: Final = tuple(named.name for named in SERIES)
 """All names."""

@@ -12,10 +12,9 @@ from controller.offline.naming import first_of
 from controller.planning.additions import Addition, new_nodes
 from controller.planning.cluster import Budget
 from controller.planning.inputs import PlanningInputs
-from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad
+from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.settings import UnmetUnit
 from controller.planning.snapshot import Snapshot, Variant
-from controller.sizing.records import SizingSettings
 
 Key = tuple[str, str]
 
@@ -43,7 +42,6 @@ class Changes:
 
     demands: Sequence[Rate] = ()
     capacities: Sequence[Rate] = ()
-    target_utilization: float = SizingSettings().target_utilization
     additions: Sequence[Addition] = ()
     drained: Sequence[str] = ()
     budget: Decimal | None = None
@@ -75,11 +73,8 @@ def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, t
     return replace(inputs, snapshot=work.snapshot, settings=settings), tuple(work.problems)
 
 
-def stated(
-    model: Key, requests_per_second: float, known: ModelLoad | None, *, target_utilization: float
-) -> ModelLoad:
-    """Return the load of a model as stated: constant, and to be served at the usual utilization."""
-    required = min(MOST_RATE, requests_per_second / target_utilization)
+def stated(model: Key, requests_per_second: float, known: ModelLoad | None) -> ModelLoad:
+    """Return the load of a model as stated, which is constant."""
     return ModelLoad(
         namespace=model[0],
         model_id=model[1],
@@ -87,8 +82,8 @@ def stated(
         upper_requests_per_second=requests_per_second,
         prompt_tokens=known.prompt_tokens if known else None,
         output_tokens=known.output_tokens if known else None,
-        required_requests_per_second=required,
-        releasable_requests_per_second=required,
+        required_requests_per_second=requests_per_second,
+        releasable_requests_per_second=requests_per_second,
     )
 
 
@@ -142,7 +137,6 @@ def _demands(work: _Work, changes: Changes) -> None:
             model,
             rate.requests_per_second,
             known.get(model),
-            target_utilization=changes.target_utilization,
         )
         if rate.lengths is not None:
             load = replace(load, prompt_tokens=rate.lengths[0], output_tokens=rate.lengths[1])

@@ -92,7 +92,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         *unread,
         *_left_out(seen),
     )
-    snapshot = with_published(seen, world.autoscalings, configuring.sizing)
+    snapshot = with_published(seen, world.autoscalings)
     return Gathering(
         inputs=replace(nothing, snapshot=snapshot),
         facts=seen.facts,

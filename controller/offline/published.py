@@ -24,16 +24,14 @@ _LIMITS: Final = {"TTFT ": Target.TTFT, "ITL ": Target.ITL, "a batch of ": Targe
 """Targets by the first words of a limit's text."""
 
 
-def with_published(seen: Gathered, autoscalings: Sequence[Json], settings: SizingSettings) -> Snapshot:
+def with_published(seen: Gathered, autoscalings: Sequence[Json]) -> Snapshot:
     """Return the snapshot with the most recently published load of each model, and published capacities."""
     decisions = {key_of(item): _decision(item) for item in autoscalings}
     variants = tuple(
         replace(variant, capacity=_capacity(variant, decisions, seen.facts))
         for variant in seen.snapshot.variants
     )
-    return with_loads(
-        replace(seen.snapshot, variants=variants), _loads(seen.snapshot, autoscalings, settings)
-    )
+    return with_loads(replace(seen.snapshot, variants=variants), _loads(seen.snapshot, autoscalings))
 
 
 def equipped(snapshot: Snapshot, facts: Mapping[Key, VariantFacts], settings: SizingSettings) -> Snapshot:
@@ -44,7 +42,7 @@ def equipped(snapshot: Snapshot, facts: Mapping[Key, VariantFacts], settings: Si
     return sized(snapshot, facts, {}, SizingMemory(), settings).snapshot
 
 
-def _loads(snapshot: Snapshot, autoscalings: Sequence[Json], settings: SizingSettings) -> Sequence[ModelLoad]:
+def _loads(snapshot: Snapshot, autoscalings: Sequence[Json]) -> Sequence[ModelLoad]:
     newest: dict[Key, tuple[str, Json]] = {}
     planned = {variant.key for variant in snapshot.variants}
     for autoscaling in autoscalings:
@@ -56,18 +54,18 @@ def _loads(snapshot: Snapshot, autoscalings: Sequence[Json], settings: SizingSet
         moment = str(desired.get("lastRunTime") or "")
         if model not in newest or newest[model][0] < moment:
             newest[model] = moment, demand
-    loads = [_load(model, demand, settings) for model, (_, demand) in newest.items()]
+    loads = [_load(model, demand) for model, (_, demand) in newest.items()]
     return [load for load in loads if load]
 
 
-def _load(model: Key, demand: Json, settings: SizingSettings) -> ModelLoad | None:
+def _load(model: Key, demand: Json) -> ModelLoad | None:
     """Return a published load, or None if its rates are invalid."""
     rate = _number(demand.get("requestsPerSecond"))
     upper = _number(demand.get("upperRequestsPerSecond"))
     if rate is None or upper is None:
         return None
     upper = max(rate, upper)
-    load = stated(model, upper, None, target_utilization=settings.target_utilization)
+    load = stated(model, upper, None)
     return replace(
         load,
         requests_per_second=rate,

@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
         return _UNREADABLE
     configuring = configured(options.config)
     given = _given(options, configuring)
-    changes = _changes(options, configuring.sizing.target_utilization)
+    changes = _changes(options)
     inputs, mistakes = changed(given.inputs, changes) if not given.problems else (given.inputs, ())
     if given.facts is not None:
         snapshot = equipped(inputs.snapshot, given.facts, configuring.sizing)
@@ -112,10 +112,9 @@ def _without_variants(inputs: PlanningInputs) -> Gathering:
     return Gathering(inputs=inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
 
 
-def _changes(options: argparse.Namespace, target_utilization: float) -> Changes:
+def _changes(options: argparse.Namespace) -> Changes:
     return Changes(
         demands=options.demand,
-        target_utilization=target_utilization,
         capacities=options.capacity,
         additions=options.add_node,
         drained=options.drain,

@@ -24,7 +24,7 @@ from controller.simulating.given import Given
 from controller.simulating.profiles import stated_profile
 from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
 from controller.simulation.workload import Workload
-from controller.sizing.records import MAX_NUM_SEQS, StepParameters, Targets
+from controller.sizing.records import ATTAINMENT, MAX_NUM_SEQS, StepParameters, Targets
 
 _START_UP_SECONDS: Final = 120.0
 _BLOCK_SIZE: Final = 16
@@ -271,12 +271,14 @@ def _model(model_id: str, workload: Workload, autoscaling: Json, policies: Polic
     found = service_class(policies, autoscaling["spec"].get("sloClassRef"), model_id)
     ttft = found.ttft_ms.get(model_id) if found else None
     itl = found.tpot_ms.get(model_id) if found else None
+    attainment = found.attainment if found else ATTAINMENT
     return Model(
         model_id=model_id,
         workload=workload,
         targets=Targets(
             ttft_seconds=None if ttft is None else ttft / 1000,
             itl_seconds=None if itl is None else itl / 1000,
+            attainment=attainment,
         ),
         priority=priority_of(autoscaling, policies),
     )

@@ -11,13 +11,14 @@ Modules, from the inside out:
 - **lengths** (`lengths.py`): mean prompt and output length of a model's requests, and the variability of
   prompts.
 - **step time** (`step_time.py`): alpha + beta * batch + delta * prompt tokens, by recursive least squares.
-- **queue model** (`queue_model.py`): the rates that a declared profile promises, before an engine has run.
+- **attainment** (`attainment.py`): which share of requests met the targets, and the utilization at which the
+  promised share does.
 - **capacity** (`capacity.py`): requests per second within TTFT, ITL and the batch.
 - **performance** (`performance.py`): the step times that count for a variant: its own, declared or former
   ones, or those of a sibling.
 - **estimate** (`estimate.py`): step times of a variant that never ran, from its siblings.
 - **arrivals** (`arrivals.py`): the arrival rate of a model's requests, from counters.
-- **forecast** (`forecast.py`): the trend of arrivals over a start-up, with an upper bound.
+- **forecast** (`forecast.py`): the arrivals over a start-up, with an upper bound.
 - **demand** (`demand.py`): the load of a model, and the capacity that it requires.
 - **trust** (`trust.py`): whether the data about a model is fresh, held, from a quorum or unknown.
 - **memory** (`memory.py`): the state that is carried from one cycle to the next.

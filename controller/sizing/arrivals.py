@@ -3,64 +3,73 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
 from typing import Final
 
 from controller.sizing.lengths import total
-from controller.sizing.memory import ModelMemory, Retries, Tick
-from controller.sizing.records import EngineInterval, SizingSettings
+from controller.sizing.memory import ModelMemory, Tick
+from controller.sizing.records import EngineReport, SizingSettings
 
-RETRY_SECONDS: Final = 15.0
-"""How long clients retry requests that were lost with an engine, in seconds."""
+LEAST_WAIT_SECONDS: Final = 5.0
+"""Mean time to first token from which clients may have given up: shorter ones contain a prefill."""
 
 
 def ticked(
     before: ModelMemory,
-    intervals: Mapping[str, EngineInterval],
+    reports: Mapping[str, EngineReport],
     *,
     ready: AbstractSet[str],
     now_seconds: float,
     settings: SizingSettings,
-) -> tuple[tuple[Tick, ...], Retries | None]:
-    """Return the recent ticks, with one for this cycle if any engine counted; `intervals` are by pod.
+) -> tuple[Tick, ...]:
+    """Return the recent ticks, with one for this cycle if any engine counted; `reports` are by pod.
 
     Ready replicas without an interval are assumed to serve as much as the others, because Prometheus may have
-    new samples of only some of them in each cycle. If a pod is no longer ready or an engine restarted,
-    clients retry its unfinished requests elsewhere: for that time, the rate is capped at the one before. The
-    second value is the retry state for the next cycle.
+    new samples of only some of them in each cycle.
     """
     since = now_seconds - settings.history_seconds
     kept = tuple([tick for tick in before.ticks if since < tick.moment_seconds < now_seconds])
+    intervals = [report.interval for report in reports.values() if report.interval]
     if not intervals:
-        return kept, before.retries
-    rate = sum([item.arrivals / item.seconds for item in intervals.values()])
-    rate *= max(1.0, len(ready) / len(intervals))
-    retries = before.retries
-    if retries is None and kept and _has_left(before, intervals, ready):
-        ticks = math.ceil(RETRY_SECONDS / settings.interval_seconds)
-        retries = Retries(ticks=ticks, most=kept[-1].requests_per_second)
-    if retries is not None and retries.ticks:
-        rate = min(rate, retries.most)
-        retries = replace(retries, ticks=retries.ticks - 1)
-    else:
-        # After a capped period follows one tick without the cap, even if another pod leaves in it: pods that
-        # leave one after the other, as in a rollout, must not hide a growing load.
-        retries = None
-    counts = total(intervals.values())
-    return (*kept, Tick(moment_seconds=now_seconds, requests_per_second=rate, counts=counts)), retries
+        return kept
+    share = max(1.0, len(ready) / len(intervals))
+    counted = sum([item.arrivals / item.seconds for item in intervals]) * share
+    arrived = max(counted, min(_joined(list(reports.values())) * share, _most(kept)))
+    tick = Tick(
+        moment_seconds=now_seconds,
+        requests_per_second=arrived,
+        counted_per_second=counted,
+        counts=total(intervals),
+    )
+    return (*kept, tick)
 
 
-def _has_left(before: ModelMemory, intervals: Mapping[str, EngineInterval], ready: AbstractSet[str]) -> bool:
-    return bool(before.reporting - ready) or any(item.restarted for item in intervals.values())
+def _joined(reports: Sequence[EngineReport]) -> float:
+    """Return the rate of requests that join the queues of engines, in requests per second; 0 without queues.
 
-
-def backlog(waiting: int, *, now: float, start_seconds: float, served: float, engines: int) -> float:
-    """Return the requests that will still be waiting when replicas that are started now are ready.
-
-    One or two requests in the queue of an engine are no backlog: they wait for the step under way. `served`
-    is the number of requests that all ready and starting replicas can serve until then.
+    By Little's law, it is the requests in a queue divided by the time that they wait. It includes those that
+    clients give up later; counters of arrivals lack these, because they leave the queue without being served.
+    It is infinite if none of the requests in a queue is served, so that their time is unknown.
     """
-    begun = max(0, waiting - 2 * engines)
-    return max(0.0, begun + now * start_seconds - served) if begun else 0.0
+    rate, is_queue = 0.0, False
+    for report in reports:
+        interval = report.interval
+        if interval is None:
+            continue
+        if interval.first_tokens < 1:
+            if report.waiting > interval.waiting_change:  # all that waited has been given up, or still waits
+                return math.inf
+            rate += interval.arrivals / interval.seconds
+            continue
+        wait_seconds = interval.first_token_seconds / interval.first_tokens
+        if wait_seconds >= LEAST_WAIT_SECONDS:
+            rate, is_queue = rate + report.waiting / wait_seconds, True
+        else:
+            rate += interval.arrivals / interval.seconds
+    return rate if is_queue else 0.0
+
+
+def _most(ticks: Sequence[Tick]) -> float:
+    """Return the highest rate of the recent ticks: queues and times lag behind each other."""
+    return max([tick.requests_per_second for tick in ticks], default=0.0)

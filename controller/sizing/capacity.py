@@ -1,60 +1,63 @@
-"""Compute the request rate that one replica serves within its targets.
+"""Compute the request rate that one replica serves while it keeps the promised share within the targets.
 
-From `1 = alpha / tau + w * rate` with `w = beta * output + delta * prompt`, the work of one request:
+From `1 = alpha / tau + work * rate` with `work = beta * output + gamma + delta * prompt`, the time that one
+request takes of an engine, follow the mean time of a step and the mean wait for other prompts (M/G/1) at a
+rate. Each target leaves something to these means: what remains of it for a request that is alone. The
+assumption is how much of that they may take, so that the promised share of requests is within the target;
+what engines attained corrects it (`attainment.py`).
 
-- ITL: the mean step may take a share of the target, because single requests see more than the mean;
-- batch: with n concurrent sequences, each request takes `output * alpha + n * w`;
-- TTFT: the mean wait for the prompts of others (M/G/1) may take a share of what the request's own prefill
-  leaves.
-
-The smallest rate applies. A target that cannot be met at any load is reported with the best achievable value
-and otherwise ignored: the replica serves in any case.
+A target that not even a request alone meets is reported with the time that it takes, and otherwise ignored:
+the replica serves in any case.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, RateLimit, Target
+from controller.sizing.attainment import Experience, above, shares
 from controller.sizing.lengths import Lengths
-from controller.sizing.queue_model import Sized, within
-from controller.sizing.records import Profile, SizingSettings, StepParameters, Targets
+from controller.sizing.records import StepParameters, Targets
 
-_MOST_MODELLED: Final = 4096
-"""The largest batch that the queue model considers, because its effort grows with the batch."""
+BATCH_SHARE: Final = 0.85
+"""Utilization that is assumed without a tighter target."""
+
+_MOST_SHARE: Final = 0.75
+"""Share of what a target leaves that a mean may take, whatever was attained: beyond, few requests meet it."""
+
+_LEAST_OF_ASSUMED: Final = 0.25
+"""Least utilization relative to the assumed one: some requests miss at any utilization, such as those with
+very long prompts.
+"""
 
 _LEAST_SECONDS: Final = 1e-12
 """The minimum work of a request, and of its first step: counters of engines may lead to none."""
 
-_STEP_OF_LENGTHS: Final = 0.05
-"""Relative step to which lengths are rounded, so that results of the queue model can be cached."""
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sized:
+    """A capacity, and what to remember of it."""
+
+    capacity: Capacity
+    full_rate: float
+    """Requests per second that a replica serves at any latency."""
+
+    utilization: float
+    """Share of it that is planned for."""
 
 
-def learned_capacity(
-    parameters: StepParameters,
-    lengths: Lengths,
-    targets: Targets,
-    *,
-    batch: float,
-    source: CapacitySource,
-    settings: SizingSettings,
-) -> Capacity:
-    """Return the capacity of a replica with these step times; `batch` is its maximum of sequences."""
-    limits = [*_limits(parameters, lengths, targets, batch=batch, settings=settings)]
-    met = sorted(
-        [RateLimit(target=of, text=text, requests_per_second=rate) for of, text, rate in limits if rate > 0],
-        key=_rate,
-    )
-    unmet = [of for of, _, rate in limits if rate <= 0]
-    return Capacity(
-        requests_per_second=min(MOST_RATE, met[0].requests_per_second),
-        source=source,
-        limits=tuple(met),
-        unreachable=tuple([_best(of, parameters, lengths, targets, settings) for of in unmet]),
-    )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Limit:
+    """What one target allows. Rates are requests per second of one engine."""
+
+    target: Target
+    text: str
+    assumed_rate: float = 0.0
+    most_rate: float = 0.0
+    alone_seconds: float | None = None
+    """Time that a request alone takes, if that is above the target."""
 
 
 def batch_of(lengths: Lengths, *, max_num_seqs: int, kv_tokens: float | None) -> float:
@@ -64,106 +67,140 @@ def batch_of(lengths: Lengths, *, max_num_seqs: int, kv_tokens: float | None) ->
     return max(1.0, min(float(max_num_seqs), kv_tokens / (lengths.prompt + lengths.output / 2)))
 
 
-def _limits(
+def sized_capacity(
     parameters: StepParameters,
     lengths: Lengths,
     targets: Targets,
+    experience: Experience,
     *,
     batch: float,
-    settings: SizingSettings,
-) -> Iterator[tuple[Target, str, float]]:
-    """Yield the rate that each limit allows, in requests per second; 0 or less if it cannot be met."""
-    alpha = parameters.alpha_ms / 1e3
-    prefill = (parameters.gamma_ms + parameters.delta_ms * lengths.computed) / 1e3
-    work = max(_LEAST_SECONDS, parameters.beta_ms / 1e3 * lengths.output + prefill)
-    sequences = settings.target_utilization * batch
-    rate = sequences / (lengths.output * alpha + sequences * work)
-    yield Target.BATCH, f"a batch of {batch:.0f}", rate
-    if targets.itl_seconds is not None:
-        rate = (1 - alpha / (settings.itl_share * targets.itl_seconds)) / work
-        yield Target.ITL, _itl(targets.itl_seconds), rate
-    if targets.ttft_seconds is not None:
-        single = max(_LEAST_SECONDS, prefill + alpha)
-        busy = settings.wait_share * (targets.ttft_seconds - single) / (single * lengths.inequality / 2)
-        rate = busy / ((1 + busy) * work) if busy > 0 else 0.0
-        yield Target.TTFT, _ttft(targets.ttft_seconds), rate
-
-
-def declared_capacity(
-    profile: Profile, lengths: Lengths, targets: Targets, *, batch: float, correction: float
-) -> Capacity:
-    """Return the capacity that a declared profile promises, times a correction from observations."""
-    most = min(profile.max_batch_size, int(batch), _MOST_MODELLED)
-    narrowed = replace(profile, max_batch_size=max(1, most))
-    prompt, output = _rounded(lengths.computed), _rounded(lengths.output)
-    found = within(narrowed, targets, prompt, output)
-    limits = [*_promises(found, narrowed.max_batch_size, targets)]
-    return Capacity(
-        requests_per_second=min(MOST_RATE, found.rate * correction),
-        source=CapacitySource.PROFILE,
-        limits=tuple(
-            sorted(
-                [
-                    RateLimit(target=target, text=text, requests_per_second=rate * correction)
-                    for target, text, rate in limits
-                    if rate
-                ],
-                key=_rate,
-            )
+    engines: int,
+    source: CapacitySource,
+) -> Sized:
+    """Return the capacity of a replica of some engines, each with up to `batch` sequences at once."""
+    work = _work(parameters, lengths)
+    full = batch / (lengths.output * parameters.alpha_ms / 1e3 + batch * work)
+    limits = [
+        _Limit(
+            target=Target.BATCH,
+            text=f"a batch of {batch:.0f}",
+            assumed_rate=BATCH_SHARE * full,
+            most_rate=BATCH_SHARE * full,
         ),
-        unreachable=tuple([_promised(target, found, targets) for target, _, rate in limits if not rate]),
+        *_limits(parameters, lengths, targets, work),
+    ]
+    met = sorted([item for item in limits if item.alone_seconds is None], key=lambda item: item.assumed_rate)
+    assumed = met[0].assumed_rate / full
+    hopeless = _hopeless(parameters, lengths, targets)
+    allowed = 1 - targets.attainment
+    found = experience.utilization(
+        assumed, allowed if hopeless > allowed else allowed - hopeless, unavoidable=hopeless
+    )
+    utilization = min(max(found, _LEAST_OF_ASSUMED * assumed), min(item.most_rate for item in met) / full)
+    rate = min(MOST_RATE, utilization * full * engines)
+    return Sized(
+        capacity=Capacity(
+            requests_per_second=rate,
+            source=source,
+            limits=tuple(
+                [
+                    RateLimit(
+                        target=item.target,
+                        text=item.text,
+                        requests_per_second=max(rate, min(MOST_RATE, item.assumed_rate * engines)),
+                    )
+                    if position
+                    else RateLimit(target=item.target, text=item.text, requests_per_second=rate)
+                    for position, item in enumerate(_tightest_first(met, experience, targets))
+                ]
+            ),
+            unreachable=tuple(_unreachable(limits, targets, hopeless)),
+        ),
+        full_rate=full * engines,
+        utilization=utilization,
     )
 
 
-def _promises(found: Sized, batch: int, targets: Targets) -> Iterator[tuple[Target, str, float]]:
-    """Yield the rate that each target alone allows, in requests per second; 0 if it cannot be met."""
-    yield Target.BATCH, f"a batch of {batch}", found.full
-    if targets.ttft_seconds is not None and found.ttft is not None:
-        yield Target.TTFT, _ttft(targets.ttft_seconds), found.ttft
-    if targets.itl_seconds is not None and found.itl is not None:
-        yield Target.ITL, _itl(targets.itl_seconds), found.itl
+def _unreachable(limits: list[_Limit], targets: Targets, hopeless: float) -> Iterator[str]:
+    """Yield the targets that cannot be met, each with what can be."""
+    for item in limits:
+        if item.alone_seconds is not None:
+            yield f"{item.text} cannot be met: a request alone takes {duration(item.alone_seconds)}"
+        elif item.target is Target.TTFT and hopeless > 1 - targets.attainment:
+            yield (
+                f"{item.text} can be met for at most {100 * (1 - hopeless):.0f} % of the requests, of the"
+                f" promised {100 * targets.attainment:g} %: the prompts of the others alone take longer"
+            )
 
 
-def _best(
+def _hopeless(parameters: StepParameters, lengths: Lengths, targets: Targets) -> float:
+    """Return the share of requests whose own prompt takes longer than the TTFT target."""
+    if targets.ttft_seconds is None or not parameters.delta_ms:
+        return 0.0
+    left_ms = targets.ttft_seconds * 1e3 - parameters.alpha_ms - parameters.gamma_ms
+    per_token_ms = parameters.delta_ms * lengths.computed / lengths.prompt
+    slow, requests = above(lengths.prompts, max(0.0, left_ms / per_token_ms))
+    return slow / requests if requests else 0.0
+
+
+def _work(parameters: StepParameters, lengths: Lengths) -> float:
+    """Return the time that one request takes of an engine, in seconds."""
+    return max(_LEAST_SECONDS, parameters.beta_ms / 1e3 * lengths.output + _prefill(parameters, lengths))
+
+
+def _prefill(parameters: StepParameters, lengths: Lengths) -> float:
+    return (parameters.gamma_ms + parameters.delta_ms * lengths.computed) / 1e3
+
+
+def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work: float) -> list[_Limit]:
+    alpha, share = parameters.alpha_ms / 1e3, shares(targets.attainment)
+    found = []
+    if targets.itl_seconds is not None:
+        text, left = f"ITL {duration(targets.itl_seconds)}", targets.itl_seconds - alpha
+
+        def within_itl(share: float) -> float:
+            return (1 - alpha / (alpha + share * left)) / work
+
+        found.append(_limit(Target.ITL, text, (left, alpha), within_itl, share))
+    if targets.ttft_seconds is not None:
+        alone = max(_LEAST_SECONDS, _prefill(parameters, lengths) + alpha)
+        text, left = f"TTFT {duration(targets.ttft_seconds)}", targets.ttft_seconds - alone
+
+        def within_ttft(share: float) -> float:
+            busy = share * left / (alone * lengths.inequality / 2)
+            return busy / ((1 + busy) * work)
+
+        found.append(_limit(Target.TTFT, text, (left, alone), within_ttft, share))
+    return found
+
+
+def _limit(
     target: Target,
-    parameters: StepParameters,
-    lengths: Lengths,
-    targets: Targets,
-    settings: SizingSettings,
-) -> str:
-    if target is Target.ITL:
-        best = parameters.alpha_ms / settings.itl_share
-        return _cannot(_itl(targets.itl_seconds or 0.0), best / 1e3)
-    single = parameters.gamma_ms + parameters.delta_ms * lengths.computed + parameters.alpha_ms
-    return _cannot(_ttft(targets.ttft_seconds or 0.0), single / 1e3)
+    text: str,
+    seconds: tuple[float, float],
+    rate: Callable[[float], float],
+    share: float,
+) -> _Limit:
+    """Return a limit from the rate at which a mean takes a share of what the target leaves.
+
+    `seconds` are what the target leaves, and the time that a request alone takes.
+    """
+    left_seconds, alone_seconds = seconds
+    if left_seconds <= 0:
+        return _Limit(target=target, text=text, alone_seconds=alone_seconds)
+    return _Limit(target=target, text=text, assumed_rate=rate(share), most_rate=rate(_MOST_SHARE))
 
 
-def _promised(target: Target, found: Sized, targets: Targets) -> str:
-    if target is Target.ITL:
-        return _cannot(_itl(targets.itl_seconds or 0.0), found.idle.itl_ms / 1e3)
-    return _cannot(_ttft(targets.ttft_seconds or 0.0), found.idle.ttft_ms / 1e3)
-
-
-def _cannot(target: str, best_seconds: float) -> str:
-    return f"{target} cannot be met: the best that an idle replica reaches is {duration(best_seconds)}"
-
-
-def _ttft(seconds: float) -> str:
-    return f"TTFT {duration(seconds)}"
-
-
-def _itl(seconds: float) -> str:
-    return f"ITL {duration(seconds)}"
+def _tightest_first(met: list[_Limit], experience: Experience, targets: Targets) -> list[_Limit]:
+    """Return the limits, first that which most requests missed, or the lowest of the assumed ones."""
+    missed = {Target.TTFT: experience.attained.missed_ttft, Target.ITL: experience.attained.missed_itl}
+    least = (1 - targets.attainment) * experience.attained.requests / 2
+    worst = max(met, key=lambda item: missed.get(item.target, 0.0))
+    if missed.get(worst.target, 0.0) > least:
+        return [worst, *[item for item in met if item is not worst]]
+    return met
 
 
 def duration(seconds: float) -> str:
     """Return a short duration in words: `2 s`, `80 ms`, `0.4 ms`."""
     return f"{seconds:.3g} s" if seconds >= 1 else f"{seconds * 1e3:.3g} ms"
-
-
-def _rounded(tokens: float) -> float:
-    return math.exp(round(math.log(max(1.0, tokens)) / _STEP_OF_LENGTHS) * _STEP_OF_LENGTHS)
-
-
-def _rate(limit: RateLimit) -> float:
-    return limit.requests_per_second

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.planning.load import MOST_RATE, MOST_REQUESTS, MOST_TOKENS, ModelLoad, Signal
 from controller.planning.snapshot import Variant
-from controller.sizing.arrivals import backlog, ticked
-from controller.sizing.forecast import Forecast, forecast
+from controller.sizing.arrivals import ticked
+from controller.sizing.attainment import Attained, attained
+from controller.sizing.forecast import forecast
 from controller.sizing.lengths import lengths_of, total
 from controller.sizing.memory import ModelMemory
-from controller.sizing.records import Key, Reports, SizingSettings
+from controller.sizing.records import Key, Reports, SizingSettings, Targets
 from controller.sizing.trust import Grade, grade
 
-SYNC_SECONDS: Final = 15.0
-"""Sync period of a HorizontalPodAutoscaler, in seconds."""
+_QUEUED_PER_ENGINE: Final = 2
+"""Requests in the queue of an engine that wait for the step under way, and are no backlog."""
 
-LEAST_AHEAD_CYCLES: Final = 8
-"""Minimum forecast horizon in cycles, like the history that limits how far a line can be extrapolated: 120 s
-at the default interval. Bursts are shorter than a cycle and a sync can follow, and the error of a forecast
-for the next moment does not cover them.
-"""
+DRAIN_CYCLES: Final = 20
+"""Cycles to work off waiting requests. In closed loop, 8 to 40 made no difference."""
 
-RELEASE_DEVIATIONS: Final = 1.0
-"""Additional standard deviations for releasing capacity, so that noise does not reverse a decision."""
+HOUR_SECONDS: Final = 3600.0
+_SLOT_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +42,7 @@ def observed(
     reports: Reports,
     before: ModelMemory,
     *,
+    targets: Targets,
     now_seconds: float,
     settings: SizingSettings,
 ) -> Observed:
@@ -58,14 +55,16 @@ def observed(
         now_seconds=now_seconds,
         settings=settings,
     )
-    intervals = {key[1]: report.interval for key, report in answers.items() if report.interval}
-    names = {name for _, name in ready}
-    ticks, retries = ticked(before, intervals, ready=names, now_seconds=now_seconds, settings=settings)
-    memory = ModelMemory(
+    by_pod = {key[1]: report for key, report in answers.items()}
+    ticks = ticked(
+        before, by_pod, ready={name for _, name in ready}, now_seconds=now_seconds, settings=settings
+    )
+    intervals = [report.interval for report in by_pod.values() if report.interval]
+    memory = replace(
+        before,
         ticks=ticks,
         lengths=lengths_of(total([tick.counts for tick in ticks]), before.lengths),
-        reporting=frozenset((before.reporting & names) | intervals.keys()),
-        retries=retries,
+        attained=_with(before.attained, [attained(item, targets) for item in intervals], now_seconds),
         silent_since_seconds=graded.silent_since_seconds,
     )
     usable = [report for report in answers.values() if report.age_seconds <= settings.held_seconds]
@@ -74,76 +73,54 @@ def observed(
     )
 
 
+def _with(
+    slots: Sequence[tuple[float, Attained]], new: Sequence[Attained], now_seconds: float
+) -> tuple[tuple[float, Attained], ...]:
+    """Return what was attained in each slot of the last hour, with that of this cycle."""
+    kept = [(begin, item) for begin, item in slots if now_seconds - HOUR_SECONDS < begin <= now_seconds]
+    begin = now_seconds // _SLOT_SECONDS * _SLOT_SECONDS
+    last = kept.pop()[1] if kept and kept[-1][0] == begin else Attained()
+    return (*kept, (begin, sum(new, start=last)))
+
+
 def load_of(
-    key: Key,
-    seen: Observed,
-    variants: Sequence[Variant],
-    settings: SizingSettings,
-) -> ModelLoad:
-    """Return the load of a model whose variants have their capacities and start-up times."""
+    key: Key, seen: Observed, variants: Sequence[Variant], settings: SizingSettings
+) -> tuple[ModelLoad, ModelMemory]:
+    """Return the load of a model whose variants have their capacities and start-up times, and its memory.
+
+    The capacity that must exist is enough for the forecast, and to work off waiting requests in time. The
+    most that was required within the hold may not be removed: a replica that was just needed is soon needed
+    again, and starting it takes minutes.
+    """
     running = [variant for variant in variants if variant.current_replicas] or variants
-    start = max([variant.start_seconds for variant in running])
-    lengths, ticks = seen.memory.lengths, seen.memory.ticks
-    signal = seen.grade.signal if ticks else Signal.UNKNOWN
-    load = partial(
-        ModelLoad,
+    lengths, ticks, memory = seen.memory.lengths, seen.memory.ticks, seen.memory
+    load = ModelLoad(
         namespace=key[0],
         model_id=key[1],
-        signal=signal,
+        signal=seen.grade.signal if ticks else Signal.UNKNOWN,
         signal_age_seconds=seen.grade.age_seconds,
         ready_replicas=seen.engines,
         silent_replicas=seen.grade.silent_replicas,
-        start_seconds=start,
+        start_seconds=max([variant.start_seconds for variant in running]),
         prompt_tokens=min(MOST_TOKENS, lengths.prompt) if lengths else None,
         output_tokens=min(MOST_TOKENS, lengths.output) if lengths else None,
     )
-    if signal is Signal.UNKNOWN:
-        return load()
-    trend = forecast(
-        [(tick.moment_seconds, tick.requests_per_second) for tick in ticks],
-        ahead_seconds=max(
-            LEAST_AHEAD_CYCLES * settings.interval_seconds, start + settings.interval_seconds + SYNC_SECONDS
-        ),
-        history_seconds=settings.history_seconds,
-        deviations=settings.deviations,
-        release_deviations=settings.deviations + RELEASE_DEVIATIONS,
-    )
-    horizon = start + settings.interval_seconds
-    left = backlog(
-        seen.waiting,
-        now=trend.now,
-        start_seconds=horizon,
-        served=_served(variants, horizon),
-        engines=seen.engines,
-    )
-    return _for(trend, min(MOST_REQUESTS, left), load, settings)
-
-
-def _for(
-    trend: Forecast, backlog_requests: float, load: Callable[..., ModelLoad], settings: SizingSettings
-) -> ModelLoad:
-    """Return the load, completed with its rates and the capacity it requires.
-
-    It is enough for the forecast at the target utilization, and to work off a backlog in time.
-    """
-    drained = trend.now + backlog_requests / settings.drain_seconds
-    required = max(trend.upper / settings.target_utilization, drained)
-    releasable = max(required, trend.release / settings.target_utilization)
-    return load(
-        backlog_requests=backlog_requests,
-        requests_per_second=min(MOST_RATE, trend.now),
-        upper_requests_per_second=min(MOST_RATE, trend.upper),
+    if load.signal is Signal.UNKNOWN:
+        return load, memory
+    found = forecast([tick.requests_per_second for tick in ticks])
+    backlog = float(max(0, seen.waiting - _QUEUED_PER_ENGINE * seen.engines))
+    required = max(found.upper, found.now + backlog / (DRAIN_CYCLES * settings.interval_seconds))
+    now_seconds = ticks[-1].moment_seconds
+    since = now_seconds - settings.hold_seconds
+    held = (*[item for item in memory.required if since < item[0] < now_seconds], (now_seconds, required))
+    begun = memory.begun_seconds if memory.begun_seconds is not None else now_seconds
+    releasable = max([rate for _, rate in held]) if begun <= since else None
+    load = replace(
+        load,
+        backlog_requests=min(MOST_REQUESTS, backlog),
+        requests_per_second=min(MOST_RATE, found.now),
+        upper_requests_per_second=min(MOST_RATE, found.upper),
         required_requests_per_second=min(MOST_RATE, required),
-        releasable_requests_per_second=None if math.isinf(releasable) else min(MOST_RATE, releasable),
+        releasable_requests_per_second=None if releasable is None else min(MOST_RATE, releasable),
     )
-
-
-def _served(variants: Sequence[Variant], seconds: float) -> float:
-    """Return the requests that ready replicas serve within a time, and starting ones within half of it."""
-    whole = 0.0
-    for variant in variants:
-        if variant.capacity is not None:
-            ready = min(variant.ready_replicas, variant.current_replicas)
-            coming = max(0, variant.current_replicas - ready - variant.stalled_replicas)
-            whole += variant.capacity.requests_per_second * (ready + coming / 2) * seconds
-    return whole
+    return load, replace(memory, required=held, begun_seconds=begun)

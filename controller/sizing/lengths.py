@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from controller.planning.load import MOST_TOKENS
-from controller.sizing.records import NO_LENGTHS, LengthCounts, PromptLengths
+from controller.sizing.records import NO_HISTOGRAM, Histogram, LengthCounts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -21,6 +21,9 @@ class Lengths:
     output: float
     inequality: float = 1.0
     """E[prompt^2] / E[prompt]^2, at least 1: the factor on the mean wait behind prompts of other lengths."""
+
+    prompts: Histogram = NO_HISTOGRAM
+    """Finished requests by prompt length."""
 
 
 def total(counts: Iterable[LengthCounts]) -> LengthCounts:
@@ -61,14 +64,15 @@ def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
         computed=min(prompt, max(1.0, computed)),
         output=max(1.0, output),
         inequality=inequality,
+        prompts=counts.prompt_lengths,
     )
 
 
-def added(histograms: list[PromptLengths]) -> PromptLengths:
+def added(histograms: list[Histogram]) -> Histogram:
     """Return the sum of the histograms that have the same bounds as the last one; others are dropped."""
     known = [item for item in histograms if item[0]]
     if not known:
-        return NO_LENGTHS
+        return NO_HISTOGRAM
     bounds = known[-1][0]
     alike = [counts for others, counts in known if others == bounds]
     return bounds, tuple(map(sum, zip(*alike, strict=True)))
@@ -79,7 +83,7 @@ def _mean(tokens: float, requests: float) -> float | None:
     return min(MOST_TOKENS, tokens / requests) if requests >= 1 and tokens > 0 else None
 
 
-def _inequality(histogram: PromptLengths) -> float | None:
+def _inequality(histogram: Histogram) -> float | None:
     """Return E[x^2] / E[x]^2 of a histogram, with requests spread evenly within buckets, or None."""
     requests = first = second = below = counted = 0.0
     for bound, cumulative in zip(*histogram, strict=True):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience
 from controller.sizing.lengths import Lengths
-from controller.sizing.records import Key, Learned, LengthCounts, StepParameters
+from controller.sizing.records import NO_TARGETS, Key, Learned, LengthCounts, StepParameters, Targets
 from controller.sizing.step_time import NO_TIMES, Prior, StepTimes
 
 
@@ -20,18 +21,12 @@ class Tick:
 
     moment_seconds: float
     requests_per_second: float
+    """Arrivals, including requests that clients gave up."""
+
+    counted_per_second: float
+    """Arrivals by the engines' counters."""
+
     counts: LengthCounts
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Retries:
-    """The state after engines left whose requests clients may be retrying."""
-
-    ticks: int
-    """Remaining capped ticks. After the last one comes a tick without a cap."""
-
-    most: float
-    """The rate before, which caps the rate until then, in requests per second."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,11 +37,20 @@ class ModelMemory:
     """Recent ticks, oldest first."""
 
     lengths: Lengths | None = None
-    reporting: frozenset[str] = frozenset()
-    """Ready pods whose engines have counted."""
+    attained: tuple[tuple[float, Attained], ...] = ()
+    """What was attained in the last hour, by the start of a slot of some minutes."""
 
-    retries: Retries | None = None
-    """None if no engine left recently."""
+    required: tuple[tuple[float, float], ...] = ()
+    """Times within the hold, with the capacity that was required then, in requests per second."""
+
+    begun_seconds: float | None = None
+    """Time of the first cycle with a known load."""
+
+    waiting: int = 0
+    """Requests in the queues of all engines, in the last cycle."""
+
+    full_rates: Mapping[Key, float] = field(default_factory=dict)
+    """Requests per second that a replica of each variant serves at any latency, in the last cycle."""
 
     silent_since_seconds: float | None = None
 
@@ -60,6 +64,15 @@ class VariantMemory:
 
     fit: tuple[Prior, StepParameters | None] | None = None
     """The prior, and the parameters that fit best with it."""
+
+    experience: Experience = NO_EXPERIENCE
+    """What the engines attained at which utilization."""
+
+    promise: Targets = NO_TARGETS
+    """The targets of the experience; it begins anew when they change."""
+
+    utilization: float | None = None
+    """Utilization that was planned for in the last cycle."""
 
     former: Learned | None = None
     """Performance in the status when the controller began to watch."""

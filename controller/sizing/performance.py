@@ -6,13 +6,14 @@ Prior knowledge counts as some samples next to the engines' own, so it is correc
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median_high
 from typing import Final
 
-from controller.planning.load import MOST_RATE, Capacity, CapacitySource
+from controller.planning.load import CapacitySource
 from controller.planning.snapshot import Variant
-from controller.sizing.capacity import batch_of, declared_capacity, duration, learned_capacity
+from controller.sizing.attainment import NO_EXPERIENCE, Experience, attained
+from controller.sizing.capacity import Sized, batch_of, duration, sized_capacity
 from controller.sizing.estimate import estimated
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import VariantMemory
@@ -20,7 +21,6 @@ from controller.sizing.records import (
     DEFAULT_START_SECONDS,
     EngineReport,
     Learned,
-    SizingSettings,
     StepParameters,
     VariantFacts,
 )
@@ -40,20 +40,20 @@ _PROFILE_SAMPLES: Final = 2.0
 machine.
 """
 
-_UNDECLARED_SAMPLES: Final = 50.0
-"""Number of engine samples after which a declared profile has no weight."""
+_FADED_SAMPLES: Final = 50.0
+"""Number of own samples after which only the ratios of prior step times count: the engines show the speed."""
 
-_MOST_FORMER_SAMPLES: Final = 200.0
+_MOST_FORMER_SAMPLES: Final = 20.0
 """Maximum weight of former samples, so that a changed engine is soon reflected."""
+
+_OVERLOAD_SECONDS: Final = 10.0
+"""Mean time to first token from which clients of an engine with a queue may give up."""
 
 _SMOOTHING: Final = 0.2
 """Weight of a new sample in the moving average of the deviation from a declared profile."""
 
 _SUSPICIOUS: Final = 0.25
 """Deviation from the step times of a declared profile, as a share of them, above which it is doubted."""
-
-_CORRECTION: Final = (0.5, 2.0)
-"""The least and the largest factor by which the deviation corrects a profile's capacity."""
 
 _FEWEST_COMPARED: Final = 2.0
 """Weight of the samples below which a declared profile is not doubted."""
@@ -76,15 +76,25 @@ class Performance:
 
 
 def performance(
-    facts: VariantFacts, before: VariantMemory | None, reports: Sequence[EngineReport]
+    facts: VariantFacts,
+    before: VariantMemory | None,
+    reports: Sequence[EngineReport],
+    *,
+    lengths: Lengths | None,
+    utilization: float,
 ) -> Performance:
-    """Return a variant's performance after a cycle; `before` is None in the first one."""
+    """Return a variant's performance after a cycle; `before` is None in the first one.
+
+    `lengths` are those of the model, and `utilization` is that of its replicas; 0 if it is unknown.
+    """
     memory = VariantMemory(former=facts.learned, engines=facts.engines) if before is None else before
     prior, prior_source = _prior(facts, memory)
     samples = [
         found
         for report in reports
-        if report.interval and (found := sample_of(report.interval, engines=report.engines)) is not None
+        if report.interval
+        and not _is_overloaded(report)
+        and (found := sample_of(report.interval, lengths=lengths, engines=report.engines)) is not None
     ]
     expected = _fitted(memory, prior)
     times = learned(memory.times, samples, expected=expected)
@@ -94,6 +104,9 @@ def performance(
         times=times,
         fit=(prior, parameters),
         former=memory.former,
+        experience=_experience(memory, facts, reports, utilization),
+        promise=facts.targets,
+        utilization=memory.utilization,
         deviation=deviation,
         compared=compared,
         start_seconds=_start_seconds(facts, memory),
@@ -111,6 +124,31 @@ def performance(
     )
 
 
+def _is_overloaded(report: EngineReport) -> bool:
+    """Return whether an engine's requests wait so long that clients give up.
+
+    Such an engine computes prompts of requests that leave before their first token, and counts none of their
+    tokens: its steps would seem slow for their load.
+    """
+    interval = report.interval
+    if interval is None or not report.waiting:
+        return False
+    return interval.first_token_seconds >= _OVERLOAD_SECONDS * interval.first_tokens
+
+
+def _experience(
+    memory: VariantMemory, facts: VariantFacts, reports: Sequence[EngineReport], utilization: float
+) -> Experience:
+    """Return what the engines attained, with this cycle; it begins anew with new targets."""
+    known = memory.experience if memory.promise == facts.targets else NO_EXPERIENCE
+    intervals = [report.interval for report in reports if report.interval]
+    known = known.forgotten()
+    usual = utilization if memory.utilization is None else memory.utilization
+    for interval in intervals:
+        known = known.added(attained(interval, facts.targets), utilization=utilization, usual=usual)
+    return known
+
+
 def _fitted(memory: VariantMemory, prior: Prior) -> StepParameters | None:
     """Return the parameters that fit the observations before this cycle."""
     known = memory.fit
@@ -124,63 +162,50 @@ def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> Lea
     return Learned(parameters=parameters, samples=memory.times.samples + former, kv_tokens=memory.kv_tokens)
 
 
-def capacity_of(
-    own: Performance, facts: VariantFacts, lengths: Lengths, settings: SizingSettings
-) -> Capacity | None:
+def capacity_of(own: Performance, facts: VariantFacts, lengths: Lengths) -> Sized | None:
     """Return the capacity of a replica from data about the variant itself, or None."""
     if own.parameters is None:
         return None
-    if own.source is CapacitySource.PROFILE and facts.profile:
-        batch = _batch(facts, own.memory, lengths) * own.memory.engines
-        return declared_capacity(
-            facts.profile, lengths, facts.targets, batch=batch, correction=_correction(own.memory)
-        )
-    return _by_step_times(own.parameters, facts, own.memory, lengths, settings, source=own.source)
+    return _capacity(own.parameters, facts, own.memory, lengths, own.memory.experience, source=own.source)
 
 
 def estimated_capacity(
-    variant: Variant,
-    facts: VariantFacts,
-    siblings: Sequence[tuple[Variant, Performance]],
-    lengths: Lengths,
-    settings: SizingSettings,
-) -> Capacity | None:
+    variant: Variant, facts: VariantFacts, siblings: Sequence[tuple[Variant, Performance]], lengths: Lengths
+) -> Sized | None:
     """Return the estimated capacity of a variant that never ran: the least by its siblings, or None."""
-    source = CapacitySource.ESTIMATED
     found = [
-        _by_step_times(
+        _capacity(
             estimated(variant, sibling, theirs.parameters),
             facts,
             theirs.memory,
             lengths,
-            settings,
-            source=source,
+            NO_EXPERIENCE,
+            source=CapacitySource.ESTIMATED,
         )
         for sibling, theirs in siblings
         if theirs.parameters is not None
     ]
-    return min(found, key=lambda item: item.requests_per_second, default=None)
+    return min(found, key=lambda item: item.capacity.requests_per_second, default=None)
 
 
-def _by_step_times(
+def _capacity(
     parameters: StepParameters,
     facts: VariantFacts,
     memory: VariantMemory,
     lengths: Lengths,
-    settings: SizingSettings,
+    experience: Experience,
     *,
     source: CapacitySource,
-) -> Capacity:
-    """Return the capacity of a replica whose engines, as many as in the memory, share its requests."""
-    batch = _batch(facts, memory, lengths)
-    one = learned_capacity(parameters, lengths, facts.targets, batch=batch, source=source, settings=settings)
-    if memory.engines == 1:
-        return one
-    limits = [
-        replace(item, requests_per_second=item.requests_per_second * memory.engines) for item in one.limits
-    ]
-    rate = min(MOST_RATE, one.requests_per_second * memory.engines)
-    return replace(one, requests_per_second=rate, limits=tuple(limits))
+) -> Sized:
+    return sized_capacity(
+        parameters,
+        lengths,
+        facts.targets,
+        experience,
+        batch=_batch(facts, memory, lengths),
+        engines=memory.engines,
+        source=source,
+    )
 
 
 def _batch(facts: VariantFacts, memory: VariantMemory, lengths: Lengths) -> float:
@@ -191,13 +216,14 @@ def _batch(facts: VariantFacts, memory: VariantMemory, lengths: Lengths) -> floa
 
 def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[Prior, CapacitySource]:
     """Return the prior and its source: the status takes precedence over the profile."""
+    rest = max(0.0, 1 - memory.times.samples / _FADED_SAMPLES)
     if memory.former is not None:
-        weight = min(memory.former.samples, _MOST_FORMER_SAMPLES)
+        weight = rest * min(memory.former.samples, _MOST_FORMER_SAMPLES)
         return Prior(parameters=memory.former.parameters, weight=weight), CapacitySource.LAST_KNOWN
-    doubt = memory.times.samples / _UNDECLARED_SAMPLES
-    if facts.profile is not None and doubt < 1:
-        weight = _PROFILE_SAMPLES * (1 - doubt)
-        return Prior(parameters=facts.profile.parameters, weight=weight), CapacitySource.PROFILE
+    if facts.profile is not None:
+        return Prior(
+            parameters=facts.profile.parameters, weight=rest * _PROFILE_SAMPLES
+        ), CapacitySource.PROFILE
     return TYPICAL, CapacitySource.UNKNOWN
 
 
@@ -232,12 +258,6 @@ def _compared(
         deviation = ratio if deviation is None else deviation + _SMOOTHING * (ratio - deviation)
         compared = sample.sequences, predicted, sample.tau_seconds
     return deviation, compared
-
-
-def _correction(memory: VariantMemory) -> float:
-    """Return the correction factor of a profile's capacity, within limits."""
-    least, most = _CORRECTION
-    return 1.0 if memory.deviation is None else min(most, max(least, 1.0 / memory.deviation))
 
 
 def _doubts(facts: VariantFacts, memory: VariantMemory) -> tuple[str, ...]:

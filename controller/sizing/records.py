@@ -5,21 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Final
 
 Key = tuple[str, str]
 """(namespace, name)."""
 
-PromptLengths = tuple[tuple[float, ...], tuple[float, ...]]
-"""Bucket upper bounds in tokens, ascending with an infinite last one, and the cumulative requests per bucket.
-"""
+Histogram = tuple[tuple[float, ...], tuple[float, ...]]
+"""Upper bounds of buckets, ascending with an infinite last one, and the cumulative requests per bucket."""
 
-NO_LENGTHS: Final[PromptLengths] = ((), ())
-"""The value if prompt lengths are unknown."""
+NO_HISTOGRAM: Final[Histogram] = ((), ())
+"""The value if a histogram is unknown."""
 
 DEFAULT_START_SECONDS = 120.0
 """Time from a pod's creation until it is ready, before any start was observed."""
+
+ATTAINMENT: Final = 0.95
+"""Promised share of requests within their targets, unless a service class states another one."""
+
+LEAST_ATTAINMENT: Final = 0.5
+MOST_ATTAINMENT: Final = 0.999
+"""Range of that share: fewer requests than one in a thousand are too few to be measured."""
 
 MAX_NUM_SEQS = 256
 """vLLM's default maximum batch, in sequences."""
@@ -47,8 +52,8 @@ class LengthCounts:
     time, because engines with a prompt in progress count it among the running requests.
     """
 
-    prompt_lengths: PromptLengths = NO_LENGTHS
-    """Finished requests by prompt length."""
+    prompt_lengths: Histogram = NO_HISTOGRAM
+    """Finished requests by prompt length, in tokens."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,6 +66,9 @@ class EngineInterval(LengthCounts):
     first_tokens: float
     """Requests that got their first token."""
 
+    first_token_seconds: float
+    """Sum of their times until then, in seconds."""
+
     waiting_change: float
     """Growth of the queue in requests; negative when it shrank."""
 
@@ -70,12 +78,18 @@ class EngineInterval(LengthCounts):
     inter_tokens: float
     """Tokens that came after such times: several with each, if a speculative step had several accepted."""
 
+    first_token_times: Histogram = NO_HISTOGRAM
+    """Requests that got their first token, by the time until then, in seconds."""
+
+    token_times: Histogram = NO_HISTOGRAM
+    """Finished requests by their mean time between tokens, in seconds."""
+
     restarted: bool = False
     """Whether the engine restarted within the interval: its requests may be retries."""
 
     @property
     def arrivals(self) -> float:
-        """Arrived requests: those that began, plus the growth of the queue."""
+        """Arrived requests that clients did not give up: those that began, plus the growth of the queue."""
         return max(0.0, self.first_tokens + self.waiting_change)
 
 
@@ -132,17 +146,33 @@ class Learned:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Targets:
-    """Latency targets of a service class; None without a target."""
+    """Latency targets of a service class, for each request; None without a target.
+
+    Raises ValueError for an attainment outside its range.
+    """
 
     ttft_seconds: float | None = None
     itl_seconds: float | None = None
+    """Target of a request's mean time between tokens."""
+
+    attainment: float = ATTAINMENT
+    """Promised share of the requests that are within both targets."""
+
+    def __post_init__(self) -> None:
+        if not LEAST_ATTAINMENT <= self.attainment <= MOST_ATTAINMENT:
+            raise ValueError(
+                f"attainment: must be from {LEAST_ATTAINMENT} to {MOST_ATTAINMENT}, was {self.attainment}"
+            )
+
+
+NO_TARGETS: Final = Targets()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VariantFacts:
     """Data about a variant that sizing needs in addition to that of planning."""
 
-    targets: Targets = Targets()
+    targets: Targets = NO_TARGETS
     profile: Profile | None = None
     learned: Learned | None = None
     """Performance from the status, where learning continues after a restart."""
@@ -167,23 +197,11 @@ class SizingSettings:
     interval_seconds: float = 15.0
     """Time between two cycles."""
 
-    target_utilization: float = 0.85
-    """Share of the capacity that the forecast may use, and of the batch that is counted on."""
+    hold_seconds: float = 300.0
+    """Time for which capacity that was required is kept."""
 
-    itl_share: float = 0.8
-    """Share of the ITL target that the mean step may take, because single requests see more than the mean."""
-
-    wait_share: float = 0.5
-    """Share of the TTFT target, less the request's own prefill, that the mean wait may take."""
-
-    forecast_confidence: float = 0.95
-    """Probability that the load stays below the forecast's upper bound."""
-
-    drain_seconds: float = 300.0
-    """Time to work off a backlog once requested replicas are ready."""
-
-    history_seconds: float = 300.0
-    """Length of the history for the trend and the lengths."""
+    history_seconds: float = 600.0
+    """Length of the history for the forecast and the lengths."""
 
     fresh_seconds: float = 60.0
     """Maximum age of a report for decisions in both directions."""
@@ -200,9 +218,6 @@ class SizingSettings:
     def __post_init__(self) -> None:
         """Reject shares outside 0..1 and invalid durations."""
         shares = {
-            "target_utilization": self.target_utilization,
-            "itl_share": self.itl_share,
-            "wait_share": self.wait_share,
             "quorum": self.quorum,
         }
         wrong = [
@@ -210,13 +225,9 @@ class SizingSettings:
             for name, value in shares.items()
             if not 0 < value <= 1
         ]
-        if not 0.5 <= self.forecast_confidence < 1:  # noqa: PLR2004 (a value below 0.5 is not an upper bound)
-            wrong.append(
-                f"forecast_confidence: must be at least 0.5 and less than 1, was {self.forecast_confidence}"
-            )
         durations = {
             "interval_seconds": self.interval_seconds,
-            "drain_seconds": self.drain_seconds,
+            "hold_seconds": self.hold_seconds,
             "history_seconds": self.history_seconds,
             "fresh_seconds": self.fresh_seconds,
             "held_seconds": self.held_seconds,
@@ -233,11 +244,6 @@ class SizingSettings:
             )
         if wrong:
             raise ValueError("; ".join(wrong))
-
-    @property
-    def deviations(self) -> float:
-        """Standard deviations of the upper bound above the trend."""
-        return NormalDist().inv_cdf(self.forecast_confidence)
 
 
 DEFAULT_SIZING: Final = SizingSettings()

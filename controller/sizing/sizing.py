@@ -9,6 +9,7 @@ from typing import Final
 
 from controller.planning.load import Capacity, CapacitySource, ModelLoad, Target
 from controller.planning.snapshot import Snapshot, Variant
+from controller.sizing.capacity import Sized as CapacitySize
 from controller.sizing.demand import load_of, observed
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import ModelMemory, SizingMemory
@@ -17,6 +18,11 @@ from controller.sizing.records import Key, Learned, Reports, SizingSettings, Var
 
 _NO_FACTS = VariantFacts()
 _NEW_MODEL = ModelMemory()
+
+_QUEUE_SECONDS: Final = 60.0
+"""Time in which waiting requests count as load of the ready replicas. Requests that waited miss their targets
+because of an earlier load, and must not make the present utilization look too high for them.
+"""
 
 _LITTLE: Final = 0.1
 """Share of its throughput that a target may leave to a replica without a message."""
@@ -49,27 +55,42 @@ def sized(
     A load that the snapshot already has is kept, because a user stated it. The current time is the
     snapshot's.
     """
-    shown = {
-        variant.key: _performance(variant, facts.get(variant.key, _NO_FACTS), reports, memory)
-        for variant in snapshot.variants
-    }
     stated = {(load.namespace, load.model_id): load for load in snapshot.loads}
+    shown: dict[Key, Performance] = {}
     variants: dict[Key, Variant] = {}
     loads: list[ModelLoad] = []
     models: dict[Key, ModelMemory] = {}
     for key, own in _by_model(snapshot.variants).items():
+        before = memory.models.get(key, _NEW_MODEL)
         seen = observed(
             own,
             reports,
-            memory.models.get(key, _NEW_MODEL),
+            before,
+            targets=facts.get(own[0].key, _NO_FACTS).targets,
             now_seconds=snapshot.taken_seconds,
             settings=settings,
         )
         lengths = _stated_lengths(stated.get(key)) or seen.memory.lengths
-        equipped = _equipped(own, shown, facts, lengths, settings)
-        loads.append(stated.get(key) or load_of(key, seen, equipped, settings))
-        models[key] = seen.memory
+        utilization = _utilization(own, before, max(seen.waiting, before.waiting))
+        for variant in own:
+            shown[variant.key] = _performance(
+                variant,
+                facts.get(variant.key, _NO_FACTS),
+                reports,
+                memory,
+                lengths=seen.memory.lengths,
+                utilization=utilization,
+            )
+        equipped, sizes = _equipped(own, shown, facts, lengths, settings)
+        load, after = load_of(key, seen, equipped, settings)
+        loads.append(stated.get(key) or load)
+        models[key] = replace(
+            after, waiting=seen.waiting, full_rates={name: size.full_rate for name, size in sizes.items()}
+        )
         variants |= {variant.key: variant for variant in equipped}
+        for name, size in sizes.items():
+            own_memory = replace(shown[name].memory, utilization=size.utilization)
+            shown[name] = replace(shown[name], memory=own_memory)
     return Sized(
         snapshot=replace(
             snapshot,
@@ -91,14 +112,30 @@ def _by_model(variants: Sequence[Variant]) -> Mapping[Key, list[Variant]]:
     return {key: models[key] for key in sorted(models)}
 
 
+def _utilization(variants: Sequence[Variant], before: ModelMemory, waiting: int) -> float:
+    """Return the utilization of a model's ready replicas, by the last cycle; 0 if it is unknown."""
+    full = sum([before.full_rates.get(item.key, 0.0) * item.ready_replicas for item in variants])
+    if not full or not before.required:
+        return 0.0
+    return (before.required[-1][1] + waiting / _QUEUE_SECONDS) / full
+
+
 def _performance(
-    variant: Variant, facts: VariantFacts, reports: Reports, memory: SizingMemory
+    variant: Variant,
+    facts: VariantFacts,
+    reports: Reports,
+    memory: SizingMemory,
+    *,
+    lengths: Lengths | None,
+    utilization: float,
 ) -> Performance:
     keys = [(variant.namespace, pod.name) for pod in variant.replicas if pod.ready]
     return performance(
         facts,
         memory.variants.get(variant.key),
         [reports[key] for key in keys if key in reports],
+        lengths=lengths,
+        utilization=utilization,
     )
 
 
@@ -115,28 +152,30 @@ def _equipped(
     facts: Mapping[Key, VariantFacts],
     lengths: Lengths | None,
     settings: SizingSettings,
-) -> list[Variant]:
-    """Return the variants of a model with their capacities and start-up times.
+) -> tuple[list[Variant], Mapping[Key, CapacitySize]]:
+    """Return the variants of a model with their capacities and start-up times, and how these were sized.
 
     A variant that cannot meet the targets is not counted on if another one can.
     """
     siblings = {
         variant.key: (variant, shown[variant.key]) for variant in variants if shown[variant.key].parameters
     }
-    found = []
+    found, sizes = [], {}
     for variant in variants:
         own, given = shown[variant.key], facts.get(variant.key, _NO_FACTS)
         capacity = variant.capacity  # a stated capacity is kept
         if capacity is None and lengths is not None:
-            capacity = capacity_of(own, given, lengths, settings) or estimated_capacity(
-                variant, given, [*siblings.values()], lengths, settings
+            size = capacity_of(own, given, lengths) or estimated_capacity(
+                variant, given, [*siblings.values()], lengths
             )
+            if size is not None:
+                capacity, sizes[variant.key] = size.capacity, size
         found.append(replace(variant, capacity=capacity, start_seconds=own.start_seconds))
     found = [_allowed(item, settings) for item in found]
     some_meet = any(
         item.capacity and item.capacity.is_usable and not item.capacity.unreachable for item in found
     )
-    return [_not_counted(item) if some_meet and _misses(item) else item for item in found]
+    return [_not_counted(item) if some_meet and _misses(item) else item for item in found], sizes
 
 
 def _misses(variant: Variant) -> bool:

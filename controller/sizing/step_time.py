@@ -4,8 +4,8 @@ The time of a busy engine is spent on steps, on the tokens they decode and on th
 alpha / tau + beta * G + delta * P`, with tau the time between two tokens, and G and P the decoded and the
 prompt tokens per second. Divided by alpha this is linear in observable values: `1 / tau = 1 / alpha - (beta /
 alpha) * G - (delta / alpha) * P`. It is fitted by weighted least squares with forgetting; a saturated engine
-obeys the same line. Prior knowledge (a declared profile, the status, a sibling) counts as a few samples, so
-that the first real ones correct it and many replace it.
+obeys the same line. Prior knowledge (a declared profile, the status) counts as a few samples, so that it
+holds where samples say little, and fades as far as they say more.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Final
 
+from controller.sizing.lengths import Lengths
 from controller.sizing.records import EngineInterval, StepParameters
 
 FORGETTING: Final = 0.998
@@ -28,19 +29,16 @@ _RIDGE: Final = 1e-4
 _BUSY_SEQUENCES: Final = 3.0
 """Mean sequences above which an engine is assumed to compute all the time."""
 
-_IDLE_WEIGHT: Final = 0.25
-"""Weight of a sample of an engine that was idle at times, because the idle time is an estimate."""
+_IDLE_WEIGHT: Final = 0.02
+"""Weight of a sample of an engine that was idle at times. The idle time is an estimate, which is biased for
+bursts: such samples only matter where there are hardly any others.
+"""
 
 _RATIO_WEIGHT: Final = 0.02
 _BETA_RATIO: Final = 0.008
 _DELTA_RATIO: Final = 0.005
 """beta / alpha and delta / alpha of common engines, used until the load has varied. Their weight is that of
 about ten samples at a tenth of an engine's capacity.
-"""
-
-_CHANCE: Final = 4.0
-"""Factor on the variance of the loads of samples by the number of requests alone, because lengths vary as
-well.
 """
 
 _OUTLIER: Final = 4.0
@@ -74,8 +72,6 @@ class Sample:
     decoded: float
     prompted: float
     weight: float = 1.0
-    requests: float = math.inf
-    """Number of requests from which the rates are counted: the fewer, the larger the share of chance."""
 
     @property
     def sequences(self) -> float:
@@ -83,8 +79,13 @@ class Sample:
         return self.decoded * self.tau_seconds
 
 
-def sample_of(interval: EngineInterval, *, engines: int = 1) -> Sample | None:
+def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engines: int = 1) -> Sample | None:
     """Return the sample of an interval, or None if it contains no step times.
+
+    The prompt tokens are those of the requests whose prefill ended in the interval, times the share that is
+    computed and not found in a cache, by `lengths`. Engines count the latter only when a request finishes,
+    and then it would seem that steps slow down long before prompts arrive. SGLang counts all prompt tokens
+    so; there, first tokens times the mean length stand for them.
 
     With several engines in the interval, it is that of one of them, as if all had the same load. An engine
     with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of the time,
@@ -99,12 +100,16 @@ def sample_of(interval: EngineInterval, *, engines: int = 1) -> Sample | None:
     sequences = interval.inter_tokens / interval.seconds * tau / engines
     is_busy = sequences > _BUSY_SEQUENCES
     busy_seconds = interval.seconds * engines * (1.0 if is_busy else -math.expm1(-sequences))
+    prompted = interval.prompt_tokens
+    if lengths is not None:
+        if interval.begun != interval.first_tokens:
+            prompted = interval.first_tokens * lengths.prompt
+        prompted *= lengths.computed / lengths.prompt
     return Sample(
         tau_seconds=tau,
         decoded=interval.inter_tokens / busy_seconds,
-        prompted=interval.computed_prompt_tokens / busy_seconds,
+        prompted=prompted / busy_seconds,
         weight=1.0 if is_busy else _IDLE_WEIGHT,
-        requests=max(1.0, interval.first_tokens),
     )
 
 
@@ -114,9 +119,6 @@ class StepTimes:
 
     xx: Symmetric = (0.0,) * 6
     xy: Vector = (0.0,) * 3
-    noise: tuple[float, float] = (0.0, 0.0)
-    """Share of the squares of decoded and of prompt tokens that is due to chance."""
-
     samples: float = 0.0
     """Total weight of the samples."""
 
@@ -136,7 +138,6 @@ class StepTimes:
                 xx[5] * FORGETTING,
             ),
             xy=(xy[0] * FORGETTING, xy[1] * FORGETTING, xy[2] * FORGETTING),
-            noise=(self.noise[0] * FORGETTING, self.noise[1] * FORGETTING),
             samples=self.samples * FORGETTING,
             outliers=self.outliers,
         )
@@ -156,10 +157,6 @@ class StepTimes:
                 xx[5] + w * p * p,
             ),
             xy=(xy[0] + w * y, xy[1] + w * y * g, xy[2] + w * y * p),
-            noise=(
-                self.noise[0] + w * g * g / sample.requests,
-                self.noise[1] + w * p * p / sample.requests,
-            ),
             samples=self.samples + sample.weight,
         )
 
@@ -242,29 +239,49 @@ def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
     """Return the parameters that fit best, or None if nothing is known.
 
     The ratios of beta and delta to alpha are regularized towards those of the prior, as far as samples do not
-    determine them, and as far as the loads of samples differ by chance only, which would flatten the line. If
-    beta or delta would be negative, both keep their prior ratios: an engine with a full batch decodes fewer
-    tokens the slower it steps, whatever the cause.
+    determine them. A coefficient that would be negative is 0, and the others are fitted again.
     """
-    xx, xy, least = times.xx, times.xy, _RATIO_WEIGHT
+    xx, xy = times.xx, times.xy
     if prior.parameters is not None:
-        known, least = prior.times, 0.0
+        if not times.samples:
+            return prior.parameters
+        known = prior.times
         xx = tuple(a + b for a, b in zip(xx, known.xx, strict=True))  # type: ignore[assignment]
         xy = tuple(a + b for a, b in zip(xy, known.xy, strict=True))  # type: ignore[assignment]
     if xx[0] <= 0:
         return None
     ratios = (prior.beta_ratio * _SCALE_G, prior.delta_ratio * _SCALE_P)
     weights = [
-        _RIDGE * square + _CHANCE * noise + (least / ratio**2 if least and ratio else 0.0)
-        for square, noise, ratio in zip((xx[3], xx[5]), times.noise, ratios, strict=True)
+        _RIDGE * square + (_RATIO_WEIGHT / ratio**2 if ratio else 0.0)
+        for square, ratio in zip((xx[3], xx[5]), ratios, strict=True)
     ]
     matrix = (xx[0], xx[1], xx[2], xx[3] + weights[0], xx[4], xx[5] + weights[1])
     right = (xy[0], xy[1] + weights[0] * ratios[0], xy[2] + weights[1] * ratios[1])
+    return _parameters(_not_negative(matrix, right))
+
+
+def _not_negative(matrix: Symmetric, right: Vector) -> Vector | None:
+    """Return the solution in which negative ratios are 0, as in an active-set method; None if singular."""
     free = _solved(matrix, right)
-    if free is not None and free[0] > 0 and free[1] >= 0 and free[2] >= 0:
-        return _parameters(free)
-    inverse = (right[0] - xx[1] * ratios[0] - xx[2] * ratios[1]) / xx[0]
-    return _parameters((inverse, *ratios)) if inverse > 0 else None
+    if free is not None and free[1] < 0:
+        matrix, right = _without_beta(matrix, right)
+        free = _solved(matrix, right)
+    if free is not None and free[2] < 0:
+        matrix, right = _without_delta(matrix, right)
+        free = _solved(matrix, right)
+        if free is not None and free[1] < 0:
+            free = _solved(*_without_beta(matrix, right))
+    return free
+
+
+def _without_beta(matrix: Symmetric, right: Vector) -> tuple[Symmetric, Vector]:
+    """Return the equations with beta fixed at 0."""
+    return (matrix[0], 0.0, matrix[2], 1.0, 0.0, matrix[5]), (right[0], 0.0, right[2])
+
+
+def _without_delta(matrix: Symmetric, right: Vector) -> tuple[Symmetric, Vector]:
+    """Return the equations with delta fixed at 0."""
+    return (matrix[0], matrix[1], 0.0, matrix[3], 0.0, 1.0), (right[0], right[1], 0.0)
 
 
 def _solved(matrix: Symmetric, right: Vector) -> Vector | None:
@@ -287,7 +304,9 @@ def _solved(matrix: Symmetric, right: Vector) -> Vector | None:
     return (right[0] - b * y - c * z) / a, y, z
 
 
-def _parameters(point: Vector) -> StepParameters | None:
+def _parameters(point: Vector | None) -> StepParameters | None:
+    if point is None or point[0] <= 0:
+        return None
     inverse, g, p = point
     alpha = 1e3 / inverse
     found = StepParameters(alpha_ms=alpha, beta_ms=alpha * g / _SCALE_G, delta_ms=alpha * p / _SCALE_P)

@@ -70,7 +70,7 @@ def generated(*, seed: int, kind: Kind) -> Cluster:
 def _load(shape: Shape, replicas: int) -> ModelLoad:
     """Return a load that needs exactly the given number of replicas."""
     rate = CAPACITY.requests_per_second * replicas
-    return stated((NAMESPACE, shape.model_id), rate, None, target_utilization=1.0)
+    return stated((NAMESPACE, shape.model_id), rate, None)
 
 
 def _wanted(random: Random, shape: Shape, free: int) -> int:

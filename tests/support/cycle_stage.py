@@ -25,6 +25,7 @@ from controller.planning.state import PlanningState
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
+from controller.sizing.records import SizingSettings
 from support.engine_totals import alone, counted
 from support.gathering import placed, pod
 from support.manifests import autoscaler, deployment, node, variant
@@ -35,12 +36,12 @@ REPLICAS = {"quiet": 3, "loud": 1}
 POLICIES = Policies(
     classes={
         ("classes", "chat"): ServiceClass(
-            name="chat", priority=LOWEST_PRIORITY, ttft_ms={}, tpot_ms={"loud": 20}
+            name="chat", priority=LOWEST_PRIORITY, ttft_ms={}, tpot_ms={"loud": 25}
         )
     }
 )
 STEP = timedelta(seconds=15)
-PER_SECOND = {"quiet": 0, "loud": 20}
+PER_SECOND = {"quiet": 0, "loud": 25}
 """Request rates, with 100 prompt and 100 output tokens, and 20 ms between tokens."""
 
 SHOWN: Json = {
@@ -48,7 +49,7 @@ SHOWN: Json = {
     "prefillParms": {"delta": "0.066"},
     "samples": 100,
 }
-"""Step times of 20 ms at that rate. To stay below, a replica may serve 10 requests/s, so three are wanted."""
+"""Step times of 20 ms at 20 requests/s. To stay below, a replica may serve 12, so three are wanted."""
 
 NODE = node("n1", accelerators=4, product=PRODUCT)
 
@@ -206,7 +207,10 @@ class Stage:
             consider=self.consider,
             pulse=self.pulse,
         )
-        return VariantAutoscalingReconciler(tools, CycleSettings(scale_to_zero=False, advisory=scope))
+        return VariantAutoscalingReconciler(
+            tools,
+            CycleSettings(scale_to_zero=False, advisory=scope, sizing=SizingSettings(hold_seconds=45.0)),
+        )
 
     async def watched(self, scope: Scope) -> VariantAutoscalingReconciler:
         """Return a reconciler after some cycles, with the recorded output cleared."""

@@ -56,6 +56,7 @@ def interval(
     fields: dict[str, Any] = {
         "seconds": CYCLE_SECONDS,
         "first_tokens": count,
+        "first_token_seconds": count * 0.1,
         "waiting_change": 0.0,
         "prompt_tokens": count * prompt,
         "computed_prompt_tokens": count * prompt,

@@ -34,6 +34,27 @@ _PROMPT_TOKENS: Final = 1155
 _BOUNDS: Final = (*(float(f"{digit}e{power}") for power in range(6) for digit in (1, 2, 5)), math.inf)
 """Bucket bounds of the engines' histogram of prompt lengths, in tokens."""
 
+_TIMES: Final = (
+    0.01,
+    0.025,
+    0.05,
+    0.075,
+    0.1,
+    0.15,
+    0.2,
+    0.3,
+    0.4,
+    0.5,
+    0.75,
+    1.0,
+    2.5,
+    5.0,
+    10.0,
+    40.0,
+    math.inf,
+)
+"""Bucket bounds of the engines' histograms of times, in seconds."""
+
 _TARGETS: Final = Targets(ttft_seconds=2.0, itl_seconds=0.08)
 
 
@@ -108,6 +129,7 @@ def _interval(decoded: float, prompted: float, tau_seconds: float) -> EngineInte
     return EngineInterval(
         seconds=_INTERVAL_SECONDS,
         first_tokens=requests,
+        first_token_seconds=requests,
         waiting_change=0.0,
         prompt_tokens=prompted * _INTERVAL_SECONDS,
         computed_prompt_tokens=prompted * _INTERVAL_SECONDS,
@@ -117,5 +139,7 @@ def _interval(decoded: float, prompted: float, tau_seconds: float) -> EngineInte
         ended=requests,
         inter_token_seconds=decoded * _INTERVAL_SECONDS * tau_seconds,
         inter_tokens=decoded * _INTERVAL_SECONDS,
+        first_token_times=(_TIMES, tuple(requests * -math.expm1(-2 * bound) for bound in _TIMES)),
+        token_times=(_TIMES, tuple(requests * -math.expm1(-bound / tau_seconds) for bound in _TIMES)),
         prompt_lengths=(_BOUNDS, tuple(requests * -math.expm1(-bound / _PROMPT_TOKENS) for bound in _BOUNDS)),
     )

@@ -68,6 +68,7 @@ def test_an_interval_holds_the_counter_increases_between_two_readings() -> None:
     assert found == EngineInterval(
         seconds=15.0,
         first_tokens=30.0,
+        first_token_seconds=pytest.approx(6.0),  # type: ignore[arg-type]  # compares as a float
         waiting_change=4.0,
         prompt_tokens=3_000.0,
         computed_prompt_tokens=3_000.0,
@@ -335,9 +336,7 @@ BOUNDS = (100.0, 1_000.0, math.inf)
     [
         pytest.param((4.0, 9.0, 9.0), BOUNDS, (2.0, 7.0, 8.0), id="the increase since the earlier reading"),
         pytest.param((), BOUNDS, (6.0, 16.0, 17.0), id="all counts if the earlier reading has no histogram"),
-        pytest.param(
-            (4.0, 9.0, 9.0), (50.0, 500.0, math.inf), (6.0, 16.0, 17.0), id="all counts if the bounds changed"
-        ),
+        pytest.param((4.0, 9.0, 9.0), (50.0, 500.0, math.inf), (), id="no counts if the bounds changed"),
         pytest.param((9.0, 9.0, 9.0), BOUNDS, (0.0, 7.0, 8.0), id="never negative"),
     ],
 )
@@ -353,4 +352,4 @@ def test_an_interval_has_a_histogram_of_prompt_lengths(
     found = interval(reading(0, first), reading(15, second))
 
     assert found is not None
-    assert found.prompt_lengths == (bounds, want)
+    assert found.prompt_lengths == (bounds[: len(want)], want)

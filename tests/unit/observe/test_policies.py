@@ -86,7 +86,10 @@ def test_an_invalid_price_is_reported_with_its_error(text: str, told: str) -> No
 DOUBTFUL = {
     "a misspelt priority": (
         "name: Premium\npriorty: 1\ndata:\n- {model: llama, slo-tpot: 24}\n",
-        ["is no service class: priority is missing", "unknown: priorty; a class has name, priority, data"],
+        [
+            "is no service class: priority is missing",
+            "unknown: priorty; a class has name, priority, attainment, data",
+        ],
     ),
     "misspelt targets": (
         "priority: 1\ndata:\n- {model: a, slo-itl: 8}\n- {model: b, slo-itl: 8, slo-e2e: 9}\n",
@@ -126,8 +129,8 @@ def test_every_entry_of_the_configured_config_map_must_be_a_service_class(text: 
 
     assert policies.problems == (
         "ConfigMap classes, key a: is no service class: priority is missing",
-        "ConfigMap classes, key a: unknown: prio; a class has name, priority, data",
-        "ConfigMap classes, key b: must be a mapping with name, priority and data",
+        "ConfigMap classes, key a: unknown: prio; a class has name, priority, attainment, data",
+        "ConfigMap classes, key b: must be a mapping with name, priority, attainment and data",
     )
 
 

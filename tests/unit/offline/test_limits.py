@@ -56,7 +56,7 @@ def test_nodes_of_a_pool_are_requested(plan: Plan, parts: Parts) -> None:
     """The plan counts on them, and states which variants they are for."""
     given = listed(*parts(nodes=1), POOL)
 
-    code, out, err = plan("-f", "-", "--demand", "chat=40", given=given)
+    code, out, err = plan("-f", "-", "--demand", "chat=48", given=given)
 
     assert "add 1 node of pool more for 1 x default/chat, 1 x default/code\n" in out
     assert (code, err) == (0, [])

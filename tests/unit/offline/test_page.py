@@ -60,12 +60,12 @@ def test_the_page_is_self_contained(page: Callable[..., str], world: World) -> N
 
 def test_the_page_has_the_content_of_the_text(page: Callable[..., str], world: World) -> None:
     """It shows the replicas and their reasons, places, costs, and the proof."""
-    text = page(world(), "--demand", "chat=70")
+    text = page(world(), "--demand", "chat=85")
 
     assert "1 model short: default/chat" in text
     for title in ("Variants", "Nodes", "Who got what", "Prices", "Proof"):
         assert f"<h2>{title}</h2>" in text
-    assert "chat needs 9 replicas for 70 requests/s" in text
+    assert "chat needs 9 replicas for 85 requests/s" in text
     assert "Would help: +1 free 4-accelerator L4 node" in text
 
 
@@ -87,7 +87,7 @@ def test_long_tables_are_folded_with_short_models_first(page: Callable[..., str]
     """Variants without replicas come after unchanged ones, and only the first sections are open."""
     few = [outline(page(listed(*parts()))).elements]
     extra = [part for n in range(60) for part in _asleep(f"idle-{n}")]
-    text = page(listed(*parts(nodes=1, size=1), *extra), "--demand", "chat=70", "--scale-to-zero")
+    text = page(listed(*parts(nodes=1, size=1), *extra), "--demand", "chat=85", "--scale-to-zero")
 
     assert not any(name == "details" and "open" not in attributes for name, attributes in few[0])
     titles = re.findall(r"<details[^>]*><summary>([^<]+)</summary>", text)
@@ -113,7 +113,7 @@ def test_a_drawing_scales_with_the_page(page: Callable[..., str], world: World) 
 
 def test_the_legend_explains_only_the_signs_that_are_used(page: Callable[..., str], world: World) -> None:
     """It covers colours, outlines, and red messages."""
-    calm, short = page(world()), page(world(), "--demand", "chat=70")
+    calm, short = page(world()), page(world(), "--demand", "chat=85")
 
     assert "coloured: a pod of the variant" in short
     assert "dashed outline" in short

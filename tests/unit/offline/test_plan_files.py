@@ -64,11 +64,14 @@ def test_the_plan_is_printed_even_if_the_disk_is_full(plan: Plan, world: World) 
     assert err == ["/dev/full: error: cannot be written: No space left on device"]
 
 
+SHORT = "2 models short: chat/meta/llama-3.1-70b, chat/qwen/qwen2.5-coder-32b"
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "last"),
     [
         ([], 0, "the demand of every model is met"),
-        (["--demand", "meta/llama-3.1-70b=90"], 1, "1 model short: chat/qwen/qwen2.5-coder-32b"),
+        (["--demand", "meta/llama-3.1-70b=105"], 1, SHORT),
     ],
     ids=["all models fit", "the lower priority goes short"],
 )

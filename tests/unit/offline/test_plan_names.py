@@ -13,7 +13,7 @@ def test_workloads_of_other_namespaces_are_named_regardless_of_the_configuration
         documents = text.split("\n---\n")
         moved = (item.replace("namespace: chat", "namespace: code") for item in documents if "qwen" in item)
         texts[name] = "\n---\n".join([*moved, *(item for item in documents if "qwen" not in item)])
-    told = ["-f", "in", "--config", "c.yaml", "--demand", "meta/llama-3.1-70b=90"]
+    told = ["-f", "in", "--config", "c.yaml", "--demand", "meta/llama-3.1-70b=105"]
 
     _, out, _ = plan(*told, files=texts | {"c.yaml": "planning: {}\n"})
 

@@ -329,7 +329,7 @@ def test_scale_to_zero_stops_idle_models(plan: Plan, world: World, granted: Gran
 
 def test_the_exit_code_is_1_if_a_model_is_short(plan: Plan, world: World) -> None:
     """The last line names the model."""
-    code, out, _ = plan("-f", "-", "--demand", "chat=70", given=world())
+    code, out, _ = plan("-f", "-", "--demand", "chat=85", given=world())
 
     assert code == 1
     assert out.splitlines()[-1].startswith("1 model short: default/ch")

@@ -203,8 +203,8 @@ async def test_engine_counters_become_demand_and_capacity_in_the_status() -> Non
 
     said = stage.statuses["loud"]["decision"]
     assert said["demand"] == {
-        "requestsPerSecond": "20",
-        "upperRequestsPerSecond": "20",
+        "requestsPerSecond": "25",
+        "upperRequestsPerSecond": "25",
         "startSeconds": 120,
         "backlogRequests": 0,
         "avgInputTokens": "100",
@@ -212,11 +212,11 @@ async def test_engine_counters_become_demand_and_capacity_in_the_status() -> Non
     }
     assert (said["signal"], said["capacitySource"]) == ("Fresh", "LastKnown")
     assert said["capacityLimit"] == "ITL 20 ms"
-    assert float(said["capacityPerReplica"]) == pytest.approx(10.23, abs=0.005)
+    assert float(said["capacityPerReplica"]) == pytest.approx(11.99, abs=0.005)
     assert said["message"] == (
         "loud goes from 1 to 3 replicas: "
-        "20 requests/s now, up to 20 in the 120 s that a replica needs to start, 65 % of 3 x 10.2; "
-        "one serves 10.2 within ITL 20 ms (a batch of 64 would allow 24.2), from step times recorded earlier"
+        "25 requests/s now, up to 25 in the 120 s that a replica needs to start, 70 % of 3 x 12; "
+        "one serves 12 within ITL 20 ms (a batch of 64 would allow 24.2), from step times recorded earlier"
     )
 
 

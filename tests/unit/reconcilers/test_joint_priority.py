@@ -65,7 +65,7 @@ async def test_a_priority_from_an_objective_counts_and_is_named() -> None:
     assert text.endswith(f"contains no service class under 'gone': {LOWEST}")
 
 
-@pytest.mark.parametrize(("may_use", "granted"), [(("ann",), {"h100-high": 4}), ((), {"h100-high": 2})])
+@pytest.mark.parametrize(("may_use", "granted"), [(("ann",), {"h100-high": 4}), ((), {"h100-high": 3})])
 async def test_among_tenants_a_service_class_needs_permission(
     may_use: tuple[str, ...], granted: dict[str, int]
 ) -> None:

@@ -332,21 +332,19 @@ def test_planning_has_its_own_defaults_and_every_field_is_translated(tmp_path: P
 
 
 def test_sizing_is_configured_in_percent_and_seconds(tmp_path: Path) -> None:
-    """The history for the trend spans a fixed number of intervals."""
+    """The history for the forecast spans a fixed number of intervals."""
     file = tmp_path / "config.yaml"
     told = (
-        "intervalSeconds: 120, targetUtilizationPercent: 70, forecastConfidencePercent: 95, "
-        "drainSeconds: 30, freshSeconds: 250, heldSeconds: 700, quorumPercent: 75, tryUnknownVariants: true"
+        "intervalSeconds: 120, freshSeconds: 250, heldSeconds: 700, quorumPercent: 75,"
+        " tryUnknownVariants: true"
     )
     file.write_text(f"planning: {{{told}}}\n", encoding="utf-8")
 
     assert sizing_of(ControllerConfig().planning) == SizingSettings()
     assert sizing_of(parsed([], file).planning) == SizingSettings(
         interval_seconds=120.0,
-        history_seconds=2400.0,
-        target_utilization=0.7,
-        forecast_confidence=0.95,
-        drain_seconds=30.0,
+        history_seconds=4800.0,
+        hold_seconds=2400.0,
         fresh_seconds=250.0,
         held_seconds=700.0,
         quorum=0.75,

@@ -1,112 +1,67 @@
-"""The forecast of arrivals and its bounds: worked examples, and properties over random histories."""
+"""The forecast of arrivals and its bound: worked examples, and properties over random histories."""
 
 from __future__ import annotations
-
-import math
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.sizing.forecast import FEWEST, MOST_GROWTH, forecast
+from controller.sizing.forecast import MEAN_TICKS, SPREAD_TICKS, forecast
 
-VECTORS = {
-    "a linear rise continues": ([40.0 + i for i in range(20)], 59, 69.0),
-    "noise around a constant adds its error to the line": ([58.0, 62.0] * 10, 62, 62.811),
-    "a rate beyond the noise is an upper bound by itself": ([58.0, 62.0] * 9 + [58.0, 63.0], 63, 65.283),
-    "a jump at the end gives a steep line": ([30.0] * 19 + [90.0], 90, 103.516),
+EXAMPLES = {
+    "a constant load has no bound above it": ([60.0] * 40, 60.0, 60.0),
+    "noise adds its spread to the mean": ([58.0, 62.0] * 20, 60.0, 62.886),
+    "the forecast of a rise is ahead of it by its spread, not by its slope": (
+        [40.0 + number for number in range(40)],
+        78.0,
+        92.154,
+    ),
+    "one high rate is not yet a jump": ([30.0] * 39 + [90.0], 37.5, 51.015),
+    "two high rates are one": ([30.0] * 38 + [90.0, 92.0], 90.0, 90.0),
+    "a single rate": ([7.0], 7.0, 7.0),
 }
 
-HISTORIES = st.lists(st.floats(0, 1e4), min_size=1, max_size=20)
+HISTORIES = st.lists(st.floats(0, 1e4), min_size=1, max_size=60)
 
 
-def history(rates: list[float]) -> list[tuple[float, float]]:
-    """Return one sample per second."""
-    return [(float(second), rate) for second, rate in enumerate(rates)]
-
-
-@pytest.mark.parametrize("name", VECTORS)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_forecasts_equal_those_of_worked_examples(name: str) -> None:
-    """The upper bound is one standard deviation above the line, ten seconds ahead."""
-    rates, now, upper = VECTORS[name]
+    """The present rate is the mean of eight values, or the lower one of the last two if that is higher."""
+    rates, now, upper = EXAMPLES[name]
 
-    found = forecast(
-        history(rates),
-        ahead_seconds=10,
-        history_seconds=20,
-        deviations=1,
-        release_deviations=2,
-    )
+    found = forecast(rates)
 
     assert (found.now, round(found.upper, 3)) == (now, upper)
 
 
-def test_few_samples_give_no_trend_and_no_bound_for_release() -> None:
-    """A controller that has just become the leader plans for the current rate, and removes nothing."""
-    found = forecast(
-        history([5.0, 7.0, 6.0]),
-        ahead_seconds=10,
-        history_seconds=20,
-        deviations=1,
-        release_deviations=2,
-    )
-
-    assert (found.now, found.upper, found.release) == (7.0, 7.0, math.inf)
+def test_a_forecast_needs_a_rate() -> None:
+    """No load is never zero load."""
+    with pytest.raises(ValueError, match="at least one rate"):
+        forecast([])
 
 
-@pytest.mark.parametrize(
-    ("count", "every_seconds", "growth"),
-    [
-        pytest.param(4, 15, 2.0, id="the first line after a change of the leader"),
-        pytest.param(10, 15, 5.0, id="half of the history"),
-        pytest.param(20, 15, 10.0, id="a complete history"),
-        pytest.param(5, 60, 10.0, id="a complete history, with samples in every fourth cycle only"),
-    ],
-)
-def test_a_trend_is_extrapolated_over_the_share_of_the_start_up_time_that_the_history_covers(
-    count: int, every_seconds: int, growth: float
-) -> None:
-    """A line through a few samples is steep by chance, and would cause a surge of replicas."""
-    samples = [(float(moment), 40 + moment / 10) for moment in range(0, count * every_seconds, every_seconds)]
+@given(HISTORIES)
+def test_the_bound_is_never_below_the_present_rate(rates: list[float]) -> None:
+    """The present rate is never above the highest one."""
+    found = forecast(rates)
 
-    found = forecast(samples, ahead_seconds=100, history_seconds=300, deviations=1, release_deviations=2)
-
-    assert found.upper - found.now == pytest.approx(growth)
+    assert found.upper >= found.now
+    assert found.now <= max(rates) * (1 + 1e-9)
 
 
-def test_without_samples_there_is_no_forecast() -> None:
-    """A missing rate is not zero."""
-    with pytest.raises(ValueError, match="at least one sample"):
-        forecast([], ahead_seconds=10, history_seconds=20, deviations=1, release_deviations=2)
+@given(HISTORIES, st.floats(0.1, 10))
+def test_a_forecast_scales_with_the_load(rates: list[float], factor: float) -> None:
+    """Twice the load has twice the forecast."""
+    found, scaled = forecast(rates), forecast([rate * factor for rate in rates])
+
+    assert scaled.now == pytest.approx(found.now * factor)
+    assert scaled.upper == pytest.approx(found.upper * factor, abs=1e-6)
 
 
-@given(HISTORIES, st.floats(0, 600), st.floats(0, 3), st.floats(0, 3))
-def test_bounds_are_ordered_and_growth_is_limited(
-    rates: list[float], ahead: float, z: float, more: float
-) -> None:
-    """The bound for release is infinite if and only if there are too few samples."""
-    found = forecast(
-        history(rates),
-        ahead_seconds=ahead,
-        history_seconds=20,
-        deviations=z,
-        release_deviations=z + more,
-    )
+@given(HISTORIES, HISTORIES)
+def test_only_recent_rates_count(old: list[float], recent: list[float]) -> None:
+    """Older rates than those of the spread have no influence."""
+    window = (recent * SPREAD_TICKS)[:SPREAD_TICKS]
 
-    assert found.now <= found.upper <= found.release
-    assert found.upper <= MOST_GROWTH * found.now
-    assert (found.release == math.inf) == (len(rates) < FEWEST)
-
-
-@given(st.floats(0, 1e4), st.integers(4, 20), st.floats(0, 600))
-def test_a_constant_load_is_its_own_bound(rate: float, count: int, ahead: float) -> None:
-    """Without noise there is no margin."""
-    found = forecast(
-        history([rate] * count),
-        ahead_seconds=ahead,
-        history_seconds=20,
-        deviations=2,
-        release_deviations=3,
-    )
-
-    assert found.release == pytest.approx(rate)
+    assert len(window) > MEAN_TICKS
+    assert forecast([*old, *window]) == forecast(window)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields, replace
 from decimal import Decimal
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from support.sizing_cycles import H100, TARGETS, Watch, facts, interval, report, variant
 
-from controller.planning.load import CapacitySource, ModelLoad
+from controller.planning.load import CapacitySource, ModelLoad, Target
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
@@ -26,7 +27,7 @@ from controller.sizing.sizing import sized
 SUMMED = tuple(
     item.name
     for item in fields(EngineInterval)
-    if item.name not in {"seconds", "prompt_lengths", "restarted"}
+    if item.name not in {"seconds", "prompt_lengths", "first_token_times", "token_times", "restarted"}
 )
 """Counts that are sums over the engines of a pod."""
 
@@ -43,7 +44,7 @@ STATED = ModelLoad(
 
 
 def test_a_declared_profile_gives_the_capacity_before_engines_run() -> None:
-    """The stated load has request lengths, to which the queue model of the profile is applied."""
+    """The stated load has request lengths, for which the step times of the profile are used."""
     profile = Profile(parameters=replace(H100, gamma_ms=1.0), max_batch_size=256)
     watch = Watch(variants=(variant(ready=0),), facts=facts(profile=profile))
     snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(STATED,), taken_seconds=1.0)
@@ -89,6 +90,34 @@ def test_learning_continues_from_the_status_after_a_restart() -> None:
     assert found.learned["llm", "llama"] == known
 
 
+def test_nothing_is_learned_of_an_engine_whose_clients_give_up() -> None:
+    """It computes prompts of requests that leave before their first token, and never counts these tokens."""
+    watch = Watch(variants=(variant(ready=1),), facts=facts())
+    before = watch.steady(20, each=5.0).learned["llm", "llama"]
+
+    slow = replace(H100, alpha_ms=900.0)
+    stuck = interval(0.5, engine=slow, first_tokens=1.0, first_token_seconds=59.0, prompt_tokens=0.0)
+    for _ in range(40):
+        found = watch.see({"llama-0": report(stuck, waiting=900)}).learned["llm", "llama"]
+
+    assert found.parameters == before.parameters
+
+
+def test_requests_that_miss_their_targets_lower_the_capacity_of_a_variant() -> None:
+    """Half of them take longer than two seconds to their first token, at half of the throughput."""
+    slow = (1.0, 3.0, math.inf), (75.0, 75.0, 150.0)
+    calm = (1.0, 3.0, math.inf), (150.0, 150.0, 150.0)
+    found = []
+    for times in (calm, slow):
+        watch = Watch(variants=(variant(),), facts=facts())
+        size = watch.steady(80, each=10.0, first_token_times=times).snapshot.variants[0].capacity
+        assert size is not None
+        found.append(size)
+
+    assert found[1].requests_per_second < 0.6 * found[0].requests_per_second
+    assert found[1].limits[0].target is Target.TTFT
+
+
 def test_the_start_up_time_is_the_median_of_existing_pods() -> None:
     """One that became ready hours after its start has no influence."""
     watch = Watch(variants=(variant(),), facts=facts(start_seconds=(90.0, 100.0, 7200.0)))
@@ -126,9 +155,7 @@ def test_a_variant_that_cannot_meet_the_targets_is_not_usable_beside_one_that_ca
 
     assert found.snapshot.variants[1].capacity is not None
     assert not found.snapshot.variants[1].capacity.is_usable
-    assert found.problems["llm", "small"] == (
-        "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms",
-    )
+    assert found.problems["llm", "small"] == ("ITL 80 ms cannot be met: a request alone takes 100 ms",)
 
 
 def test_a_running_variant_is_usable_if_only_an_estimated_one_meets_the_targets() -> None:
@@ -187,8 +214,8 @@ def test_a_replica_of_eight_engines_serves_eight_times_as_much_as_one() -> None:
     [
         pytest.param(0.08, (), id="eight times the time of an idle engine's step"),
         pytest.param(
-            0.0103,
-            ("ITL 10.3 ms is only met at less than 10 % of a replica's throughput",),
+            0.009,
+            ("ITL 9 ms is only met at less than 10 % of a replica's throughput",),
             id="almost out of reach",
         ),
     ],

@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sizing_cycles import H100, interval
+from support.sizing_cycles import CYCLE_SECONDS, H100, interval
 
+from controller.closedloop.series import series_of
+from controller.observe.engines import EngineRecords
+from controller.observe.readings import reading_of
+from controller.simulation.profile import EngineProfile
+from controller.simulation.request import Request
+from controller.simulation.server import Server
+from controller.sizing.lengths import Lengths
 from controller.sizing.records import EngineInterval, StepParameters
 from controller.sizing.step_time import (
     NO_TIMES,
@@ -22,6 +29,8 @@ from controller.sizing.step_time import (
     predicted_seconds,
     sample_of,
 )
+
+KEY = ("llm", "llama-0")
 
 VECTOR = ((8.7, 400, 2000), (10.5, 1200, 6000), (14.8, 2000, 12000), (17.8, 2600, 14000), (32, 3000, 20000))
 """(time between tokens in ms, decoded and prompt tokens per second)."""
@@ -63,15 +72,15 @@ def test_the_fit_equals_that_of_a_worked_example() -> None:
 
 
 def test_an_interval_gives_the_rates_of_a_busy_engine() -> None:
-    """A sample has tokens per second, seconds per token, and the number of requests."""
+    """A sample has tokens per second, and seconds per token."""
     found = sample_of(busy())
 
-    assert found == Sample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0, requests=75.0)
+    assert found == Sample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0)
 
 
 def test_a_partly_idle_engine_counts_for_its_busy_time_and_with_less_weight() -> None:
     """With a mean of 0.7 sequences it is busy half of the time, in which its rates are twice as high."""
-    found = sample_of(busy(inter_tokens=1000.0, inter_token_seconds=10.397, computed_prompt_tokens=1500.0))
+    found = sample_of(busy(inter_tokens=1000.0, inter_token_seconds=10.397, prompt_tokens=1500.0))
 
     assert found is not None
     assert found.weight < 1
@@ -171,22 +180,111 @@ def test_a_single_outlier_is_ignored_but_a_changed_engine_is_learned() -> None:
     assert often.xx != times.forgotten().xx
 
 
-def test_random_errors_of_counts_do_not_flatten_the_line() -> None:
-    """With few requests per interval, the work of one request is still estimated to within 35 %."""
-    rng = random.Random(3)
-    times = NO_TIMES
-    for _ in range(400):
-        true = sample(H100, 20 + rng.gauss(0, 2), 80 + rng.gauss(0, 10))
-        counted = replace(
-            true,
-            decoded=true.decoded * max(0.1, rng.gauss(1, 0.2)),
-            prompted=true.prompted * max(0.1, rng.gauss(1, 0.2)),
-            requests=25.0,
-        )
-        times = times.added(counted)
+def test_prompts_count_when_they_are_computed_and_without_what_a_cache_holds() -> None:
+    """Engines count computed tokens when a request finishes, which is some cycles later."""
+    late = busy(computed_prompt_tokens=0.0)
+    lengths = Lengths(prompt=1200.0, computed=300.0, output=240.0)
 
-    found = fitted(times)
+    found = sample_of(late, lengths=lengths)
 
     assert found is not None
-    work_ms = found.beta_ms * 211 + found.delta_ms * 1155
-    assert work_ms == pytest.approx(H100.beta_ms * 211 + H100.delta_ms * 1155, rel=0.35)
+    assert found.prompted == pytest.approx(6000.0 / 4)
+
+
+def test_prompts_that_are_counted_at_the_end_count_by_first_tokens() -> None:
+    """SGLang counts prompt tokens when a request ends: here, twice as many as began in the interval."""
+    late = busy(begun=150.0, prompt_tokens=180_000.0)
+    lengths = Lengths(prompt=1200.0, computed=1200.0, output=240.0)
+
+    found = sample_of(late, lengths=lengths)
+
+    assert found is not None
+    assert found.prompted == pytest.approx(6000.0)
+
+
+NEGATIVE = {
+    "prompts seem to shorten steps": (30.0, 0.6, -0.01, "delta_ms"),
+    "sequences seem to shorten steps": (30.0, -0.05, 0.3, "beta_ms"),
+}
+
+
+@pytest.mark.parametrize("name", NEGATIVE)
+def test_only_the_coefficient_that_would_be_negative_is_zero(name: str) -> None:
+    """The others are fitted again, instead of returning to the ratios of common engines."""
+    alpha, beta, delta, zero = NEGATIVE[name]
+    truth = StepParameters(alpha_ms=alpha, beta_ms=beta, delta_ms=delta)
+    rng = random.Random(2)
+    samples = [sample(truth, rng.uniform(10, 60), rng.uniform(0, 200)) for _ in range(300)]
+
+    found = fitted(observed(samples))
+
+    assert found is not None
+    assert getattr(found, zero) == 0
+    other = "beta_ms" if zero == "delta_ms" else "delta_ms"
+    assert getattr(found, other) == pytest.approx(getattr(truth, other), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("alpha", "beta", "delta"),
+    [
+        pytest.param(40.0, 0.92, 0.11, id="a large sharded model"),
+        pytest.param(10.0, 0.033, 0.08, id="a small quantized model"),
+        pytest.param(20.0, 0.09, 0.3, id="an accelerator with slow prefill"),
+    ],
+)
+def test_engines_are_learned_within_an_hour_whatever_their_ratios(
+    alpha: float, beta: float, delta: float
+) -> None:
+    """The capacity that follows is within 10 % of that of the true step times."""
+    truth = StepParameters(alpha_ms=alpha, beta_ms=beta, delta_ms=delta)
+    found = fitted(hour_of(truth))
+
+    assert found is not None
+    for itl_seconds in (2 * alpha / 1e3, 4 * alpha / 1e3):
+        rates = [(1 - one.alpha_ms / 1e3 / itl_seconds) / work_of(one) for one in (found, truth)]
+        assert rates[0] == pytest.approx(rates[1], rel=0.1)
+
+
+def work_of(parameters: StepParameters) -> float:
+    """Return the seconds of an engine that one request of the hour takes."""
+    return (parameters.beta_ms * OUTPUT + parameters.delta_ms * PROMPT) / 1e3
+
+
+PROMPT, OUTPUT = 600.0, 150.0
+
+
+def hour_of(truth: StepParameters) -> StepTimes:
+    """Return what is learned of a simulated engine at 40 % of its throughput, give or take a quarter."""
+    rng, now, due = random.Random(4), 0.0, CYCLE_SECONDS
+    engine = Server(
+        EngineProfile(
+            model_id="m",
+            alpha_ms=truth.alpha_ms,
+            beta_ms=truth.beta_ms,
+            gamma_ms=0,
+            delta_ms=truth.delta_ms,
+            num_gpu_blocks=24_000,
+            max_num_batched_tokens=2048,
+        )
+    )
+    records, times, number = EngineRecords().updated({}, [KEY], asked=[], now_seconds=0.0), NO_TIMES, 0
+    while now < 3600:
+        now += rng.expovariate(0.4 / work_of(truth) * (1.25 if int(now // 120) % 2 else 0.75))
+        while due <= now:
+            engine.advance(round(due * 1e6))
+            reading = reading_of(series_of(engine), time_seconds=due)
+            records = records.updated({KEY: reading}, [KEY], asked=[KEY], now_seconds=due)
+            seen = records.records[KEY].interval
+            one = sample_of(seen) if seen else None
+            times = learned(times, [one] if one else [], expected=fitted(times))
+            due += CYCLE_SECONDS
+        engine.advance(round(now * 1e6))
+        request = Request(
+            request_id=number,
+            arrival_us=round(now * 1e6),
+            prompt_tokens=max(1, round(rng.expovariate(1 / PROMPT))),
+            output_tokens=max(1, round(rng.expovariate(1 / OUTPUT))),
+        )
+        engine.submit(request, now_us=round(now * 1e6))
+        number += 1
+    return times

@@ -1,0 +1,162 @@
+"""Learn at which utilization a variant's engines keep the promised share of requests within their targets.
+
+A target is a promise per request, and what a mean leaves for it depends on the traffic: on bursts, on long
+prompts that delay others, on the router. So the missed share is measured, from the engines' histograms of
+times, together with the utilization at which it occurred. It is assumed to grow with a power of utilization
+(`EXPONENT`). Its level is measured, and thereby the utilization at which it reaches what the promise leaves.
+
+Utilization is the capacity that a model requires, by the forecast's upper bound, divided by the rate that
+its ready replicas serve at any latency. So bursts count in the same way when the missed share is measured and
+when capacity is planned. Without measurements, an assumed utilization applies; it counts as some requests
+beside them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from controller.sizing.records import EngineInterval, Histogram, Targets
+
+EXPONENT: Final = 2.5
+"""Exponent of the missed share as a function of utilization. In simulations of four recorded traces on two
+engines each, doubling the replicas divided the missed share by 4 to 8.
+"""
+
+FORGETTING: Final = 0.995
+"""Factor per cycle on earlier measurements; they are halved after 35 minutes."""
+
+ASSUMED_REQUESTS: Final = 300.0
+"""Weight of the assumed utilization, in requests."""
+
+AIM: Final = 0.7
+"""Share of the requests allowed to miss that is planned for. The others miss when the load exceeds its
+forecast: utilization is then higher than planned, and what is missed says little about the planned one.
+"""
+
+_MOST_ASSUMED: Final = 0.8
+"""Maximum assumed share of what a target leaves that the mean may take."""
+
+
+def shares(attainment: float) -> float:
+    """Return the assumed share of what a target leaves that the mean may take, for a promised share.
+
+    That of an exponential distribution, times 1.5: times to the first token and between tokens were less
+    spread than that in most simulations.
+    """
+    return min(_MOST_ASSUMED, 1.5 / -math.log(1 - attainment))
+
+
+def above(histogram: Histogram, target: float) -> tuple[float, float]:
+    """Return the requests of a histogram above a value, spread evenly within its bucket, and all of them."""
+    bounds, counts = histogram
+    if not bounds:
+        return 0.0, 0.0
+    below, counted = 0.0, 0.0
+    for bound, count in zip(bounds, counts, strict=True):
+        if bound >= target:
+            # In the last bucket, whose bound is infinite, all are above.
+            share = (target - below) / (bound - below) if bound > below else 1.0
+            return counts[-1] - counted - max(0.0, count - counted) * share, counts[-1]
+        below, counted = bound, max(counted, count)
+    return 0.0, counts[-1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attained:
+    """Requests of some engines in one cycle, or over some time: how many there were, and how many missed."""
+
+    requests: float = 0.0
+    missed_ttft: float = 0.0
+    missed_itl: float = 0.0
+    """Requests beyond each target; those beyond both count in both."""
+
+    @property
+    def missed(self) -> float:
+        """Requests that missed a target, as if missing one had no influence on missing the other."""
+        if not self.requests:
+            return 0.0
+        within = (1 - self.missed_ttft / self.requests) * (1 - self.missed_itl / self.requests)
+        return self.requests * (1 - within)
+
+    def times(self, factor: float) -> Attained:
+        """Return it with a weight."""
+        return Attained(
+            requests=self.requests * factor,
+            missed_ttft=self.missed_ttft * factor,
+            missed_itl=self.missed_itl * factor,
+        )
+
+    def __add__(self, other: Attained) -> Attained:
+        return Attained(
+            requests=self.requests + other.requests,
+            missed_ttft=self.missed_ttft + other.missed_ttft,
+            missed_itl=self.missed_itl + other.missed_itl,
+        )
+
+
+NO_REQUESTS: Final = Attained()
+"""Nothing was attained or missed."""
+
+
+def attained(interval: EngineInterval, targets: Targets) -> Attained:
+    """Return how many requests of an interval missed each target.
+
+    Requests are those with a first token. The ITL of requests that finished in the interval stands for that
+    of those, because there may be fewer or more.
+    """
+    requests = missed_ttft = missed_itl = 0.0
+    if targets.ttft_seconds is not None:
+        missed_ttft, requests = above(interval.first_token_times, targets.ttft_seconds)
+    if targets.itl_seconds is not None:
+        slow, finished = above(interval.token_times, targets.itl_seconds)
+        requests = requests or finished
+        missed_itl = slow / finished * requests if finished else 0.0
+    return Attained(requests=requests, missed_ttft=missed_ttft, missed_itl=missed_itl)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Experience:
+    """What the engines of one variant attained, discounted with age."""
+
+    attained: Attained = NO_REQUESTS
+    strain: float = 0.0
+    """Sum over requests of the utilization to the power of `EXPONENT`."""
+
+    def forgotten(self) -> Experience:
+        """Return what remains after one cycle."""
+        return Experience(
+            attained=self.attained.times(FORGETTING),
+            strain=self.strain * FORGETTING,
+        )
+
+    def added(self, seen: Attained, *, utilization: float, usual: float) -> Experience:
+        """Return it with the requests of a cycle; `usual` is the utilization that is planned for at present.
+
+        Cycles far below it, as at night, or far above it, as while replicas start, say little about it and
+        weigh less.
+        """
+        if not seen.requests or utilization <= 0 or usual <= 0:
+            return self
+        weight = min((utilization / usual) ** 2, (usual / utilization) ** 4)
+        requests = weight * seen.requests
+        return Experience(
+            attained=self.attained + seen.times(weight),
+            strain=self.strain + requests * utilization**EXPONENT,
+        )
+
+    def utilization(self, assumed: float, allowed: float, unavoidable: float = 0.0) -> float:
+        """Return the utilization at which at most the allowed share of requests misses a target.
+
+        The `unavoidable` share, which misses at any utilization, does not count.
+        """
+        allowed *= AIM
+        measured = max(0.0, self.attained.missed - unavoidable * self.attained.requests)
+        missed = measured + ASSUMED_REQUESTS * allowed
+        strain = self.strain + ASSUMED_REQUESTS * assumed**EXPONENT
+        return float((allowed * strain / missed) ** (1 / EXPONENT))
+
+
+NO_EXPERIENCE: Final = Experience()
+"""That of a variant whose engines have not reported."""
