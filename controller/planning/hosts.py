@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import merge
 
 
 class Hosts:
@@ -24,16 +25,34 @@ class Hosts:
             found += own[(at := bisect_left(own, (accelerators, 0))) : at + 1]
         return min(found)[1] if found else None
 
-    def take_many(self, bins: Sequence[int], accelerators: int, count: int) -> Iterator[tuple[int, int]]:
-        """Take room for `count` units of a size, and yield (node, units) for each node used.
+    def fullest_first(self, bins: Sequence[int], accelerators: int) -> Iterator[int]:
+        """Yield the nodes of some bins with enough free accelerators; none may be taken meanwhile."""
+        tails = []
+        for bin_ in bins:
+            own = self._in_order[bin_]
+            tails.append(map(own.__getitem__, range(bisect_left(own, (accelerators, 0)), len(own))))
+        for _, node in merge(*tails):
+            yield node
 
-        The fullest node remains the fullest as long as it has room.
+    def take_many(
+        self, bins: Sequence[int], accelerators: int, count: int, allowed: Callable[[int], int] | None = None
+    ) -> list[tuple[int, int]]:
+        """Take room for `count` units of a size, and return (node, units) for each node used.
+
+        `allowed` returns how many units a node may get at most. The fullest node remains the fullest as long
+        as it has room.
         """
-        while count and (node := self.fullest(bins, accelerators)) is not None:
-            units = min(count, self.free[node] // accelerators)
+        found: list[tuple[int, int]] = []
+        for node in self.fullest_first(bins, accelerators) if count else ():
+            units = min(count, self.free[node] // accelerators, allowed(node) if allowed else count)
+            if units:
+                found.append((node, units))
+                count -= units
+            if not count:
+                break
+        for node, units in found:
             self.take_on(node, units * accelerators)
-            yield node, units
-            count -= units
+        return found
 
     def take_on(self, node: int, accelerators: int) -> None:
         """Take accelerators on a node that has them, or return some if negative."""

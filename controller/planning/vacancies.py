@@ -6,6 +6,7 @@ from itertools import accumulate
 
 from controller.planning.engine.assign import with_added
 from controller.planning.engine.rooms import Rooms
+from controller.planning.hosts import Hosts
 from controller.planning.problem import PlacementProblem, Solution, bins_of
 
 
@@ -20,13 +21,14 @@ class Vacancies:
         self._rooms = Rooms(with_added(problem, added), solution.replicas)
         for v, node, pods in solution.placements:
             self._rooms.put(v, node, pods)
-        first, free = [*accumulate(added, initial=len(problem.free))], self._rooms.hosts.free
+        first = [*accumulate(added, initial=len(problem.free))]
+        hosts = Hosts(
+            self._rooms.hosts.free, {g: range(first[g], first[g + 1]) for g in range(len(problem.growth))}
+        )
         grown = [(problem.variants[v].accelerators, v, g, pods) for v, g, pods in solution.grown]
-        for size, v, g, pods in sorted(grown, reverse=True):
-            for _ in range(pods):
-                room = [node for node in range(first[g], first[g + 1]) if free[node] >= size]
-                if room:
-                    self._rooms.put(v, min(room, key=free.__getitem__), 1)
+        for size, v, g, count in sorted(grown, reverse=True):
+            for node, pods in hosts.take_many((g,), size, count):
+                self._rooms.put(v, node, pods)
 
     def has_room_for_one(self, variant: int) -> bool:
         """Return whether one more replica of a variant fits."""

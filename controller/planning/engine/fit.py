@@ -19,7 +19,7 @@ import numpy as np
 
 from controller.planning.cpsat import Program, Terms
 from controller.planning.engine.demands import Demand, NewReplicas, demands_of
-from controller.planning.engine.rules import bound_pods, most_on_node
+from controller.planning.engine.rules import bound_pods, most_on_alike, most_on_node
 from controller.planning.engine.shared import Nodes
 from controller.planning.problem import NO_DOMAIN, GrowthTerms, PlacementProblem
 
@@ -170,10 +170,8 @@ class Fit:
                 continue
             terms = self._problem.variants[demand.variant]
             there = bound_pods(terms)
-            most = sum(
-                most_on_node(terms, there[node], self._free[node] + self._gone(node))
-                for node in self._problem.bins[bin_].nodes
-            )
+            nodes = self._problem.bins[bin_].nodes
+            most = most_on_alike(terms, ((there[n], self._free[n] + self._gone(n)) for n in nodes))
             grown = [
                 (variable, -most_on_node(terms, 0, g.accelerators)) for _, variable, g in self._grown(bin_)
             ]

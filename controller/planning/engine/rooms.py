@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from controller.planning.engine.rules import pods_by_domain
 from controller.planning.hosts import Hosts
-from controller.planning.pod_rules.interface import DomainTerms
+from controller.planning.pod_rules.interface import DomainTerms, allowed_on_node
 from controller.planning.problem import (
     NO_DOMAIN,
     PlacementProblem,
@@ -59,29 +60,39 @@ class Rooms:
     def take_all(self, task: Task) -> bool:
         """Place as many of a task's pods as have room, and return whether all do."""
         terms = self._problem.variants[task.v]
-        if terms.is_topology_constrained:
-            # With decided domains, the pods of a replica may be spread over several: each is placed singly.
-            step = 1 if self.is_spread and terms.together is None else min(terms.pods, task.pods)
-            return all(self.take(task.v, task.bins, step) for _ in range(task.pods // step))
-        found = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods))
+        if terms.together is not None or (terms.domain_rule is not None and not self.is_spread):
+            step = min(terms.pods, task.pods)
+            among = self._open_nodes(task) if terms.node_rules and terms.together is None else None
+            return all(self.take(task.v, task.bins, step, among) for _ in range(task.pods // step))
+        allowed = partial(self._allowed, task.v) if terms.node_rules else None
+        found = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods, allowed))
         for node, pods in found.items():
             self.new[task.v][node] += pods
-            self._count_blocks(node, -pods * terms.accelerators)
-        surplus = sum(found.values()) % terms.pods if sum(found.values()) < task.pods else 0
+            self._count(task.v, node, pods)
+        placed = sum(found.values())
+        # With decided domains, the pods of a replica may be spread over several: each is placed singly.
+        is_single = self.is_spread and terms.is_topology_constrained
+        surplus = 0 if placed == task.pods or is_single else placed % terms.pods
         for node in reversed(found):
             drop = min(surplus, found[node])
             self.put(task.v, node, -drop)
             surplus -= drop
-        return sum(found.values()) == task.pods
+        return placed == task.pods
 
-    def take(self, v: int, bins: Sequence[int], pods: int) -> list[int] | None:
-        """Place pods of a variant, all or none, and return their nodes, or None."""
+    def take(self, v: int, bins: Sequence[int], pods: int, among: Hosts | None = None) -> list[int] | None:
+        """Place pods of a variant, all or none, and return their nodes, or None.
+
+        `among` has the nodes that may take pods (`_open_nodes`), and is updated if all have places.
+        """
         terms = self._problem.variants[v]
         for nodes in self._choices(terms, bins):
             taken: list[int] = []
-            while len(taken) < pods and (node := self._fullest(nodes, v, terms, bins)) is not None:
+            while len(taken) < pods and (node := self._fullest(nodes, v, terms, bins, among)) is not None:
                 self.put(v, node, 1)
                 taken.append(node)
+                if among is not None:
+                    is_open = self._allowed(v, node) > 0
+                    among.take_on(node, terms.accelerators if is_open else among.free[node])
             if len(taken) == pods:
                 return taken
             for node in taken:
@@ -103,11 +114,14 @@ class Rooms:
 
     def _lay(self, v: int, node: int, pods: int) -> None:
         """Take room for pods on a node, or return it if negative, whether or not they are new."""
-        accelerators = pods * self._problem.variants[v].accelerators
-        self.hosts.take_on(node, accelerators)
+        self.hosts.take_on(node, pods * self._problem.variants[v].accelerators)
+        self._count(v, node, pods)
+
+    def _count(self, v: int, node: int, pods: int) -> None:
+        """Count pods whose room was taken on a node."""
         if v in self._pods_on_node:
             self._pods_on_node[v][node] += pods
-        self._count_blocks(node, -accelerators)
+        self._count_blocks(node, -pods * self._problem.variants[v].accelerators)
 
     def _count_blocks(self, node: int, more: int) -> None:
         """Update the cached room of a node's domains after `more` accelerators became free on it."""
@@ -152,24 +166,43 @@ class Rooms:
         return self._blocks[key]
 
     def _fullest(
-        self, nodes: Sequence[int] | None, v: int, terms: VariantTerms, bins: Sequence[int]
+        self,
+        nodes: Sequence[int] | None,
+        v: int,
+        terms: VariantTerms,
+        bins: Sequence[int],
+        among: Hosts | None,
     ) -> int | None:
         """Return the fullest node among those that may take one more pod, or None."""
         open_bins = bins if terms.domain_rule is None else self._open_bins(v, terms.domain_rule, bins)
-        if nodes is None and not terms.node_rules:
-            return self.hosts.fullest(open_bins, terms.accelerators)
-        every = nodes if nodes is not None else [n for b in open_bins for n in self._problem.bins[b].nodes]
+        if nodes is None and (among is not None or not terms.node_rules):
+            return (among or self.hosts).fullest(open_bins, terms.accelerators)
+        if nodes is None:
+            found = self.hosts.fullest_first(open_bins, terms.accelerators)
+            return next((node for node in found if self._allowed(v, node) > 0), None)
         return min(
             (
                 node
-                for node in every
+                for node in nodes
                 if self.hosts.free[node] >= terms.accelerators
-                and all(rule.most_more(self._pods_on_node[v][node]) > 0 for rule in terms.node_rules)
+                and self._allowed(v, node) > 0
                 and self.hosts.bin_of[node] in open_bins
             ),
             key=lambda node: (self.hosts.free[node], node),
             default=None,
         )
+
+    def _open_nodes(self, task: Task) -> Hosts:
+        """Return the nodes that may take a pod of a task: the others are then not examined for each pod."""
+        bins = self._problem.bins
+        nodes = {b: [n for n in bins[b].nodes if self._allowed(task.v, n) > 0] for b in task.bins}
+        return Hosts(self.hosts.free, nodes)
+
+    def _allowed(self, v: int, node: int) -> int:
+        """Return how many more pods of a variant fit on a node within its rules for nodes."""
+        terms = self._problem.variants[v]
+        room = max(0, self.hosts.free[node]) // terms.accelerators
+        return allowed_on_node(terms.node_rules, self._pods_on_node[v][node], room)
 
     def _open_bins(self, v: int, rule: DomainTerms, bins: Sequence[int]) -> list[int]:
         """Return the bins in domains that may take one more pod; the nodes of a bin are in one domain."""

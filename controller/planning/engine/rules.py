@@ -20,6 +20,11 @@ def most_on_node(terms: VariantTerms, pods_on_node: int, free: int) -> int:
     return allowed_on_node(terms.node_rules, pods_on_node, max(0, free) // terms.accelerators)
 
 
+def most_on_alike(terms: VariantTerms, nodes: Iterable[tuple[int, int]]) -> int:
+    """Return the maximum number of new pods on nodes, given (bound pods, free accelerators) of each."""
+    return sum(count * most_on_node(terms, *node) for node, count in Counter(nodes).items())
+
+
 def most_on_nodes(
     problem: PlacementProblem, terms: VariantTerms, bins: Sequence[int], free: Sequence[int]
 ) -> int:
@@ -27,10 +32,8 @@ def most_on_nodes(
     if not terms.node_rules:
         return UNLIMITED_REPLICAS
     there = bound_pods(terms)
-    most = sum(
-        most_on_node(terms, there[node], free[node]) for bin_ in bins for node in problem.bins[bin_].nodes
-    )
-    return most + sum(
+    nodes = ((there[node], free[node]) for bin_ in bins for node in problem.bins[bin_].nodes)
+    return most_on_alike(terms, nodes) + sum(
         growth.limit * most_on_node(terms, 0, growth.accelerators)
         for growth in problem.growth
         if growth.bin in bins

@@ -32,6 +32,27 @@ def test_taking_many_at_once_equals_taking_one_by_one() -> None:
             assert many.free == single.free, seed
 
 
+def test_a_limit_on_the_units_of_a_node_passes_the_others_to_the_next_one() -> None:
+    """Each unit goes to the fullest node with room that may still get one, as by a scan of all nodes."""
+    for seed in range(often(300)):
+        random = Random(seed)
+        hosts, _, free = _hosts(random)
+        most = [random.randint(0, 3) for _ in free]
+        size, count, limits = random.randint(1, 3), random.randint(0, 9), tuple(most)
+        expected = []
+        for _ in range(count):
+            room = [(own, node) for node, own in enumerate(free) if own >= size and most[node]]
+            if room:
+                _, node = min(room)
+                expected.append(node)
+                free[node], most[node] = free[node] - size, most[node] - 1
+
+        found = hosts.take_many((0, 1, 2), size, count, limits.__getitem__)
+
+        assert [node for node, here in found for _ in range(here)] == expected, seed
+        assert hosts.free == free, seed
+
+
 def test_released_accelerators_can_be_taken_again() -> None:
     """After any sequence of both, the fullest node with room is found, as by a scan of all nodes."""
     for seed in range(often(100)):
