@@ -270,13 +270,14 @@ def _service_class(text: str, document: Json) -> _Entry:
         missing = "is no service class: priority is missing"
         return _Entry(text=text, problems=(missing, *_unknown(document, entries)), is_sound=False)
     attainment = document.get("attainment", ATTAINMENT)
-    wrong = [*_wrong_attainment(attainment), *_wrong_targets(entries)]
+    no_attainment = [*_wrong_attainment(attainment)]
+    wrong = [*no_attainment, *_wrong_targets(entries)]
     found = ServiceClass(
         name=str(document.get("name", "")),
         priority=_priority(document["priority"]),
         ttft_ms=_targets(entries, "slo-ttft"),
         tpot_ms=_targets(entries, "slo-tpot"),
-        attainment=ATTAINMENT if [*_wrong_attainment(attainment)] else float(attainment),
+        attainment=ATTAINMENT if no_attainment else float(attainment),
     )
     return _Entry(text=text, value=found, problems=(*wrong, *_doubts(document, entries)), is_sound=not wrong)
 

@@ -9,11 +9,10 @@ from typing import Final
 from controller.planning.load import MOST_RATE, MOST_REQUESTS, MOST_TOKENS, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.sizing.arrivals import ticked
-from controller.sizing.attainment import Attained, attained
 from controller.sizing.forecast import forecast
 from controller.sizing.lengths import lengths_of, total
 from controller.sizing.memory import ModelMemory
-from controller.sizing.records import Key, Reports, SizingSettings, Targets
+from controller.sizing.records import Key, Reports, SizingSettings
 from controller.sizing.trust import Grade, grade
 
 _QUEUED_PER_ENGINE: Final = 2
@@ -21,9 +20,6 @@ _QUEUED_PER_ENGINE: Final = 2
 
 DRAIN_CYCLES: Final = 20
 """Cycles to work off waiting requests. In closed loop, 8 to 40 made no difference."""
-
-HOUR_SECONDS: Final = 3600.0
-_SLOT_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,7 +38,6 @@ def observed(
     reports: Reports,
     before: ModelMemory,
     *,
-    targets: Targets,
     now_seconds: float,
     settings: SizingSettings,
 ) -> Observed:
@@ -59,28 +54,16 @@ def observed(
     ticks = ticked(
         before, by_pod, ready={name for _, name in ready}, now_seconds=now_seconds, settings=settings
     )
-    intervals = [report.interval for report in by_pod.values() if report.interval]
     memory = replace(
         before,
         ticks=ticks,
         lengths=lengths_of(total([tick.counts for tick in ticks]), before.lengths),
-        attained=_with(before.attained, [attained(item, targets) for item in intervals], now_seconds),
         silent_since_seconds=graded.silent_since_seconds,
     )
     usable = [report for report in answers.values() if report.age_seconds <= settings.held_seconds]
     return Observed(
         memory=memory, grade=graded, waiting=sum([report.waiting for report in usable]), engines=len(ready)
     )
-
-
-def _with(
-    slots: Sequence[tuple[float, Attained]], new: Sequence[Attained], now_seconds: float
-) -> tuple[tuple[float, Attained], ...]:
-    """Return what was attained in each slot of the last hour, with that of this cycle."""
-    kept = [(begin, item) for begin, item in slots if now_seconds - HOUR_SECONDS < begin <= now_seconds]
-    begin = now_seconds // _SLOT_SECONDS * _SLOT_SECONDS
-    last = kept.pop()[1] if kept and kept[-1][0] == begin else Attained()
-    return (*kept, (begin, sum(new, start=last)))
 
 
 def load_of(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience
+from controller.sizing.attainment import NO_EXPERIENCE, Experience
 from controller.sizing.lengths import Lengths
 from controller.sizing.records import NO_TARGETS, Key, Learned, LengthCounts, StepParameters, Targets
 from controller.sizing.step_time import NO_TIMES, Prior, StepTimes
@@ -37,9 +37,6 @@ class ModelMemory:
     """Recent ticks, oldest first."""
 
     lengths: Lengths | None = None
-    attained: tuple[tuple[float, Attained], ...] = ()
-    """What was attained in the last hour, by the start of a slot of some minutes."""
-
     required: tuple[tuple[float, float], ...] = ()
     """Times within the hold, with the capacity that was required then, in requests per second."""
 

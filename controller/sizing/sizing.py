@@ -66,7 +66,6 @@ def sized(
             own,
             reports,
             before,
-            targets=facts.get(own[0].key, _NO_FACTS).targets,
             now_seconds=snapshot.taken_seconds,
             settings=settings,
         )
