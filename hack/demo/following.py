@@ -9,7 +9,7 @@ from hack.demo.observation import VariantView
 UP_SECONDS = 15.0
 """Replicas must not be below the smallest decision of this period, in seconds."""
 
-DOWN_SECONDS = 50.0
+DOWN_SECONDS = 80.0
 """Replicas must not exceed the largest decision of this period, in seconds: the longest scale-down window
 of 20 s, plus a margin for slow machines."""
 

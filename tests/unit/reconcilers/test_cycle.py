@@ -203,20 +203,20 @@ async def test_engine_counters_become_demand_and_capacity_in_the_status() -> Non
 
     said = stage.statuses["loud"]["decision"]
     assert said["demand"] == {
-        "requestsPerSecond": "25",
-        "upperRequestsPerSecond": "25",
+        "requestsPerSecond": "20",
+        "upperRequestsPerSecond": "20",
         "startSeconds": 120,
         "backlogRequests": 0,
         "avgInputTokens": "100",
         "avgOutputTokens": "100",
     }
     assert (said["signal"], said["capacitySource"]) == ("Fresh", "LastKnown")
-    assert said["capacityLimit"] == "ITL 20 ms"
-    assert float(said["capacityPerReplica"]) == pytest.approx(11.99, abs=0.005)
+    assert said["capacityLimit"] == "ITL 18 ms"
+    assert float(said["capacityPerReplica"]) == pytest.approx(9.006, abs=0.005)
     assert said["message"] == (
         "loud goes from 1 to 3 replicas: "
-        "25 requests/s now, up to 25 in the 120 s that a replica needs to start, 70 % of 3 x 12; "
-        "one serves 12 within ITL 20 ms (a batch of 64 would allow 24.2), from step times recorded earlier"
+        "20 requests/s now, up to 20 in the 120 s that a replica needs to start, 74 % of 3 x 9.01; "
+        "one serves 9.01 within ITL 18 ms (a batch of 64 would allow 22.5), from step times recorded earlier"
     )
 
 
