@@ -30,6 +30,8 @@ _UPPER: Final = "stowplan_demand_upper_requests_per_second"
 _REQUIRED: Final = "stowplan_required_requests_per_second"
 _SIGNAL: Final = "stowplan_signal_state"
 _AGE: Final = "stowplan_signal_age_seconds"
+_ATTAINED: Final = "stowplan_attained_ratio"
+_PROMISED: Final = "stowplan_promised_ratio"
 _SERVES: Final = "stowplan_capacity_requests_per_second"
 
 _GAUGES: Final = (
@@ -57,6 +59,12 @@ _GAUGES: Final = (
         (*_MODEL[:2], "state"),
     ),
     (_AGE, "Age of the oldest report of a model's engines that is used.", _MODEL[:2]),
+    (
+        _ATTAINED,
+        "Share of a model's requests of the last hour that were within their latency targets.",
+        _MODEL,
+    ),
+    (_PROMISED, "Share of a model's requests that should be within their latency targets.", _MODEL),
     (_SERVES, "Requests per second that one replica serves within its targets.", (*_VARIANT[:2], "source")),
 )
 
@@ -157,6 +165,9 @@ class Telemetry:
             self._gauges[_SHORT].labels(*variant).set(decision.unmet_per_mille)
             self._gauges[_UNMET].labels(*model).set(decision.unmet_per_mille / 1000)
             self._tell_load(decision)
+            if level := result.service_levels.get(decision.key):
+                self._gauges[_ATTAINED].labels(*model).set(level.share)
+                self._gauges[_PROMISED].labels(*model).set(level.targets.attainment)
         for waiting in result.divergence.waiting:
             self._gauges[_WAITING].labels(*waiting.variant).inc()
         for key, advice in result.advices.items():

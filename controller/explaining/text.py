@@ -63,6 +63,8 @@ def _facts(account: Account) -> Iterator[tuple[str, str]]:
         yield "demand", _demand(decision)
     if "capacitySource" in decision:
         yield "capacity", _capacity(decision)
+    if "serviceLevel" in decision:
+        yield "attained", _service_level(decision["serviceLevel"])
     if "priority" in decision:
         yield "priority", f"{decision['priority']} (1 is served first)"
     if "costPerReplica" in decision:
@@ -108,6 +110,16 @@ def _capacity(decision: Json) -> str:
     known = "unknown" if serves is None else f"{rate_text(float(serves))} requests/s per replica"
     limit = f" within {decision['capacityLimit']}" if "capacityLimit" in decision else ""
     return f"{known}{limit} ({decision['capacitySource']})"
+
+
+def _service_level(level: Json) -> str:
+    attained, promised, ttft, itl = (
+        f"{100 * float(level[name]):.4g} %" for name in ("attained", "promised", "ttftMissed", "itlMissed")
+    )
+    return (
+        f"{attained} of the model's {level['requests']} requests within the last hour, {promised} promised"
+        f" ({ttft} missed the TTFT, {itl} the ITL)"
+    )
 
 
 def _cost(account: Account) -> str:

@@ -18,6 +18,7 @@ class ConditionType(StrEnum):
     METRICS_AVAILABLE = "MetricsAvailable"
     OPTIMIZATION_READY = "OptimizationReady"
     PERFORMANCE_AS_DECLARED = "PerformanceAsDeclared"
+    ATTAINMENT_KEPT = "AttainmentKept"
     LIMITS_KEPT = "LimitsKept"
     ADVISORY = "Advisory"
     PLACEMENT_FOLLOWED = "PlacementFollowed"
@@ -54,6 +55,10 @@ class ConditionReason(StrEnum):
     OPTIMIZATION_FAILED = "OptimizationFailed"
 
     PERFORMANCE_DIFFERS = "PerformanceDiffers"
+
+    TARGETS_MET = "TargetsMet"
+    TARGETS_MISSED = "TargetsMissed"
+
     LIMIT_EXCEEDED = "LimitExceeded"
 
     CLUSTER_ADVISORY = "ClusterAdvisory"

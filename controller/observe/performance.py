@@ -101,6 +101,7 @@ def learned_of(published: Json | None) -> Learned | None:
         parameters=StepParameters(alpha_ms=alpha, beta_ms=beta, delta_ms=delta),
         samples=samples,
         kv_tokens=tokens if isinstance(tokens, int) and tokens > 0 else None,
+        utilization=_number(published.get("utilization"), most=1.0) or None,
     )
 
 

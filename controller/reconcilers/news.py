@@ -24,6 +24,8 @@ T = TypeVar("T")
 
 _MORE_SAMPLES: Final = 4.0
 _OTHER_SPEED: Final = 0.2
+_OTHER_UTILIZATION: Final = 0.1
+_OTHER_ATTAINMENT: Final = 0.2
 _TYPICAL_SEQUENCES: Final = 32.0
 _TYPICAL_PROMPT_TOKENS: Final = 256.0
 _SAID_AT_ONCE: Final = ("reason", "signal", "costPerReplica", "grantedReplicas")
@@ -40,8 +42,8 @@ _WORDED: Final = frozenset(
 
 _TYPES: Final = frozenset(ConditionType)
 _NUMBER: Final = re.compile(r"\d+")
-_BY_THRESHOLD: Final = ConditionType.PERFORMANCE_AS_DECLARED
-"""A condition that can alternate because of noise around a threshold."""
+_BY_THRESHOLD: Final = frozenset({ConditionType.PERFORMANCE_AS_DECLARED, ConditionType.ATTAINMENT_KEPT})
+"""Conditions that can alternate because of noise around a threshold."""
 
 
 class News(StrEnum):
@@ -76,7 +78,8 @@ def news(old: Json, new: Json) -> News | None:
     old = _comparable(old, new)
     if _acted_on(old) != _acted_on(new) or _is_misdated(old, new):
         return News.URGENT
-    return News.ORDINARY if _explained(old) != _explained(new) or _has_learned(old, new) else None
+    is_changed = _explained(old) != _explained(new) or _has_learned(old, new) or _has_attained(old, new)
+    return News.ORDINARY if is_changed else None
 
 
 def _comparable(old: Json, new: Json) -> Json:
@@ -120,7 +123,7 @@ def _acted_on(status: Json) -> Json:
         "conditions": {
             item["type"]: [item["status"], item.get("observedGeneration")]
             for item in own_conditions(status, _TYPES)
-            if item["type"] != _BY_THRESHOLD
+            if item["type"] not in _BY_THRESHOLD
         },
     }
 
@@ -141,12 +144,28 @@ def own_conditions(status: Json, types: AbstractSet[str]) -> Iterator[Json]:
 
 
 def _has_learned(old: Json, new: Json) -> bool:
-    """Tell whether step times should be saved again: they differ, or have four times as many samples."""
+    """Tell whether what was learned should be saved again: it differs, or has four times as many samples."""
     before, now = (learned_of((status.get("decision") or {}).get("performance")) for status in (old, new))
     if before is None or now is None:
         return before != now
-    more = now.samples >= _MORE_SAMPLES * before.samples
-    return more or abs(_typical_step_ms(now) / _typical_step_ms(before) - 1) > _OTHER_SPEED
+    if now.samples >= _MORE_SAMPLES * before.samples or _is_other_utilization(before, now):
+        return True
+    return abs(_typical_step_ms(now) / _typical_step_ms(before) - 1) > _OTHER_SPEED
+
+
+def _is_other_utilization(before: Learned, now: Learned) -> bool:
+    if before.utilization is None or now.utilization is None:
+        return before.utilization != now.utilization
+    return abs(now.utilization / before.utilization - 1) > _OTHER_UTILIZATION
+
+
+def _has_attained(old: Json, new: Json) -> bool:
+    """Tell whether the attained share changed by a part of what may miss, or is known for the first time."""
+    before, now = ((status.get("decision") or {}).get("serviceLevel") or {} for status in (old, new))
+    if not before or not now or before.get("promised") != now["promised"]:
+        return before != now
+    allowed = 1 - float(now["promised"])
+    return abs(float(now["attained"]) - float(before["attained"])) > _OTHER_ATTAINMENT * allowed
 
 
 def _typical_step_ms(learned: Learned) -> float:

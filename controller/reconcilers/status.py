@@ -19,6 +19,8 @@ from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.planning.wording import count
 from controller.reconcilers.advisory import Advice
+from controller.sizing.attainment import ServiceLevel
+from controller.sizing.capacity import duration
 from controller.sizing.records import Learned
 
 _SHORTEST_ACCELERATOR: Final = 2
@@ -30,6 +32,9 @@ _METRICS: Final[Mapping[Signal, ConditionReason]] = {
     Signal.HELD: ConditionReason.METRICS_HELD,
     Signal.UNKNOWN: ConditionReason.METRICS_UNAVAILABLE,
 }
+
+_FEWEST_JUDGED: Final = 100
+"""Requests from which the attained share is compared with the promised one."""
 
 UNPLANNED: Final = "Unplanned"
 """The reason in `decision` for a variant that cannot be planned."""
@@ -69,6 +74,9 @@ class StatusInputs:
 
     learned: Learned | None = None
     """The observed performance of its engines."""
+
+    service_level: ServiceLevel | None = None
+    """What the engines of its model attained; None without targets or requests."""
 
     problems: tuple[str, ...] = ()
     """Contradictions to the declared profile or the latency targets, as messages."""
@@ -125,6 +133,8 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
     if problems := inputs.problems:
         because = ConditionReason.PERFORMANCE_DIFFERS
         found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))
+    if (level := inputs.service_level) and level.attained.requests >= _FEWEST_JUDGED:
+        found[ConditionType.ATTAINMENT_KEPT] = _attainment_finding(level)
     found[ConditionType.OPTIMIZATION_READY] = _solver_finding(inputs)
     if excess:
         found[ConditionType.LIMITS_KEPT] = (False, ConditionReason.LIMIT_EXCEEDED, "; ".join(excess))
@@ -139,6 +149,25 @@ def _target_finding(inputs: StatusInputs) -> Finding:
     if inputs.unheeded:
         return True, ConditionReason.TARGET_NOT_SCALED, f"the {inputs.kind} exists; {inputs.unheeded}"
     return True, ConditionReason.TARGET_FOUND, f"the {inputs.kind} exists"
+
+
+def _attainment_finding(level: ServiceLevel) -> Finding:
+    attained, targets = level.attained, level.targets
+    within = [f"TTFT {duration(targets.ttft_seconds)}"] if targets.ttft_seconds is not None else []
+    within += [f"ITL {duration(targets.itl_seconds)}"] if targets.itl_seconds is not None else []
+    text = (
+        f"{_percent(level.share)} of the model's {attained.requests:.0f} requests within the last hour met"
+        f" {' and '.join(within)}; {_percent(targets.attainment)} are promised"
+    )
+    if level.share >= targets.attainment:
+        return True, ConditionReason.TARGETS_MET, text
+    missed = attained.missed_ttft, attained.missed_itl
+    ttft, itl = (_percent(item / attained.requests) for item in missed)
+    return False, ConditionReason.TARGETS_MISSED, f"{text}; {ttft} missed the TTFT and {itl} the ITL"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
 
 
 def _solver_finding(inputs: StatusInputs) -> Finding:
@@ -196,6 +225,7 @@ def _decision(inputs: StatusInputs) -> Json:
         "capacityLimit": _limit(decision.capacity),
         "capacitySource": str(decision.capacity_source),
         "performance": _learned(inputs),
+        "serviceLevel": _service_level(inputs.service_level),
         "unconstrainedReplicas": decision.unconstrained_replicas,
         "grantedReplicas": decision.replicas,
         "unmetPerMille": decision.unmet_per_mille,
@@ -241,8 +271,22 @@ def _learned(inputs: StatusInputs) -> Json | None:
         "samples": round(learned.samples),
         "startSeconds": round(inputs.variant.start_seconds),
         "kvCacheTokens": learned.kv_tokens,
+        "utilization": None if learned.utilization is None else _number(learned.utilization),
     }
     return {name: value for name, value in said.items() if value is not None}
+
+
+def _service_level(level: ServiceLevel | None) -> Json | None:
+    if level is None:
+        return None
+    attained = level.attained
+    return {
+        "promised": _number(level.targets.attainment),
+        "attained": _number(level.share),
+        "ttftMissed": _number(attained.missed_ttft / attained.requests),
+        "itlMissed": _number(attained.missed_itl / attained.requests),
+        "requests": round(attained.requests),
+    }
 
 
 def _number(value: float) -> str:

@@ -53,6 +53,7 @@ from controller.reconcilers.publishing import Publisher, expected
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.status import StatusInputs, planned_status, unplanned_status
 from controller.reconcilers.watching import EngineSource, EngineWatch
+from controller.sizing.attainment import ServiceLevel
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import Sized
 
@@ -121,6 +122,9 @@ class CycleResult:
     scrape_failures: int
     advices: Mapping[Key, Advice] = field(default_factory=dict)
     """For the variants whose decisions are advice only."""
+
+    service_levels: Mapping[Key, ServiceLevel] = field(default_factory=dict)
+    """What the engines of each variant's model attained, if it has targets."""
 
     evictions: Mapping[str, int] = field(default_factory=dict)
     """The number of evictions by outcome."""
@@ -224,6 +228,7 @@ class VariantAutoscalingReconciler:
             written=len(done.written),
             scrape_failures=len(failures),
             advices={key: item for key, item in advices.items() if binding_of(*key) is None},
+            service_levels=found.service_levels,
             evictions=evictions,
             divergence=self._follower.divergence,
             unwritten=expected(done.unwritten),
@@ -307,6 +312,7 @@ class VariantAutoscalingReconciler:
                 kind=target.key.called,
                 misplaced=misplaced.get(key, ""),
                 learned=cycle.sized.learned.get(key),
+                service_level=cycle.sized.service_levels.get(key),
                 problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
             )
             return planned_status(autoscaling, inputs, now=now)

@@ -14,7 +14,8 @@ beside them.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.sizing.records import EngineInterval, Histogram, Targets
@@ -34,6 +35,9 @@ AIM: Final = 0.7
 """Share of the requests allowed to miss that is planned for. The others miss when the load exceeds its
 forecast: utilization is then higher than planned, and what is missed says little about the planned one.
 """
+
+_HOUR_SECONDS: Final = 3600.0
+_SLOT_SECONDS: Final = 300.0
 
 _MOST_ASSUMED: Final = 0.8
 """Maximum assumed share of what a target leaves that the mean may take."""
@@ -116,9 +120,48 @@ def attained(interval: EngineInterval, targets: Targets) -> Attained:
     return Attained(requests=requests, missed_ttft=missed_ttft, missed_itl=missed_itl)
 
 
+Slots = tuple[tuple[float, Attained], ...]
+"""What was attained in the slots of the last hour, oldest first, each with the time of its start."""
+
+
+def recorded(slots: Slots, new: Iterable[Attained], now_seconds: float) -> Slots:
+    """Return the slots of the last hour with what was attained in this cycle."""
+    kept = [item for item in slots if now_seconds - _HOUR_SECONDS < item[0] <= now_seconds]
+    begin_seconds = now_seconds // _SLOT_SECONDS * _SLOT_SECONDS
+    latest = kept.pop()[1] if kept and kept[-1][0] == begin_seconds else NO_REQUESTS
+    return (*kept, (begin_seconds, sum(new, start=latest)))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ServiceLevel:
+    """The targets of a variant's service class, and what the engines of its model attained."""
+
+    targets: Targets
+    attained: Attained
+    """Requests of the last hour, or since the controller began to watch. Those that clients gave up count as
+    beyond the TTFT target.
+    """
+
+    @property
+    def share(self) -> float:
+        """Share of the requests within both targets; 1 without requests."""
+        return 1 - self.attained.missed / self.attained.requests if self.attained.requests else 1.0
+
+
+def service_level(slots: Sequence[tuple[float, Attained]], targets: Targets) -> ServiceLevel | None:
+    """Return what was attained; None without targets or requests."""
+    attained = sum([item for _, item in slots], start=NO_REQUESTS)
+    if not attained.requests or (targets.ttft_seconds is None and targets.itl_seconds is None):
+        return None
+    return ServiceLevel(targets=targets, attained=attained)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Experience:
     """What the engines of one variant attained, discounted with age."""
+
+    former: float | None = None
+    """Utilization that was learned before the controller started. It replaces the assumed one."""
 
     attained: Attained = NO_REQUESTS
     strain: float = 0.0
@@ -126,10 +169,7 @@ class Experience:
 
     def forgotten(self) -> Experience:
         """Return what remains after one cycle."""
-        return Experience(
-            attained=self.attained.times(FORGETTING),
-            strain=self.strain * FORGETTING,
-        )
+        return replace(self, attained=self.attained.times(FORGETTING), strain=self.strain * FORGETTING)
 
     def added(self, seen: Attained, *, utilization: float, usual: float) -> Experience:
         """Return it with the requests of a cycle; `usual` is the utilization that is planned for at present.
@@ -141,7 +181,8 @@ class Experience:
             return self
         weight = min((utilization / usual) ** 2, (usual / utilization) ** 4)
         requests = weight * seen.requests
-        return Experience(
+        return replace(
+            self,
             attained=self.attained + seen.times(weight),
             strain=self.strain + requests * utilization**EXPONENT,
         )
@@ -154,7 +195,8 @@ class Experience:
         allowed *= AIM
         measured = max(0.0, self.attained.missed - unavoidable * self.attained.requests)
         missed = measured + ASSUMED_REQUESTS * allowed
-        strain = self.strain + ASSUMED_REQUESTS * assumed**EXPONENT
+        expected = assumed if self.former is None else self.former
+        strain = self.strain + ASSUMED_REQUESTS * expected**EXPONENT
         return float((allowed * strain / missed) ** (1 / EXPONENT))
 
 

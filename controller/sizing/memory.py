@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from controller.sizing.attainment import NO_EXPERIENCE, Experience
+from controller.sizing.attainment import NO_EXPERIENCE, Experience, Slots
 from controller.sizing.lengths import Lengths
 from controller.sizing.records import NO_TARGETS, Key, Learned, LengthCounts, StepParameters, Targets
 from controller.sizing.step_time import NO_TIMES, Prior, StepTimes
@@ -37,6 +37,9 @@ class ModelMemory:
     """Recent ticks, oldest first."""
 
     lengths: Lengths | None = None
+    attained: Slots = ()
+    """What was attained in the last hour."""
+
     required: tuple[tuple[float, float], ...] = ()
     """Times within the hold, with the capacity that was required then, in requests per second."""
 

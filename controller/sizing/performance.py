@@ -12,7 +12,7 @@ from typing import Final
 
 from controller.planning.load import CapacitySource
 from controller.planning.snapshot import Variant
-from controller.sizing.attainment import NO_EXPERIENCE, Experience, attained
+from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience, attained
 from controller.sizing.capacity import Sized, batch_of, duration, sized_capacity
 from controller.sizing.estimate import estimated
 from controller.sizing.lengths import Lengths
@@ -71,6 +71,9 @@ class Performance:
     memory: VariantMemory
     start_seconds: float
     problems: tuple[str, ...] = ()
+    attained: tuple[Attained, ...] = ()
+    """What each engine attained in this cycle."""
+
     learned: Learned | None = None
     """Performance to publish, so that learning continues after a restart; None if none was ever learned."""
 
@@ -87,7 +90,8 @@ def performance(
 
     `lengths` are those of the model, and `utilization` is that of its replicas; 0 if it is unknown.
     """
-    memory = VariantMemory(former=facts.learned, engines=facts.engines) if before is None else before
+    memory = _begun(facts) if before is None else before
+    seen = tuple([attained(report.interval, facts.targets) for report in reports if report.interval])
     prior, prior_source = _prior(facts, memory)
     samples = [
         found
@@ -104,7 +108,7 @@ def performance(
         times=times,
         fit=(prior, parameters),
         former=memory.former,
-        experience=_experience(memory, facts, reports, utilization),
+        experience=_experience(memory, facts, seen, utilization),
         promise=facts.targets,
         utilization=memory.utilization,
         deviation=deviation,
@@ -120,7 +124,19 @@ def performance(
         memory=memory,
         start_seconds=DEFAULT_START_SECONDS if memory.start_seconds is None else memory.start_seconds,
         problems=_doubts(facts, memory),
+        attained=seen,
         learned=_to_publish(parameters, memory) if is_learned else memory.former,
+    )
+
+
+def _begun(facts: VariantFacts) -> VariantMemory:
+    """Return the memory of a variant that the controller begins to watch."""
+    former = facts.learned
+    return VariantMemory(
+        former=former,
+        engines=facts.engines,
+        experience=Experience(former=former.utilization) if former else NO_EXPERIENCE,
+        promise=facts.targets,
     )
 
 
@@ -137,15 +153,14 @@ def _is_overloaded(report: EngineReport) -> bool:
 
 
 def _experience(
-    memory: VariantMemory, facts: VariantFacts, reports: Sequence[EngineReport], utilization: float
+    memory: VariantMemory, facts: VariantFacts, seen: Sequence[Attained], utilization: float
 ) -> Experience:
     """Return what the engines attained, with this cycle; it begins anew with new targets."""
     known = memory.experience if memory.promise == facts.targets else NO_EXPERIENCE
-    intervals = [report.interval for report in reports if report.interval]
     known = known.forgotten()
     usual = utilization if memory.utilization is None else memory.utilization
-    for interval in intervals:
-        known = known.added(attained(interval, facts.targets), utilization=utilization, usual=usual)
+    for item in seen:
+        known = known.added(item, utilization=utilization, usual=usual)
     return known
 
 
@@ -159,7 +174,12 @@ def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> Lea
     if parameters is None:
         return None
     former = min(memory.former.samples, _MOST_FORMER_SAMPLES) if memory.former else 0.0
-    return Learned(parameters=parameters, samples=memory.times.samples + former, kv_tokens=memory.kv_tokens)
+    return Learned(
+        parameters=parameters,
+        samples=memory.times.samples + former,
+        kv_tokens=memory.kv_tokens,
+        utilization=memory.utilization,
+    )
 
 
 def capacity_of(own: Performance, facts: VariantFacts, lengths: Lengths) -> Sized | None:

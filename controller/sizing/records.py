@@ -142,6 +142,10 @@ class Learned:
     """Weight: the number of intervals from which it was learned."""
 
     kv_tokens: int | None = None
+    utilization: float | None = None
+    """Share of its full throughput that was planned for, so that the promised share of requests is within the
+    targets.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from controller.planning.load import Capacity, CapacitySource, ModelLoad, Target
 from controller.planning.snapshot import Snapshot, Variant
+from controller.sizing.attainment import NO_REQUESTS, Attained, ServiceLevel, recorded, service_level
 from controller.sizing.capacity import Sized as CapacitySize
 from controller.sizing.demand import load_of, observed
 from controller.sizing.lengths import Lengths
@@ -42,6 +43,9 @@ class Sized:
     problems: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
     """Messages about problems with a variant's performance."""
 
+    service_levels: Mapping[Key, ServiceLevel] = field(default_factory=dict)
+    """What the engines of each variant's model attained, if it has targets."""
+
 
 def sized(
     snapshot: Snapshot,
@@ -56,52 +60,93 @@ def sized(
     snapshot's.
     """
     stated = {(load.namespace, load.model_id): load for load in snapshot.loads}
-    shown: dict[Key, Performance] = {}
-    variants: dict[Key, Variant] = {}
-    loads: list[ModelLoad] = []
-    models: dict[Key, ModelMemory] = {}
-    for key, own in _by_model(snapshot.variants).items():
-        before = memory.models.get(key, _NEW_MODEL)
-        seen = observed(
-            own,
-            reports,
-            before,
-            now_seconds=snapshot.taken_seconds,
-            settings=settings,
-        )
-        lengths = _stated_lengths(stated.get(key)) or seen.memory.lengths
-        utilization = _utilization(own, before, max(seen.waiting, before.waiting))
-        for variant in own:
-            shown[variant.key] = _performance(
-                variant,
-                facts.get(variant.key, _NO_FACTS),
-                reports,
-                memory,
-                lengths=seen.memory.lengths,
-                utilization=utilization,
-            )
-        equipped, sizes = _equipped(own, shown, facts, lengths, settings)
-        load, after = load_of(key, seen, equipped, settings)
-        loads.append(stated.get(key) or load)
-        models[key] = replace(
-            after, waiting=seen.waiting, full_rates={name: size.full_rate for name, size in sizes.items()}
-        )
-        variants |= {variant.key: variant for variant in equipped}
-        for name, size in sizes.items():
-            own_memory = replace(shown[name].memory, utilization=size.utilization)
-            shown[name] = replace(shown[name], memory=own_memory)
+    cycle = _Cycle(snapshot.taken_seconds, facts, reports, memory, settings)
+    models = {
+        key: _sized_model(cycle, key, own, stated.get(key))
+        for key, own in _by_model(snapshot.variants).items()
+    }
+    variants = {variant.key: variant for model in models.values() for variant in model.variants}
+    shown = {key: item for model in models.values() for key, item in model.performances.items()}
     return Sized(
         snapshot=replace(
             snapshot,
             variants=tuple([variants[variant.key] for variant in snapshot.variants]),
-            loads=tuple(loads),
+            loads=tuple([model.load for model in models.values()]),
         ),
-        memory=SizingMemory(models=models, variants={key: item.memory for key, item in shown.items()}),
+        memory=SizingMemory(
+            models={key: model.memory for key, model in models.items()},
+            variants={key: item.memory for key, item in shown.items()},
+        ),
         learned={key: item.learned for key, item in shown.items() if item.learned},
         problems={
             key: told for key, item in shown.items() if (told := _problems(item, variants[key].capacity))
         },
+        service_levels={
+            key: level for model in models.values() for key, level in _service_levels(model, facts)
+        },
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Cycle:
+    """Inputs of all models."""
+
+    now_seconds: float
+    facts: Mapping[Key, VariantFacts]
+    reports: Reports
+    memory: SizingMemory
+    settings: SizingSettings
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _SizedModel:
+    """The result for one model."""
+
+    variants: Sequence[Variant]
+    load: ModelLoad
+    memory: ModelMemory
+    performances: Mapping[Key, Performance]
+
+
+def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelLoad | None) -> _SizedModel:
+    before = cycle.memory.models.get(key, _NEW_MODEL)
+    seen = observed(own, cycle.reports, before, now_seconds=cycle.now_seconds, settings=cycle.settings)
+    lengths = _stated_lengths(stated) or seen.memory.lengths
+    utilization = _utilization(own, before, max(seen.waiting, before.waiting))
+    shown = {
+        variant.key: _performance(cycle, variant, lengths=seen.memory.lengths, utilization=utilization)
+        for variant in own
+    }
+    equipped, sizes = _equipped(own, shown, cycle.facts, lengths, cycle.settings)
+    load, after = load_of(key, seen, equipped, cycle.settings)
+    attained = [item for performance in shown.values() for item in performance.attained]
+    memory = replace(
+        after,
+        attained=recorded(after.attained, [*attained, _given_up(after, cycle)], cycle.now_seconds),
+        waiting=seen.waiting,
+        full_rates={name: size.full_rate for name, size in sizes.items()},
+    )
+    for name, size in sizes.items():
+        shown[name] = replace(shown[name], memory=replace(shown[name].memory, utilization=size.utilization))
+    return _SizedModel(variants=equipped, load=stated or load, memory=memory, performances=shown)
+
+
+def _service_levels(
+    model: _SizedModel, facts: Mapping[Key, VariantFacts]
+) -> Iterator[tuple[Key, ServiceLevel]]:
+    for variant in model.variants:
+        level = service_level(model.memory.attained, facts.get(variant.key, _NO_FACTS).targets)
+        if level is not None:
+            yield variant.key, level
+
+
+def _given_up(memory: ModelMemory, cycle: _Cycle) -> Attained:
+    """Return the requests that clients gave up in this cycle, by the difference of two rates of arrival."""
+    latest = memory.ticks[-1] if memory.ticks else None
+    if latest is None or latest.moment_seconds != cycle.now_seconds:
+        return NO_REQUESTS
+    lost = (latest.requests_per_second - latest.counted_per_second) * cycle.settings.interval_seconds
+    return Attained(requests=lost, missed_ttft=lost)
 
 
 def _by_model(variants: Sequence[Variant]) -> Mapping[Key, list[Variant]]:
@@ -120,19 +165,13 @@ def _utilization(variants: Sequence[Variant], before: ModelMemory, waiting: int)
 
 
 def _performance(
-    variant: Variant,
-    facts: VariantFacts,
-    reports: Reports,
-    memory: SizingMemory,
-    *,
-    lengths: Lengths | None,
-    utilization: float,
+    cycle: _Cycle, variant: Variant, *, lengths: Lengths | None, utilization: float
 ) -> Performance:
     keys = [(variant.namespace, pod.name) for pod in variant.replicas if pod.ready]
     return performance(
-        facts,
-        memory.variants.get(variant.key),
-        [reports[key] for key in keys if key in reports],
+        cycle.facts.get(variant.key, _NO_FACTS),
+        cycle.memory.variants.get(variant.key),
+        [cycle.reports[key] for key in keys if key in cycle.reports],
         lengths=lengths,
         utilization=utilization,
     )

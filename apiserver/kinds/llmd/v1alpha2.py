@@ -197,6 +197,31 @@ class LearnedPerformance:
     kv_cache_tokens: Maybe[Annotated[int, Range(1)]] = UNSET
     """The size of the KV cache of one replica, in tokens."""
 
+    utilization: Maybe[DecimalText] = UNSET
+    """The planned share of a replica's full throughput, as a fraction, so that the promised share of requests
+    is within the latency targets."""
+
+
+@declaration()
+class ServiceLevel:
+    """The promised and attained shares of the model's requests in the last hour, as fractions."""
+
+    promised: DecimalText
+    """The promised share of requests within both targets: the `attainment` of the service class."""
+
+    attained: DecimalText
+    """The share of requests that were within both targets."""
+
+    ttft_missed: DecimalText
+    """The share of requests whose time to first token was above the target, including those that clients gave
+    up."""
+
+    itl_missed: DecimalText
+    """The share of requests whose mean time between tokens was above the target."""
+
+    requests: Annotated[int, Range(0)]
+    """The number of requests in the last hour, or since the controller started if that was later."""
+
 
 @declaration()
 class Decision:
@@ -225,6 +250,10 @@ class Decision:
 
     performance: Maybe[LearnedPerformance] = UNSET
     """The performance measured on the engines of the variant."""
+
+    service_level: Maybe[ServiceLevel] = UNSET
+    """The promised and the attained share of requests within the latency targets. Unset without targets, and
+    before the first requests."""
 
     unconstrained_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
     """The number of replicas that the plan would grant in an unlimited cluster."""
@@ -279,7 +308,8 @@ class VariantAutoscalingStatus:
     """The conditions of the variant. `TargetResolved`: the scale target exists. `ServiceClassResolved`: the
     service class exists and may be used. `CostResolved`: the writer may set the cost. `MetricsAvailable`: the
     engines report metrics. `PerformanceAsDeclared`: the engines are as fast as the profile predicts, and the
-    latency targets can be met. `OptimizationReady`: the last decision comes from a new plan.
+    latency targets can be met. `AttainmentKept`: in the last hour, the promised share of requests was within
+    the latency targets. `OptimizationReady`: the last decision comes from a new plan.
     `AnnotationsResolved`: Stowplan's annotations are valid. `LimitsKept`: no quota or budget is exceeded.
     `Advisory`: the decision is not published. `PlacementFollowed`: pods run in their planned places."""
 

@@ -121,7 +121,7 @@ def test_only_conditions_that_keep_an_autoscaler_from_scaling_are_shown() -> Non
     assert line.endswith("from 1 to 10: 1 now, 2 desired; ScalingActive False: no metric")
 
 
-UNKNOWN = {
+FIGURES = {
     "no load": (
         {"demand": None, "requiredRequestsPerSecond": "0", "signal": "Unknown", "unmetPerMille": 0},
         "  demand      unknown (signal Unknown); 0 to provide",
@@ -135,13 +135,26 @@ UNKNOWN = {
         {"capacityPerReplica": None, "capacityLimit": None, "capacitySource": "Unknown"},
         "  capacity    unknown (Unknown)",
     ),
+    "an attained share": (
+        {
+            "serviceLevel": {
+                "promised": "0.95",
+                "attained": "0.9321",
+                "ttftMissed": "0.068",
+                "itlMissed": "0",
+                "requests": 8120,
+            }
+        },
+        "  attained    93.21 % of the model's 8120 requests within the last hour, 95 % promised"
+        " (6.8 % missed the TTFT, 0 % the ITL)",
+    ),
     "no limit": ({"capacityLimit": None}, "  capacity    16.1 requests/s per replica (Learned)"),
 }
 
 
-@pytest.mark.parametrize(("members", "line"), UNKNOWN.values(), ids=UNKNOWN.keys())
-def test_unknown_figures_are_omitted(members: dict[str, Any], line: str) -> None:
-    """A status does not contain them."""
+@pytest.mark.parametrize(("members", "line"), FIGURES.values(), ids=FIGURES.keys())
+def test_figures_are_shown_if_they_are_known(members: dict[str, Any], line: str) -> None:
+    """A status does not contain unknown ones."""
     value = decided(**members)
     status = value["status"]
     known = {name: item for name, item in status["decision"].items() if item is not None}

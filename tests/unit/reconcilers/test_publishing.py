@@ -46,6 +46,8 @@ def with_decision(**changes: object) -> Json:
     return STATUS | {"decision": STATUS["decision"] | changes}
 
 
+LEVEL = {"promised": "0.95", "attained": "0.96", "ttftMissed": "0.04", "itlMissed": "0", "requests": 500}
+
 NEWS = {
     "nothing": (STATUS, None),
     "figures": (with_decision(demand={"requestsPerSecond": "7"}), None),
@@ -92,6 +94,7 @@ NEWS = {
         News.ORDINARY,
     ),
     "step times to save": (with_decision(performance=LEARNED), News.ORDINARY),
+    "the first attained share": (with_decision(serviceLevel=LEVEL), News.ORDINARY),
 }
 
 
@@ -99,6 +102,31 @@ NEWS = {
 def test_how_soon_a_changed_status_is_written(new: Json, want: News | None) -> None:
     """Values that others act on are written at once, explanations in turn, and figures alone never."""
     assert news(STATUS, new) is want
+
+
+CHANGES = {
+    "an attained share that differs by little of what may miss": (
+        {"serviceLevel": LEVEL | {"attained": "0.965"}},
+        None,
+    ),
+    "an attained share that differs by much of what may miss": (
+        {"serviceLevel": LEVEL | {"attained": "0.94"}},
+        News.ORDINARY,
+    ),
+    "another promise": ({"serviceLevel": LEVEL | {"promised": "0.9"}}, News.ORDINARY),
+    "no more targets": ({"serviceLevel": None}, News.ORDINARY),
+    "almost the same utilization": ({"performance": LEARNED | {"utilization": "0.62"}}, None),
+    "another utilization": ({"performance": LEARNED | {"utilization": "0.5"}}, News.ORDINARY),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_small_changes_of_what_engines_attained_cause_no_write(name: str) -> None:
+    """The shares change a little in every cycle."""
+    changes, want = CHANGES[name]
+    old = with_decision(serviceLevel=LEVEL, performance=LEARNED | {"utilization": "0.6"})
+
+    assert news(old, old | {"decision": old["decision"] | changes}) is want
 
 
 EDITED = {

@@ -3,63 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from decimal import Decimal
 
 import pytest
-from support.decisions import LOAD, SOLVED, decision
+from support.decisions import LOAD, SOLVED
 from support.manifests import legacy_variant, variant
+from support.status_inputs import DECISION, INPUTS, NOW, stored
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import SPOKE, convert
-from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.conditions import ConditionReason
 from controller.observe.unplanned import Unplanned
 from controller.planning.decision import BoundBy, SolverStatus
 from controller.planning.load import Signal
-from controller.planning.snapshot import Replica, Variant
+from controller.planning.snapshot import Replica
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.news import news
 from controller.reconcilers.rounds import BEING_MOVED
-from controller.reconcilers.status import StatusInputs, planned_status, unplanned_status
+from controller.reconcilers.status import planned_status, unplanned_status
 from controller.sizing.records import Learned, StepParameters
 
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DECISION = decision("chat")
-INPUTS = StatusInputs(
-    kind="Deployment",
-    variant=Variant(
-        namespace="ns",
-        name="chat",
-        model_id="m",
-        accelerator="A100",
-        accelerators_per_replica=1,
-        cost_per_replica=Decimal("40.00"),
-        current_replicas=2,
-        replicas=(Replica(name="p", node="n", ready=True),),
-        start_seconds=140.2,
-    ),
-    decision=DECISION,
-    solver=SOLVED,
-    cost_source="UnitCost",
-    silence="p: no answer",
-    service_class=(True, ConditionReason.CLASS_FOUND, "service class 'Premium', priority 1"),
-    orders=(True, ConditionReason.NO_ANNOTATIONS, "no annotation stowplan.dev/... has an effect"),
-    unheeded="",
-    advice=None,
-)
 ADVICE = Advice(
     reason=ConditionReason.OBJECT_ADVISORY,
     because="stowplan.dev/advisory is true",
     saved_per_hour=Decimal("-40.00"),
 )
-
-
-def stored(manifest: Json, status: Json | None = None) -> Json:
-    """Return a manifest as the API server would return it."""
-    metadata = {"namespace": "ns", "uid": "u", "generation": 4} | manifest["metadata"]
-    return manifest | {"metadata": metadata, "status": status or {}}
 
 
 def test_the_status_is_valid_in_both_api_versions() -> None:
@@ -187,6 +157,7 @@ def test_learned_step_times_are_stored_in_the_status() -> None:
         parameters=StepParameters(alpha_ms=13.2, beta_ms=0.10512, delta_ms=0.0),
         samples=211.6,
         kv_tokens=160_000,
+        utilization=0.61234,
     )
     value = stored(variant("chat"))
 
@@ -198,6 +169,7 @@ def test_learned_step_times_are_stored_in_the_status() -> None:
         "samples": 212,
         "startSeconds": 140,
         "kvCacheTokens": 160_000,
+        "utilization": "0.6123",
     }
     assert validate(v1alpha2.VariantAutoscaling, value) == []
 

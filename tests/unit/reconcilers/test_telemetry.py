@@ -21,6 +21,8 @@ from controller.planning.snapshot import Snapshot
 from controller.reconcilers.advisory import Advice
 from controller.reconcilers.divergence import IN_STEP, Divergence, Waiting
 from controller.reconcilers.variantautoscaling import CycleResult
+from controller.sizing.attainment import Attained, ServiceLevel
+from controller.sizing.records import Targets
 from controller.telemetry import Telemetry
 
 DECISION = decision("chat")
@@ -42,6 +44,11 @@ OUTCOME = CycleResult(
     unwritten={("ns", "chat"): Forbidden("denied")},
     scrape_failures=2,
     advices={("ns", "chat"): ADVICE},
+    service_levels={
+        ("ns", "chat"): ServiceLevel(
+            targets=Targets(ttft_seconds=2.0), attained=Attained(requests=100.0, missed_ttft=10.0)
+        )
+    },
     divergence=Divergence(
         elsewhere=3,
         waiting=tuple(
@@ -66,6 +73,8 @@ TOLD = (
         {"namespace": "ns", "variant_name": "chat", "source": "Learned"},
         9.4,
     ),
+    ("stowplan_attained_ratio", MODEL | {"priority": "1"}, 0.9),
+    ("stowplan_promised_ratio", MODEL | {"priority": "1"}, 0.95),
     ("stowplan_advisory_saved_cost", {"namespace": "ns", "variant_name": "chat"}, 25),
     ("stowplan_plan_level_gap_ratio", {"level": "cost"}, 0.125),
     ("stowplan_pending_replicas", {"namespace": "ns", "variant_name": "chat"}, 2),

@@ -16,8 +16,11 @@ from controller.sizing.attainment import (
     NO_EXPERIENCE,
     Attained,
     Experience,
+    Slots,
     above,
     attained,
+    recorded,
+    service_level,
     shares,
 )
 from controller.sizing.records import NO_HISTOGRAM, Histogram, Targets
@@ -132,3 +135,35 @@ def test_stricter_promises_leave_less_to_the_mean() -> None:
 
     assert found == [0.8, 0.65, 0.5, 0.33]
     assert ASSUMED_REQUESTS > 0
+
+
+def test_utilization_continues_from_that_before_a_restart() -> None:
+    """It counts as the assumption did, so that new engines are soon reflected."""
+    former = Experience(former=0.3)
+    measured = Attained(requests=1e6, missed_ttft=1e6 * AIM * 0.05)
+
+    assert former.utilization(0.6, 0.05) == pytest.approx(0.3)
+    learned = former.added(measured, utilization=0.5, usual=0.5)
+    assert learned.utilization(0.6, 0.05) == pytest.approx(0.5, rel=0.01)
+
+
+def test_what_was_attained_is_kept_for_an_hour() -> None:
+    """Slots of five minutes are dropped once they began an hour ago."""
+    slots: Slots = ()
+    for minute in range(180):
+        late = 1.0 if minute < 60 else 0.0
+        slots = recorded(slots, [Attained(requests=1.0, missed_ttft=late)], 60.0 * minute)
+
+    found = service_level(slots, TARGETS)
+
+    assert found is not None
+    assert 55 <= found.attained.requests <= 60
+    assert found.share == 1.0
+
+
+def test_without_targets_there_is_no_service_level() -> None:
+    """Nothing was promised. Without requests, nothing was attained."""
+    slots = recorded((), [Attained(requests=9.0)], 0.0)
+
+    assert service_level(slots, Targets()) is None
+    assert service_level(recorded((), [], 0.0), TARGETS) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import pytest
@@ -223,3 +224,30 @@ def test_any_counters_of_engines_give_a_valid_load(
         assert found.releasable_requests_per_second is None or (
             found.releasable_requests_per_second >= found.required_requests_per_second
         )
+
+
+def test_requests_within_targets_are_counted_per_model_over_an_hour() -> None:
+    """Of 60 requests per cycle, 6 got their first token after more than 2 s."""
+    watch = Watch(variants=(variant(ready=1),), facts=facts())
+    times = ((2.0, math.inf), (54.0, 60.0))
+
+    for _ in range(300):
+        found = watch.see({"llama-0": report(interval(4.0, first_token_times=times))})
+
+    level = found.service_levels["llm", "llama"]
+    assert level.share == pytest.approx(0.9)
+    assert level.attained.requests == pytest.approx(4.0 * 3600, rel=0.1)
+
+
+def test_requests_that_clients_give_up_count_as_late() -> None:
+    """10 arrive per second, and 4 of them are served, all of them late."""
+    watch = Watch(variants=(variant(ready=1),), facts=facts())
+    watch.steady(4, each=20.0)
+    times = ((2.0, math.inf), (0.0, 60.0))
+    slow = interval(4.0, first_token_seconds=60 * 50.0, first_token_times=times)
+
+    found = watch.see({"llama-0": report(slow, waiting=500)})
+
+    attained = found.service_levels["llm", "llama"].attained
+    assert attained.requests == pytest.approx(150.0)
+    assert attained.missed_ttft == pytest.approx(150.0)
