@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import fmean
-from typing import Any
+from typing import Any, Final
 
 from controller.closedloop.named import simulate
 from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.scenario import Scenario
 from controller.simulation.request import Request
-from hack.bench.decisions.rows import Row, rows
+from hack.bench.decisions.row import Row
+from hack.bench.decisions.rows import rows
 
-CLAIRVOYANT = "lower-bound"
-_ROWS_KEPT = 3
-_AVERAGED = (
+_AVERAGED: Final = (
     "cost", "missed", "missed_ttft", "missed_itl", "reversals_per_hour", "decided_reversals_per_hour"
 )  # fmt: skip
 
@@ -36,77 +35,49 @@ class Played:
     """The result of one point, or the mean over several seeds. Shares are from 0 to 1."""
 
     policy: str
-    seeds: int
     cost: float
     missed: float
     missed_ttft: float
     missed_itl: float
-    ttft_p99_seconds: float | None
-    """The highest of all models; None if a model finished no request."""
-
     reversals_per_hour: float
     decided_reversals_per_hour: float
     by_priority: Mapping[int, float]
-    """Missed share of the models of each priority."""
+    """Missed share of the models of each priority; empty for the lower bound."""
 
-    note: str = ""
     seconds: float = 0.0
     """Wall-clock time of the simulation."""
 
 
 def play(point: Point) -> Played:
-    """Simulate a point; the requests of the last few rows and seeds are cached in the process."""
+    """Simulate a point; the requests of the last row and seed are cached in the process."""
     row, began = rows()[point.row], time.monotonic()
-    scenario = _scenario(row.name, point.seed)
-    requests = _requests(row.name, point.seed)
+    scenario, requests = _scenario(row.name, point.seed), requests_of(row.name, point.seed)
     outcome = simulate(scenario, point.policy, requests=requests, cycle_settings=row.cycle_settings)
-    return _played(row, outcome, seconds=time.monotonic() - began)
+    averages = {name: round(getattr(outcome, name), 6) for name in _AVERAGED}
+    shares = {priority: _missed(row, outcome, priority) for priority in row.priorities if outcome.models}
+    seconds = round(time.monotonic() - began, 1)
+    return Played(policy=outcome.policy, **averages, by_priority=shares, seconds=seconds)
 
 
 def mean(items: Sequence[Played]) -> Played:
-    """Return the mean over seeds of one policy; the note is that of the first seed.
-
-    `seeds` and `seconds` are sums.
-    """
-    first = items[0]
-    known = [item.ttft_p99_seconds for item in items if item.ttft_p99_seconds is not None]
-    shares = {priority: [item.by_priority[priority] for item in items] for priority in first.by_priority}
+    """Return the mean over seeds of one policy; `seconds` is the sum."""
     averages: dict[str, Any] = {name: fmean(getattr(item, name) for item in items) for name in _AVERAGED}
-    return replace(
-        first,
-        **averages,
-        seeds=sum(item.seeds for item in items),
-        ttft_p99_seconds=fmean(known) if len(known) == len(items) else None,
-        by_priority={priority: fmean(each) for priority, each in shares.items()},
-        seconds=sum(item.seconds for item in items),
-    )
+    shares = {key: fmean(item.by_priority[key] for item in items) for key in items[0].by_priority}
+    return replace(items[0], **averages, by_priority=shares, seconds=sum(item.seconds for item in items))
 
 
 def _scenario(row: str, seed: int) -> Scenario:
     return replace(rows()[row].scenario, seed=seed)
 
 
-@lru_cache(maxsize=_ROWS_KEPT)
-def _requests(row: str, seed: int) -> Mapping[str, list[Request]]:
+@lru_cache(maxsize=1)
+def requests_of(row: str, seed: int) -> Mapping[str, list[Request]]:
+    """Return the requests of a row."""
     return _scenario(row, seed).requests()
-
-
-def _played(row: Row, outcome: PolicyOutcome, *, seconds: float) -> Played:
-    slowest = [model.ttft_seconds.p99 for model in outcome.models]
-    known = [found for found in slowest if found is not None]
-    return Played(
-        policy=outcome.policy,
-        seeds=1,
-        **{name: getattr(outcome, name) for name in _AVERAGED},
-        ttft_p99_seconds=max(known) if known and len(known) == len(slowest) else None,
-        by_priority={priority: _missed(row, outcome, priority) for priority in row.priorities},
-        note=outcome.note,
-        seconds=seconds,
-    )
 
 
 def _missed(row: Row, outcome: PolicyOutcome, priority: int) -> float:
     names = {model.model_id for model in row.scenario.models if model.priority == priority}
     models = [model for model in outcome.models if model.model_id in names]
     requests = sum(model.requests for model in models)
-    return sum(model.missed * model.requests for model in models) / requests if requests else 0.0
+    return round(sum(model.missed * model.requests for model in models) / max(1, requests), 6)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from controller.planning.snapshot import Replica, Snapshot, Variant
+from controller.simulation.measures import INTER_TOKEN_SECONDS
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
     DEFAULT_SIZING,
@@ -34,25 +35,7 @@ _PROMPT_TOKENS: Final = 1155
 _BOUNDS: Final = (*(float(f"{digit}e{power}") for power in range(6) for digit in (1, 2, 5)), math.inf)
 """Bucket bounds of the engines' histogram of prompt lengths, in tokens."""
 
-_TIMES: Final = (
-    0.01,
-    0.025,
-    0.05,
-    0.075,
-    0.1,
-    0.15,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.75,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    40.0,
-    math.inf,
-)
+_TIMES: Final = (*INTER_TOKEN_SECONDS, math.inf)
 """Bucket bounds of the engines' histograms of times, in seconds."""
 
 _TARGETS: Final = Targets(ttft_seconds=2.0, itl_seconds=0.08)

@@ -1,0 +1,64 @@
+"""The result of each row, with its rivals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hack.bench.decisions.points import Played, Point, mean
+from hack.bench.decisions.rivals import SEED, Kept, NotMeasuredError, Rivals, keeps, kept_rivals
+from hack.bench.decisions.row import Row
+from hack.bench.decisions.rows import rows
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Result:
+    """One row: ours as the mean over the seeds, and with the first one, which is that of the rivals."""
+
+    name: str
+    seeds: int
+    ours: Played
+    first: Played
+    rivals: Rivals | None
+    """None if they are not measured."""
+
+    @property
+    def row(self) -> Row:
+        """The row."""
+        return rows()[self.name]
+
+
+def results(played: Mapping[Point, Played], kept: Mapping[str, Kept]) -> list[Result]:
+    """Return the results of the rows that have any, in the order of the table."""
+    found = []
+    for row in rows().values():
+        ours = {point.seed: item for point, item in played.items() if point.row == row.name}
+        if SEED in ours:
+            whole, rivals = mean([*ours.values()]), rivals_or_none(row, kept)
+            found.append(Result(name=row.name, seeds=len(ours), ours=whole, first=ours[SEED], rivals=rivals))
+    return found
+
+
+def rivals_or_none(row: Row, kept: Mapping[str, Kept]) -> Rivals | None:
+    """Return the kept rivals of a row; None if they are missing, or the row has changed."""
+    try:
+        return kept_rivals(row, kept)
+    except NotMeasuredError:
+        return None
+
+
+def fixed_everywhere(kept: Mapping[str, Kept]) -> Mapping[str, Played]:
+    """Return, by row of real traffic, the HPA on concurrency that keeps all promises there at the least cost.
+
+    Empty if none does, or unless the rivals of all these rows are measured.
+    """
+    real = [row for row in rows().values() if row.is_real]
+    found = [rivals.fixed for row in real if (rivals := rivals_or_none(row, kept))]
+    able = [
+        settings
+        for settings in zip(*found, strict=True)
+        if len(found) == len(real)
+        and all(keeps(item, row.promised) for item, row in zip(settings, real, strict=True))
+    ]
+    best = min(able, key=lambda settings: sum(item.cost for item in settings), default=())
+    return {row.name: item for row, item in zip(real, best, strict=bool(best))}
