@@ -9,7 +9,7 @@ from typing import Final
 
 from hack.bench.command import Command, NothingChosenError, add_count, main
 from hack.bench.decisions.measuring import DecisionSettings, measure
-from hack.bench.decisions.rows import rows
+from hack.decisions.rows import rows
 
 ENGINES: Final = "engines"
 """The name of the table of engines."""
@@ -18,7 +18,11 @@ ENGINES: Final = "engines"
 def _add_options(parser: argparse.ArgumentParser) -> None:
     names = f"{', '.join(rows())}, {ENGINES}"
     parser.add_argument("--rows", default="", metavar="NAME,...", help=f"rows to run [all: {names}]")
-    parser.add_argument("--quick", action="store_true", help="run one seed")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="run one seed; unless rows are selected, without variations and engines",
+    )
     parser.add_argument(
         "--rivals", action="store_true", help="only measure the rivals of the rows that are not in the file"
     )
@@ -28,9 +32,10 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 def _settings(options: argparse.Namespace) -> DecisionSettings:
     names = chosen(options.rows)
+    is_short = options.quick and not options.rows
     return DecisionSettings(
-        rows=tuple(name for name in names if name != ENGINES),
-        engines=ENGINES in names,
+        rows=tuple(name for name in names if name in rows() and not (is_short and rows()[name].is_variation)),
+        engines=ENGINES in names and not is_short,
         is_quick=options.quick,
         rivals=options.rivals,
         processes=options.processes,

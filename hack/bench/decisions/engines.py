@@ -14,11 +14,11 @@ from controller.simulation.profile import EngineProfile
 from controller.simulation.trace import load_trace
 from controller.sizing.records import Targets
 from controller.uncollected import uncollected
-from hack.bench.decisions import fleet
-from hack.bench.decisions.capacity import capacity, steady
-from hack.bench.decisions.row import recorded
 from hack.bench.goals import shown
 from hack.bench.table import Columns
+from hack.decisions import fleet
+from hack.decisions.capacity import capacity, steady
+from hack.decisions.rows import recorded
 
 _TRACE: Final = "servegen-m-small"
 _REPLICAS: Final = 2

@@ -7,16 +7,16 @@ from dataclasses import asdict, dataclass
 
 from hack.bench.compared import OURS
 from hack.bench.decisions.engines import COLUMNS, ENGINES, Learning, learning
-from hack.bench.decisions.goals import row_goals, sizing_goals
-from hack.bench.decisions.points import Played, Point, play
 from hack.bench.decisions.report import rows_table
-from hack.bench.decisions.results import fixed_everywhere, results, rivals_or_none
-from hack.bench.decisions.rivals import Kept, measured, owner, read, write
-from hack.bench.decisions.rows import rows
 from hack.bench.decisions.running import in_pool
-from hack.bench.decisions.sizing_cost import sizing_cost
+from hack.bench.decisions.sizing_cost import sizing_cost, sizing_goals
 from hack.bench.frame import Frame
 from hack.bench.measurement import Part, part_of
+from hack.decisions.goals import row_goals
+from hack.decisions.points import Played, Point, play
+from hack.decisions.results import fixed_everywhere, results, rivals_or_none
+from hack.decisions.rivals import Kept, measured, owner, read, write
+from hack.decisions.rows import rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

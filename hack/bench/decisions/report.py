@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hack.bench.decisions.points import Played
-from hack.bench.decisions.results import Result
 from hack.bench.table import aligned
+from hack.decisions.points import Played
+from hack.decisions.results import Result
 
 _HEAD: Final = (
     "row", "seeds", "cost", "missed %", "may miss %", "decided/h", "reversals/h", "cheapest fixed",

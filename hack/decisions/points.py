@@ -13,8 +13,7 @@ from controller.closedloop.named import simulate
 from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.scenario import Scenario
 from controller.simulation.request import Request
-from hack.bench.decisions.row import Row
-from hack.bench.decisions.rows import rows
+from hack.decisions.rows import Row, rows
 
 _AVERAGED: Final = (
     "cost", "missed", "missed_ttft", "missed_itl", "reversals_per_hour", "decided_reversals_per_hour"

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hack.bench.decisions.points import Played, Point, mean
-from hack.bench.decisions.rivals import SEED, Kept, NotMeasuredError, Rivals, keeps, kept_rivals
-from hack.bench.decisions.row import Row
-from hack.bench.decisions.rows import rows
+from hack.decisions.points import Played, Point, mean
+from hack.decisions.rivals import SEED, Kept, NotMeasuredError, Rivals, keeps, kept_rivals
+from hack.decisions.rows import Row, rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

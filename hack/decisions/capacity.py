@@ -15,8 +15,8 @@ from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSe
 from controller.simulation.curve import Curve
 from controller.simulation.trace import Trace
 from controller.simulation.workload import Drawn
-from hack.bench.decisions.points import requests_of
-from hack.bench.decisions.row import Row
+from hack.decisions.points import requests_of
+from hack.decisions.rows import Row
 
 _PEAK_SECONDS: Final = 300.0
 _WARM_UP_SECONDS: Final = 300.0

@@ -14,10 +14,9 @@ from typing import Final
 
 import msgspec
 
-from hack.bench.decisions.capacity import sizes_of
-from hack.bench.decisions.points import Played, Point, play
-from hack.bench.decisions.row import Row
-from hack.bench.decisions.rows import rows
+from hack.decisions.capacity import sizes_of
+from hack.decisions.points import Played, Point, play
+from hack.decisions.rows import Row, rows
 
 VERSION: Final = 1
 """Raise it after a change of the simulation or of a rival that changes results: then all count as missing."""

@@ -12,14 +12,11 @@ import pytest
 from controller.closedloop.manifests import manifests_of
 from controller.closedloop.scenario import Outage, Scenario
 from controller.simulation.curve import Curve
-from hack.bench.command import NothingChosenError
-from hack.bench.decisions import fleet
-from hack.bench.decisions.__main__ import chosen
-from hack.bench.decisions.goals import row_goals
-from hack.bench.decisions.points import Played, Point
-from hack.bench.decisions.report import rows_table
-from hack.bench.decisions.results import fixed_everywhere, results
-from hack.bench.decisions.rivals import (
+from hack.decisions import fleet
+from hack.decisions.goals import row_goals
+from hack.decisions.points import Played, Point
+from hack.decisions.results import fixed_everywhere, results
+from hack.decisions.rivals import (
     CONCURRENCIES,
     RULES,
     Kept,
@@ -31,8 +28,7 @@ from hack.bench.decisions.rivals import (
     read,
     write,
 )
-from hack.bench.decisions.row import Row, drawn, scenario_of
-from hack.bench.decisions.rows import rows
+from hack.decisions.rows import Row, drawn, rows, scenario_of
 
 ROW = "small-180"
 """A row of real traffic with rivals of its own."""
@@ -87,14 +83,6 @@ def test_each_row_has_goals_and_rivals(name: str) -> None:
 
     assert [row.is_real, row.before is not None, row.is_short].count(True) == 1
     assert rows()[owner(row)].rivals_of == ""
-
-
-def test_rows_are_chosen_by_name() -> None:
-    """In the order of the table; unknown names are refused with the known ones."""
-    assert chosen("sine,mid-a-60") == ("mid-a-60", "sine")
-    assert chosen("") == (*rows(), "engines")
-    with pytest.raises(NothingChosenError, match="unknown: nothing; known: mid-a-60, "):
-        chosen("nothing")
 
 
 BASE = Row(scenario=scenario_of("base", drawn(Curve(shape="constant", high=1.0)), fleet.pair()))
@@ -187,13 +175,13 @@ def test_a_larger_fleet_than_needed_is_reduced() -> None:
     ],
 )
 def test_missing_and_stale_rivals_are_not_used(found: Mapping[str, Kept]) -> None:
-    """The table says how to measure them."""
+    """Without them, the row has no goals relative to them."""
     with pytest.raises(NotMeasuredError):
         kept_rivals(rows()[ROW], found)
 
     ours = results({Point(row=ROW, policy="stowplan", seed=1): played("stowplan")}, found)
 
-    assert "rivals not measured; run with --rivals" in rows_table(ours, {})[1]
+    assert [result.rivals for result in ours] == [None]
     assert [goal.name for goal in row_goals(ours, {})] == [f"missed_in_{ROW}", f"reversals_in_{ROW}"]
 
 

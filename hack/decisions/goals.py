@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hack.bench.decisions.points import Played
-from hack.bench.decisions.results import Result
-from hack.bench.decisions.sizing_cost import SizingCost
-from hack.bench.goals import Goal, at_both_paces
+from hack.bench.goals import Goal
+from hack.decisions.points import Played
+from hack.decisions.results import Result
 
 _OF_FIXED: Final = 0.95
 _OF_EVERYWHERE: Final = 0.75
@@ -17,8 +16,6 @@ _OF_BOUND: Final = 1.35
 _OF_BEFORE: Final = 1.03
 _AS_LITTLE_PERCENT: Final = 0.1
 """Difference of missed requests that counts as equal, in percentage points."""
-
-_MOST_SIZING_SECONDS: Final = 1.0
 
 
 def row_goals(results: Sequence[Result], everywhere: Mapping[str, Played]) -> list[Goal]:
@@ -30,13 +27,6 @@ def row_goals(results: Sequence[Result], everywhere: Mapping[str, Played]) -> li
         name = "cost_to_fixed_that_keeps_all_promises"
         found.append(Goal(name=name, value=ratio, unit="times", most=_OF_EVERYWHERE))
     return found
-
-
-def sizing_goals(sizing: SizingCost, *, slowness: float) -> Sequence[Goal]:
-    """Return the goals of sizing at both paces."""
-    name = f"sizing_of_{sizing.variants}_variants"
-    cost = Goal(name=name, value=sizing.cpu_seconds, unit="s", most=_MOST_SIZING_SECONDS)
-    return at_both_paces(cost, slowness)
 
 
 def _of_row(result: Result) -> Iterator[Goal]:
