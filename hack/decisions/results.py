@@ -47,17 +47,22 @@ def rivals_or_none(row: Row, kept: Mapping[str, Kept]) -> Rivals | None:
 
 
 def fixed_everywhere(kept: Mapping[str, Kept]) -> Mapping[str, Played]:
-    """Return, by row of real traffic, the HPA on concurrency that keeps all promises there at the least cost.
+    """Return for each row of real traffic the HPA on concurrency that keeps its promise in all of them.
 
-    Empty if none does, or unless the rivals of all these rows are measured.
+    These are all rows with the same promise, and the HPA is the cheapest such one in total. Rows are left out
+    if no HPA does, or unless the rivals of all of them are measured.
     """
+    found: dict[str, Played] = {}
     real = [row for row in rows().values() if row.is_real]
-    found = [rivals.fixed for row in real if (rivals := rivals_or_none(row, kept))]
-    able = [
-        settings
-        for settings in zip(*found, strict=True)
-        if len(found) == len(real)
-        and all(keeps(item, row.promised) for item, row in zip(settings, real, strict=True))
-    ]
-    best = min(able, key=lambda settings: sum(item.cost for item in settings), default=())
-    return {row.name: item for row, item in zip(real, best, strict=bool(best))}
+    for promised in {row.promised for row in real}:
+        alike = [row for row in real if row.promised == promised]
+        known = [rivals.fixed for row in alike if (rivals := rivals_or_none(row, kept))]
+        able = [
+            setting
+            for setting in zip(*known, strict=True)
+            if len(known) == len(alike) and all(keeps(item, promised) for item in setting)
+        ]
+        if able:
+            best = min(able, key=lambda setting: sum(item.cost for item in setting))
+            found |= {row.name: item for row, item in zip(alike, best, strict=True)}
+    return found

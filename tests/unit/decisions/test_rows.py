@@ -235,18 +235,16 @@ def test_other_rows_must_not_become_worse() -> None:
     assert goals == {"cost_to_before_in_sine": False, "missed_in_sine": True, "reversals_in_sine": True}
 
 
-def test_one_setting_for_all_rows_is_the_cheapest_that_keeps_all_promises() -> None:
-    """8 per H100 does in each row; the goal is on the total cost of the rows that ran."""
+def test_one_setting_for_all_rows_is_the_cheapest_that_keeps_their_promise() -> None:
+    """8 per H100 keeps 95 and 90 %, but not 99; the goal is on the total cost of the rows that ran."""
     real = [row for row in rows().values() if row.is_real]
-    good = {"concurrency:8@h100": played("concurrency:8@h100", cost=250.0, missed=0.001)}
-    whole = {row.name: kept(row.name, **good) for row in real if not row.rivals_of}
+    whole = {row.name: kept(row.name) for row in real if not row.rivals_of}
     ours = {Point(row=row.name, policy="stowplan", seed=1): played("stowplan") for row in real[:2]}
 
     found = fixed_everywhere(whole)
     goals = {goal.name: goal.value for goal in row_goals(results(ours, whole), found)}
 
     assert {item.policy for item in found.values()} == {"concurrency:8@h100"}
-    assert len(found) == len(real)
-    assert goals["cost_to_fixed_that_keeps_all_promises"] == pytest.approx(0.4)
-    assert not fixed_everywhere({ROW: whole[ROW]})
-    assert not fixed_everywhere({name: replace(item, played=kept().played) for name, item in whole.items()})
+    assert set(found) == {row.name for row in real if row.promised < 0.99}
+    assert goals["cost_to_fixed_in_all_rows_at_0.95"] == pytest.approx(0.4)
+    assert set(fixed_everywhere({ROW: whole[ROW]})) == set()
