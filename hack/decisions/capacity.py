@@ -20,6 +20,8 @@ from hack.decisions.rows import Row
 
 _PEAK_SECONDS: Final = 300.0
 _WARM_UP_SECONDS: Final = 300.0
+_LONGEST_SECONDS: Final = 1800.0
+_MOST_REQUESTS: Final = 20_000
 _HALVINGS: Final = 6
 
 
@@ -57,13 +59,13 @@ def sizes_of(row: Row) -> Mapping[str, tuple[int, int]]:
 def steady(
     variant: VariantSetup, model: Model, lengths: Trace, rate: float, *, replicas: int = 1
 ) -> Scenario:
-    """Return half an hour of a constant rate on a few replicas of one variant, and no room for more."""
+    """Return a constant rate on a few replicas of one variant, and no room for more: at most half an hour."""
     workload = Drawn(curve=Curve(shape="constant", high=rate), lengths=lengths)
     return Scenario(
         name="steady",
         models=(replace(model, workload=workload),),
         variants=(replace(variant, initial_replicas=replicas, min_replicas=replicas),),
         nodes=(NodeGroup(accelerator=variant.accelerator, accelerators=replicas, count=1),),
-        duration_seconds=1800.0,
+        duration_seconds=min(_LONGEST_SECONDS, _MOST_REQUESTS / rate),
         warm_up_seconds=_WARM_UP_SECONDS,
     )

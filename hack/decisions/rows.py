@@ -23,7 +23,7 @@ from hack.decisions import fleet
 CONVERSATIONS: Final = "azure-llm-2023-conv"
 CODE: Final = "azure-llm-2023-code"
 PRODUCTION: Final = ("mid-a", "mid-b", "small")
-"""The traces `servegen-m-...`, which are played as they were recorded."""
+"""The traces `servegen-m-...`, which are played without copies."""
 
 _PRODUCTION_SECONDS: Final = 9000.0
 _START_UP_SECONDS: Final = 180
