@@ -51,7 +51,10 @@ ENGINES: Final[Mapping[str, EngineProfile]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Learning:
-    """One kind of engine. Rates are requests per second of a replica; alpha, beta and delta are in ms."""
+    """One kind of engine. Rates are requests per second of a replica.
+
+    Coefficients are alpha and beta per token of a sequence, and delta, in ms.
+    """
 
     engine: str
     rate: float
@@ -75,14 +78,14 @@ def learning(name: str) -> Learning:
     with silent(), uncollected():
         run(replace(scenario, duration_seconds=3600.0, warm_up_seconds=0.0), policy)
     decision = policy.world().autoscalings[0]["status"]["decision"]
-    steps = decision.get("performance") or {}
+    steps, tokens = decision.get("performance") or {}, profile.accepted_tokens_per_step
     parts = {**steps.get("decodeParms", {}), **steps.get("prefillParms", {})}
     return Learning(
         engine=name,
         rate=rate,
         capacity=truth,
         learned_capacity=float(decision["capacityPerReplica"]),
-        coefficients_ms=(profile.alpha_ms, profile.beta_ms, profile.delta_ms),
+        coefficients_ms=(profile.alpha_ms / tokens, profile.beta_ms / tokens, profile.delta_ms),
         learned_ms=tuple(float(parts[part]) for part in ("alpha", "beta", "delta") if part in parts),
     )
 
