@@ -114,7 +114,7 @@ bench-placement: setup ## Benchmark placement of 20 to 10,000 models against oth
 	$(RUN) -m hack.bench.placement $(ARGS)
 
 .PHONY: bench-decisions
-bench-decisions: setup ## Compare decisions in a closed loop with the best settings of other policies: about three hours (ARGS=--quick: 15 minutes)
+bench-decisions: setup ## Compare decisions in a closed loop with other policies: at most 90 minutes on two cores (ARGS=--quick: 15 minutes)
 	$(RUN) -m hack.bench.decisions $(ARGS)
 
 .PHONY: bench-policies

@@ -18,6 +18,7 @@ from controller.simulation.server import Server
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from apiserver.schema.json import Json
     from controller.closedloop.manifests import Manifests
     from controller.closedloop.scenario import Scenario, VariantSetup
     from controller.closedloop.traffic import Traffic
@@ -50,6 +51,12 @@ class VirtualCluster:
         self.now_seconds = 0.0
         self.replica_seconds = dict.fromkeys(self.variants, 0.0)
         self._places = Places(manifests.nodes)
+        self._lost: set[str] = set()
+        self._switches = sorted(
+            (scenario.warm_up_seconds + seconds, item.node)
+            for item in scenario.outages
+            for seconds in (item.from_seconds, item.to_seconds)
+        )
         self._grace_seconds = scenario.grace_seconds
         self._seed = scenario.seed
         self._chance = random.Random(scenario.seed)  # noqa: S311 (not used for security)
@@ -62,6 +69,11 @@ class VirtualCluster:
                 pod.created_seconds = pod.bound_seconds = started_seconds
                 pod.starts_seconds = 0.0
         self._change()
+
+    @property
+    def nodes(self) -> list[Json]:
+        """The nodes that exist now."""
+        return [node for node in self.manifests.nodes if node["metadata"]["name"] not in self._lost]
 
     def pods_of(self, variant: str) -> list[VirtualPod]:
         """Return the pods of a variant that are not being deleted."""
@@ -104,6 +116,8 @@ class VirtualCluster:
         return min(self._due_moments(), default=float("inf"))
 
     def _due_moments(self) -> Iterator[float]:
+        for seconds, _ in self._switches[:1]:
+            yield seconds
         for pod in self.pods.values():
             if pod.deleted_seconds is not None:
                 end_seconds = pod.deleted_seconds + self._grace_seconds
@@ -112,12 +126,27 @@ class VirtualCluster:
                 yield pod.starts_seconds
 
     def _change(self) -> None:
-        """Start and drain the pods that are due now."""
+        """Lose or restore the nodes, and start and drain the pods that are due now."""
+        while self._switches and self._switches[0][0] <= self.now_seconds:
+            self._switch(self._switches.pop(0)[1])
         for pod in list(self.pods.values()):
             if pod.deleted_seconds is not None:
                 self._drain(pod, pod.deleted_seconds)
             elif not pod.is_ready and pod.starts_seconds is not None:
                 self._start(pod, pod.starts_seconds)
+
+    def _switch(self, node: str) -> None:
+        """Lose a node with its pods, or restore it if it was lost."""
+        if node in self._lost:
+            self._lost.remove(node)
+            self._places.restore(node)
+            self._bind()
+            return
+        self._lost.add(node)
+        for pod in [pod for pod in self.pods.values() if pod.node == node]:
+            self._remove(pod)
+        self._places.lose(node)
+        self._reconcile()
 
     def _start(self, pod: VirtualPod, starts_seconds: float) -> None:
         if starts_seconds <= self.now_seconds:
@@ -130,16 +159,22 @@ class VirtualCluster:
 
     def _drain(self, pod: VirtualPod, deleted_seconds: float) -> None:
         is_over = self.now_seconds >= deleted_seconds + self._grace_seconds
-        variant = self.variants[pod.variant]
         if pod.is_ready:
             self.traffic.catch_up(self.now_seconds)
             if not is_over and not self.server(pod).is_idle:
                 return
+        self._remove(pod)
+        self._bind()
+
+    def _remove(self, pod: VirtualPod) -> None:
+        """End a pod; requests that it still has are retried elsewhere."""
+        variant = self.variants[pod.variant]
+        if pod.is_ready:
+            self.traffic.catch_up(self.now_seconds)
             self.traffic.leave(pod.name, variant.model_id, now_seconds=self.now_seconds)
         del self.pods[pod.name]
         if pod.node is not None:
             self._places.release(pod.node, variant)
-        self._bind()
 
     def _reconcile(self) -> None:
         """Create and delete pods until each variant has the requested number."""

@@ -30,6 +30,7 @@ class Places:
     """All schedulable nodes, sorted by name."""
 
     def __init__(self, nodes: Sequence[Json]) -> None:
+        self._lost: dict[str, Place] = {}
         self._places = {
             node["metadata"]["name"]: Place(
                 name=node["metadata"]["name"],
@@ -56,6 +57,14 @@ class Places:
         chosen.free -= asked
         chosen.pods[variant.name] += 1
         return chosen.name
+
+    def lose(self, node: str) -> None:
+        """Take a node away, from which all replicas were released. Raises KeyError for an unknown one."""
+        self._lost[node] = self._places.pop(node)
+
+    def restore(self, node: str) -> None:
+        """Bring a lost node back."""
+        self._places[node] = self._lost.pop(node)
 
     def release(self, node: str, variant: VariantSetup) -> None:
         """Release the place of a replica."""

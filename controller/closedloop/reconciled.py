@@ -155,7 +155,7 @@ class _Objects:
             autoscalings=list(self._autoscalings.values()),
             targets=targets,
             pods=[pod.manifest(manifests.deployments[pod.variant]) for pod in cluster.pods.values()],
-            nodes=manifests.nodes,
+            nodes=cluster.nodes,
             autoscalers=list(manifests.autoscalers.values()),
         )
 

@@ -131,6 +131,16 @@ def optimized(required: float, spare: float, variants: Sequence[VariantTokens]) 
     return replicas
 
 
+def kept_alive(replicas: Mapping[str, int], variants: Sequence[VariantTokens]) -> Mapping[str, int]:
+    """Return the replicas, or one of the cheapest variant if there are none: scale to zero is disabled.
+
+    Source: `internal/engines/pipeline/enforcer.go` of the same project.
+    """
+    if any(replicas.values()) or not variants:
+        return replicas
+    return {**replicas, min(variants, key=lambda item: (item.cost, item.name)).name: 1}
+
+
 @dataclass(kw_only=True)
 class SaturationV2Policy:
     """The rule every 30 s, with its replicas published to an HPA."""
@@ -156,7 +166,7 @@ class SaturationV2Policy:
                 state, in_flight = self._variant(variant, cluster)
                 variants.append(state)
                 demand += in_flight
-            replicas = optimized(*required_and_spare(demand, variants), variants)
+            replicas = kept_alive(optimized(*required_and_spare(demand, variants), variants), variants)
             published |= {name: float(count) for name, count in replicas.items()}
         return published
 

@@ -76,6 +76,19 @@ class NodeGroup:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Outage:
+    """A node that is gone for a time: its pods end at once, and others replace them.
+
+    Nodes are named by accelerator, position of their group, and number: `h100-0-0`. Times are in seconds
+    since scoring began.
+    """
+
+    node: str
+    from_seconds: float
+    to_seconds: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Scenario:
     """The scenario to simulate. Names of variants and IDs of models are unique.
 
@@ -96,6 +109,7 @@ class Scenario:
     patience_seconds: float | None = PATIENCE_SECONDS
     """Seconds without a first token after which a client gives up its request; None for never."""
 
+    outages: tuple[Outage, ...] = ()
     routing: Routing = SHORTEST_QUEUE
     """How requests are distributed over the replicas of a model."""
 

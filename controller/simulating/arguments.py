@@ -19,9 +19,10 @@ SCENARIO is a YAML file that defines models, their load, their variants and the
 nodes. Without SCENARIO and -f, an example is simulated; --trace replaces its
 requests. With -f, the variants, targets, prices and nodes come from exported
 objects of a live cluster. The FILE of --trace is an included trace
-(azure-llm-2023-conv, azure-llm-2023-code), CSV with the columns TIMESTAMP,
-ContextTokens and GeneratedTokens, or JSON lines with timestamp (ms),
-input_length and output_length.
+(azure-llm-2023-conv, azure-llm-2023-code, servegen-m-mid-a, servegen-m-mid-b,
+servegen-m-small), CSV with the columns TIMESTAMP, ContextTokens and
+GeneratedTokens, or JSON lines with timestamp (ms), input_length and
+output_length.
 
 policies:
   stowplan                 the controller, and HPAs that follow its decisions

@@ -1,57 +1,59 @@
-"""The printed table: our result in each row, and those of the policies that it is compared with."""
+"""The printed table: one line per row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from hack.bench.decisions.points import Played
-from hack.bench.decisions.sweeping import RowResult
-from hack.bench.goals import shown
-from hack.bench.table import Row, aligned
+from hack.bench.table import aligned
+from hack.decisions.points import Played
+from hack.decisions.results import Result
 
-_HEAD = (
-    "row", "policy", "seeds", "cost", "ours / its cost", "missed %", "TTFT %", "ITL %", "TTFT p99 s",
-    "reversals/h", "decided/h", "missed % by priority", "",
+_HEAD: Final = (
+    "row", "seeds", "cost", "missed %", "may miss %", "decided/h", "reversals/h", "cheapest fixed",
+    "all rows", "best constant", "mean", "peak", "wva-v1", "wva-v2", "bound",
 )  # fmt: skip
-_NONE = "-"
+_NONE: Final = "-"
+_NOT_MEASURED: Final = "rivals not measured; run with --rivals"
 
 
-def rows_table(results: Sequence[RowResult]) -> list[str]:
-    """Return the lines of the table, ours first in each row."""
-    lines: list[Row] = [_HEAD]
-    for result in results:
-        for number, (title, played) in enumerate(_lines(result)):
-            lines.append((result.name if not number else "", *_cells(title, played, result)))
-    return aligned(lines)
+def rows_table(results: Sequence[Result], everywhere: Mapping[str, Played]) -> list[str]:
+    """Return the lines of the table; cells of rivals: cost / missed %, and our cost relative to theirs."""
+    return aligned([_HEAD, *([*_ours(result), *_rivals(result, everywhere)] for result in results)])
 
 
-def _lines(result: RowResult) -> Iterator[tuple[str, Played | None]]:
-    yield "", result.ours
-    yield "best concurrency", result.concurrency
-    yield from (("fixed", fixed) for fixed in result.fixed)
-    if result.constant:
-        yield "best constant", result.constant
-    yield from (("", other) for other in (*result.others, result.clairvoyant) if other)
+def _ours(result: Result) -> Iterator[str]:
+    row, ours = result.row, result.ours
+    shares = list(ours.by_priority.values())
+    yield row.name
+    yield str(result.seeds)
+    yield f"{ours.cost:.0f}"
+    yield " / ".join(map(_percent, shares if len(shares) > 1 else [ours.missed]))
+    yield f"{100 * (1 - row.promised):g}" if row.is_real else _NONE
+    yield f"{ours.decided_reversals_per_hour:.1f}"
+    yield f"{ours.reversals_per_hour:.1f}"
 
 
-def _cells(title: str, played: Played | None, result: RowResult) -> Row:
-    if played is None:
-        return (title, *[_NONE] * (len(_HEAD) - 3), "none misses as little")
-    # Results of a single seed are compared with ours of that seed, for the same requests.
-    ours = result.ours if played.seeds == result.ours.seeds else result.ours_first
-    p99, shares = played.ttft_p99_seconds, [_percent(share) for share in played.by_priority.values()]
-    return (
-        f"{title}, {played.policy}" if title else played.policy,
-        str(played.seeds),
-        f"{played.cost:.0f}",
-        f"{ours.cost / played.cost:.2f}" if played.cost else _NONE,
-        *map(_percent, (played.missed, played.missed_ttft, played.missed_itl)),
-        _NONE if p99 is None else shown(p99),
-        f"{played.reversals_per_hour:.1f}",
-        f"{played.decided_reversals_per_hour:.1f}",
-        " / ".join(shares) if len(shares) > 1 else _NONE,
-        played.note,
-    )
+def _rivals(result: Result, everywhere: Mapping[str, Played]) -> Iterator[str]:
+    rivals, ours = result.rivals, result.first
+    if rivals is None:
+        yield from (_NOT_MEASURED, *[_NONE] * 7)
+        return
+    fixed = rivals.cheapest_fixed(result.row.promised)
+    yield _cell(fixed, ours) if fixed else "none keeps it"
+    others = (everywhere.get(result.name), rivals.constant, rivals.mean, rivals.peak)
+    for other in (*others, *rivals.rules, rivals.bound):
+        yield _cell(other, ours)
+
+
+def _cell(other: Played | None, ours: Played) -> str:
+    if other is None:
+        return _NONE
+    name = other.policy.partition(":")[2] if ":" in other.policy and "bound" not in other.policy else ""
+    ratio = f", {ours.cost / other.cost:.2f}" if other.cost else ""
+    shares = list(other.by_priority.values())
+    missed = "/".join(map(_percent, shares if len(shares) > 1 else [other.missed]))
+    return f"{name} {other.cost:.0f} / {missed}{ratio}".strip()
 
 
 def _percent(share: float) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
 from controller.planning.snapshot import Replica, Snapshot, Variant
+from controller.simulation.measures import INTER_TOKEN_SECONDS
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
     DEFAULT_SIZING,
@@ -22,6 +23,7 @@ from controller.sizing.records import (
 )
 from controller.sizing.sizing import sized
 from controller.uncollected import uncollected
+from hack.bench.goals import Goal, at_both_paces
 
 MODELS: Final = 5000
 _TYPES: Final = (("H100", 8.0, 0.05, 0.03, 384_000), ("L40S", 18.0, 0.12, 0.11, 144_000))
@@ -34,27 +36,10 @@ _PROMPT_TOKENS: Final = 1155
 _BOUNDS: Final = (*(float(f"{digit}e{power}") for power in range(6) for digit in (1, 2, 5)), math.inf)
 """Bucket bounds of the engines' histogram of prompt lengths, in tokens."""
 
-_TIMES: Final = (
-    0.01,
-    0.025,
-    0.05,
-    0.075,
-    0.1,
-    0.15,
-    0.2,
-    0.3,
-    0.4,
-    0.5,
-    0.75,
-    1.0,
-    2.5,
-    5.0,
-    10.0,
-    40.0,
-    math.inf,
-)
+_TIMES: Final = (*INTER_TOKEN_SECONDS, math.inf)
 """Bucket bounds of the engines' histograms of times, in seconds."""
 
+_MOST_SECONDS: Final = 1.0
 _TARGETS: Final = Targets(ttft_seconds=2.0, itl_seconds=0.08)
 
 
@@ -90,6 +75,13 @@ def sizing_cost(models: int = MODELS) -> SizingCost:
         pods=sum(len(variant.replicas) for variant in variants),
         cpu_seconds=statistics.median(spent[_WARM_TICKS:]),
     )
+
+
+def sizing_goals(cost: SizingCost, *, slowness: float) -> Sequence[Goal]:
+    """Return the goals of sizing at both paces."""
+    name = f"sizing_of_{cost.variants}_variants"
+    goal = Goal(name=name, value=cost.cpu_seconds, unit="s", most=_MOST_SECONDS)
+    return at_both_paces(goal, slowness)
 
 
 def _variant(model: int, place: int) -> Variant:

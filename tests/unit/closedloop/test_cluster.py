@@ -8,7 +8,7 @@ import pytest
 
 from controller.closedloop.cluster import VirtualCluster
 from controller.closedloop.manifests import manifests_of
-from controller.closedloop.scenario import Scenario
+from controller.closedloop.scenario import Outage, Scenario
 from controller.closedloop.traffic import Traffic
 from controller.observe.pods import is_ready, target_of_pod
 from controller.simulation.request import Request
@@ -128,3 +128,35 @@ def test_pod_manifests_are_as_the_controller_expects_them(scenario: Scenario) ->
 
     assert (is_ready(first), is_ready(second)) == (True, False)
     assert second["spec"]["nodeName"] != first["spec"]["nodeName"]
+
+
+def test_a_lost_node_takes_its_pods_and_their_replacements_wait_until_it_is_back(scenario: Scenario) -> None:
+    """Both H100 nodes are full; one is gone from 100 to 200 s, and the start-up time is 60 s."""
+    full = (replace(scenario.variants[0], initial_replicas=8), scenario.variants[1])
+    outage = Outage(node="h100-0-1", from_seconds=100.0, to_seconds=200.0)
+    world = cluster(replace(scenario, variants=full, outages=(outage,)))
+
+    world.advance(99.0)
+    assert counted(world, "h100") == (8, 8, 0)
+    world.advance(101.0)
+    assert counted(world, "h100") == (8, 4, 4)
+    assert [node["metadata"]["name"] for node in world.nodes] == ["h100-0-0", "l40s-1-0", "l40s-1-1"]
+
+    world.advance(259.0)
+    assert counted(world, "h100") == (8, 4, 4)
+    world.advance(261.0)
+    assert counted(world, "h100") == (8, 8, 0)
+    assert len(world.nodes) == 4
+
+
+def test_requests_on_a_lost_node_are_retried_on_another(scenario: Scenario) -> None:
+    """The node is lost while the only engine computes; that on the other node then serves the request."""
+    single = (replace(scenario.variants[0], initial_replicas=0), scenario.variants[1])
+    outage = Outage(node="l40s-1-0", from_seconds=1.0, to_seconds=1000.0)
+    asked = Request(request_id=0, arrival_us=0, prompt_tokens=100, output_tokens=100)
+    world = cluster(replace(scenario, variants=single, outages=(outage,)), [asked])
+
+    world.advance(100.0)
+
+    (done,) = world.traffic.finished["m"]
+    assert done.finish_us == pytest.approx(61e6 + 1.83e6, rel=0.01)

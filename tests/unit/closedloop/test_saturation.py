@@ -10,6 +10,7 @@ from controller.closedloop.saturation_v2 import (
     ReplicaTokens,
     VariantTokens,
     derived_tokens,
+    kept_alive,
     optimized,
     required_and_spare,
 )
@@ -161,3 +162,17 @@ def test_v2_optimizer_adds_and_removes_whole_replicas(
     ]
 
     assert optimized(required, spare, states) == expected
+
+
+def test_v2_keeps_a_replica_of_the_cheapest_variant() -> None:
+    """The optimizer removes the last replica of an idle model if it is not of the cheapest variant."""
+    states = [
+        VariantTokens(name="dear", cost=15, capacity=20_000, current=1),
+        VariantTokens(name="cheap", cost=5, capacity=10_000, current=0),
+    ]
+
+    replicas = optimized(0, 30_000, states)
+
+    assert replicas == {"dear": 0, "cheap": 0}
+    assert kept_alive(replicas, states) == {"dear": 0, "cheap": 1}
+    assert kept_alive({"dear": 1, "cheap": 0}, states) == {"dear": 1, "cheap": 0}

@@ -29,6 +29,9 @@ entries = st.lists(
     [
         ("azure-llm-2023-code", 8819, 3436, 18_059_974, 245_896),
         ("azure-llm-2023-conv", 19366, 3502, 22_361_870, 4_088_665),
+        ("servegen-m-mid-a", 23_040, 8989, 14_471_055, 2_787_927),
+        ("servegen-m-mid-b", 38_552, 9000, 12_876_005, 1_633_956),
+        ("servegen-m-small", 22_660, 8999, 4_609_627, 663_428),
     ],
 )
 def test_shipped_traces_are_complete(
@@ -49,7 +52,13 @@ def test_an_unknown_trace_is_rejected_with_the_supported_names() -> None:
     with pytest.raises(ValueError, match="supported values: azure-llm-2023-code, azure-llm-2023-conv"):
         load_trace("azure")
 
-    assert shipped_traces() == ("azure-llm-2023-code", "azure-llm-2023-conv")
+    assert shipped_traces() == (
+        "azure-llm-2023-code",
+        "azure-llm-2023-conv",
+        "servegen-m-mid-a",
+        "servegen-m-mid-b",
+        "servegen-m-small",
+    )
 
 
 @given(entries)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
 from controller.closedloop.scenario import NodeGroup, VariantSetup
 from controller.simulation.profile import EngineProfile
 from controller.sizing.records import Targets
@@ -19,9 +20,17 @@ H100: Final = EngineProfile(
 L40S: Final = EngineProfile(
     model_id=MODEL, alpha_ms=18, beta_ms=0.12, gamma_ms=0, delta_ms=0.11, num_gpu_blocks=9000
 )
-H100_PRICE: Final = 100.0
-L40S_PRICE: Final = 32.0
-CHEAP_L40S_PRICE: Final = 20.0
+
+Kinds = tuple[tuple[EngineProfile, float], tuple[EngineProfile, float]]
+"""Engine and price per hour on an H100 and on an L40S."""
+
+USUAL: Final[Kinds] = ((H100, 100.0), (L40S, 32.0))
+CHEAP: Final[Kinds] = ((H100, 100.0), (L40S, 20.0))
+LARGE: Final[Kinds] = (
+    (replace(H100, alpha_ms=30, beta_ms=0.6, delta_ms=0.35), 100.0),
+    (replace(L40S, alpha_ms=45, beta_ms=0.9, delta_ms=0.8), 36.0),
+)
+"""Engines whose ratios of beta and delta to alpha are far from those that Stowplan assumes at first."""
 
 NODES: Final = (
     NodeGroup(accelerator="H100", accelerators=8, count=12),
@@ -29,17 +38,16 @@ NODES: Final = (
 )
 """More nodes than any row needs."""
 
-_CONTEXT_US_PER_TOKEN: Final = 0.04
-_STEP_NOISE: Final = 0.3
-
 
 def pair(
+    kinds: Kinds = USUAL,
     *,
     initial: tuple[int, int] = (2, 2),
-    l40s_price: float = L40S_PRICE,
     start_up_seconds: float = START_UP_SECONDS,
+    window_seconds: int = 0,
 ) -> tuple[VariantSetup, VariantSetup]:
-    """Return the two variants of the model."""
+    """Return the two variants of the model; the window is that of HPAs that follow published decisions."""
+    (h100, h100_price), (l40s, l40s_price) = kinds
 
     def variant(profile: EngineProfile, accelerator: str, price: float, replicas: int) -> VariantSetup:
         return VariantSetup(
@@ -49,28 +57,20 @@ def pair(
             price_per_hour=price,
             start_up_seconds=start_up_seconds,
             initial_replicas=replicas,
+            behaviour=_window(window_seconds),
         )
 
-    return variant(H100, "H100", H100_PRICE, initial[0]), variant(L40S, "L40S", l40s_price, initial[1])
+    return variant(h100, "H100", h100_price, initial[0]), variant(l40s, "L40S", l40s_price, initial[1])
+
+
+def _window(seconds: int) -> Behaviour:
+    down = replace(DEFAULT_BEHAVIOUR.down, window_seconds=seconds)
+    return replace(DEFAULT_BEHAVIOUR, down=down).without_tolerance()
 
 
 def stating(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:
-    """Return the variants with a declared profile: the linear part of their engines' profiles."""
-    return tuple(
-        replace(item, stated_profile=replace(item.profile, context_us_per_token=0.0, step_noise=0.0))
-        for item in variants
-    )
-
-
-def misfit(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:
-    """Return variants whose step times also grow with cached tokens and vary randomly, so no line fits."""
-    return tuple(
-        replace(
-            item,
-            profile=replace(item.profile, context_us_per_token=_CONTEXT_US_PER_TOKEN, step_noise=_STEP_NOISE),
-        )
-        for item in variants
-    )
+    """Return the variants with a declared profile: that of their engines."""
+    return tuple(replace(item, stated_profile=item.profile) for item in variants)
 
 
 def of_model(variant: VariantSetup, model_id: str, initial_replicas: int) -> VariantSetup:
