@@ -123,5 +123,5 @@ class BadNews(Collector):
 
 def _gauge_value(name: str) -> float:
     if name.endswith("_ratio"):
-        return _SHORT_RATIO
+        return 1.0 if name == "stowplan_promised_ratio" else _SHORT_RATIO
     return time.time() + _DAY_SECONDS if name.endswith("_timestamp_seconds") else 1.0
