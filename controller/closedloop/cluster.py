@@ -51,7 +51,6 @@ class VirtualCluster:
         self.now_seconds = 0.0
         self.replica_seconds = dict.fromkeys(self.variants, 0.0)
         self._places = Places(manifests.nodes)
-        self._lost: set[str] = set()
         self._switches = sorted(
             (scenario.warm_up_seconds + seconds, item.node)
             for item in scenario.outages
@@ -73,7 +72,7 @@ class VirtualCluster:
     @property
     def nodes(self) -> list[Json]:
         """The nodes that exist now."""
-        return [node for node in self.manifests.nodes if node["metadata"]["name"] not in self._lost]
+        return [node for node in self.manifests.nodes if not self._places.is_lost(node["metadata"]["name"])]
 
     def pods_of(self, variant: str) -> list[VirtualPod]:
         """Return the pods of a variant that are not being deleted."""
@@ -137,12 +136,10 @@ class VirtualCluster:
 
     def _switch(self, node: str) -> None:
         """Lose a node with its pods, or restore it if it was lost."""
-        if node in self._lost:
-            self._lost.remove(node)
+        if self._places.is_lost(node):
             self._places.restore(node)
             self._bind()
             return
-        self._lost.add(node)
         for pod in [pod for pod in self.pods.values() if pod.node == node]:
             self._remove(pod)
         self._places.lose(node)

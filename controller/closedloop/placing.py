@@ -25,12 +25,13 @@ class Place:
     pods: Counter[str] = field(default_factory=Counter)
     """Number of pods of each variant."""
 
+    is_lost: bool = False
+
 
 class Places:
     """All schedulable nodes, sorted by name."""
 
     def __init__(self, nodes: Sequence[Json]) -> None:
-        self._lost: dict[str, Place] = {}
         self._places = {
             node["metadata"]["name"]: Place(
                 name=node["metadata"]["name"],
@@ -49,7 +50,9 @@ class Places:
         """
         kind, asked = normalised(variant.accelerator), variant.accelerators_per_replica
         fitting = [
-            place for place in self._places.values() if place.accelerator == kind and place.free >= asked
+            place
+            for place in self._places.values()
+            if place.accelerator == kind and place.free >= asked and not place.is_lost
         ]
         if not fitting:
             return None
@@ -58,13 +61,17 @@ class Places:
         chosen.pods[variant.name] += 1
         return chosen.name
 
+    def is_lost(self, node: str) -> bool:
+        """Return whether a node is away."""
+        return node in self._places and self._places[node].is_lost
+
     def lose(self, node: str) -> None:
-        """Take a node away, from which all replicas were released. Raises KeyError for an unknown one."""
-        self._lost[node] = self._places.pop(node)
+        """Take a node away, from which all replicas are released. Raises KeyError for an unknown one."""
+        self._places[node].is_lost = True
 
     def restore(self, node: str) -> None:
         """Bring a lost node back."""
-        self._places[node] = self._lost.pop(node)
+        self._places[node].is_lost = False
 
     def release(self, node: str, variant: VariantSetup) -> None:
         """Release the place of a replica."""

@@ -161,8 +161,7 @@ def _attainment_finding(level: ServiceLevel) -> Finding:
     )
     if level.share >= targets.attainment:
         return True, ConditionReason.TARGETS_MET, text
-    missed = attained.missed_ttft, attained.missed_itl
-    ttft, itl = (_percent(item / attained.requests) for item in missed)
+    ttft, itl = _percent(level.ttft_missed), _percent(level.itl_missed)
     return False, ConditionReason.TARGETS_MISSED, f"{text}; {ttft} missed the TTFT and {itl} the ITL"
 
 
@@ -279,13 +278,12 @@ def _learned(inputs: StatusInputs) -> Json | None:
 def _service_level(level: ServiceLevel | None) -> Json | None:
     if level is None:
         return None
-    attained = level.attained
     return {
         "promised": _number(level.targets.attainment),
         "attained": _number(level.share),
-        "ttftMissed": _number(attained.missed_ttft / attained.requests),
-        "itlMissed": _number(attained.missed_itl / attained.requests),
-        "requests": round(attained.requests),
+        "ttftMissed": _number(level.ttft_missed),
+        "itlMissed": _number(level.itl_missed),
+        "requests": round(level.attained.requests),
     }
 
 

@@ -14,7 +14,7 @@ beside them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -124,6 +124,11 @@ Slots = tuple[tuple[float, Attained], ...]
 """What was attained in the slots of the last hour, oldest first, each with the time of its start."""
 
 
+def within_the_hour(slots: Slots) -> Attained:
+    """Return what was attained in all slots together."""
+    return sum([item for _, item in slots], start=NO_REQUESTS)
+
+
 def recorded(slots: Slots, new: Iterable[Attained], now_seconds: float) -> Slots:
     """Return the slots of the last hour with what was attained in this cycle."""
     kept = [item for item in slots if now_seconds - _HOUR_SECONDS < item[0] <= now_seconds]
@@ -138,19 +143,28 @@ class ServiceLevel:
 
     targets: Targets
     attained: Attained
-    """Requests of the last hour, or since the controller began to watch. Those that clients gave up count as
-    beyond the TTFT target.
+    """Requests of the last hour, or since the controller began to watch; never none. Those that clients gave
+    up count as beyond the TTFT target.
     """
 
     @property
     def share(self) -> float:
-        """Share of the requests within both targets; 1 without requests."""
-        return 1 - self.attained.missed / self.attained.requests if self.attained.requests else 1.0
+        """Share of the requests within both targets."""
+        return 1 - self.attained.missed / self.attained.requests
+
+    @property
+    def ttft_missed(self) -> float:
+        """Share of the requests beyond the TTFT target."""
+        return self.attained.missed_ttft / self.attained.requests
+
+    @property
+    def itl_missed(self) -> float:
+        """Share of the requests beyond the ITL target."""
+        return self.attained.missed_itl / self.attained.requests
 
 
-def service_level(slots: Sequence[tuple[float, Attained]], targets: Targets) -> ServiceLevel | None:
-    """Return what was attained; None without targets or requests."""
-    attained = sum([item for _, item in slots], start=NO_REQUESTS)
+def service_level(attained: Attained, targets: Targets) -> ServiceLevel | None:
+    """Return what was attained beside the targets; None without targets or requests."""
     if not attained.requests or (targets.ttft_seconds is None and targets.itl_seconds is None):
         return None
     return ServiceLevel(targets=targets, attained=attained)

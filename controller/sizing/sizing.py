@@ -9,7 +9,14 @@ from typing import Final
 
 from controller.planning.load import Capacity, CapacitySource, ModelLoad, Target
 from controller.planning.snapshot import Snapshot, Variant
-from controller.sizing.attainment import NO_REQUESTS, Attained, ServiceLevel, recorded, service_level
+from controller.sizing.attainment import (
+    NO_REQUESTS,
+    Attained,
+    ServiceLevel,
+    recorded,
+    service_level,
+    within_the_hour,
+)
 from controller.sizing.capacity import Sized as CapacitySize
 from controller.sizing.demand import load_of, observed
 from controller.sizing.lengths import Lengths
@@ -134,8 +141,9 @@ def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelL
 def _service_levels(
     model: _SizedModel, facts: Mapping[Key, VariantFacts]
 ) -> Iterator[tuple[Key, ServiceLevel]]:
+    attained = within_the_hour(model.memory.attained)
     for variant in model.variants:
-        level = service_level(model.memory.attained, facts.get(variant.key, _NO_FACTS).targets)
+        level = service_level(attained, facts.get(variant.key, _NO_FACTS).targets)
         if level is not None:
             yield variant.key, level
 

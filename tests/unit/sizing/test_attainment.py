@@ -22,6 +22,7 @@ from controller.sizing.attainment import (
     recorded,
     service_level,
     shares,
+    within_the_hour,
 )
 from controller.sizing.records import NO_HISTOGRAM, Histogram, Targets
 
@@ -154,7 +155,7 @@ def test_what_was_attained_is_kept_for_an_hour() -> None:
         late = 1.0 if minute < 60 else 0.0
         slots = recorded(slots, [Attained(requests=1.0, missed_ttft=late)], 60.0 * minute)
 
-    found = service_level(slots, TARGETS)
+    found = service_level(within_the_hour(slots), TARGETS)
 
     assert found is not None
     assert 55 <= found.attained.requests <= 60
@@ -165,5 +166,5 @@ def test_without_targets_there_is_no_service_level() -> None:
     """Nothing was promised. Without requests, nothing was attained."""
     slots = recorded((), [Attained(requests=9.0)], 0.0)
 
-    assert service_level(slots, Targets()) is None
-    assert service_level(recorded((), [], 0.0), TARGETS) is None
+    assert service_level(within_the_hour(slots), Targets()) is None
+    assert service_level(within_the_hour(recorded((), [], 0.0)), TARGETS) is None
