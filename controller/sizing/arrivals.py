@@ -57,14 +57,13 @@ def _joined(reports: Sequence[EngineReport]) -> float:
         interval = report.interval
         if interval is None:
             continue
-        if interval.first_tokens < 1:
+        if math.isinf(interval.mean_wait_seconds):
             if report.waiting > interval.waiting_change:  # all that waited has been given up, or still waits
                 return math.inf
             rate += interval.arrivals / interval.seconds
             continue
-        wait_seconds = interval.first_token_seconds / interval.first_tokens
-        if wait_seconds >= LEAST_WAIT_SECONDS:
-            rate, is_queue = rate + report.waiting / wait_seconds, True
+        if interval.mean_wait_seconds >= LEAST_WAIT_SECONDS:
+            rate, is_queue = rate + report.waiting / interval.mean_wait_seconds, True
         else:
             rate += interval.arrivals / interval.seconds
     return rate if is_queue else 0.0
