@@ -54,6 +54,17 @@ class Stage(IntEnum):
     """Ready capacity to keep until replacements are ready."""
 
 
+class CountedReplicas(StrEnum):
+    """The replicas of a variant that count for a row."""
+
+    ALL = "All"
+    EXISTING = "Existing"
+    """Those that have nodes now and stay: new ones count nothing."""
+
+    READY = "Ready"
+    """Those that are ready now and stay; these are removed last."""
+
+
 COST = "cost"
 """Name of the last level."""
 
@@ -127,6 +138,16 @@ class VariantTerms:
         """Accelerators of all pods of a replica."""
         return self.pods * self.accelerators
 
+    def most_counted(self, counted: CountedReplicas) -> int:
+        """Return the most replicas that count for a row."""
+        match counted:
+            case CountedReplicas.ALL:
+                return self.upper
+            case CountedReplicas.EXISTING:
+                return len(self.bound_replicas)
+            case CountedReplicas.READY:
+                return self.ready
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CoverRow:
@@ -151,8 +172,8 @@ class CoverRow:
     weight: int = 1
     """Weight of a per mille of shortfall relative to other rows of its level."""
 
-    is_ready_only: bool = False
-    """Whether only replicas count that are ready now and stay; these are removed last."""
+    counted: CountedReplicas = CountedReplicas.ALL
+    """The replicas that count."""
 
     @property
     def level(self) -> Level:
@@ -313,9 +334,10 @@ class Solution:
 
 def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]) -> int:
     """Return what the replicas provide for a row."""
-    if row.is_ready_only:
-        return sum(amount * min(replicas[v], problem.variants[v].ready) for v, amount in row.terms)
-    return sum(amount * replicas[v] for v, amount in row.terms)
+    if row.counted is CountedReplicas.ALL:
+        return sum(amount * replicas[v] for v, amount in row.terms)
+    most = (problem.variants[v].most_counted(row.counted) for v, _ in row.terms)
+    return sum(amount * min(replicas[v], one) for (v, amount), one in zip(row.terms, most, strict=True))
 
 
 def bins_of(problem: PlacementProblem) -> list[list[int]]:
