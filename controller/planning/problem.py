@@ -7,8 +7,8 @@ problems.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from itertools import pairwise
 
@@ -298,6 +298,15 @@ class Proof:
         """Relative distance of the value from the bound."""
         return 1 - self.bound / self.value if self.value > self.bound else 0.0
 
+    def without(self, shortfall: int) -> Proof:
+        """Return the proof without a shortfall that every solution has."""
+        return replace(
+            self,
+            value=self.value - shortfall,
+            bound=max(0, self.bound - shortfall),
+            total=self.total - shortfall,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Solution:
@@ -338,6 +347,16 @@ def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]
         return sum(amount * replicas[v] for v, amount in row.terms)
     most = (problem.variants[v].most_counted(row.counted) for v, _ in row.terms)
     return sum(amount * min(replicas[v], one) for (v, amount), one in zip(row.terms, most, strict=True))
+
+
+def unavoidable_shortfalls(problem: PlacementProblem) -> Mapping[str, int]:
+    """Return by level what rows for existing or ready replicas are short of if all of these stay."""
+    found = Counter[str]()
+    for row in problem.rows:
+        if row.counted is not CountedReplicas.ALL:
+            most = sum(amount * problem.variants[v].most_counted(row.counted) for v, amount in row.terms)
+            found[level_name(*row.level)] += row.weight * row.shortfall(most)
+    return found
 
 
 def bins_of(problem: PlacementProblem) -> list[list[int]]:
