@@ -35,9 +35,7 @@ _NEW: Final = Part(
 )
 """The state of an endpoint before its first request."""
 
-_NO_COUNTS: Final = frozenset({
-    "seconds", "restarted", "prompt_lengths", "first_token_times", "token_times"
-})  # fmt: skip
+_NO_COUNTS: Final = frozenset({"seconds", "prompt_lengths", "first_token_times", "token_times"})
 _COUNTS: Final = tuple(item.name for item in fields(EngineInterval) if item.name not in _NO_COUNTS)
 """Counts that are summed over the endpoints of a pod."""
 
@@ -157,7 +155,7 @@ def _between(before: Reading, now: Reading) -> EngineInterval | None:
 def _since(before: Part, now: Part, *, seconds: float) -> EngineInterval:
     """Return the interval of one endpoint; counters that decreased restarted at 0."""
     if _restarted(before.totals, now.totals):
-        return replace(_counted(_NEW, now, seconds=seconds), restarted=True)
+        return _counted(_NEW, now, seconds=seconds)
     return _counted(before, now, seconds=seconds)
 
 
@@ -198,7 +196,6 @@ def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:
         prompt_lengths=added([item.prompt_lengths for item in intervals]),
         first_token_times=added([item.first_token_times for item in intervals]),
         token_times=added([item.token_times for item in intervals]),
-        restarted=any(item.restarted for item in intervals),
     )
 
 

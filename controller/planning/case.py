@@ -15,6 +15,7 @@ from controller.planning.demand import (
     staying_replicas,
 )
 from controller.planning.formulation import held_replicas, ordered_replicas, outlasting_replicas
+from controller.planning.load import rate_up
 from controller.planning.problem import PER_MILLE, UNLIMITED_REPLICAS, LimitRow, per_mille_missing
 from controller.planning.shortage import Scarcity
 from controller.planning.snapshot import Variant
@@ -43,6 +44,9 @@ class ModelCase:
 
     unmet_per_mille: int
     """Per mille of the required capacity that is missing, rounded up."""
+
+    uncovered_per_mille: int
+    """Per mille of the present load that the placed replicas do not cover, rounded up; 0 if it is unknown."""
 
     asked: str
     """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
@@ -274,6 +278,7 @@ def cases(solved: SolvedProblem) -> Iterator[Case]:
             placed=placed,
             provided_rate=provided,
             unmet_per_mille=per_mille_missing(demand.required_rate, provided),
+            uncovered_per_mille=per_mille_missing(rate_up(demand.load.requests_per_second or 0.0), provided),
             asked=load_text(demand.load),
         )
         for position, variant in enumerate(demand.variants):

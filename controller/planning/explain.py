@@ -132,12 +132,22 @@ def _short(case: Case) -> Explanation | None:
     if not unmet:
         return None
     if case.wanted > case.placed:
-        return _lacking(case, f"{_need(case)}; granted {case.published}", joint=": ")
+        return _lacking(case, f"{_need(case)}; granted {case.published}{_coverage(case)}", joint=": ")
     return _lacking(
         case,
         f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet)} "
-        f"of the {_required(case)} that it needs",
+        f"of the {_required(case)} that it needs{_coverage(case)}",
     )
+
+
+def _coverage(case: Case) -> str:
+    """Return a clause on what a short model lacks of its present load; empty if that is the same share."""
+    uncovered = case.whole.uncovered_per_mille
+    if case.demand.load.requests_per_second is None or uncovered == case.whole.unmet_per_mille:
+        return ""
+    if not uncovered:
+        return ", while the present load is covered"
+    return f", and {percent(uncovered)} of the present load is not covered"
 
 
 def _required(case: Case) -> str:

@@ -16,6 +16,7 @@ from controller.planning.problem import (
     EXACT_LIMIT,
     PER_MILLE,
     UNLIMITED_REPLICAS,
+    CountedReplicas,
     CoverRow,
     GrowthTerms,
     PlacementProblem,
@@ -105,14 +106,15 @@ def outlasting_replicas(variant: Variant, demand: ModelDemand) -> int:
 
 
 def load_weights(demand: ModelDemand, settings: Settings) -> tuple[int, int]:
-    """Return the weights of the present load that ready replicas lack, and of that which all of them lack.
+    """Return the weights of the present load that existing replicas lack, and of that which all of them lack.
 
-    A replica that starts serves after its start-up, and a ready one that is removed for it serves no more: of
-    the time that a mix lasts, the former share counts for ready replicas only.
+    A new replica serves after its start-up, and an existing one that is removed for it serves no more: of the
+    time that a mix lasts, the former share counts for existing replicas only. Replicas that are starting
+    count like ready ones: otherwise noise exchanges them for new ones in each cycle, and none becomes ready.
     """
-    serving = round(LOAD_STEPS * demand.load.start_seconds / settings.standing_seconds)
-    serving = min(LOAD_STEPS - 1, max(1, serving))
-    return serving, LOAD_STEPS - serving
+    existing = round(LOAD_STEPS * demand.load.start_seconds / settings.standing_seconds)
+    existing = min(LOAD_STEPS - 1, max(1, existing))
+    return existing, LOAD_STEPS - existing
 
 
 def _rows(demand: ModelDemand, *, model: int, first_variant: int, settings: Settings) -> list[CoverRow]:
@@ -124,7 +126,7 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int, settings: Sett
         terms: tuple[tuple[int, int], ...],
         *,
         weight: int = 1,
-        is_ready_only: bool = False,
+        counted: CountedReplicas = CountedReplicas.ALL,
     ) -> CoverRow:
         return CoverRow(
             name=name,
@@ -134,7 +136,7 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int, settings: Sett
             requirement=requirement,
             terms=terms,
             weight=weight,
-            is_ready_only=is_ready_only,
+            counted=counted,
         )
 
     def capacity(rate: Callable[[Variant], int]) -> tuple[tuple[int, int], ...]:
@@ -153,13 +155,15 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int, settings: Sett
         if held:
             rows.append(row(Stage.DEMAND, held, ((index, 1),)))
     if is_decided and (load := demand.load_rate(settings.standing_seconds)):
-        serving, starting = load_weights(demand, settings)
-        rows.append(row(Stage.LOAD, load, capacity(rate_of), weight=starting))
-        rows.append(row(Stage.LOAD, load, capacity(serving_rate), weight=serving, is_ready_only=True))
+        existing, every = load_weights(demand, settings)
+        rows.append(row(Stage.LOAD, load, capacity(rate_of), weight=every))
+        rows.append(
+            row(Stage.LOAD, load, capacity(serving_rate), weight=existing, counted=CountedReplicas.EXISTING)
+        )
     if required := demand.required_rate:
         rows.append(row(Stage.DEMAND, required, capacity(rate_of)))
     if is_decided and (continued := demand.continuity_rate):
-        rows.append(row(Stage.CONTINUITY, continued, capacity(serving_rate), is_ready_only=True))
+        rows.append(row(Stage.CONTINUITY, continued, capacity(serving_rate), counted=CountedReplicas.READY))
     return rows
 
 

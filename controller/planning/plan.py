@@ -26,7 +26,12 @@ from controller.planning.hold import hold
 from controller.planning.incomplete import completed
 from controller.planning.omission import comparable
 from controller.planning.preparing import Prepared, prepared
-from controller.planning.problem import NumbersTooLargeError, PlacementProblem, Solution
+from controller.planning.problem import (
+    NumbersTooLargeError,
+    PlacementProblem,
+    Solution,
+    unavoidable_shortfalls,
+)
 from controller.planning.relief import reliefs
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
@@ -101,12 +106,17 @@ def _effort(settings: Settings) -> Effort:
 
 def _plan(solved: SolvedProblem) -> Plan:
     found = defragmentations(solved, most=solved.settings.most_moves, effort=_effort(solved.settings))
-    return _assembled(solved, _report(solved.granted), tuple(move for group in found for move in group.moves))
+    report = _report(solved.granted, unavoidable_shortfalls(solved.problem))
+    return _assembled(solved, report, tuple(move for group in found for move in group.moves))
 
 
-def _report(granted: Solution) -> SolverReport:
-    """Return the solver's report: optimal if every level is proven over all replica mixes."""
-    unproven = granted.unproven
+def _report(granted: Solution, unavoidable: Mapping[str, int]) -> SolverReport:
+    """Return the solver's report: optimal if every level is proven over all replica mixes.
+
+    Levels are reported without what no plan can avoid.
+    """
+    proofs = tuple([proof.without(unavoidable.get(proof.level, 0)) for proof in granted.proofs])
+    unproven = next((proof for proof in proofs if proof.gap), None)
     return SolverReport(
         status=SolverStatus.FEASIBLE if unproven else SolverStatus.OPTIMAL,
         unproven=unproven.level if unproven else "",
@@ -120,7 +130,7 @@ def _report(granted: Solution) -> SolverReport:
                 gap=proof.gap,
                 improvable=proof.improvable,
             )
-            for proof in granted.proofs
+            for proof in proofs
         ),
     )
 

@@ -7,8 +7,8 @@ problems.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from itertools import pairwise
 
@@ -52,6 +52,17 @@ class Stage(IntEnum):
 
     CONTINUITY = 3
     """Ready capacity to keep until replacements are ready."""
+
+
+class CountedReplicas(StrEnum):
+    """The replicas of a variant that count for a row."""
+
+    ALL = "All"
+    EXISTING = "Existing"
+    """Those that have nodes now and stay: new ones count nothing."""
+
+    READY = "Ready"
+    """Those that are ready now and stay; these are removed last."""
 
 
 COST = "cost"
@@ -127,6 +138,16 @@ class VariantTerms:
         """Accelerators of all pods of a replica."""
         return self.pods * self.accelerators
 
+    def most_counted(self, counted: CountedReplicas) -> int:
+        """Return the most replicas that count for a row."""
+        match counted:
+            case CountedReplicas.ALL:
+                return self.upper
+            case CountedReplicas.EXISTING:
+                return len(self.bound_replicas)
+            case CountedReplicas.READY:
+                return self.ready
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CoverRow:
@@ -151,8 +172,8 @@ class CoverRow:
     weight: int = 1
     """Weight of a per mille of shortfall relative to other rows of its level."""
 
-    is_ready_only: bool = False
-    """Whether only replicas count that are ready now and stay; these are removed last."""
+    counted: CountedReplicas = CountedReplicas.ALL
+    """The replicas that count."""
 
     @property
     def level(self) -> Level:
@@ -277,6 +298,15 @@ class Proof:
         """Relative distance of the value from the bound."""
         return 1 - self.bound / self.value if self.value > self.bound else 0.0
 
+    def without(self, shortfall: int) -> Proof:
+        """Return the proof without a shortfall that every solution has."""
+        return replace(
+            self,
+            value=self.value - shortfall,
+            bound=max(0, self.bound - shortfall),
+            total=self.total - shortfall,
+        )
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Solution:
@@ -313,9 +343,20 @@ class Solution:
 
 def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]) -> int:
     """Return what the replicas provide for a row."""
-    if row.is_ready_only:
-        return sum(amount * min(replicas[v], problem.variants[v].ready) for v, amount in row.terms)
-    return sum(amount * replicas[v] for v, amount in row.terms)
+    if row.counted is CountedReplicas.ALL:
+        return sum(amount * replicas[v] for v, amount in row.terms)
+    most = (problem.variants[v].most_counted(row.counted) for v, _ in row.terms)
+    return sum(amount * min(replicas[v], one) for (v, amount), one in zip(row.terms, most, strict=True))
+
+
+def unavoidable_shortfalls(problem: PlacementProblem) -> Mapping[str, int]:
+    """Return by level what rows for existing or ready replicas are short of if all of these stay."""
+    found = Counter[str]()
+    for row in problem.rows:
+        if row.counted is not CountedReplicas.ALL:
+            most = sum(amount * problem.variants[v].most_counted(row.counted) for v, amount in row.terms)
+            found[level_name(*row.level)] += row.weight * row.shortfall(most)
+    return found
 
 
 def bins_of(problem: PlacementProblem) -> list[list[int]]:

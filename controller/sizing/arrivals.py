@@ -14,6 +14,9 @@ from controller.sizing.records import EngineReport, SizingSettings
 LEAST_WAIT_SECONDS: Final = 5.0
 """Mean time to first token from which clients may have given up: shorter ones contain a prefill."""
 
+_ABSENT_CYCLES: Final = 3.0
+"""Time without a counting engine, in cycles, after which queues do not tell when their requests arrived."""
+
 
 def ticked(
     before: ModelMemory,
@@ -34,7 +37,11 @@ def ticked(
     if not intervals:
         return kept
     share = max(1.0, len(ready) / len(intervals))
-    counted = sum([item.arrivals / item.seconds for item in intervals]) * share
+    absent_seconds = now_seconds - kept[-1].moment_seconds if kept else math.inf
+    was_absent = absent_seconds > _ABSENT_CYCLES * max([item.seconds for item in intervals])
+    # After a time without engines, their queues contain requests that were held meanwhile.
+    arrivals = [item.first_tokens if was_absent else item.arrivals for item in intervals]
+    counted = sum([count / item.seconds for count, item in zip(arrivals, intervals, strict=True)]) * share
     arrived = max(counted, min(_joined(list(reports.values())) * share, _most(kept)))
     tick = Tick(
         moment_seconds=now_seconds,
@@ -57,14 +64,13 @@ def _joined(reports: Sequence[EngineReport]) -> float:
         interval = report.interval
         if interval is None:
             continue
-        if interval.first_tokens < 1:
+        if math.isinf(interval.mean_wait_seconds):
             if report.waiting > interval.waiting_change:  # all that waited has been given up, or still waits
                 return math.inf
             rate += interval.arrivals / interval.seconds
             continue
-        wait_seconds = interval.first_token_seconds / interval.first_tokens
-        if wait_seconds >= LEAST_WAIT_SECONDS:
-            rate, is_queue = rate + report.waiting / wait_seconds, True
+        if interval.mean_wait_seconds >= LEAST_WAIT_SECONDS:
+            rate, is_queue = rate + report.waiting / interval.mean_wait_seconds, True
         else:
             rate += interval.arrivals / interval.seconds
     return rate if is_queue else 0.0

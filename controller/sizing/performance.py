@@ -149,7 +149,7 @@ def _is_overloaded(report: EngineReport) -> bool:
     interval = report.interval
     if interval is None or not report.waiting:
         return False
-    return interval.first_token_seconds >= _OVERLOAD_SECONDS * interval.first_tokens
+    return interval.mean_wait_seconds >= _OVERLOAD_SECONDS
 
 
 def _experience(

@@ -84,8 +84,10 @@ class EngineInterval(LengthCounts):
     token_times: Histogram = NO_HISTOGRAM
     """Finished requests by their mean time between tokens, in seconds."""
 
-    restarted: bool = False
-    """Whether the engine restarted within the interval: its requests may be retries."""
+    @property
+    def mean_wait_seconds(self) -> float:
+        """Mean time until the first token; infinite if no request got one."""
+        return self.first_token_seconds / self.first_tokens if self.first_tokens else math.inf
 
     @property
     def arrivals(self) -> float:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from controller.planning.problem import CoverRow, PlacementProblem, Solution, Stage, VariantTerms
+from controller.planning.problem import (
+    CountedReplicas,
+    CoverRow,
+    PlacementProblem,
+    Solution,
+    Stage,
+    VariantTerms,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +64,9 @@ def _rows(
             ready = sum(amount * variants[v].ready for v, amount in row.terms)
             rows.append(changed)
             if kept := min(ready, changed.requirement):
-                rows.append(replace(changed, stage=Stage.CONTINUITY, requirement=kept, is_ready_only=True))
+                rows.append(
+                    replace(changed, stage=Stage.CONTINUITY, requirement=kept, counted=CountedReplicas.READY)
+                )
     return rows
 
 

@@ -85,8 +85,7 @@ def shortfall(problem: PlacementProblem, row: CoverRow, replicas: Sequence[int])
         return 0
     given = 0
     for v, amount in row.terms:
-        ready = problem.variants[v].ready if row.is_ready_only else replicas[v]
-        given += amount * min(replicas[v], ready)
+        given += amount * min(replicas[v], problem.variants[v].most_counted(row.counted))
     return -(-_WHOLE * max(0, row.requirement - given) // row.requirement)
 
 

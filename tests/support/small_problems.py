@@ -13,6 +13,7 @@ from controller.planning.pod_rules.spread import SpreadTerms
 from controller.planning.problem import (
     NO_DOMAIN,
     Bin,
+    CountedReplicas,
     CoverRow,
     GrowthTerms,
     Level,
@@ -189,9 +190,6 @@ def _rows(random: Random, model: int, own: range, variants: Sequence[VariantTerm
             weight=weight,
         )
 
-    def ready_only(found: CoverRow) -> CoverRow:
-        return replace(found, is_ready_only=True)
-
     if random.random() < 0.6:
         yield row(Stage.MINIMUM, 1, tuple((v, 1) for v in own))
     if random.random() < 0.2:
@@ -202,11 +200,12 @@ def _rows(random: Random, model: int, own: range, variants: Sequence[VariantTerm
     if random.random() < 0.15:
         yield row(Stage.DEMAND, random.randint(1, 2), ((own[-1], 1),))
     if any(variants[v].ready for v in own) and random.random() < 0.5:
-        yield ready_only(row(Stage.CONTINUITY, random.randint(1, 200), amounts))
+        continued = row(Stage.CONTINUITY, random.randint(1, 200), amounts)
+        yield replace(continued, counted=CountedReplicas.READY)
     if random.random() < 0.4:
         load = random.randint(1, 300)
         yield row(Stage.LOAD, load, amounts, 8)
-        yield ready_only(row(Stage.LOAD, load, amounts, 2))
+        yield replace(row(Stage.LOAD, load, amounts, 2), counted=CountedReplicas.EXISTING)
 
 
 def _limits(random: Random, variants: Sequence[VariantTerms]) -> Iterator[LimitRow]:
@@ -236,11 +235,15 @@ def rank(problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int
     """Return the lexicographic objective of replica counts and added nodes, computed independently."""
     missing: dict[Level, int] = defaultdict(int)
     for row in problem.rows:
-        ready = row.is_ready_only
-        have = sum(
-            amount * (min(replicas[v], problem.variants[v].ready) if ready else replicas[v])
-            for v, amount in row.terms
-        )
+        have = 0
+        for v, amount in row.terms:
+            ready, existing = problem.variants[v].ready, len(problem.variants[v].bound_replicas)
+            most = {
+                CountedReplicas.ALL: replicas[v],
+                CountedReplicas.EXISTING: existing,
+                CountedReplicas.READY: ready,
+            }[row.counted]
+            have += amount * min(replicas[v], most)
         short = max(0, row.requirement - have)
         missing[row.stage, 0 if row.stage is Stage.CONTINUITY else row.priority] += row.weight * -(
             -1000 * short // row.requirement

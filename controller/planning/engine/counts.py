@@ -18,7 +18,14 @@ from controller.planning.engine.demands import NewReplicas
 from controller.planning.engine.fit import Fit, Leaving
 from controller.planning.engine.options import Options
 from controller.planning.engine.shared import Shared, limit_of
-from controller.planning.problem import PER_MILLE, Level, PlacementProblem, per_mille_missing, provided
+from controller.planning.problem import (
+    PER_MILLE,
+    CountedReplicas,
+    Level,
+    PlacementProblem,
+    per_mille_missing,
+    provided,
+)
 
 MOST_COUNTED = 40
 """Models up to which levels are settled by counts. A variant without requirements is a model of its own."""
@@ -164,10 +171,10 @@ class Counts:
         capacity: Terms = []
         for v, amount in row.terms:
             terms = self._terms[v]
-            if row.is_ready_only:
-                serving = program.variables(1, self._problem.variants[v].ready).start
-                program.row([(serving, 1), *((t, -w) for t, w in terms)], most=0)
-                terms = [(serving, 1)]
+            if row.counted is not CountedReplicas.ALL:
+                counted = program.variables(1, self._problem.variants[v].most_counted(row.counted)).start
+                program.row([(counted, 1), *((t, -w) for t, w in terms)], most=0)
+                terms = [(counted, 1)]
             capacity += [(t, w * amount * PER_MILLE) for t, w in terms]
         program.row(_merged([*capacity, (short, row.requirement)]), least=PER_MILLE * row.requirement)
         return short

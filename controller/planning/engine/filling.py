@@ -9,7 +9,13 @@ from collections.abc import Sequence
 
 from controller.planning.engine.rooms import Rooms
 from controller.planning.engine.shared import limit_of
-from controller.planning.problem import CoverRow, PlacementProblem, bins_of, per_mille_missing
+from controller.planning.problem import (
+    CountedReplicas,
+    CoverRow,
+    PlacementProblem,
+    bins_of,
+    per_mille_missing,
+)
 
 
 class Headroom:
@@ -41,7 +47,7 @@ def fill(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> tu
     """Return the replicas plus those that still fit, and place them; the most important rows first."""
     filling = _Filling(problem, replicas, rooms)
     for row in sorted(problem.rows, key=lambda row: (row.level, row.name)):
-        if not row.is_ready_only:
+        if row.counted is CountedReplicas.ALL:
             filling.fill(row)
     return tuple(filling.replicas)
 

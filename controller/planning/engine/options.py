@@ -250,15 +250,14 @@ def _rows(
     requirement = np.zeros((most, len(members)), dtype=np.int64)
     weight, stage = requirement.copy(), np.full_like(requirement, NONE)
     per_replica = np.zeros((most, len(problem.variants) + 1), dtype=np.int64)
-    ready = np.zeros_like(per_replica)
+    counted = np.zeros_like(per_replica)
     for model, rows in enumerate(rows_of):
         for r, row in enumerate(rows):
             requirement[r, model], weight[r, model], stage[r, model] = row.requirement, row.weight, row.stage
             for v, amount in row.terms:
                 per_replica[r, v] += amount
-                most = problem.variants[v].ready if row.is_ready_only else np.iinfo(np.int64).max
-                ready[r, v] = most
-    return requirement, weight, stage, per_replica[:, variant] * np.minimum(count, ready[:, variant])
+                counted[r, v] = problem.variants[v].most_counted(row.counted)
+    return requirement, weight, stage, per_replica[:, variant] * np.minimum(count, counted[:, variant])
 
 
 def _top(problem: PlacementProblem, shared: Shared, types: Types) -> Integers:

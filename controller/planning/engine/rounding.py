@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from controller.planning.engine.assign import Assignment, Claim, best_fit
 from controller.planning.engine.filling import Headroom
 from controller.planning.engine.options import NONE, Options
-from controller.planning.problem import PlacementProblem, Stage
+from controller.planning.problem import CountedReplicas, PlacementProblem, Stage
 
 
 def rounded(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:
@@ -28,7 +28,7 @@ def _claims(
     needed = [0] * len(stays)
     size = [terms.accelerators_per_replica for terms in problem.variants]
     for row in problem.rows:
-        if row.is_ready_only or row.stage not in (Stage.MINIMUM, Stage.LOAD):
+        if row.counted is not CountedReplicas.ALL or row.stage not in (Stage.MINIMUM, Stage.LOAD):
             continue
         missing = row.requirement - sum(amount * (stays[v] + needed[v]) for v, amount in row.terms)
         # The smallest replicas are the most likely to find a place.

@@ -22,6 +22,7 @@ from controller.planning.hosts import Hosts
 from controller.planning.problem import (
     PER_MILLE,
     Bin,
+    CountedReplicas,
     PlacementProblem,
     Proof,
     Solution,
@@ -186,7 +187,7 @@ class _Program:
                 covered = [
                     (self._replicas[v], PER_MILLE * min(amount, row.requirement) / row.requirement)
                     for v, amount in row.terms
-                    if not row.is_ready_only
+                    if row.counted is CountedReplicas.ALL
                 ]
                 self._model.add_linear_constraint(lb=PER_MILLE, expr=_sum([*covered, (short, 1.0)]))
 

@@ -19,6 +19,7 @@ from controller.planning.problem import (
     COST,
     NO_DOMAIN,
     PER_MILLE,
+    CountedReplicas,
     PlacementProblem,
     Proof,
     Solution,
@@ -124,9 +125,13 @@ def _cover(model: cp_model.CpModel, variables: Variables, problem: PlacementProb
     for serving, replicas in zip(variables.serving, variables.replicas, strict=True):
         model.add(serving <= replicas)
     for row, shortfall in zip(problem.rows, variables.shortfall, strict=True):
-        counted = variables.serving if row.is_ready_only else variables.replicas
+        counted: dict[CountedReplicas, Sequence[cp_model.LinearExprT]] = {
+            CountedReplicas.ALL: variables.replicas,
+            CountedReplicas.EXISTING: [cp_model.LinearExpr.sum(stays) for stays in variables.stays],
+            CountedReplicas.READY: variables.serving,
+        }
         capacity = cp_model.LinearExpr.weighted_sum(
-            [counted[v] for v, _ in row.terms], [PER_MILLE * amount for _, amount in row.terms]
+            [counted[row.counted][v] for v, _ in row.terms], [PER_MILLE * amount for _, amount in row.terms]
         )
         model.add(capacity + row.requirement * shortfall >= PER_MILLE * row.requirement)
 

@@ -153,7 +153,6 @@ def test_the_first_interval_covers_the_time_in_which_the_pod_can_have_had_reques
     found = interval(*first.looks, came_at=first.came_at, ready_at=first.ready_at)
 
     assert (found and (found.ended, found.seconds)) == first.want
-    assert found is None or not found.restarted
 
 
 def test_the_queue_of_a_new_engine_counts_as_arrivals() -> None:
@@ -193,7 +192,6 @@ def test_a_counter_that_decreased_indicates_a_restart(fallen: dict[str, Any]) ->
     found = interval(at(0, 50), reading(15, now, waiting=2))
 
     assert found is not None
-    assert found.restarted
     assert (found.seconds, found.waiting_change) == (15.0, 2.0)
     assert (found.ended, found.prompt_tokens, found.inter_tokens) == (
         now.ended, now.prompt_tokens, now.inter_tokens,
@@ -201,11 +199,11 @@ def test_a_counter_that_decreased_indicates_a_restart(fallen: dict[str, Any]) ->
 
 
 def test_the_interval_after_a_restart_is_a_normal_one() -> None:
-    """Only the interval in which a counter decreased is marked as restarted."""
+    """The counters of the new process are compared with its own earlier ones."""
     found = interval(at(0, 50), at(15, 3), at(30, 7))
 
     assert found is not None
-    assert (found.ended, found.restarted) == (4.0, False)
+    assert found.ended == 4.0
 
 
 def of_two(time_seconds: float, *requests: float | None, waiting: int = 0) -> Reading:
@@ -256,7 +254,7 @@ def test_the_restart_of_one_endpoint_discards_only_its_own_queue() -> None:
     found = interval(of_two(0, 5000, 900, waiting=10), of_two(15, 5030, 7, waiting=12))
 
     assert found is not None
-    assert (found.waiting_change, found.restarted) == (2.0 + 12.0, True)
+    assert found.waiting_change == 2.0 + 12.0
 
 
 def test_the_cache_and_the_engine_of_an_endpoint_are_kept_for_one_missed_scrape() -> None:

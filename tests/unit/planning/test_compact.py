@@ -206,13 +206,12 @@ def test_a_replica_on_an_unknown_node_stays_and_frees_nothing() -> None:
 def test_a_replacement_has_to_be_worth_its_start(
     cost: str, start_seconds: float, standing_seconds: float, want: dict[str, int]
 ) -> None:
-    """The running variant costs 10; a start costs the share of the standing time that it takes."""
-    running = variant("a", "n", cost="10")
-    running = replace(running, replicas=tuple(replace(pod, ready=False) for pod in running.replicas))
+    """The variant that was asked for costs 10; a start costs the share of the standing time that it takes."""
+    asked = variant("a", None, cost="10")
     other = variant("b", cost=cost, start_seconds=start_seconds)
     settings = Settings(standing_seconds=standing_seconds)
 
-    assert _place([node("n", 2)], [demand(running, other, lower=100)], settings=settings) == want
+    assert _place([node("n", 2)], [demand(asked, other, lower=100)], settings=settings) == want
 
 
 def test_ready_replicas_stay_until_their_replacement_is_ready() -> None:

@@ -68,7 +68,8 @@ CASES: dict[str, Case] = {
         (2, 3, Reason.SHORTAGE, BoundBy.PRIORITY),
         "llama-70b needs 3 replicas for 34 requests/s now, up to 41 in the 140 s that a replica needs "
         "to start, 85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2); "
-        "granted 2: no H100 node has 8 free, 6 are held by priority 1 chat "
+        "granted 2, and 5.3 % of the present load is not covered: no H100 node has 8 free, "
+        "6 are held by priority 1 chat "
         "and 16 are held by its own replicas; +1 free 8-accelerator H100 node would help",
     ),
     "enough in total, but on no node": (
@@ -78,7 +79,8 @@ CASES: dict[str, Case] = {
         (2, 3, Reason.SHORTAGE, BoundBy.NODE_SIZE),
         "llama-70b needs 3 replicas for 41 requests/s, "
         "85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2); "
-        "granted 2: no H100 node has 8 free, 8 are spread over 6 nodes, 16 are held by its own replicas "
+        "granted 2, and 21.5 % of the present load is not covered: no H100 node has 8 free, "
+        "8 are spread over 6 nodes, 16 are held by its own replicas "
         "and 24 are held by other workloads; +1 free 8-accelerator H100 node would help",
     ),
     "too few in total": (
@@ -88,7 +90,8 @@ CASES: dict[str, Case] = {
         (2, 3, Reason.SHORTAGE, BoundBy.ACCELERATORS),
         "llama-70b needs 3 replicas for 41 requests/s, "
         "85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2); "
-        "granted 2: no H100 node has 8 free, 16 are held by its own replicas "
+        "granted 2, and 21.5 % of the present load is not covered: no H100 node has 8 free, "
+        "16 are held by its own replicas "
         "and 7 are held by other workloads; +1 free 8-accelerator H100 node would help",
     ),
     "no node is large enough": (
@@ -126,8 +129,28 @@ CASES: dict[str, Case] = {
         [llama("n0", "n1", max_replicas=2)],
         SURGE,
         (2, 2, Reason.SHORTAGE, BoundBy.MAX_REPLICAS),
-        "llama-70b stays at 2 replicas: llama lacks 33.3 % of the 48.2 requests/s of capacity that it needs; "
+        "llama-70b stays at 2 replicas: llama lacks 33.3 % of the 48.2 requests/s of capacity that it needs, "
+        "and 5.3 % of the present load is not covered; "
         "maxReplicas is 2; maxReplicas of llama-70b raised to 3 would help",
+    ),
+    "only the margin is missing": (
+        nodes_of(8, 8, 8),
+        [llama("n0", "n1", max_replicas=2)],
+        (growing(31, 41),),
+        (2, 2, Reason.SHORTAGE, BoundBy.MAX_REPLICAS),
+        "llama-70b stays at 2 replicas: llama lacks 33.3 % of the 48.2 requests/s of capacity that it needs, "
+        "while the present load is covered; maxReplicas is 2; "
+        "maxReplicas of llama-70b raised to 3 would help",
+    ),
+    "nothing is required beyond the present load: its share is stated once": (
+        nodes_of(8),
+        [llama("n0")],
+        (asked(32, required_requests_per_second=32.0),),
+        (1, 2, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        "llama-70b needs 2 replicas for 32 requests/s, "
+        "99 % of 2 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2); "
+        "granted 1: no H100 node has 8 free, 8 are held by its own replicas; "
+        "+1 free 8-accelerator H100 node would help",
     ),
     "its own minReplicas": (
         nodes_of(8, 8),

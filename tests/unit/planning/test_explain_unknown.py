@@ -154,7 +154,8 @@ CASES: dict[str, Case] = {
         [small("a", "n0", max_replicas=1), small("slow", capacity=TOO_SLOW)],
         (asked(15),),
         (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
-        "slow stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs; "
+        "slow stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs, "
+        "and 14.7 % of the present load is not covered; "
         "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms; "
         "maxReplicas of a raised to 2 would help",
     ),
@@ -170,7 +171,8 @@ CASES: dict[str, Case] = {
         [small("a", "n0", max_replicas=1), small("new", capacity=ESTIMATED)],
         (asked(15),),
         (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
-        "new stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs; "
+        "new stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs, "
+        "and 14.7 % of the present load is not covered; "
         "it never ran, and nothing is started on an estimate alone; "
         "maxReplicas of a raised to 2 would help",
     ),

@@ -15,7 +15,14 @@ from support.small_problems import constrained_problem, small_problem
 
 from controller.planning.engine import place
 from controller.planning.engine.shared import limit_of
-from controller.planning.problem import Bin, PlacementProblem, Stage, freed, per_mille_missing
+from controller.planning.problem import (
+    Bin,
+    CountedReplicas,
+    PlacementProblem,
+    Stage,
+    freed,
+    per_mille_missing,
+)
 from controller.planning.vacancies import Vacancies
 
 if TYPE_CHECKING:
@@ -33,7 +40,7 @@ def _unused(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[str
     """Yield (row, variant) if one more replica has room, keeps all limits and reduces the row's shortfall."""
     vacancies = Vacancies(problem, solution)
     for row in problem.rows:
-        if row.is_ready_only:
+        if row.counted is not CountedReplicas.ALL:
             continue
         provided = sum(amount * solution.replicas[v] for v, amount in row.terms)
         short = per_mille_missing(row.requirement, provided)
@@ -82,7 +89,7 @@ def test_no_room_is_left_that_a_short_model_could_use(make: Make, seconds: float
 def test_no_replica_is_added_for_capacity_that_only_ready_replicas_provide() -> None:
     """A new replica would not be ready while replacements start."""
     shared = terms(10, upper=4)
-    ready = replace(demand(0, 4, (0, 1)), stage=Stage.CONTINUITY, is_ready_only=True)
+    ready = replace(demand(0, 4, (0, 1)), stage=Stage.CONTINUITY, counted=CountedReplicas.READY)
     problem = PlacementProblem(
         variants=(shared,),
         free=(4,),

@@ -150,6 +150,23 @@ def test_a_large_load_adds_several_replicas_at_once() -> None:
     assert _replicas(made) == {"a": 11}
 
 
+def test_load_that_existing_replicas_cannot_serve_is_no_shortfall_of_the_plan() -> None:
+    """No plan avoids it while replicas start; what is lost of existing ones counts."""
+    one = variant("a", "n1", serves=12_800)
+    grown = _plan([node("n1", 16)], one, asked=115_000)
+    first = variant("b", model_id="first", serves=12_800, priority=1)
+    loads = (load(115_000), load(12_800, "first"))
+    taken, _ = plan(Snapshot(nodes=(node("n1", 1),), variants=(one, first), loads=loads), NOTHING, SETTINGS)
+
+    assert {report.level: (report.value, report.bound) for report in grown.solver.levels}[
+        "load of priority 100"
+    ] == (0, 0)
+    assert _replicas(taken) == {"a": 0, "b": 1}
+    levels = {report.level: report.value for report in taken.solver.levels}
+    short, lost = 1000, 117  # per mille; 12,800 of 0.95 x 115,000 requests/s were served
+    assert levels["load of priority 100"] == 1000 * (9 * short + lost)
+
+
 LITTLE, MUCH = 3_000, 60_000
 SIGNALLED = {
     "fresh reports scale down": (Signal.FRESH, LITTLE, 1),

@@ -113,6 +113,23 @@ def test_a_move_that_loses_more_while_it_starts_than_it_brings_is_not_made() -> 
     assert placed(2, both) == {"a": 1, "b": 1}
 
 
+def test_a_replica_that_is_starting_is_not_exchanged_for_a_new_one_of_an_equal_model() -> None:
+    """It will be ready earlier, which is worth more than the larger load of the other model."""
+    first = starting(model("first", "n0", load=2.0, margin=0, priority=1, anticipated=1))
+    second = model("second", load=2.1, margin=0, priority=1)
+
+    assert placed(1, [first, second]) == {"first": 1, "second": 0}
+
+
+def starting(found: ModelDemand) -> ModelDemand:
+    """Return a model none of whose replicas is ready."""
+    variants = tuple(
+        replace(one, replicas=tuple(replace(pod, ready=False) for pod in one.replicas))
+        for one in found.variants
+    )
+    return replace(found, variants=variants, supply_rate=0)
+
+
 def test_a_model_of_unknown_load_has_no_row_for_it() -> None:
     """Its replicas stay in any case."""
     found = model("a", "n0", load=1, margin=0, priority=1)

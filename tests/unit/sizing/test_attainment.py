@@ -12,7 +12,6 @@ from support.sizing_cycles import interval
 
 from controller.sizing.attainment import (
     AIM,
-    ASSUMED_REQUESTS,
     NO_EXPERIENCE,
     Attained,
     Experience,
@@ -135,7 +134,6 @@ def test_stricter_promises_leave_less_to_the_mean() -> None:
     found = [round(shares(attainment), 2) for attainment in (0.5, 0.9, 0.95, 0.99)]
 
     assert found == [0.8, 0.65, 0.5, 0.33]
-    assert ASSUMED_REQUESTS > 0
 
 
 def test_utilization_continues_from_that_before_a_restart() -> None:

@@ -27,7 +27,7 @@ from controller.sizing.sizing import sized
 SUMMED = tuple(
     item.name
     for item in fields(EngineInterval)
-    if item.name not in {"seconds", "prompt_lengths", "first_token_times", "token_times", "restarted"}
+    if item.name not in {"seconds", "prompt_lengths", "first_token_times", "token_times"}
 )
 """Counts that are sums over the engines of a pod."""
 

@@ -73,6 +73,24 @@ def test_a_long_queue_is_no_reason_to_expect_more_than_was_counted_recently() ->
     assert watch.memory.models["llm", "llama"].ticks[-1].requests_per_second == pytest.approx(8.0)
 
 
+@pytest.mark.parametrize("cycles", [10, 1000], ids=["a few minutes", "longer than the history"])
+def test_requests_that_were_held_while_nothing_ran_did_not_arrive_at_once(cycles: int) -> None:
+    """A preempted model gets a replica again, and with it the requests of the last minute."""
+    watch = Watch(variants=(variant(ready=1),), facts=facts())
+    watch.steady(4, each=10.0)
+    watch.keep(0)
+    for _ in range(cycles):
+        watch.see({})
+    watch.keep(1)
+    held = interval(12.0, first_token_seconds=12 * 15 * 5.0, waiting_change=600.0)
+    watch.see({"llama-0": report(held, waiting=600)})
+    drained = interval(15.0, first_token_seconds=15 * 15 * 20.0, waiting_change=-75.0)
+    watch.see({"llama-0": report(drained, waiting=525)})
+
+    found = [tick.requests_per_second for tick in watch.memory.models["llm", "llama"].ticks[-2:]]
+    assert found == [pytest.approx(12.0), pytest.approx(12.0)]
+
+
 def test_capacity_is_held_for_five_minutes_after_it_was_required() -> None:
     """In the first five minutes after a start nothing is known to be superfluous."""
     watch = Watch(variants=(variant(),), facts=facts())
