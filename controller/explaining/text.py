@@ -15,6 +15,7 @@ from controller.offline.table import price
 from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import Reason
 from controller.planning.wording import hundredths, percent, rate_text
+from controller.sizing.step_time import ENOUGH_SAMPLES
 
 _LABEL_COLUMNS: Final = 12
 _NEEDED: Final = frozenset({"AbleToScale", "ScalingActive"})
@@ -109,7 +110,9 @@ def _capacity(decision: Json) -> str:
     serves = decision.get("capacityPerReplica")
     known = "unknown" if serves is None else f"{rate_text(float(serves))} requests/s per replica"
     limit = f" within {decision['capacityLimit']}" if "capacityLimit" in decision else ""
-    return f"{known}{limit} ({decision['capacitySource']})"
+    samples = (decision.get("performance") or {}).get("samples", ENOUGH_SAMPLES)
+    few = ", from few samples" if samples < ENOUGH_SAMPLES else ""
+    return f"{known}{limit} ({decision['capacitySource']}{few})"
 
 
 def _service_level(level: Json) -> str:

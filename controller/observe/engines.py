@@ -30,6 +30,8 @@ _NEW: Final = Part(
         inter_token_seconds=0.0,
         inter_tokens=0.0,
         time_to_first_token_seconds=0.0,
+        steps=0.0,
+        examined_prompt_tokens=0.0,
         computed_prompt_tokens=0.0,
     ),
 )
@@ -162,26 +164,32 @@ def _since(before: Part, now: Part, *, seconds: float) -> EngineInterval:
 def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
     former, totals = before.totals, now.totals
     prompt_tokens = totals.prompt_tokens - former.prompt_tokens
-    computed = prompt_tokens
-    if totals.computed_prompt_tokens is not None and former.computed_prompt_tokens is not None:
-        computed = max(0.0, totals.computed_prompt_tokens - former.computed_prompt_tokens)
+    examined = _growth(former.examined_prompt_tokens, totals.examined_prompt_tokens)
+    computed = _growth(former.computed_prompt_tokens, totals.computed_prompt_tokens)
     return EngineInterval(
         seconds=seconds,
         first_tokens=totals.first_tokens - former.first_tokens,
         first_token_seconds=max(0.0, totals.time_to_first_token_seconds - former.time_to_first_token_seconds),
         waiting_change=now.waiting - before.waiting,
         prompt_tokens=prompt_tokens,
-        computed_prompt_tokens=computed,
+        examined_prompt_tokens=examined,
+        computed_prompt_tokens=min(computed, examined),
         generation_tokens=totals.generation_tokens - former.generation_tokens,
         begun=totals.begun - former.begun,
         finished=totals.finished - former.finished,
         ended=totals.ended - former.ended,
         inter_token_seconds=totals.inter_token_seconds - former.inter_token_seconds,
+        steps=_growth(former.steps, totals.steps),
         inter_tokens=max(0.0, totals.inter_tokens - former.inter_tokens),  # derived from two counters
         prompt_lengths=_histogram_since(former.prompt_lengths, totals.prompt_lengths),
         first_token_times=_histogram_since(former.first_token_times, totals.first_token_times),
         token_times=_histogram_since(former.token_times, totals.token_times),
     )
+
+
+def _growth(before: float | None, now: float | None) -> float:
+    """Return the growth of an optional counter; 0 while it is unknown."""
+    return 0.0 if before is None or now is None else max(0.0, now - before)
 
 
 def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:

@@ -49,14 +49,20 @@ class Totals:
     inter_tokens: float
     """Tokens that came after such times: several with each, if a speculative step had several accepted."""
 
+    steps: float | None = None
+    """Steps of the engines; None if they do not report them."""
+
     prompt_lengths: Histogram = NO_HISTOGRAM
     first_token_times: Histogram = NO_HISTOGRAM
     token_times: Histogram = NO_HISTOGRAM
 
     time_to_first_token_seconds: float
+    examined_prompt_tokens: float | None = None
+    """Prompt tokens of finished requests; None if the engine does not say how many of them were computed.
+    vLLM does not count requests that clients aborted."""
+
     computed_prompt_tokens: float | None = None
-    """Prompt tokens of finished requests that were not found in a cache; None if the engine does not report
-    them. vLLM does not count requests that clients aborted."""
+    """Those of them that were not found in a cache."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,14 +164,17 @@ def _totals(said: Said, *, running: int) -> Totals:
         ended = begun - running
         # vLLM observes one time per step and request. SGLang counts every token.
         counted["inter_tokens"] = max(counted["inter_tokens"], counted["generation_tokens"] - begun)
+    examined, computed = _computed(said, counted["prompt_tokens"])
     return Totals(
         **counted,
         begun=begun,
         ended=ended,
+        steps=said.optional(Meaning.STEPS),
         prompt_lengths=_histogram(said, Meaning.PROMPT_LENGTHS),
         first_token_times=_histogram(said, Meaning.FIRST_TOKEN_TIMES),
         token_times=_histogram(said, Meaning.TOKEN_TIMES),
-        computed_prompt_tokens=_computed(said, counted["prompt_tokens"]),
+        examined_prompt_tokens=examined,
+        computed_prompt_tokens=computed,
     )
 
 
@@ -194,12 +203,17 @@ def _none_of(found: Mapping[Meaning, float | None], meanings: Sequence[Meaning])
     return all(found[meaning] is None for meaning in meanings)
 
 
-def _computed(said: Said, prompt_tokens: float) -> float | None:
+def _computed(said: Said, prompt_tokens: float) -> tuple[float | None, float | None]:
+    """Return the prompt tokens of finished requests, and those of them that were computed, or None twice."""
     # vLLM's counters of hits are not used: a waiting request without room in the cache counts in every step.
     if said.kind is Kind.VLLM:
-        return said.optional(Meaning.COMPUTED_PROMPT_TOKENS)
-    cached = said.optional(Meaning.CACHED_PROMPT_TOKENS)
-    return None if cached is None or cached > prompt_tokens else prompt_tokens - cached
+        examined = said.optional(Meaning.FINISHED_PROMPT_TOKENS)
+        computed = said.optional(Meaning.COMPUTED_PROMPT_TOKENS)
+    else:
+        cached = said.optional(Meaning.CACHED_PROMPT_TOKENS)
+        examined, computed = prompt_tokens, None if cached is None else prompt_tokens - cached
+    is_known = examined is not None and computed is not None and 0 <= computed <= examined
+    return (examined, computed) if is_known else (None, None)
 
 
 def _histogram(said: Said, meaning: Meaning) -> Histogram:

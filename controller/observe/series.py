@@ -30,10 +30,12 @@ class Meaning(StrEnum):
     PROMPT_TOKENS = "prompt tokens processed"
     CACHED_PROMPT_TOKENS = "prompt tokens found in the prefix cache"
     COMPUTED_PROMPT_TOKENS = "prompt tokens that finished requests computed"
+    FINISHED_PROMPT_TOKENS = "prompt tokens of finished requests"
     GENERATION_TOKENS = "tokens generated"
     FINISHED = "requests finished"
     SECONDS_BETWEEN = "sum of the times between tokens"
     INTER_TOKENS = "number of times between tokens"
+    STEPS = "engine steps that yielded tokens"
     PROMPT_LENGTHS = "requests by prompt length"
     FIRST_TOKEN_TIMES = "requests by time to first token"  # noqa: S105 (no password)
     TOKEN_TIMES = "requests by mean time between tokens"  # noqa: S105 (no password)
@@ -79,8 +81,10 @@ SERIES: Final = (
     Named(_V, Meaning.SECONDS_BETWEEN, "vllm:time_per_output_token_seconds_sum", "0.4.0", "0.12"),
     Named(_V, Meaning.INTER_TOKENS, "vllm:inter_token_latency_seconds_count", "0.10.2"),
     Named(_V, Meaning.INTER_TOKENS, "vllm:time_per_output_token_seconds_count", "0.4.0", "0.12"),
+    Named(_V, Meaning.STEPS, "vllm:iteration_tokens_total_count", _UNKNOWN),
     Named(_V, Meaning.PROMPT_LENGTHS, "vllm:request_prompt_tokens_bucket", _UNKNOWN),
     Named(_V, Meaning.COMPUTED_PROMPT_TOKENS, "vllm:request_prefill_kv_computed_tokens_sum", _UNKNOWN),
+    Named(_V, Meaning.FINISHED_PROMPT_TOKENS, "vllm:request_prompt_tokens_sum", _UNKNOWN),
     Named(_V, Meaning.FIRST_TOKEN_TIMES, "vllm:time_to_first_token_seconds_bucket", "0.4.0"),
     Named(_V, Meaning.TOKEN_TIMES, "vllm:request_time_per_output_token_seconds_bucket", _UNKNOWN),
     Named(_S, Meaning.KV_USAGE, "sglang:token_usage", _EARLY),

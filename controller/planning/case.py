@@ -278,7 +278,9 @@ def cases(solved: SolvedProblem) -> Iterator[Case]:
             placed=placed,
             provided_rate=provided,
             unmet_per_mille=per_mille_missing(demand.required_rate, provided),
-            uncovered_per_mille=per_mille_missing(rate_up(demand.load.requests_per_second or 0.0), provided),
+            uncovered_per_mille=per_mille_missing(
+                rate_up((demand.load.requests_per_second or 0.0) * demand.load.load_share), provided
+            ),
             asked=load_text(demand.load),
         )
         for position, variant in enumerate(demand.variants):

@@ -86,7 +86,8 @@ class ModelDemand:
     def load_rate(self, drain_seconds: float) -> int:
         """Capacity for the present load: the existing capacity, clamped to a band around the load.
 
-        Waiting requests are part of the load over the given time.
+        Waiting requests are part of the load over the given time. The margin of capacities is not: it comes
+        after the load of all models.
 
         Within the band nothing moves, whatever the load of others does. Without a band, noise of the load
         restarts a share of all replicas in each cycle of a shortage.
@@ -94,7 +95,7 @@ class ModelDemand:
         rate = self.load.requests_per_second
         if rate is None:
             return 0
-        load = rate_up(rate + self.load.backlog_requests / drain_seconds)
+        load = rate_up((rate + self.load.backlog_requests / drain_seconds) * self.load.load_share)
         least, most = (load * share // 100 for share in LOAD_BAND_PERCENT)
         return min(self.required_rate, max(least, min(most, self.anticipated_rate)))
 

@@ -333,6 +333,9 @@ def _ignorance(case: Case) -> str:
         return f"{_silence(case)}, so nothing is scaled down"
     if demand.signal is Signal.UNKNOWN:
         return _silence(case)
+    if not ready:
+        age = load.signal_age_seconds or 0
+        return f"no replica of {demand.model_id} is ready, so its load of {age:.0f} s ago counts"
     return f"the oldest report is {load.signal_age_seconds or 0:.0f} s old, so nothing is scaled down"
 
 

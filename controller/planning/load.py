@@ -138,6 +138,10 @@ class ModelLoad:
     requests_per_second: float | None = None
     """Current rate; None when unknown."""
 
+    load_share: float = 1.0
+    """Capacity that the current rate needs as long as it is steady, relative to this rate. It is less than 1
+    if capacities contain a margin, because more requests missed a target than at a steady rate."""
+
     upper_requests_per_second: float = 0.0
     """Upper bound of the rate until replicas that are started now are ready."""
 
@@ -173,6 +177,7 @@ class ModelLoad:
             ready_replicas=(self.ready_replicas, 0, MAX_REPLICAS),
             silent_replicas=(self.silent_replicas, 0, MAX_REPLICAS),
             requests_per_second=(self.requests_per_second or 0, 0, MOST_RATE),
+            load_share=(self.load_share, 0, 1),
             upper_requests_per_second=(self.upper_requests_per_second, 0, MOST_RATE),
             start_seconds=(self.start_seconds, 0, MOST_START_SECONDS),
             backlog_requests=(self.backlog_requests, 0, MOST_REQUESTS),

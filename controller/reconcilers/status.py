@@ -187,6 +187,8 @@ def _metrics_finding(inputs: StatusInputs) -> Finding:
     text += f"; {inputs.silence}" if inputs.silence else ""
     if load.signal is Signal.UNKNOWN and reporting and not (inputs.silence or load.silent_replicas):
         text += "; the load is not known before they have answered twice"
+    if load.signal is Signal.HELD and not load.ready_replicas:
+        text += f"; the load is that of {load.signal_age_seconds or 0:.0f} s ago, when one was ready"
     if load.signal is Signal.QUORUM:
         text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"
     text += f"; {inputs.lateness}" if inputs.lateness else ""

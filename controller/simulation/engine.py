@@ -300,16 +300,18 @@ class Engine:
     def _count(self, step: _Step, iterations: int) -> None:
         """End iterations of a step, with the tokens of all decoding sequences.
 
-        Like vLLM, one time per iteration and sequence is observed, however many tokens it yields.
+        Like vLLM, one time per iteration and sequence is observed, however many tokens it yields, and
+        iterations are observed only if they yield a token.
         """
         self._now_us += iterations * step.each_us
         gained = self._batch.end_iterations(iterations)
         prompt_tokens = sum(tokens for _, tokens in step.chunks)
         least, more = divmod(gained, iterations)
         observe = self.measures.iteration_tokens.observe
-        observe(step.decodes * least + prompt_tokens, iterations - more)
-        if more:  # of all iterations, these yield one token more than the others
-            observe(step.decodes * (least + 1) + prompt_tokens, more)
+        if step.decodes or any(tokens == sequence.uncomputed_tokens for sequence, tokens in step.chunks):
+            observe(step.decodes * least + prompt_tokens, iterations - more)
+            if more:  # of all iterations, these yield one token more than the others
+                observe(step.decodes * (least + 1) + prompt_tokens, more)
         if step.decodes:
             self.measures.inter_token_seconds.observe(step.each_us / 1e6, step.decodes * iterations)
             self.measures.generation_tokens += step.decodes * gained

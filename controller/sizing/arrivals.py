@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from statistics import fmean
 from typing import Final
 
 from controller.sizing.lengths import total
@@ -32,6 +33,9 @@ def ticked(
     new samples of only some of them in each cycle.
     """
     since = now_seconds - settings.history_seconds
+    if not ready and before.ticks:
+        # Nobody sees the load of a model without replicas: it is assumed to be what it was last.
+        since = before.ticks[-1].moment_seconds - settings.history_seconds
     kept = tuple([tick for tick in before.ticks if since < tick.moment_seconds < now_seconds])
     intervals = [report.interval for report in reports.values() if report.interval]
     if not intervals:
@@ -42,7 +46,12 @@ def ticked(
     # After a time without engines, their queues contain requests that were held meanwhile.
     arrivals = [item.first_tokens if was_absent else item.arrivals for item in intervals]
     counted = sum([count / item.seconds for count, item in zip(arrivals, intervals, strict=True)]) * share
-    arrived = max(counted, min(_joined(list(reports.values())) * share, _most(kept)))
+    joined = _joined(list(reports.values()))
+    rates = [tick.requests_per_second for tick in kept] or [0.0]
+    # If no request of a queue was served, their number says little: the usual rate is assumed. Otherwise, the
+    # highest recent rate is the limit, because queues and times lag behind each other.
+    joined = fmean(rates) if math.isinf(joined) else min(joined * share, max(rates))
+    arrived = max(counted, joined)
     tick = Tick(
         moment_seconds=now_seconds,
         requests_per_second=arrived,
@@ -74,8 +83,3 @@ def _joined(reports: Sequence[EngineReport]) -> float:
         else:
             rate += interval.arrivals / interval.seconds
     return rate if is_queue else 0.0
-
-
-def _most(ticks: Sequence[Tick]) -> float:
-    """Return the highest rate of the recent ticks: queues and times lag behind each other."""
-    return max([tick.requests_per_second for tick in ticks], default=0.0)

@@ -31,7 +31,7 @@ FORGETTING: Final = 0.995
 ASSUMED_REQUESTS: Final = 300.0
 """Weight of the assumed utilization, in requests."""
 
-AIM: Final = 0.7
+AIM: Final = 0.45
 """Share of the requests allowed to miss that is planned for. The others miss when the load exceeds its
 forecast: utilization is then higher than planned, and what is missed says little about the planned one.
 """
@@ -46,10 +46,9 @@ _MOST_ASSUMED: Final = 0.8
 def shares(attainment: float) -> float:
     """Return the assumed share of what a target leaves that the mean may take, for a promised share.
 
-    That of an exponential distribution, times 1.5: times to the first token and between tokens were less
-    spread than that in most simulations.
+    It is that of an exponential distribution.
     """
-    return min(_MOST_ASSUMED, 1.5 / -math.log(1 - attainment))
+    return min(_MOST_ASSUMED, 1 / -math.log(1 - attainment))
 
 
 def above(histogram: Histogram, target: float) -> tuple[float, float]:

@@ -47,6 +47,9 @@ class Sized:
     utilization: float
     """Share of it that is planned for."""
 
+    assumed_utilization: float
+    """Share of it that would be without measurements; more could miss targets even at a steady rate."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Limit:
@@ -118,6 +121,7 @@ def sized_capacity(
         ),
         full_rate=full * engines,
         utilization=utilization,
+        assumed_utilization=assumed,
     )
 
 

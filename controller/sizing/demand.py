@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -54,6 +55,9 @@ def observed(
     ticks = ticked(
         before, by_pod, ready={name for _, name in ready}, now_seconds=now_seconds, settings=settings
     )
+    if not ready and ticks:
+        # The model lost its last replica, for example to a higher priority. Its load is what it was last.
+        graded = replace(graded, signal=Signal.HELD, age_seconds=now_seconds - ticks[-1].moment_seconds)
     memory = replace(
         before,
         ticks=ticks,
@@ -67,13 +71,18 @@ def observed(
 
 
 def load_of(
-    key: Key, seen: Observed, variants: Sequence[Variant], settings: SizingSettings
+    key: Key,
+    seen: Observed,
+    variants: Sequence[Variant],
+    settings: SizingSettings,
+    *,
+    most_required: float = math.inf,
 ) -> tuple[ModelLoad, ModelMemory]:
     """Return the load of a model whose variants have their capacities and start-up times, and its memory.
 
-    The capacity that must exist is enough for the forecast, and to work off waiting requests in time. The
-    most that was required within the hold may not be removed: a replica that was just needed is soon needed
-    again, and starting it takes minutes.
+    The capacity that must exist is enough for the forecast, and to work off waiting requests in time, but at
+    most `most_required`. The most that was required within the hold may not be removed: a replica that was
+    just needed is soon needed again, and starting it takes minutes.
     """
     running = [variant for variant in variants if variant.current_replicas] or variants
     lengths, ticks, memory = seen.memory.lengths, seen.memory.ticks, seen.memory
@@ -93,6 +102,7 @@ def load_of(
     found = forecast([tick.requests_per_second for tick in ticks])
     backlog = float(max(0, seen.waiting - _QUEUED_PER_ENGINE * seen.engines))
     required = max(found.upper, found.now + backlog / (DRAIN_CYCLES * settings.interval_seconds))
+    required = min(required, most_required)
     now_seconds = ticks[-1].moment_seconds
     since = now_seconds - settings.hold_seconds
     held = (*[item for item in memory.required if since < item[0] < now_seconds], (now_seconds, required))

@@ -32,6 +32,7 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
     return LengthCounts(
         begun=sum([item.begun for item in every]),
         prompt_tokens=sum([item.prompt_tokens for item in every]),
+        examined_prompt_tokens=sum([item.examined_prompt_tokens for item in every]),
         computed_prompt_tokens=sum([item.computed_prompt_tokens for item in every]),
         generation_tokens=sum([item.generation_tokens for item in every]),
         finished=sum([item.finished for item in every]),
@@ -48,20 +49,19 @@ def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
     prompt = _mean(counts.prompt_tokens, counts.begun) or (before.prompt if before else None)
     # Without aborted requests, `ended` is at most `finished`: it lacks those with a prompt in progress.
     ended = max(counts.finished, counts.ended)
-    aborted = ended / counts.finished if counts.finished >= 1 else 1.0
     output = _mean(counts.generation_tokens, ended) or (before.output if before else None)
     if prompt is None or output is None:
         return None
-    if counts.begun >= 1 and counts.finished >= 1:
-        computed = counts.computed_prompt_tokens / counts.begun * aborted
+    if counts.examined_prompt_tokens >= 1:
+        share = counts.computed_prompt_tokens / counts.examined_prompt_tokens
     else:
-        computed = before.computed if before else prompt
+        share = before.computed / before.prompt if before else 1.0
     inequality = _inequality(counts.prompt_lengths)
     if inequality is None:
         inequality = before.inequality if before else 1.0
     return Lengths(
         prompt=prompt,
-        computed=min(prompt, max(1.0, computed)),
+        computed=max(1.0, share * prompt),
         output=max(1.0, output),
         inequality=inequality,
         prompts=counts.prompt_lengths,

@@ -19,6 +19,7 @@ from controller.sizing.lengths import Lengths
 from controller.sizing.memory import VariantMemory
 from controller.sizing.records import (
     DEFAULT_START_SECONDS,
+    EngineInterval,
     EngineReport,
     Learned,
     StepParameters,
@@ -70,6 +71,10 @@ class Performance:
     source: CapacitySource
     memory: VariantMemory
     start_seconds: float
+    is_new: bool = False
+    """Whether the step times are known from few samples only, and neither from a profile nor from the status.
+    """
+
     problems: tuple[str, ...] = ()
     attained: tuple[Attained, ...] = ()
     """What each engine attained in this cycle."""
@@ -91,14 +96,15 @@ def performance(
     `lengths` are those of the model, and `utilization` is that of its replicas; 0 if it is unknown.
     """
     memory = _begun(facts) if before is None else before
-    seen = tuple([attained(report.interval, facts.targets) for report in reports if report.interval])
+    pairs = [(report, report.interval) for report in reports if report.interval]
+    seen = tuple([attained(interval, facts.targets) for _, interval in pairs])
+    # Those without long queues: only they show what engines attain, and how fast their steps are.
+    calm = [(report, interval) for report, interval in pairs if not _is_overloaded(report, interval)]
     prior, prior_source = _prior(facts, memory)
     samples = [
         found
-        for report in reports
-        if report.interval
-        and not _is_overloaded(report)
-        and (found := sample_of(report.interval, lengths=lengths, engines=report.engines)) is not None
+        for report, interval in calm
+        if (found := sample_of(interval, lengths=lengths, engines=report.engines)) is not None
     ]
     expected = _fitted(memory, prior)
     times = learned(memory.times, samples, expected=expected)
@@ -108,7 +114,9 @@ def performance(
         times=times,
         fit=(prior, parameters),
         former=memory.former,
-        experience=_experience(memory, facts, seen, utilization),
+        experience=_experience(
+            memory, facts, [attained(interval, facts.targets) for _, interval in calm], utilization
+        ),
         promise=facts.targets,
         utilization=memory.utilization,
         deviation=deviation,
@@ -123,6 +131,7 @@ def performance(
         source=CapacitySource.LEARNED if is_learned else prior_source,
         memory=memory,
         start_seconds=DEFAULT_START_SECONDS if memory.start_seconds is None else memory.start_seconds,
+        is_new=prior is TYPICAL and times.samples < ENOUGH_SAMPLES,
         problems=_doubts(facts, memory),
         attained=seen,
         learned=_to_publish(parameters, memory) if is_learned else memory.former,
@@ -140,16 +149,15 @@ def _begun(facts: VariantFacts) -> VariantMemory:
     )
 
 
-def _is_overloaded(report: EngineReport) -> bool:
+def _is_overloaded(report: EngineReport, interval: EngineInterval) -> bool:
     """Return whether an engine's requests wait so long that clients give up.
 
     Such an engine computes prompts of requests that leave before their first token, and counts none of their
-    tokens: its steps would seem slow for their load.
+    tokens: its steps would seem slow for their load. What its requests miss is the consequence of a shortage,
+    and not of the utilization that is planned for.
     """
-    interval = report.interval
-    if interval is None or not report.waiting:
-        return False
-    return interval.mean_wait_seconds >= _OVERLOAD_SECONDS
+    had_queue = report.waiting or interval.waiting_change < 0  # without one, long prompts alone take long
+    return bool(had_queue) and interval.mean_wait_seconds >= _OVERLOAD_SECONDS
 
 
 def _experience(

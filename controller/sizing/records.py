@@ -40,8 +40,11 @@ class LengthCounts:
     prompt_tokens: float
     """Prompt tokens of these requests."""
 
+    examined_prompt_tokens: float
+    """Prompt tokens of requests whose computed ones are known, which can be others than those that began."""
+
     computed_prompt_tokens: float
-    """Prompt tokens of these requests that were not found in a cache."""
+    """Those of them that were not found in a cache."""
 
     generation_tokens: float
     finished: float
@@ -77,6 +80,9 @@ class EngineInterval(LengthCounts):
 
     inter_tokens: float
     """Tokens that came after such times: several with each, if a speculative step had several accepted."""
+
+    steps: float = 0.0
+    """Steps of the engine that yielded tokens; 0 if it does not report them."""
 
     first_token_times: Histogram = NO_HISTOGRAM
     """Requests that got their first token, by the time until then, in seconds."""
@@ -203,7 +209,7 @@ class SizingSettings:
     interval_seconds: float = 15.0
     """Time between two cycles."""
 
-    hold_seconds: float = 300.0
+    hold_seconds: float = 600.0
     """Time for which capacity that was required is kept."""
 
     history_seconds: float = 600.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,11 @@ _NEW_MODEL = ModelMemory()
 _QUEUE_SECONDS: Final = 60.0
 """Time in which waiting requests count as load of the ready replicas. Requests that waited miss their targets
 because of an earlier load, and must not make the present utilization look too high for them.
+"""
+
+_MOST_GROWTH: Final = 2.0
+"""Factor on the capacity of the ready replicas by which a model grows while step times are known from few
+samples.
 """
 
 _LITTLE: Final = 0.1
@@ -125,7 +131,8 @@ def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelL
         for variant in own
     }
     equipped, sizes = _equipped(own, shown, cycle.facts, lengths, cycle.settings)
-    load, after = load_of(key, seen, equipped, cycle.settings)
+    load, after = load_of(key, seen, equipped, cycle.settings, most_required=_most_required(equipped, shown))
+    load = replace(load, load_share=_load_share(equipped, sizes))
     attained = [item for performance in shown.values() for item in performance.attained]
     memory = replace(
         after,
@@ -136,6 +143,27 @@ def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelL
     for name, size in sizes.items():
         shown[name] = replace(shown[name], memory=replace(shown[name].memory, utilization=size.utilization))
     return _SizedModel(variants=equipped, load=stated or load, memory=memory, performances=shown)
+
+
+def _most_required(variants: Sequence[Variant], shown: Mapping[Key, Performance]) -> float:
+    """Return the capacity that may be required, in requests per second: infinite once step times are known.
+
+    Until then, the first samples can be off by a factor of ten, so the ready replicas are doubled at most.
+    """
+    running = [variant for variant in variants if variant.ready_replicas]
+    if not running or any(variant.capacity is None or not shown[variant.key].is_new for variant in running):
+        return math.inf
+    return _MOST_GROWTH * sum(
+        [item.ready_replicas * item.capacity.requests_per_second for item in running if item.capacity]
+    )
+
+
+def _load_share(variants: Sequence[Variant], sizes: Mapping[Key, CapacitySize]) -> float:
+    """Return the planned utilization of a model's replicas relative to the assumed one, at most 1."""
+    known = [(item.current_replicas, sizes[item.key]) for item in variants if item.key in sizes]
+    planned = sum([count * size.full_rate * size.utilization for count, size in known])
+    assumed = sum([count * size.full_rate * size.assumed_utilization for count, size in known])
+    return min(1.0, planned / assumed) if planned and assumed else 1.0
 
 
 def _service_levels(
@@ -165,11 +193,14 @@ def _by_model(variants: Sequence[Variant]) -> Mapping[Key, list[Variant]]:
 
 
 def _utilization(variants: Sequence[Variant], before: ModelMemory, waiting: int) -> float:
-    """Return the utilization of a model's ready replicas, by the last cycle; 0 if it is unknown."""
+    """Return the utilization of a model's ready replicas, by the last cycle; 0 if it is unknown.
+
+    It is that of the most that was required within the hold, for which the replicas exist.
+    """
     full = sum([before.full_rates.get(item.key, 0.0) * item.ready_replicas for item in variants])
     if not full or not before.required:
         return 0.0
-    return (before.required[-1][1] + waiting / _QUEUE_SECONDS) / full
+    return (max([rate for _, rate in before.required]) + waiting / _QUEUE_SECONDS) / full
 
 
 def _performance(

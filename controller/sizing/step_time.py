@@ -1,11 +1,12 @@
 """Learn the step times of a variant's engines from their counters.
 
 The time of a busy engine is spent on steps, on the tokens they decode and on the prompts they compute: `1 =
-alpha / tau + beta * G + delta * P`, with tau the time between two tokens, and G and P the decoded and the
-prompt tokens per second. Divided by alpha this is linear in observable values: `1 / tau = 1 / alpha - (beta /
-alpha) * G - (delta / alpha) * P`. It is fitted by weighted least squares with forgetting; a saturated engine
-obeys the same line. Prior knowledge (a declared profile, the status) counts as a few samples, so that it
-holds where samples say little, and fades as far as they say more.
+alpha / tau + beta * G + delta * P`, with tau the mean time of a step, and G and P the decoded and the
+prompt tokens per second. vLLM counts steps. For SGLang, the mean time between two tokens stands for tau,
+although steps with many sequences weigh more in it. Divided by alpha this is linear in observable values:
+`1 / tau = 1 / alpha - (beta / alpha) * G - (delta / alpha) * P`. It is fitted by weighted least squares
+with forgetting; a saturated engine obeys the same line. Prior knowledge (a declared profile, the status)
+counts as a few samples, so that it holds where samples say little, and fades as far as they say more.
 """
 
 from __future__ import annotations
@@ -45,6 +46,11 @@ _OUTLIER: Final = 4.0
 _MOST_OUTLIERS: Final = 8
 """This many outliers in a row, off by more than that factor, are accepted as a change. The factor is large,
 because excluding the slow intervals of a bursty load would flatten the line.
+"""
+
+_MOST_SPREAD: Final = 1.5
+"""Factor between the time of a step and the time between tokens, up to which counted steps are believed.
+Several API servers of one engine (vLLM's `--api-server-count`) count each step several times.
 """
 
 _LEAST_TOKENS: Final = 1e-3
@@ -89,7 +95,7 @@ def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engin
 
     With several engines in the interval, it is that of one of them, as if all had the same load. An engine
     with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of the time,
-    with n the mean number of sequences; the rates of a sample refer to its busy time.
+    with n the mean number of requests in it; the rates of a sample refer to its busy time.
     """
     if interval.seconds <= 0 or interval.inter_tokens < _LEAST_TOKENS:
         return None
@@ -97,9 +103,9 @@ def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engin
     least, most = _STEP_SECONDS
     if not least < tau < most:
         return None
-    sequences = interval.inter_tokens / interval.seconds * tau / engines
-    is_busy = sequences > _BUSY_SEQUENCES
-    busy_seconds = interval.seconds * engines * (1.0 if is_busy else -math.expm1(-sequences))
+    is_busy, busy_seconds = _busy(interval, engines)
+    if interval.steps and 1 / _MOST_SPREAD < busy_seconds / interval.steps / tau < _MOST_SPREAD:
+        tau = busy_seconds / interval.steps
     prompted = interval.prompt_tokens
     if lengths is not None:
         if interval.begun != interval.first_tokens:
@@ -111,6 +117,17 @@ def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engin
         prompted=prompted / busy_seconds,
         weight=1.0 if is_busy else _IDLE_WEIGHT,
     )
+
+
+def _busy(interval: EngineInterval, engines: int) -> tuple[bool, float]:
+    """Return whether engines computed all the time, and how long they did, in seconds of all of them."""
+    engine_seconds = interval.seconds * engines
+    decoding = interval.inter_token_seconds / engine_seconds
+    if decoding > _BUSY_SEQUENCES:
+        return True, engine_seconds
+    # Requests whose prompts are computed keep the engine busy, too; those that wait for them do as well.
+    present = decoding + interval.first_token_seconds / engine_seconds
+    return False, engine_seconds * -math.expm1(-present)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -37,6 +37,8 @@ vllm:request_prompt_tokens_bucket{le="+Inf",engine="0",model_name="m"} 9.0
 vllm:request_prompt_tokens_bucket{le="500.0",engine="1",model_name="m"} 6.0
 vllm:request_prompt_tokens_bucket{le="1000.0",engine="1",model_name="m"} 7.0
 vllm:request_prompt_tokens_bucket{le="+Inf",engine="1",model_name="m"} 7.0
+vllm:request_prompt_tokens_sum{engine="0",model_name="m"} 4500.0
+vllm:request_prompt_tokens_sum{engine="1",model_name="m"} 2600.0
 vllm:request_prefill_kv_computed_tokens_sum{engine="0",model_name="m"} 4000.0
 vllm:request_prefill_kv_computed_tokens_sum{engine="1",model_name="m"} 2000.0
 # TYPE some_other_series counter

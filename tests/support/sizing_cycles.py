@@ -60,6 +60,7 @@ def interval(
         "waiting_change": 0.0,
         "prompt_tokens": count * prompt,
         "computed_prompt_tokens": count * prompt,
+        "examined_prompt_tokens": count * prompt,
         "generation_tokens": count * output,
         "begun": count,
         "finished": count,

@@ -124,6 +124,7 @@ def _interval(decoded: float, prompted: float, tau_seconds: float) -> EngineInte
         first_token_seconds=requests,
         waiting_change=0.0,
         prompt_tokens=prompted * _INTERVAL_SECONDS,
+        examined_prompt_tokens=prompted * _INTERVAL_SECONDS,
         computed_prompt_tokens=prompted * _INTERVAL_SECONDS,
         generation_tokens=decoded * _INTERVAL_SECONDS,
         begun=requests,

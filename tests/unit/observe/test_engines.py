@@ -71,7 +71,8 @@ def test_an_interval_holds_the_counter_increases_between_two_readings() -> None:
         first_token_seconds=pytest.approx(6.0),  # type: ignore[arg-type]  # compares as a float
         waiting_change=4.0,
         prompt_tokens=3_000.0,
-        computed_prompt_tokens=3_000.0,
+        examined_prompt_tokens=0.0,
+        computed_prompt_tokens=0.0,
         generation_tokens=300.0,
         begun=30.0,
         finished=30.0,
@@ -307,23 +308,31 @@ def test_readings_in_quick_succession_give_no_interval() -> None:
 @pytest.mark.parametrize(
     ("before", "now", "want"),
     [
-        pytest.param(None, None, 3_000.0, id="all prompt tokens if the engine has no such counter"),
-        pytest.param(1_000.0, 1_700.0, 700.0, id="without the tokens that were cached"),
-        pytest.param(None, 700.0, 3_000.0, id="all prompt tokens if the earlier reading has no such counter"),
-        pytest.param(1_000.0, 900.0, 0.0, id="none after a decrease"),
+        pytest.param((None, None), (None, None), (0.0, 0.0), id="nothing without such counters"),
+        pytest.param((4_000.0, 1_000.0), (6_000.0, 1_700.0), (2_000.0, 700.0), id="without cached tokens"),
+        pytest.param((None, None), (6_000.0, 700.0), (0.0, 0.0), id="nothing in the first reading with them"),
+        pytest.param((4_000.0, 1_000.0), (6_000.0, 900.0), (2_000.0, 0.0), id="none after a decrease"),
     ],
 )
 def test_computed_prompt_tokens_exclude_cached_ones(
-    before: float | None, now: float | None, want: float
+    before: tuple[float | None, float | None],
+    now: tuple[float | None, float | None],
+    want: tuple[float, float],
 ) -> None:
-    """Tokens of the prefix cache cost no computation."""
-    first = replace(counted(50, prompt_tokens=5_000), computed_prompt_tokens=before)
-    second = replace(counted(80, prompt_tokens=8_000), computed_prompt_tokens=now)
+    """They are those of finished requests."""
+    first, second = (
+        replace(
+            counted(requests, prompt_tokens=100 * requests),
+            examined_prompt_tokens=examined,
+            computed_prompt_tokens=computed,
+        )
+        for requests, (examined, computed) in ((50, before), (80, now))
+    )
 
     found = interval(reading(0, first), reading(15, second))
 
     assert found is not None
-    assert (found.prompt_tokens, found.computed_prompt_tokens) == (3_000.0, want)
+    assert (found.examined_prompt_tokens, found.computed_prompt_tokens) == want
 
 
 BOUNDS = (100.0, 1_000.0, math.inf)

@@ -90,6 +90,14 @@ def test_waiting_requests_are_load_over_the_time_that_a_mix_lasts() -> None:
     assert waiting.load_rate(600.0) == round(0.95 * 11 * RATE)
 
 
+def test_the_margin_of_capacities_is_no_part_of_the_present_load() -> None:
+    """After misses, replicas are planned for half of what they serve at a steady rate."""
+    found = model("a", load=10, margin=30, priority=1)
+    cautious = replace(found, load=replace(found.load, load_share=0.5))
+
+    assert cautious.load_rate(600.0) == found.load_rate(600.0) // 2
+
+
 @pytest.mark.parametrize(
     ("start_seconds", "want"), [(0.0, (1, 9)), (120.0, (2, 8)), (300.0, (5, 5)), (3600.0, (9, 1))]
 )

@@ -211,12 +211,12 @@ async def test_engine_counters_become_demand_and_capacity_in_the_status() -> Non
         "avgOutputTokens": "100",
     }
     assert (said["signal"], said["capacitySource"]) == ("Fresh", "LastKnown")
-    assert said["capacityLimit"] == "ITL 18 ms"
-    assert float(said["capacityPerReplica"]) == pytest.approx(9.006, abs=0.005)
+    assert said["capacityLimit"] == "ITL 20 ms"
+    assert float(said["capacityPerReplica"]) == pytest.approx(8.58, abs=0.005)
     assert said["message"] == (
         "loud goes from 1 to 3 replicas: "
-        "20 requests/s now, up to 20 in the 120 s that a replica needs to start, 74 % of 3 x 9.01; "
-        "one serves 9.01 within ITL 18 ms (a batch of 64 would allow 22.5), from step times recorded earlier"
+        "20 requests/s now, up to 20 in the 120 s that a replica needs to start, 78 % of 3 x 8.58; "
+        "one serves 8.58 within ITL 20 ms (a batch of 64 would allow 22.5), from step times recorded earlier"
     )
 
 

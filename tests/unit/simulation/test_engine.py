@@ -254,6 +254,16 @@ def test_speculative_decoding_yields_several_tokens_per_iteration() -> None:
     assert (measures.iteration_tokens.count, measures.iteration_tokens.total) == (11, 100 + 24)
 
 
+def test_iterations_without_a_token_are_not_observed() -> None:
+    """Like vLLM, which observes an iteration with its outputs: two chunks of a prompt yield one token."""
+    engine = Engine(replace(PROFILE, max_num_batched_tokens=600))
+    engine.submit(request(1, prompt=1000, output=1), now_us=0)
+
+    engine.advance(1_000_000)
+
+    assert engine.measures.iteration_tokens.count == 1
+
+
 def test_tokens_beyond_the_end_of_a_request_are_not_counted() -> None:
     """The first token and one more are asked for, and the only iteration yields four."""
     engine = Engine(replace(PROFILE, accepted_tokens_per_step=4.0))

@@ -130,10 +130,10 @@ def test_a_higher_missed_share_never_raises_the_utilization(
 
 
 def test_stricter_promises_leave_less_to_the_mean() -> None:
-    """A promise of 95 percent lets the mean wait take half of what the target leaves."""
+    """A promise of 95 percent lets the mean wait take a third of what the target leaves."""
     found = [round(shares(attainment), 2) for attainment in (0.5, 0.9, 0.95, 0.99)]
 
-    assert found == [0.8, 0.65, 0.5, 0.33]
+    assert found == [0.8, 0.43, 0.33, 0.22]
 
 
 def test_utilization_continues_from_that_before_a_restart() -> None:

@@ -44,8 +44,8 @@ def capacity(
 
 EXAMPLES = {
     "the batch size is the tightest limit": (H100, CHAT, 256.0, 16.411, Target.BATCH),
-    "the time per step is the tightest limit": (L40S, CHAT, 114.2, 4.154, Target.ITL),
-    "waiting behind long prompts is the tightest limit": (H100, LONG, 31.5, 1.642, Target.TTFT),
+    "the time per step is the tightest limit": (L40S, CHAT, 114.2, 3.51, Target.ITL),
+    "waiting behind long prompts is the tightest limit": (H100, LONG, 31.5, 1.381, Target.TTFT),
 }
 
 

@@ -17,7 +17,8 @@ def counts(*, begun: float, finished: float, ended: float, tokens: float) -> Len
     return LengthCounts(
         begun=begun,
         prompt_tokens=1000 * begun,
-        computed_prompt_tokens=1000 * begun,
+        examined_prompt_tokens=1000 * finished,
+        computed_prompt_tokens=1000 * finished,
         generation_tokens=tokens,
         finished=finished,
         ended=ended,
@@ -32,14 +33,16 @@ def test_the_mean_answer_is_tokens_per_finished_request() -> None:
     assert (found.output, found.computed) == (200, 1000)
 
 
-def test_aborted_requests_count_like_finished_ones() -> None:
-    """Their tokens are counted, and their prompts were computed, although nothing says how many tokens."""
-    some = replace(counts(begun=60, finished=30, ended=60, tokens=9_000), computed_prompt_tokens=15_000)
+@pytest.mark.parametrize("finished", [30, 90])
+def test_the_computed_share_is_that_of_finished_requests(finished: float) -> None:
+    """Those that began in the same time can be more, as in a jump of the load, or fewer, as after one."""
+    some = counts(begun=60, finished=finished, ended=60, tokens=9_000)
+    half = replace(some, computed_prompt_tokens=500 * finished)
 
-    found = lengths_of(some, FORMER)
+    found = lengths_of(half, FORMER)
 
     assert found is not None
-    assert (found.output, found.computed) == (150, 500)
+    assert (found.prompt, found.computed) == (1000, 500)
 
 
 @pytest.mark.parametrize("ended", [0, -3])
@@ -50,7 +53,7 @@ def test_the_former_lengths_apply_until_a_request_has_ended(ended: float) -> Non
     found = lengths_of(some, FORMER)
 
     assert found is not None
-    assert (found.output, found.computed) == (300, 500)
+    assert (found.output, found.computed) == (300, 1000)
     assert lengths_of(some, None) is None
 
 

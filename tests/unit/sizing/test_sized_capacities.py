@@ -118,6 +118,23 @@ def test_requests_that_miss_their_targets_lower_the_capacity_of_a_variant() -> N
     assert found[1].limits[0].target is Target.TTFT
 
 
+def test_requests_that_miss_their_targets_in_a_long_queue_do_not_lower_the_capacity() -> None:
+    """In a shortage every request is late, whatever the utilization that is planned for."""
+    slow = (1.0, 3.0, math.inf), (0.0, 0.0, 150.0)
+    watch = Watch(variants=(variant(),), facts=facts())
+    before = watch.steady(80, each=10.0).snapshot.variants[0].capacity
+    late = interval(10.0, first_token_seconds=150 * 40.0, first_token_times=slow)
+
+    for _ in range(40):
+        after = (
+            watch.see({pod: report(late, waiting=400) for pod in watch.pods()}).snapshot.variants[0].capacity
+        )
+
+    assert before is not None
+    assert after is not None
+    assert after.requests_per_second == pytest.approx(before.requests_per_second, rel=0.01)
+
+
 def test_the_start_up_time_is_the_median_of_existing_pods() -> None:
     """One that became ready hours after its start has no influence."""
     watch = Watch(variants=(variant(),), facts=facts(start_seconds=(90.0, 100.0, 7200.0)))

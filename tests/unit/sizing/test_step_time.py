@@ -56,6 +56,24 @@ def observed(samples: list[Sample]) -> StepTimes:
     return times
 
 
+STEPS = {
+    "the engine counts its steps": (1500.0, 10.0),
+    "the engine counts none": (0.0, 10.5),
+    "three API servers count each step": (4500.0, 10.5),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_time_of_a_step_is_that_of_counted_steps_if_they_are_plausible(name: str) -> None:
+    """Otherwise it is the time between tokens."""
+    steps, milliseconds = STEPS[name]
+
+    found = sample_of(busy(steps=steps))
+
+    assert found is not None
+    assert found.tau_seconds == pytest.approx(milliseconds / 1e3)
+
+
 def test_the_fit_equals_that_of_a_worked_example() -> None:
     """Five engines between idle and saturated give one line, but do not separate decoding from prompts.
 
@@ -79,8 +97,12 @@ def test_an_interval_gives_the_rates_of_a_busy_engine() -> None:
 
 
 def test_a_partly_idle_engine_counts_for_its_busy_time_and_with_less_weight() -> None:
-    """With a mean of 0.7 sequences it is busy half of the time, in which its rates are twice as high."""
-    found = sample_of(busy(inter_tokens=1000.0, inter_token_seconds=10.397, prompt_tokens=1500.0))
+    """With a mean of 0.7 requests it is busy half of the time, in which its rates are twice as high.
+
+    The requests whose prompts are computed count, too.
+    """
+    seconds = {"inter_token_seconds": 6.397, "first_token_seconds": 4.0}
+    found = sample_of(busy(inter_tokens=1000.0, prompt_tokens=1500.0, **seconds))
 
     assert found is not None
     assert found.weight < 1
