@@ -205,6 +205,12 @@ class Caches:
             classes=self._dynamic[DEVICE_CLASSES].items(),
         )
 
+    def named_config_maps(self) -> frozenset[str]:
+        """Return the names of the ConfigMaps in which VariantAutoscalings look up their service class."""
+        specs = (item.get("spec") for item in self._autoscalings.items())
+        found = (spec.get("sloClassRef") for spec in specs if isinstance(spec, dict))
+        return frozenset(str(item.get("name")) for item in found if isinstance(item, dict))
+
     def config_maps(self) -> Mapping[str, Json]:
         """Return the ConfigMaps of our own namespace by name."""
         return {item["metadata"]["name"]: item for item in self._config_maps.items()}

@@ -33,6 +33,7 @@ _AGE: Final = "stowplan_signal_age_seconds"
 _ATTAINED: Final = "stowplan_attained_ratio"
 _PROMISED: Final = "stowplan_promised_ratio"
 _SERVES: Final = "stowplan_capacity_requests_per_second"
+_SETTINGS: Final = "stowplan_invalid_settings_since_timestamp_seconds"
 
 _GAUGES: Final = (
     (_DESIRED, "Replicas granted by the last plan.", _VARIANT),
@@ -66,6 +67,11 @@ _GAUGES: Final = (
     ),
     (_PROMISED, "Share of a model's requests that should be within their latency targets.", _MODEL),
     (_SERVES, "Requests per second that one replica serves within its targets.", (*_VARIANT[:2], "source")),
+    (
+        _SETTINGS,
+        "When settings became invalid or were lost, so that their last valid content or a default applies.",
+        ("config_map", "key", "problem"),
+    ),
 )
 
 
@@ -113,6 +119,9 @@ class Telemetry:
             self._gauges[_LEVEL_GAP].labels(report.level).set(report.gap)
         for request in plan.requests:
             self._gauges[_NODES].labels(request.pool).set(request.nodes)
+        for wrong in result.settings:
+            labels = (wrong.config_map, wrong.key, wrong.text)
+            self._gauges[_SETTINGS].labels(*labels).set(wrong.since.timestamp() if wrong.since else 1)
         self._gauges[_COST].set(float(plan.cost))
         self._gauges[_GAP].set(plan.solver.gap)
         self._gauges[_SILENT].set(result.scrape_failures)

@@ -11,6 +11,7 @@ import msgspec
 from apiserver.checking.matching import mismatch
 from apiserver.checking.namespaces import misplacement, namespace_advice, placed
 from apiserver.checking.result import CheckResult, Finding, Verdict
+from apiserver.checking.settings import judged_settings
 from apiserver.checking.strictness import strict_errors
 from apiserver.checking.tree import Tree
 from apiserver.kinds.conversion import kept_annotation
@@ -18,6 +19,7 @@ from apiserver.kinds.forms import form_errors, other_forms
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
 from apiserver.kinds.scalable import SCALABLE, unlisted
+from apiserver.kinds.settings_names import NamesConfig, are_settings
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
@@ -37,6 +39,8 @@ def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
     Its namespace is `namespace` if it has none itself; if that is empty too, it is unknown.
     """
     result = _unjudged(tree, file)
+    if (result.api_version, result.kind) == ("v1", "ConfigMap") and are_settings(result.name, NamesConfig()):
+        return judged_settings(result, tree)
     found = find_version(result.api_version, result.kind)
     if found is not None:
         return _judged(result, tree, *found, namespace=namespace)

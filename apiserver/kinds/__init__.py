@@ -4,6 +4,7 @@
 - complete validation of an object: `judgement`, and of its other versions: `forms`; conversion: `conversion`,
   and without decoding: `splicing`
 - shared types: `meta`, printer `columns`
+- settings in ConfigMaps: `settings`, with `settings_names`
 - who acts for whom: `authorship`; what writers need: `privileges`
 - kinds that may be scaled: `scalable`; how autoscalers follow a decision: `autoscalers`
 """

@@ -9,7 +9,8 @@ translate Kubernetes objects, `idleness` tracks the last activity of models, and
 - objects: `identity`, and those that are `unplanned`; scale targets: `targets`, `scales`; pods: `replicas`,
   `lateness`, `waiting` for nodes, `leaving` order, `movable` ones, `disruptions`
 - devices: `devices`, `claims`; rules of pods: `rule_reading`, `rules`, `neighbours`, `selectors`, `domains`
-- service classes, priorities and costs: `classes`, `objectives`, `prices`; among tenants: `grants`
+- service classes, priorities and costs: `settings_reading` and its `last_valid` content, `classes`,
+  `objectives`, `prices`; among tenants: `grants`
 - bindings: `bound`, and their `asks` of the plan
 - conditions: `conditions`, `binding_conditions`, `condition_list`; cached objects: `projections`
 """

@@ -39,8 +39,10 @@ class ConditionReason(StrEnum):
     NO_CLASS = "NoClass"
     CLASS_NOT_FOUND = "ClassNotFound"
     CLASS_NOT_ALLOWED = "ClassNotAllowed"
+    CLASS_INVALID = "ClassInvalid"
 
     COST_NOT_ALLOWED = "CostNotAllowed"
+    PRICE_INVALID = "PriceInvalid"
 
     NO_ANNOTATIONS = "NoAnnotations"
     ANNOTATIONS_FOLLOWED = "AnnotationsFollowed"
@@ -74,6 +76,11 @@ class EventReason(StrEnum):
 
     MOVED = "Moved"
     ROOM_MADE = "RoomMade"
+    SETTINGS_INVALID = "SettingsInvalid"
+    """On a ConfigMap of settings."""
+
+    SETTINGS_VALID = "SettingsValid"
+    """On a ConfigMap of settings."""
 
 
 Finding = tuple[bool, ConditionReason, str]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from apiserver.checking.strictness import strict_errors
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.llmd.conversion import HUB
 from apiserver.kinds.registry import find_kind, find_version
+from apiserver.kinds.settings_names import LAST_VALID, NamesConfig
 from apiserver.schema.json import Json
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
@@ -20,9 +21,11 @@ from controller.observe.accelerators import accelerators_in
 from controller.observe.claims import Translation
 from controller.observe.classes import class_finding
 from controller.observe.gather import Gathered, World, gather
+from controller.observe.last_valid import LastValid, recorded
 from controller.observe.objectives import ObjectiveRules, Objectives
 from controller.observe.orders import orders_of
-from controller.observe.policies import Policies, read_policies
+from controller.observe.policies import Policies
+from controller.observe.settings_reading import read_policies
 from controller.observe.targets import TargetKey, TargetKind, target_key
 from controller.offline.configuring import Configuring
 from controller.offline.published import with_published
@@ -31,9 +34,6 @@ from controller.planning.cluster import MOST_ACCELERATORS
 from controller.planning.inputs import PlanningInputs
 from controller.planning.snapshot import Snapshot
 from controller.sizing.records import VariantFacts
-
-if TYPE_CHECKING:
-    from controller.config import NamesConfig
 
 Key = tuple[str, str]
 
@@ -200,14 +200,22 @@ def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tu
     """Return prices and service classes, with warnings about invalid or ignored ones."""
     listed = of_kind(found.manifests, "ConfigMap")
     ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
-    policies = read_policies(ours, unit_costs=names.unit_costs, default_classes=names.service_classes)
+    doubts: list[str] = []
+    try:
+        last_valid = recorded(ours.get(LAST_VALID))
+    except ValueError as error:
+        last_valid = LastValid()
+        doubts.append(str(error))
+    policies = read_policies(
+        ours, unit_costs=names.unit_costs, default_classes=names.service_classes, last_valid=last_valid
+    )
     elsewhere = [
         f"ConfigMap {namespace}/{name} is omitted: prices and service classes are read from namespace"
         f" {settings_namespace} (--settings-namespace)"
         for namespace, name in listed
         if name in {names.unit_costs, names.service_classes} and namespace != settings_namespace
     ]
-    return policies, [*policies.problems, *elsewhere]
+    return policies, [*doubts, *map(str, policies.problems), *elsewhere]
 
 
 def _world(found: Found, autoscalings: Sequence[Json]) -> World:

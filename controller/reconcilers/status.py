@@ -60,6 +60,9 @@ class StatusInputs:
     unpriced: str = ""
     """Why the object's own cost is not used; empty if it is, or there is none."""
 
+    unlisted: str = ""
+    """What is wrong with the listed price; empty if nothing is, or if it does not apply."""
+
     orders: Finding
     """Whether the annotations are valid, with a reason and a message."""
 
@@ -130,6 +133,8 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
     }
     if inputs.unpriced:
         found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, inputs.unpriced)
+    elif inputs.unlisted:
+        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.PRICE_INVALID, inputs.unlisted)
     if problems := inputs.problems:
         because = ConditionReason.PERFORMANCE_DIFFERS
         found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))

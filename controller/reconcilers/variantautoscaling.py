@@ -25,8 +25,8 @@ from controller.observe.identity import Key, key_of
 from controller.observe.lateness import lateness
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.orders import orders_finding, orders_of
-from controller.observe.policies import Policies
-from controller.observe.prices import cost_refusal
+from controller.observe.policies import Policies, SettingsProblem
+from controller.observe.prices import cost_refusal, price_finding
 from controller.observe.unplanned import Unplanned, faulty
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot, Variant
@@ -51,6 +51,7 @@ from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.privileges import Privileges, questions
 from controller.reconcilers.publishing import Publisher, expected
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
+from controller.reconcilers.settings_keeping import SettingsKeeper
 from controller.reconcilers.status import StatusInputs, planned_status, unplanned_status
 from controller.reconcilers.watching import EngineSource, EngineWatch
 from controller.sizing.attainment import ServiceLevel
@@ -100,6 +101,9 @@ class Tools:
     privileges: Privileges | None = None
     """Permission checks on the writers of objects, for clusters with tenants; None for no checks."""
 
+    settings: SettingsKeeper | None = None
+    """Stores the last valid settings for the next leader; None if there is none."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CycleSettings:
@@ -134,6 +138,9 @@ class CycleResult:
 
     divergence: Divergence = IN_STEP
     """The difference between the previous plan and the scheduler's placement."""
+
+    settings: tuple[SettingsProblem, ...] = ()
+    """What is wrong with prices and service classes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -181,7 +188,7 @@ class VariantAutoscalingReconciler:
     async def cycle(self) -> CycleResult:
         """Observe, decide and publish once."""
         tools = self._tools
-        world, policies, objectives = tools.world(), tools.policies(), tools.objectives()
+        world, policies, objectives = tools.world(), await self._policies(), tools.objectives()
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
         failures = await self._watch.observe(world)
         taken = tools.exchange.taken()
@@ -190,7 +197,8 @@ class VariantAutoscalingReconciler:
             used = await asyncio.to_thread(questions, claims, policies)
             policies = replace(policies, grants=await tools.privileges.grants(used))
         gathered = await self._gathered(world, policies, objectives, taken.asks)
-        self._tell_problems((*policies.problems, *policies.missing.values(), *gathered.problems))
+        wrong = map(str, policies.problems)
+        self._tell_problems((*wrong, *policies.missing.values(), *gathered.problems))
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
         plan, advices = await self._plan(claims, gathered.snapshot)
@@ -232,7 +240,18 @@ class VariantAutoscalingReconciler:
             evictions=evictions,
             divergence=self._follower.divergence,
             unwritten=expected(done.unwritten),
+            settings=policies.problems,
         )
+
+    async def _policies(self) -> Policies:
+        """Return the settings in force; store and announce what has changed about them."""
+        policies, keeper = self._tools.policies(), self._tools.settings
+        if keeper is None:
+            return policies
+        unkept = await keeper.keep()
+        policies = replace(policies, problems=(*policies.problems, *([unkept] if unkept else [])))
+        keeper.announce(policies.problems)
+        return policies
 
     async def _gathered(
         self, world: World, policies: Policies, objectives: Objectives, asks: Sequence[Ask]
@@ -307,6 +326,7 @@ class VariantAutoscalingReconciler:
                     autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])
                 ),
                 unpriced=cost_refusal(autoscaling, cycle.policies),
+                unlisted=price_finding(autoscaling, target, cycle.policies, gathered.cost_sources[key]),
                 orders=orders_finding(orders_of(autoscaling)),
                 advice=advices.get(key),
                 kind=target.key.called,

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
 from controller.closedloop.behaviour import behaviour_of
 from controller.closedloop.manifests import Manifests
 from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
-from controller.config import NamesConfig
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.arguments import engine_argument
 from controller.observe.classes import class_finding, priority_of

@@ -94,6 +94,9 @@ NEEDS: Final[dict[str, Need]] = {
         "trust in the metrics API", _CERTIFICATES, RightsStage.forget
     ),
     "stowplan-controller: configmaps": Need("prices and service classes", _WATCH),
+    "stowplan-controller: configmaps (stowplan-last-valid-settings)": Need(
+        "settings for the next leader", "ignored in planning"
+    ),
     "stowplan-controller: secrets (stowplan-authority, stowplan-webhooks-certificate,"
     " stowplan-apiserver-certificate)": Need("issuing certificates", _CERTIFICATES, RightsStage.forget),
     "stowplan-controller: leases": Need("the first leader", _LEASE, RightsStage.vacate),

@@ -11,7 +11,7 @@ from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.heartbeat import Heartbeat, heartbeat_of
 from apiserver.schema.json import Json
 from controller.observe.objectives import Objectives
-from controller.observe.policies import PolicyReader
+from controller.observe.settings_reading import PolicyReader
 from controller.reconcilers.advisory import Scope
 
 

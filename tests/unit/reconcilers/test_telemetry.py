@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from prometheus_client import CollectorRegistry
@@ -12,6 +13,7 @@ from support.monitoring import documented
 from apiserver.cluster.errors import Forbidden
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered
+from controller.observe.policies import SettingsProblem
 from controller.planning.decision import (
     LevelReport,
     NodeRequest,
@@ -55,6 +57,11 @@ OUTCOME = CycleResult(
             Waiting(variant=("ns", "chat"), pod=pod, node="n", takers=()) for pod in ("chat-1", "chat-2")
         ),
     ),
+    settings=(
+        SettingsProblem(
+            config_map="costs", key="A100", text="wrong", since=datetime(2026, 1, 1, 12, tzinfo=UTC)
+        ),
+    ),
 )
 VARIANT = {"namespace": "ns", "variant_name": "chat", "accelerator_type": "A100"}
 MODEL = {"namespace": "ns", "model_id": "m"}
@@ -79,6 +86,11 @@ TOLD = (
     ("stowplan_plan_level_gap_ratio", {"level": "cost"}, 0.125),
     ("stowplan_pending_replicas", {"namespace": "ns", "variant_name": "chat"}, 2),
     ("stowplan_requested_nodes", {"pool": "gpus"}, 2),
+    (
+        "stowplan_invalid_settings_since_timestamp_seconds",
+        {"config_map": "costs", "key": "A100", "problem": "wrong"},
+        1_767_268_800,
+    ),
 )
 
 
@@ -150,7 +162,8 @@ def test_series_end_with_the_objects_that_they_describe() -> None:
     telemetry.observe(OUTCOME, seconds=0.1)
     empty = replace(PLAN, decisions=(), requests=(), solver=replace(PLAN.solver, levels=()))
 
-    telemetry.observe(replace(OUTCOME, plan=empty, advices={}, divergence=IN_STEP), seconds=0.1)
+    ended = replace(OUTCOME, plan=empty, advices={}, divergence=IN_STEP, settings=())
+    telemetry.observe(ended, seconds=0.1)
 
     left = {label for family in registry.collect() for sample in family.samples for label in sample.labels}
     assert left == {"outcome", "le"}  # of cycles and their duration
