@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from apiserver.checking.matching import mismatch
+from apiserver.checking.matching import mismatch, other_release
 from apiserver.checking.namespaces import misplacement, namespace_advice, placed
 from apiserver.checking.result import CheckResult, Finding, Verdict
 from apiserver.checking.settings import judged_settings
@@ -46,7 +46,9 @@ def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
         return _judged(result, tree, *found, namespace=namespace)
     wrong = mismatch(result.api_version, result.kind)
     if wrong is None:
-        return result
+        why = other_release(result.api_version)
+        named = f"{result.kind}/{result.name} was not checked: "
+        return replace(result, unchecked=named + why) if why else result
     line = tree.line_of(FieldPath().child(wrong.field))
     finding = Finding(field=wrong.field, reason="NoMatch", message=wrong.message, line=line)
     return replace(result, verdict=Verdict.REFUSED, errors=(finding,))
