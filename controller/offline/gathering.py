@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from apiserver.checking.strictness import strict_errors
@@ -25,6 +25,7 @@ from controller.observe.last_valid import LastValid, recorded
 from controller.observe.objectives import ObjectiveRules, Objectives
 from controller.observe.orders import orders_of
 from controller.observe.policies import Policies
+from controller.observe.prices import CostSource
 from controller.observe.settings_reading import read_policies
 from controller.observe.targets import TargetKey, TargetKind, target_key
 from controller.offline.configuring import Configuring
@@ -51,6 +52,9 @@ class Gathering:
     warnings: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
     """Namespace and name of each VariantAutoscaling that is not planned."""
+
+    cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
+    """Source of the cost of each variant; none for a saved decision."""
 
     problems: tuple[Problem, ...] = ()
 
@@ -98,6 +102,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         facts=seen.facts,
         warnings=told,
         omitted=tuple("/".join(key) for key in sorted(seen.unplanned)),
+        cost_sources=seen.cost_sources,
     )
 
 

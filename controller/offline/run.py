@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace) -> int:
     if given.problems or mistakes:
         return _UNREADABLE
     warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))
-    shown = _planned(inputs, warnings, given.omitted)
+    shown = replace(_planned(inputs, warnings, given.omitted), cost_sources=given.cost_sources)
     # Before anything is printed: the reader of the output may stop early.
     is_written = _written(options, inputs, shown)
     present(options.output, lambda: as_document(shown), text_parts(shown, columns=terminal().width))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from rich.console import RenderableType
@@ -44,6 +44,9 @@ class Shown:
     warnings: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
     """Namespace and name of each VariantAutoscaling that is not planned."""
+
+    cost_sources: Mapping[Key, str] = field(default_factory=dict)
+    """Where the cost of a replica comes from, by namespace and name; empty for a saved decision."""
 
     @property
     def short(self) -> tuple[str, ...]:
@@ -90,12 +93,24 @@ def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
     for move in shown.plan.moves:
         yield labelled("evict ", moved(move), Tone.ADVICE)
     yield f"cost per hour: {price(shown.plan.cost)}"
+    yield from _cost_sources(shown, codes)
     yield styled(proof(shown.plan))
     for level in levels(shown.plan):
         yield labelled("  ", level, Tone.FAINT)
     for warning in shown.warnings:
         yield labelled("warning: ", warning, Tone.ADVICE)
     yield styled(conclusion(shown), Tone.GOOD if shown.is_enough else Tone.BAD)
+
+
+def _cost_sources(shown: Shown, codes: Mapping[Key, str]) -> Iterator[RenderableType]:
+    """Yield where the costs of replicas come from, with the codes of the variants."""
+    by_source: dict[str, list[str]] = {}
+    for key, source in sorted(shown.cost_sources.items(), key=lambda item: (item[1], item[0])):
+        if key in codes:
+            by_source.setdefault(source, []).append(codes[key])
+    if by_source:
+        listed = (f"{source} ({first_of(sorted(found), _MOST_NAMED)})" for source, found in by_source.items())
+        yield styled(f"  of a replica by {', '.join(listed)}", Tone.FAINT)
 
 
 def conclusion(shown: Shown) -> str:

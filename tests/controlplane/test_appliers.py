@@ -98,7 +98,8 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 def test_a_repeated_apply_changes_nothing(stage: Stage) -> None:
     """There is no drift, no object is written, and the fields of other managers stay theirs."""
-    prices = ("patch", PRICES, "--namespace=stowplan-system", "--patch", '{"data":{"L40S":"1.5"}}')
+    listed_price = json.dumps({"data": {"L40S": '{"cost": "1.5"}'}})
+    prices = ("patch", PRICES, "--namespace=stowplan-system", "--patch", listed_price)
     stage.plane.kubectl(*prices, "--field-manager=operator")
     stage.plane.kubectl(
         "apply", "--filename=-", input=listed(deployment("a", product="L40S", accelerators=1), variant("a"))
@@ -130,7 +131,7 @@ def test_a_manual_change_is_reverted_by_the_next_apply(stage: Stage) -> None:
 
     live = stage.live(stage.desired)
     assert stage.applier.drift(stage.desired, live) == []
-    (webhook,) = live[GUARD]["webhooks"]
+    webhook = live[GUARD]["webhooks"][0]
     assert webhook["failurePolicy"] == "Fail"
     assert webhook["clientConfig"]["caBundle"]
 
