@@ -14,6 +14,7 @@ from apiserver.checking.result import CheckResult, Finding, Verdict
 from apiserver.checking.settings import judged_settings
 from apiserver.checking.strictness import strict_errors
 from apiserver.checking.tree import Tree
+from apiserver.kinds.annotations import advice
 from apiserver.kinds.conversion import kept_annotation
 from apiserver.kinds.forms import form_errors, other_forms
 from apiserver.kinds.judgement import complete_and_judge
@@ -76,8 +77,8 @@ def _judged(result: CheckResult, tree: Tree, kind: Kind, version: Version, *, na
             warnings=deprecation,
         )
     complete: Json = without_nulls(node_of(version.declaration), value)
-    advice = (text for advise in version.advise for text in advise(complete))
-    warnings = (*deprecation, *judgement.completion.warnings, *advice, *namespace_advice(kind, complete))
+    advised = (*advice(kind, version, complete), *namespace_advice(kind, complete))
+    warnings = (*deprecation, *judgement.completion.warnings, *advised)
     return replace(result, verdict=Verdict.VALID, warnings=warnings, value=complete)
 
 

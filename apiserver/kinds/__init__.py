@@ -5,6 +5,7 @@
   and without decoding: `splicing`
 - shared types: `meta`, printer `columns`
 - settings in ConfigMaps: `settings`, with `settings_names`
+- Stowplan's annotations: `annotations`
 - who acts for whom: `authorship`; what writers need: `privileges`
 - kinds that may be scaled: `scalable`; how autoscalers follow a decision: `autoscalers`
 """

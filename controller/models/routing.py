@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from apiserver.kinds.annotations import ROUTE_ORDERS
 from apiserver.kinds.kthena.groups import NETWORKING
 from apiserver.kinds.kthena.modelbackend import DEFAULT_ROUTE_WEIGHT
 from apiserver.kinds.kthena.modelconfigadvice import transfer_of
@@ -26,7 +27,6 @@ from controller.models.parts import (
     served_name,
 )
 from controller.models.workloads import answering_labels, metadata
-from controller.observe.orders import ROUTE_ORDERS
 
 _API_VERSION: Final = f"{NETWORKING}/v1alpha1"
 

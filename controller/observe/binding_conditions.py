@@ -10,6 +10,15 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
+from apiserver.kinds.annotations import (
+    ADVISORY,
+    ALLOWED,
+    PAUSED,
+    PREEMPTION,
+    PREFIX,
+    SCALE_TO_ZERO_GRACE,
+    no_effect,
+)
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_problems
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
@@ -17,15 +26,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
-from controller.observe.orders import (
-    ADVISORY,
-    ALLOWED,
-    PAUSED,
-    PREEMPTION,
-    PREFIX,
-    SCALE_TO_ZERO_GRACE,
-    own_annotations,
-)
+from controller.observe.orders import own_annotations
 
 _UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     **{name: ALLOWED[name] for name in (PAUSED, ADVISORY, PREEMPTION)},
@@ -116,7 +117,8 @@ def annotations_finding(value: Json) -> BindingFinding:
             if not pattern.match(text):
                 wrong.append(f"metadata.annotations[{name}]: must be {allowed}")
         elif name not in (CAPACITY, ACTIVITY, SCALE_TO_ZERO_GRACE):
-            wrong.append(f"metadata.annotations[{name}]: has no effect on a binding")
+            why = no_effect("AutoscalingPolicyBinding", name.removeprefix(PREFIX))
+            wrong.append(f"metadata.annotations[{name}]: {why}")
     if wrong:
         return False, BindingReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(wrong)
     if ours:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from apiserver.kinds.annotations import PAUSED
 from apiserver.kinds.autoscalers import BOUND_METRIC, may_follow
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_source
@@ -23,7 +24,6 @@ from controller.observe.binding_conditions import (
     annotations_finding,
 )
 from controller.observe.identity import Key, key_of, seniority
-from controller.observe.orders import PAUSED
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scales import is_reference
 from controller.observe.targets import TargetKey, target_key

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.cluster.client import Cluster
+from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json
-from controller.observe.orders import PREFIX
 from controller.reconcilers.lease_annotation import annotate
 
 ANNOTATION: Final = f"{PREFIX}former-api-service"
