@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Final
 
 from apiserver.checking.strictness import strict_errors
@@ -53,6 +54,9 @@ class Gathering:
     omitted: tuple[str, ...] = ()
     """Namespace and name of each VariantAutoscaling that is not planned."""
 
+    left_out: tuple[str, ...] = ()
+    """Kind and name of each invalid object that is left out."""
+
     cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
     """Source of the cost of each variant; none for a saved decision."""
 
@@ -62,16 +66,23 @@ class Gathering:
 def gathered(found: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
     """Return the snapshot of some objects; it is empty if there are problems."""
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
-    problems = list(found.problems)
-    variants = {}
+    problems, broken = list(found.problems), dict(found.broken)
+    variants: dict[Key, Json] = {}
+    missing: dict[Key, Problem] = {}
     targets = targets_in(found)
     for key, manifest in of_kind(found.manifests, "VariantAutoscaling").items():
         value, wrong = stored_variant(manifest)
+        if wrong:
+            broken[manifest.label] = wrong
+            continue
         variants[key] = value
-        problems += wrong or targetless(manifest, value, targets, found.refused)
+        for problem in targetless(manifest, value, targets, found.refused):
+            missing[key] = problem
     problems += _oversized(found)
-    if problems:
-        return Gathering(inputs=nothing, problems=tuple(problems))
+    whole = [key for key, value in variants.items() if _target(value) in targets]
+    if problems or (found.manifests and not whole and (broken or missing)):
+        found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
+        return Gathering(inputs=nothing, problems=found_wrong)
     policies, doubts = policies_in(found, configuring.names, settings_namespace)
     world = _world(found, [*variants.values()])
     objectives = _objectives(found, configuring.objectives)
@@ -94,7 +105,8 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         *_classless(world, seen, policies, objectives),
         *seen.problems,
         *unread,
-        *_left_out(seen),
+        *_left_out(seen, found, variants, missing),
+        *(f"{problem}: it is left out" for problem in chain.from_iterable(broken.values())),
     )
     snapshot = with_published(seen, world.autoscalings)
     return Gathering(
@@ -102,13 +114,27 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         facts=seen.facts,
         warnings=told,
         omitted=tuple("/".join(key) for key in sorted(seen.unplanned)),
+        left_out=tuple(sorted(broken)),
         cost_sources=seen.cost_sources,
     )
 
 
-def _left_out(seen: Gathered) -> Iterator[str]:
+def _left_out(
+    seen: Gathered, found: Found, variants: Mapping[Key, Json], missing: Mapping[Key, Problem]
+) -> Iterator[str]:
     for key, why in sorted(seen.unplanned.items()):
-        yield f"VariantAutoscaling {'/'.join(key)} is omitted: {why.message}"
+        name, target = f"VariantAutoscaling {'/'.join(key)}", _target(variants[key])
+        if key in missing:
+            text = missing[key].text.removeprefix(f"{name}: ")
+        elif (target.kind, target.namespace, target.name) in found.refused:
+            text = f"its {target.kind} {target.name!r} is left out"
+        else:
+            text = why.message
+        yield f"{name} is omitted: {text}"
+
+
+def _target(autoscaling: Json) -> TargetKey:
+    return target_key(autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"])
 
 
 def _misunderstood(world: World) -> Iterator[str]:

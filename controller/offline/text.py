@@ -45,6 +45,9 @@ class Shown:
     omitted: tuple[str, ...] = ()
     """Namespace and name of each VariantAutoscaling that is not planned."""
 
+    left_out: tuple[str, ...] = ()
+    """Kind and name of each invalid object that is left out."""
+
     cost_sources: Mapping[Key, str] = field(default_factory=dict)
     """Where the cost of a replica comes from, by namespace and name; empty for a saved decision."""
 
@@ -71,7 +74,8 @@ class Shown:
     @property
     def is_enough(self) -> bool:
         """Whether there is a plan that contains every variant and gives every model what it needs."""
-        return self.plan.solver.is_answered and not self.short and not self.omitted
+        is_whole = not self.omitted and not self.left_out
+        return self.plan.solver.is_answered and not self.short and is_whole
 
 
 def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
@@ -118,12 +122,17 @@ def conclusion(shown: Shown) -> str:
     omitted = (
         f"{count(len(shown.omitted), 'VariantAutoscaling')} omitted: {first_of(shown.omitted, _MOST_NAMED)}"
     )
-    after = f"; {omitted}" if shown.omitted else ""
+    broken = ""
+    if shown.left_out:
+        named = first_of(shown.left_out, _MOST_NAMED)
+        broken = f"{count(len(shown.left_out), 'invalid object')} left out: {named}"
+    omitted = "; ".join(text for text in (omitted if shown.omitted else "", broken) if text)
+    after = f"; {omitted}" if omitted else ""
     if shown.short:
         return f"{count(len(shown.short), 'model')} short: {first_of(shown.short, _MOST_NAMED)}{after}"
     if not shown.plan.solver.is_answered:
         return f"no answer: the running replicas stay; {shown.plan.solver.message}{after}"
-    if shown.omitted:
+    if omitted:
         return omitted
     if shown.unknown:
         return (

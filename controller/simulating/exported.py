@@ -64,7 +64,8 @@ class _Reader:
     """Builds the scenario from objects, and collects problems."""
 
     def __init__(self, found: Found, supplied: Supplied, settings_namespace: str, names: NamesConfig) -> None:
-        self.problems = [str(problem) for problem in found.problems]
+        broken = (problem for problems in found.broken.values() for problem in problems)
+        self.problems = [str(problem) for problem in (*found.problems, *broken)]
         self.warnings: list[str] = []
         self._found = found
         self._supplied = supplied
