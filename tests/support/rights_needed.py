@@ -95,7 +95,7 @@ NEEDS: Final[dict[str, Need]] = {
     ),
     "stowplan-controller: configmaps": Need("prices and service classes", _WATCH),
     "stowplan-controller: configmaps (stowplan-last-valid-settings)": Need(
-        "settings for the next leader", "ignored in planning"
+        "settings for the next leader", "ignored in planning", RightsStage.price
     ),
     "stowplan-controller: secrets (stowplan-authority, stowplan-webhooks-certificate,"
     " stowplan-apiserver-certificate)": Need("issuing certificates", _CERTIFICATES, RightsStage.forget),
