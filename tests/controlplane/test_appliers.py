@@ -9,7 +9,9 @@ import pytest
 import yaml
 from support.appliers import Applier, Objects, ServerSide, ThreeWay
 from support.manifests import deployment, listed, variant
+from support.polling import wait_for
 
+from apiserver.kinds.settings_names import LAST_VALID
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 from hack.installation.manifests import ROOT
@@ -60,6 +62,11 @@ class Stage:
             self.plane.kubectl("wait", f"--for=jsonpath={path}", name, "--timeout=60s")
         self.plane.kubectl("wait", "--for=condition=Available", METRICS, "--timeout=60s")
 
+    def wait_until_stored(self, text: str) -> None:
+        """Wait until the controller has stored settings with a text, which it does in its next cycle."""
+        get = ("get", f"configmap/{LAST_VALID}", "--namespace=stowplan-system", "--output=json")
+        wait_for(lambda: text in self.plane.kubectl(*get).stdout, lambda: f"{text} is not stored")
+
     def restart_controller(self) -> None:
         """Restart the controller, which then reconciles everything from the start."""
         self.installation.processes["controller"].stop(patience_seconds=20.0)
@@ -104,6 +111,7 @@ def test_a_repeated_apply_changes_nothing(stage: Stage) -> None:
     stage.plane.kubectl(
         "apply", "--filename=-", input=listed(deployment("a", product="L40S", accelerators=1), variant("a"))
     )
+    stage.wait_until_stored("L40S")
     before = stage.live(stage.desired)
     foreign = {name: stage.foreign(item) for name, item in before.items()}
 
