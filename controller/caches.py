@@ -26,6 +26,7 @@ from apiserver.cluster.resource import (
     VARIANT_AUTOSCALINGS,
     Resource,
 )
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.json import Json
 from controller.observe.bound import BoundWorld, bound_targets, scale_claims
 from controller.observe.claims import Translation
@@ -206,10 +207,13 @@ class Caches:
         )
 
     def named_config_maps(self) -> frozenset[str]:
-        """Return the names of the ConfigMaps in which VariantAutoscalings look up their service class."""
+        """Return the names of the ConfigMaps in which variants and bindings look up their service class."""
         specs = (item.get("spec") for item in self._autoscalings.items())
         found = (spec.get("sloClassRef") for spec in specs if isinstance(spec, dict))
-        return frozenset(str(item.get("name")) for item in found if isinstance(item, dict))
+        names = {str(item.get("name")) for item in found if isinstance(item, dict)}
+        noted = (item["metadata"].get("annotations") or {} for item in self._bindings.items())
+        classes = (annotations.get(SERVICE_CLASS) for annotations in noted)
+        return frozenset(names | {str(text).partition("/")[0] for text in classes if text})
 
     def config_maps(self) -> Mapping[str, Json]:
         """Return the ConfigMaps of our own namespace by name."""

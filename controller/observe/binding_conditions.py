@@ -85,8 +85,10 @@ class BindingReason(StrEnum):
     NO_CLASS = "NoClass"
     CLASS_NOT_FOUND = "ClassNotFound"
     CLASS_NOT_ALLOWED = "ClassNotAllowed"
+    CLASS_INVALID = "ClassInvalid"
 
     COST_NOT_ALLOWED = "CostNotAllowed"
+    PRICE_INVALID = "PriceInvalid"
 
     ALL_PLACED = "AllPlaced"
     NOTHING_TO_PLACE = "NothingToPlace"

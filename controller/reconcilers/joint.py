@@ -21,7 +21,7 @@ from controller.observe.gather import Gathered
 from controller.observe.identity import Key
 from controller.observe.objectives import Objectives
 from controller.observe.policies import Policies
-from controller.observe.prices import cost_refusal
+from controller.observe.prices import cost_refusal, price_finding
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Variant
 from controller.policies.history import History
@@ -204,6 +204,13 @@ def _resolved(
     unpriced = dict.fromkeys(filter(None, (cost_refusal(item, policies) for item in items)))
     if unpriced:
         yield BindingCondition.COST_RESOLVED, (False, BindingReason.COST_NOT_ALLOWED, "; ".join(unpriced))
+        return
+    unlisted = dict.fromkeys(
+        price_finding(item, gathered.targets[key], policies, gathered.cost_sources[key])
+        for item, key in zip(items, ask.variants, strict=True)
+    )
+    if wrong := [text for text in unlisted if text]:
+        yield BindingCondition.COST_RESOLVED, (False, BindingReason.PRICE_INVALID, "; ".join(wrong))
 
 
 def of_variants(plan: Plan) -> Plan:
