@@ -5,5 +5,6 @@
   and without decoding: `splicing`
 - shared types: `meta`, printer `columns`
 - who acts for whom: `authorship`; what writers need: `privileges`
-- kinds that may be scaled: `scalable`; how autoscalers follow a decision: `autoscalers`
+- kinds that may be scaled: `scalable`; `autoscalers`, `metric_labels`, and whether the ones follow the
+  others: `following`
 """

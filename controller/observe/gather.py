@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
+from apiserver.kinds.autoscalers import Autoscaler
+from apiserver.kinds.following import Problem
 from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
@@ -30,13 +32,8 @@ from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
 from controller.observe.rule_reading import Scene
 from controller.observe.rules import pod_rules
-from controller.observe.targets import (
-    Target,
-    TargetKey,
-    TargetKind,
-    target_key,
-    target_of,
-)
+from controller.observe.scalers import VariantScalers, autoscalers_by_target
+from controller.observe.targets import Target, TargetKey, TargetKind, target_key, target_of
 from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
 from controller.observe.variants import Surroundings, claim_of, variant_of, why_unheeded
 from controller.observe.waiting import stalled_replicas
@@ -57,6 +54,9 @@ class World:
     pods: Sequence[Json]
     nodes: Sequence[Json]
     autoscalers: Sequence[Json]
+    scaled_objects: Sequence[Json] = ()
+    """ScaledObjects of KEDA; empty if they cannot be read."""
+
     quotas: Sequence[Json] = ()
     """ResourceQuotas; empty if they cannot be read."""
 
@@ -114,6 +114,12 @@ class Gathered:
     unheeded: Mapping[Key, str] = field(default_factory=dict)
     """Why a decision for a variant takes no effect, and what to do about it."""
 
+    misread: Mapping[Key, tuple[Problem, ...]] = field(default_factory=dict)
+    """Why the autoscalers of a variant do not follow its decision."""
+
+    autoscalers: Mapping[Key, tuple[Autoscaler, ...]] = field(default_factory=dict)
+    """The autoscalers of each planned VariantAutoscaling, the oldest first."""
+
     problems: tuple[str, ...] = ()
     """Parts of the cluster that could not be planned with, one sentence each."""
 
@@ -165,7 +171,7 @@ def gather(
     The same holds for each target of the bindings that are planned with them.
     """
     groups, disruptions = by_target(world.pods), Disruptions(world.disruption_budgets)
-    autoscalers = {_target(item): item for item in world.autoscalers}
+    scalers = _scalers(world)
     hold_seconds = terms.minimum_hold_seconds
     nodes = {node.name: node for node in inventory(world.nodes, world.pods, frozenset())}
     growth = _pools(world, terms, [*nodes.values()])
@@ -179,7 +185,7 @@ def gather(
         return Surroundings(
             target=target,
             pods=_in_order(target, pods, nodes, terms),
-            autoscaler=autoscalers.get(target.key),
+            autoscalers=scalers.of(target.key),
             policies=policies,
             cost=effective_cost(autoscaling, target, policies, partial(reach.of, target.pod_spec, pods)),
             may_scale_to_zero=may_scale_to_zero,
@@ -191,7 +197,7 @@ def gather(
             stalled_replicas=stalled_replicas(pods, terms.pools, accelerator, now_seconds=now_seconds),
         )
 
-    seen = _Seen(problems=[*growth.problems])
+    seen = _Seen(scalers=scalers, problems=[*growth.problems])
     bound_models = {(ask.key[0], ask.model) for ask in asks}
     for autoscaling in sorted((*world.autoscalings, *stand_ins(asks)), key=seniority):
         obstacle = malformation(autoscaling) or _impostor(autoscaling, bound_models)
@@ -213,11 +219,14 @@ def gather(
 class _Seen:
     """The results for the VariantAutoscalings processed so far, the oldest first."""
 
+    scalers: VariantScalers
     variants: list[Variant] = field(default_factory=list)
     tenants: list[Tenant] = field(default_factory=list)
     claimed: dict[TargetKey, Json] = field(default_factory=dict)
     unplanned: dict[Key, Unplanned] = field(default_factory=dict)
     unheeded: dict[Key, str] = field(default_factory=dict)
+    misread: dict[Key, tuple[Problem, ...]] = field(default_factory=dict)
+    autoscalers: dict[Key, tuple[Autoscaler, ...]] = field(default_factory=dict)
     pods: dict[Key, tuple[Json, ...]] = field(default_factory=dict)
     targets: dict[Key, Target] = field(default_factory=dict)
     cost_sources: dict[Key, CostSource] = field(default_factory=dict)
@@ -236,6 +245,11 @@ def _targets(world: World) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKe
         except Exception as error:  # noqa: BLE001 (an error of one target must not affect others)
             unplannable[key] = unplanned_target(key, error)
     return found, unplannable
+
+
+def _scalers(world: World) -> VariantScalers:
+    known = autoscalers_by_target(world.autoscalers, world.scaled_objects)
+    return VariantScalers(world.autoscalings, known)
 
 
 def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:
@@ -258,7 +272,8 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
     try:
         around = surroundings()
         variant, target = variant_of(autoscaling, around), around.target
-        tenant, why = _tenant(variant, around), why_unheeded(target, around.autoscaler)
+        tenant, why = _tenant(variant, around), why_unheeded(target, around.autoscalers)
+        misread = seen.scalers.problems(autoscaling, target.key)
         facts, doubts = facts_of(autoscaling, target, around.pods, around.policies)
     except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
         seen.unplanned[key] = unplanned_by(error)
@@ -268,6 +283,7 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
     seen.claimed[target.key] = autoscaling
     seen.pods[key], seen.targets[key], seen.cost_sources[key] = around.pods, target, around.cost[1]
     seen.facts[key], seen.doubts[key] = facts, doubts
+    seen.misread[key], seen.autoscalers[key] = misread, around.autoscalers
     seen.problems += around.rules.problems
     if names := uncounted(target.pod_spec):
         seen.problems.append(
@@ -293,6 +309,8 @@ def _gathered(
         snapshot=snapshot,
         unplanned=seen.unplanned,
         unheeded=seen.unheeded,
+        misread=seen.misread,
+        autoscalers=seen.autoscalers,
         problems=(*bounds.problems, *oversized(world.nodes), *seen.problems),
         pods=seen.pods,
         targets=seen.targets,

@@ -11,10 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
+from apiserver.kinds.core.selecting import parse_selector, selects
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.pods import SELECTED_BY, is_present, target_of_pod
-from controller.observe.selectors import parse_selector, selects
 from controller.observe.targets import TargetKey, target_key
 
 _OF_ONE_POD: Final = frozenset(

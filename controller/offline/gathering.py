@@ -90,6 +90,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         *_classless(world, seen, policies, objectives),
         *seen.problems,
         *unread,
+        *_misread(seen),
         *_left_out(seen),
     )
     snapshot = with_published(seen, world.autoscalings)
@@ -104,6 +105,12 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
 def _left_out(seen: Gathered) -> Iterator[str]:
     for key, why in sorted(seen.unplanned.items()):
         yield f"VariantAutoscaling {'/'.join(key)} is omitted: {why.message}"
+
+
+def _misread(seen: Gathered) -> Iterator[str]:
+    """Yield why autoscalers do not follow the decisions as they are meant."""
+    for key, problems in sorted(seen.misread.items()):
+        yield from (f"VariantAutoscaling {'/'.join(key)}: {problem.message}" for problem in problems)
 
 
 def _misunderstood(world: World) -> Iterator[str]:
@@ -226,6 +233,7 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
         pods=[dynamic.pod(item) for item in values("Pod")],
         nodes=[dynamic.node(completed_node(item)) for item in values("Node")],
         autoscalers=values("HorizontalPodAutoscaler"),
+        scaled_objects=values("ScaledObject"),
         quotas=values("ResourceQuota"),
         node_pools=values("NodePool"),
         disruption_budgets=values("PodDisruptionBudget"),

@@ -32,6 +32,7 @@ _SAID_AT_ONCE: Final = ("reason", "signal", "costPerReplica", "grantedReplicas")
 _WORDED: Final = frozenset(
     {
         ConditionType.TARGET_RESOLVED,
+        ConditionType.DECISION_FOLLOWED,
         ConditionType.SERVICE_CLASS_RESOLVED,
         ConditionType.ANNOTATIONS_RESOLVED,
         ConditionType.COST_RESOLVED,
