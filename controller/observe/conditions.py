@@ -9,13 +9,15 @@ from enum import StrEnum
 
 
 class ConditionType(StrEnum):
-    """The type of a condition. The first six are always set on a planned variant, with two exceptions.
+    """The type of a condition. The first seven are always set on a planned variant, with three exceptions.
 
-    `CostResolved` is set if there is something to report, `DecisionFollowed` unless the decision is advice.
+    `AcceleratorResolved` and `CostResolved` are set if there is something to report, `DecisionFollowed`
+    unless the decision is advice.
     """
 
     TARGET_RESOLVED = "TargetResolved"
     DECISION_FOLLOWED = "DecisionFollowed"
+    ACCELERATOR_RESOLVED = "AcceleratorResolved"
     SERVICE_CLASS_RESOLVED = "ServiceClassResolved"
     COST_RESOLVED = "CostResolved"
     ANNOTATIONS_RESOLVED = "AnnotationsResolved"
@@ -51,6 +53,8 @@ class ConditionReason(StrEnum):
     AUTOSCALER_NOT_ACTIVE = "AutoscalerNotActive"
     REPLICAS_BELOW_DECISION = "ReplicasBelowDecision"
     PODS_MISSING = "PodsMissing"
+
+    ACCELERATOR_DIFFERS = "AcceleratorDiffers"
 
     CLASS_FOUND = "ClassFound"
     OBJECTIVE_FOUND = "ObjectiveFound"

@@ -108,9 +108,11 @@ def _left_out(seen: Gathered) -> Iterator[str]:
 
 
 def _misread(seen: Gathered) -> Iterator[str]:
-    """Yield why autoscalers do not follow the decisions as they are meant."""
+    """Yield the autoscalers that do not follow decisions, and the pods that differ from declarations."""
     for key, problems in sorted(seen.misread.items()):
         yield from (f"VariantAutoscaling {'/'.join(key)}: {problem.message}" for problem in problems)
+    for key, text in (*sorted(seen.mistyped.items()), *sorted(seen.differences.items())):
+        yield f"VariantAutoscaling {'/'.join(key)}: {text}"
 
 
 def _misunderstood(world: World) -> Iterator[str]:

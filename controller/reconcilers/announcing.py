@@ -91,6 +91,7 @@ def _alarm(kind: str, condition: Json | None) -> str:
 _ANNOUNCED: Final = (
     ConditionType.TARGET_RESOLVED,
     ConditionType.DECISION_FOLLOWED,
+    ConditionType.ACCELERATOR_RESOLVED,
     ConditionType.METRICS_AVAILABLE,
 )
 """The conditions whose changes are announced."""

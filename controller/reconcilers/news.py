@@ -33,6 +33,7 @@ _WORDED: Final = frozenset(
     {
         ConditionType.TARGET_RESOLVED,
         ConditionType.DECISION_FOLLOWED,
+        ConditionType.ACCELERATOR_RESOLVED,
         ConditionType.SERVICE_CLASS_RESOLVED,
         ConditionType.ANNOTATIONS_RESOLVED,
         ConditionType.COST_RESOLVED,

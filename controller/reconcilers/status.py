@@ -71,6 +71,12 @@ class StatusInputs:
     misread: tuple[Problem, ...] = ()
     """Why autoscalers of the target do not follow the decision as it is meant."""
 
+    mistyped: str = ""
+    """How the declared accelerator contradicts the pods; empty if it does not."""
+
+    difference: str = ""
+    """What the pods have and their template lacks; empty for nothing."""
+
     acting: ActingFinding | None = None
     """Whether the decision is followed; None for advice."""
 
@@ -138,6 +144,9 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
     }
     if inputs.acting:
         found[ConditionType.DECISION_FOLLOWED] = _following_finding(inputs, inputs.acting)
+    if inputs.mistyped:
+        differs = ConditionReason.ACCELERATOR_DIFFERS
+        found[ConditionType.ACCELERATOR_RESOLVED] = False, differs, inputs.mistyped
     if inputs.unpriced:
         found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, inputs.unpriced)
     if problems := inputs.problems:
@@ -156,14 +165,16 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
 
 
 def _target_finding(inputs: StatusInputs) -> Finding:
+    exists = f"the {inputs.kind} exists"
+    exists += f"; {inputs.difference}" if inputs.difference else ""
     if inputs.misread:
         # Before decisions are applied, autoscalers are expected to read something else.
         is_only_advice = inputs.advice is not None
         reason = ConditionReason(str(inputs.misread[0].reason))
-        return is_only_advice, reason, f"the {inputs.kind} exists; {_misread_text(inputs)}"
+        return is_only_advice, reason, f"{exists}; {_misread_text(inputs)}"
     if inputs.unheeded:
-        return True, ConditionReason.TARGET_NOT_SCALED, f"the {inputs.kind} exists; {inputs.unheeded}"
-    return True, ConditionReason.TARGET_FOUND, f"the {inputs.kind} exists"
+        return True, ConditionReason.TARGET_NOT_SCALED, f"{exists}; {inputs.unheeded}"
+    return True, ConditionReason.TARGET_FOUND, exists
 
 
 def _following_finding(inputs: StatusInputs, acting: ActingFinding) -> Finding:

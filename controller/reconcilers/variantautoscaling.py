@@ -326,6 +326,8 @@ class VariantAutoscalingReconciler:
                 ),
                 unheeded=gathered.unheeded.get(key, ""),
                 misread=gathered.misread.get(key, ()),
+                mistyped=gathered.mistyped.get(key, ""),
+                difference=gathered.differences.get(key, ""),
                 acting=cycle.acting.get(key),
                 service_class=class_finding(
                     autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])

@@ -27,7 +27,7 @@ def test_a_planned_variant_combines_all_objects_that_describe_it() -> None:
 
     seen = gathered(
         value,
-        pods=(pod("chat-1"), pod("stranger", owner="")),
+        pods=(pod("chat-1", accelerators=2), pod("stranger", owner="")),
         report_age={("ns", "chat-1"): 7.5, ("ns", "stranger"): 3.0}.get,
     )
     (found,) = seen.snapshot.variants
