@@ -156,21 +156,13 @@ class Controller:
                 eviction_record=EvictionRecord(fenced, namespace=self._namespace, name=LEASE_NAME),
                 pulse=self._pulse,
                 exchange=exchange,
+                external_metrics=caches.external_metrics,
                 privileges=Privileges(cluster, namespace=self._namespace, seconds=clock.seconds)
                 if config.tenants
                 else None,
                 settings=settings,
             )
-            binding_tools = BindingTools(
-                cluster=fenced,
-                events=events,
-                source=source,
-                world=caches.bound_world,
-                now=utc_now,
-                steady=clock.seconds,
-                pulse=self._pulse,
-                exchange=exchange,
-            )
+            binding_tools = _binding_tools(tools, caches, source, clock)
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())
                 group.create_task(events.run())
@@ -297,6 +289,21 @@ class Controller:
             authority_lifetime=timedelta(hours=config.authority_hours),
         )
         await CertificateReconciler(cluster, settings, now=utc_now).keep()
+
+
+def _binding_tools(tools: Tools, caches: Caches, source: EndpointSource, clock: SteadyClock) -> BindingTools:
+    """Return the dependencies of cycles of bindings, which share those of plans."""
+    return BindingTools(
+        cluster=tools.cluster,
+        events=tools.events,
+        source=source,
+        world=caches.bound_world,
+        now=tools.now,
+        steady=clock.seconds,
+        pulse=tools.pulse,
+        exchange=tools.exchange,
+        external_metrics=tools.external_metrics,
+    )
 
 
 class _Source(EngineSource, EndpointSource, Protocol):

@@ -44,6 +44,7 @@ class BindingCondition(StrEnum):
 
     POLICY_RESOLVED = "PolicyResolved"
     TARGETS_RESOLVED = "TargetsResolved"
+    DECISION_FOLLOWED = "DecisionFollowed"
     METRICS_AVAILABLE = "MetricsAvailable"
     SCALING_ACTIVE = "ScalingActive"
     SERVICE_CLASS_RESOLVED = "ServiceClassResolved"
@@ -66,6 +67,18 @@ class BindingReason(StrEnum):
     TARGET_CLAIMED = "TargetClaimed"
     TARGET_SCALED_BY_OTHER = "TargetScaledByOther"
     TARGET_NOT_SCALED = "TargetNotScaled"
+    TARGET_SCALED_TWICE = "TargetScaledTwice"
+    MORE_METRICS_READ = "MoreMetricsRead"
+    METRIC_SELECTOR_DIFFERS = "MetricSelectorDiffers"
+    METRIC_TARGET_DIFFERS = "MetricTargetDiffers"
+    AUTOSCALER_NEVER_SCALES = "AutoscalerNeverScales"
+
+    REPLICAS_AS_DECIDED = "ReplicasAsDecided"
+    REPLICAS_EXPECTED = "ReplicasExpected"
+    EXTERNAL_METRICS_UNAVAILABLE = "ExternalMetricsUnavailable"
+    EXTERNAL_METRICS_TAKEN_OVER = "ExternalMetricsTakenOver"
+    AUTOSCALER_NOT_ACTIVE = "AutoscalerNotActive"
+    REPLICAS_BELOW_DECISION = "ReplicasBelowDecision"
 
     METRICS_AVAILABLE = "MetricsAvailable"
     METRICS_BY_QUORUM = "MetricsByQuorum"

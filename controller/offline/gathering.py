@@ -105,6 +105,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         *_classless(world, seen, policies, objectives),
         *seen.problems,
         *unread,
+        *_misread(seen),
         *_left_out(seen, found, variants, missing),
         *(f"{problem}: it is left out" for problem in chain.from_iterable(broken.values())),
     )
@@ -135,6 +136,14 @@ def _left_out(
 
 def _target(autoscaling: Json) -> TargetKey:
     return target_key(autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"])
+
+
+def _misread(seen: Gathered) -> Iterator[str]:
+    """Yield the autoscalers that do not follow decisions, and the pods that differ from declarations."""
+    for key, problems in sorted(seen.misread.items()):
+        yield from (f"VariantAutoscaling {'/'.join(key)}: {problem.message}" for problem in problems)
+    for key, text in (*sorted(seen.mistyped.items()), *sorted(seen.differences.items())):
+        yield f"VariantAutoscaling {'/'.join(key)}: {text}"
 
 
 def _misunderstood(world: World) -> Iterator[str]:
@@ -265,6 +274,7 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
         pods=[dynamic.pod(item) for item in values("Pod")],
         nodes=[dynamic.node(completed_node(item)) for item in values("Node")],
         autoscalers=values("HorizontalPodAutoscaler"),
+        scaled_objects=values("ScaledObject"),
         quotas=values("ResourceQuota"),
         node_pools=values("NodePool"),
         disruption_budgets=values("PodDisruptionBudget"),

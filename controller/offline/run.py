@@ -54,7 +54,10 @@ def _run(options: argparse.Namespace) -> int:
     if given.facts is not None:
         snapshot = equipped(inputs.snapshot, given.facts, configuring.sizing)
         inputs = replace(inputs, snapshot=snapshot)
-    _tell([*given.problems, *(Problem(file="stowplan plan", line=0, text=text) for text in mistakes)])
+    # A name may be unknown because its object is omitted.
+    why = given.warnings if mistakes and given.omitted else ()
+    texts = (Problem(file="stowplan plan", line=0, text=text) for text in (*mistakes, *why))
+    _tell([*given.problems, *texts])
     if given.problems or mistakes:
         return _UNREADABLE
     warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))

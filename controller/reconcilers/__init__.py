@@ -10,6 +10,7 @@ changed objects, and `status_writer` writes statuses.
 
 - planning cycles: `watching` of engines, `privileges`, `settings_keeping`; `news` and `publishing` of
   statuses; `announcing` of changes, `heartbeat`
+- whether decisions are followed: `acting`
 - pods of a plan: `following`, `placing`, `divergence`; evictions: `allowing`, `eviction_record`
 - bindings: `binding_memory`, `binding_status`, and the exchange with the plan: `joint`
 - Models: `child_writer`, `model_adapters`, `gateways`

@@ -9,6 +9,7 @@ from typing import Final
 
 from apiserver.cluster.timestamps import moment_of
 from apiserver.schema.json import Json
+from controller.observe.acting import ActingFinding
 from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
 from controller.observe.bound import Case
@@ -53,6 +54,9 @@ class BindingResult:
 
     silence: str = ""
     """Why a pod did not answer, in one phrase."""
+
+    acting: ActingFinding | None = None
+    """Whether the decision is followed; None if nothing should follow it, or the controller itself scales."""
 
     fault: str = ""
     """An unexpected error of the controller during the decision."""
@@ -197,6 +201,9 @@ def _findings(result: BindingResult) -> Mapping[BindingCondition, BindingFinding
     else:
         reason = BindingReason.METRICS_UNAVAILABLE
         found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is queried"
+    if result.acting:
+        is_followed, why, text = result.acting
+        found[BindingCondition.DECISION_FOLLOWED] = is_followed, BindingReason(str(why)), text
     found |= result.placement
     if result.scaling:
         found[BindingCondition.SCALING_ACTIVE] = result.scaling

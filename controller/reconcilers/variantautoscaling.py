@@ -17,9 +17,11 @@ from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
+from controller.observe.acting import ActingFinding, ReplicaWatch
 from controller.observe.asks import Ask, binding_of, stand_ins
 from controller.observe.classes import class_finding
 from controller.observe.condition_list import shortened
+from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, gather
 from controller.observe.identity import Key, key_of
 from controller.observe.lateness import lateness
@@ -30,6 +32,7 @@ from controller.observe.prices import cost_refusal, price_finding
 from controller.observe.unplanned import Unplanned, faulty
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot, Variant
+from controller.reconcilers.acting import situations
 from controller.reconcilers.advisory import (
     NOWHERE,
     Advice,
@@ -98,6 +101,9 @@ class Tools:
     exchange: Exchange = field(default_factory=Exchange)
     """Through which bindings request a place in the plan."""
 
+    external_metrics: Callable[[], ExternalMetrics] = unknown_metrics
+    """Returns the state of the external metrics API."""
+
     privileges: Privileges | None = None
     """Permission checks on the writers of objects, for clusters with tenants; None for no checks."""
 
@@ -136,6 +142,9 @@ class CycleResult:
     unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
     """Errors of the statuses that could not be written."""
 
+    acting: Mapping[Key, ActingFinding] = field(default_factory=dict)
+    """Whether each decision is followed that is not only advice."""
+
     divergence: Divergence = IN_STEP
     """The difference between the previous plan and the scheduler's placement."""
 
@@ -154,6 +163,7 @@ class _Cycle:
     plan: Plan
     failures: Mapping[Key, str]
     sized: Sized
+    acting: Mapping[Key, ActingFinding]
 
 
 class VariantAutoscalingReconciler:
@@ -168,6 +178,7 @@ class VariantAutoscalingReconciler:
         self._publisher = Publisher(
             tools.cluster, Announcer(tools.events), interval_seconds=settings.sizing.interval_seconds
         )
+        self._replica_watch = ReplicaWatch()
         self._problems: tuple[str, ...] = ()
         self._faults: Mapping[Key, Unplanned] = {}
         self._follower = PlacementFollower(tools.cluster, tools.events)
@@ -212,6 +223,7 @@ class VariantAutoscalingReconciler:
         await self._mark(gathered, plan, advices)
         tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan, policies, objectives))
         whole, plan = plan, of_variants(plan)
+        acting = self._acting(world, gathered, plan, advices)
         cycle = _Cycle(
             world=world,
             policies=policies,
@@ -220,6 +232,7 @@ class VariantAutoscalingReconciler:
             plan=plan,
             failures=failures,
             sized=found,
+            acting=acting,
         )
         published = tools.now()
         statuses, faults = await asyncio.to_thread(self._statuses, cycle, advices)
@@ -238,6 +251,7 @@ class VariantAutoscalingReconciler:
             advices={key: item for key, item in advices.items() if binding_of(*key) is None},
             service_levels=found.service_levels,
             evictions=evictions,
+            acting=acting,
             divergence=self._follower.divergence,
             unwritten=expected(done.unwritten),
             settings=policies.problems,
@@ -273,6 +287,14 @@ class VariantAutoscalingReconciler:
     def _terms(self) -> Terms:
         terms = self._settings.terms
         return replace(terms, steers_removal=terms.steers_removal and self._marker.is_working)
+
+    def _acting(
+        self, world: World, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]
+    ) -> Mapping[Key, ActingFinding]:
+        """Return whether the decisions are followed that are not only advice."""
+        seen = situations(world.autoscalings, gathered, plan, advices.keys())
+        external = self._tools.external_metrics()
+        return self._replica_watch.findings(seen, external, now_seconds=self._steady())
 
     async def _mark(self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]) -> None:
         """Mark the pods to remove, and unmark the others."""
@@ -322,6 +344,10 @@ class VariantAutoscalingReconciler:
                     now_seconds=now.timestamp(),
                 ),
                 unheeded=gathered.unheeded.get(key, ""),
+                misread=gathered.misread.get(key, ()),
+                mistyped=gathered.mistyped.get(key, ""),
+                difference=gathered.differences.get(key, ""),
+                acting=cycle.acting.get(key),
                 service_class=class_finding(
                     autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])
                 ),

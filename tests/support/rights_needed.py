@@ -77,6 +77,9 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-controller: resourceslices resourceclaims resourceclaimtemplates deviceclasses": Need(
         "accelerators by Dynamic Resource Allocation", _DYNAMIC
     ),
+    "stowplan-controller: scaledobjects": Need(
+        "a minimum of 0 replicas with KEDA", "continuing without ScaledObjects"
+    ),
     "stowplan-controller: nodepools": Need(
         "nodes that Karpenter could add", "continuing without the node pools of Karpenter"
     ),

@@ -119,7 +119,7 @@ def test_the_price_depends_on_the_accelerators_that_the_pods_may_get(
 def test_the_accelerator_type_of_a_running_pod_counts() -> None:
     """Pods of an earlier template remain while a rollout is paused."""
     target = anywhere(nodeSelector={"nvidia.com/gpu.product": PRODUCTS["L4"]})
-    world = {"nodes": (node("L4"), node("H100")), "pods": (pod("chat-1", node="H100"),)}
+    world = {"nodes": (node("L4"), node("H100")), "pods": (pod("chat-1", node="H100", accelerators=2),)}
     assert cost(written_by_ann(), tenants(may_set=False), target, **world) == (180, "UnitCost")
 
 

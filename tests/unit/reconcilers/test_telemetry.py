@@ -9,8 +9,11 @@ from decimal import Decimal
 from prometheus_client import CollectorRegistry
 from support.decisions import LOAD, SOLVED, decision, plan_of
 from support.monitoring import documented
+from support.planning_builders import variant
 
 from apiserver.cluster.errors import Forbidden
+from apiserver.kinds.following import FollowingProblem, Problem
+from controller.observe.acting import ActingReason
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered
 from controller.observe.policies import SettingsProblem
@@ -41,7 +44,11 @@ PLAN = plan_of(
 ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal("25.00"))
 OUTCOME = CycleResult(
     plan=PLAN,
-    gathered=Gathered(snapshot=Snapshot(nodes=(), variants=())),
+    gathered=Gathered(
+        snapshot=Snapshot(nodes=(), variants=(variant("chat", "n", namespace="ns", accelerator="A100"),)),
+        misread={("ns", "chat"): (Problem(reason=FollowingProblem.TARGET_DIFFERS, message="x"),)},
+    ),
+    acting={("ns", "chat"): (False, ActingReason.BELOW, "y")},
     written=1,
     unwritten={("ns", "chat"): Forbidden("denied")},
     scrape_failures=2,
@@ -67,6 +74,17 @@ VARIANT = {"namespace": "ns", "variant_name": "chat", "accelerator_type": "A100"
 MODEL = {"namespace": "ns", "model_id": "m"}
 TOLD = (
     ("stowplan_desired_replicas", VARIANT, 3),
+    ("stowplan_current_replicas", VARIANT, 1),
+    (
+        "stowplan_decision_not_followed",
+        {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"},
+        1,
+    ),
+    (
+        "stowplan_decision_not_followed",
+        {"namespace": "ns", "variant_name": "chat", "reason": "ReplicasBelowDecision"},
+        1,
+    ),
     ("stowplan_unconstrained_replicas", VARIANT, 7),
     ("stowplan_unmet_per_mille", VARIANT, 250),
     ("stowplan_unmet_ratio", MODEL | {"priority": "1"}, 0.25),
@@ -162,7 +180,10 @@ def test_series_end_with_the_objects_that_they_describe() -> None:
     telemetry.observe(OUTCOME, seconds=0.1)
     empty = replace(PLAN, decisions=(), requests=(), solver=replace(PLAN.solver, levels=()))
 
-    ended = replace(OUTCOME, plan=empty, advices={}, divergence=IN_STEP, settings=())
+    gone = Gathered(snapshot=Snapshot(nodes=(), variants=()))
+    ended = replace(
+        OUTCOME, plan=empty, gathered=gone, acting={}, advices={}, divergence=IN_STEP, settings=()
+    )
     telemetry.observe(ended, seconds=0.1)
 
     left = {label for family in registry.collect() for sample in family.samples for label in sample.labels}
