@@ -64,6 +64,9 @@ class Subject:
     metrics: tuple[str, ...]
     """Names of the external metric, the usual one first."""
 
+    gauge: str
+    """Name of the controller's own metric with the same number, which queries may read instead."""
+
     labels: Mapping[str, str]
     possible: AbstractSet[str]
     """All labels that such a metric can have: those that are missing now may appear."""
@@ -80,6 +83,7 @@ def variant_subject(autoscaling: Json, neighbours: Sequence[Mapping[str, str]] =
     labels = variant_labels(autoscaling)
     return Subject(
         metrics=(VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO),
+        gauge="stowplan_desired_replicas",
         labels=labels,
         possible=VARIANT_LABELS,
         remedy={VARIANT_NAME: labels[VARIANT_NAME]},
@@ -91,6 +95,7 @@ def target_subject(binding: Json, kind: str, name: str) -> Subject:
     """Return the metric of one target of a raw binding. No other binding decides on the same target."""
     return Subject(
         metrics=(BOUND_METRIC,),
+        gauge="stowplan_policy_desired_replicas",
         labels=target_labels(binding, kind, name),
         possible=TARGET_LABELS,
         remedy={"target_kind": kind, "target_name": name},
@@ -140,19 +145,7 @@ def _may_be(item: MetricReading, subject: Subject) -> bool:
     """Tell whether a metric is the subject's, or may be: KEDA's triggers can have any query."""
     if item.name is not None:
         return item.name in subject.metrics
-    return (
-        item.text is None
-        or any(name in item.text for name in subject.metrics)
-        or _has_ours(item.text, subject)
-    )
-
-
-def _has_ours(text: str, subject: Subject) -> bool:
-    """Tell whether a query reads the gauge of the controller with the same numbers."""
-    ours = (
-        "stowplan_policy_desired_replicas" if BOUND_METRIC in subject.metrics else "stowplan_desired_replicas"
-    )
-    return ours in text
+    return item.text is None or any(name in item.text for name in (*subject.metrics, subject.gauge))
 
 
 def _why_not_selected(item: MetricReading, subject: Subject) -> str:

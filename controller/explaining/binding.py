@@ -113,9 +113,9 @@ def advice_on(account: BindingAccount) -> Iterator[str]:
         yield "the spec has changed since the decision, which is based on the previous one"
     if account.policy is None and not account.unread:
         yield f"AutoscalingPolicy {account.binding['spec']['policyRef']['name']!r} does not exist"
-    for item in status.get("conditions") or []:
-        if item.get("type") in _FOLLOWING and item.get("status") == "False":
-            yield str(item.get("message"))
+    wrong = (item for item in status.get("conditions") or [] if item.get("status") == "False")
+    # If both have the same cause, they have the same message.
+    yield from dict.fromkeys(str(item.get("message")) for item in wrong if item.get("type") in _FOLLOWING)
     yield from (f"some objects could not be read: {text}" for text in account.unread)
 
 

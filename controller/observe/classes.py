@@ -37,9 +37,7 @@ def class_finding(autoscaling: Json, policies: Policies, objective: Objective | 
     if place is None:
         reason = ConditionReason.OBJECTIVE_FOUND if objective else ConditionReason.NO_CLASS
         if unread := policies.unread_class():
-            text = (
-                f"no service class lists the model, and one cannot be read: {_instead(objective)}; {unread}"
-            )
+            text = f"no service class lists the model, and one cannot be read: {instead}; {unread}"
             return False, ConditionReason.CLASS_INVALID, text
         is_missing = policies.default_classes in policies.missing
         why = f", and ConfigMap {policies.default_classes!r} is missing" if is_missing else ""

@@ -69,11 +69,14 @@ def _among_tenants(autoscaling: Json, target: Target, policies: Policies, reach:
     return _DEFAULT if listed is None else (listed, "UnitCost")
 
 
-def price_finding(autoscaling: Json, target: Target, policies: Policies, source: CostSource) -> str:
-    """Return what is wrong with the price that applies, or would apply; empty if nothing is."""
+def price_finding(accelerator: str, policies: Policies, source: CostSource) -> str:
+    """Return what is wrong with the price that applies, or would apply; empty if nothing is.
+
+    `accelerator` is the type that is counted, which may differ from the declared one.
+    """
     if source == "VariantCost":
         return ""
-    problem = policies.price_problem(accelerator_of(autoscaling, target.pod_spec))
+    problem = policies.price_problem(accelerator)
     return f"the cost of a replica is not as listed: {problem}" if problem else ""
 
 

@@ -202,14 +202,22 @@ def _findings(result: BindingResult) -> Mapping[BindingCondition, BindingFinding
         reason = BindingReason.METRICS_UNAVAILABLE
         found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is queried"
     if result.acting:
-        is_followed, why, text = result.acting
-        found[BindingCondition.DECISION_FOLLOWED] = is_followed, BindingReason(str(why)), text
+        found[BindingCondition.DECISION_FOLLOWED] = _following_finding(result.acting, result.case)
     found |= result.placement
     if result.scaling:
         found[BindingCondition.SCALING_ACTIVE] = result.scaling
     if result.advice:
         found[BindingCondition.ADVISORY] = True, *result.advice
     return {kind: found[kind] for kind in BindingCondition if kind in found}
+
+
+def _following_finding(acting: ActingFinding, case: Case) -> BindingFinding:
+    """Return whether autoscalers follow the decision: not if they read it otherwise than it is meant."""
+    targets = case.findings[BindingCondition.TARGETS_RESOLVED]
+    if not targets[0] and targets[1] is not BindingReason.TARGET_NOT_SCALED:
+        return targets
+    is_followed, reason, text = acting
+    return is_followed, BindingReason(str(reason)), text
 
 
 def _metrics_finding(result: BindingResult, decision: BindingDecision) -> BindingFinding:

@@ -206,8 +206,9 @@ def _resolved(
         yield BindingCondition.COST_RESOLVED, (False, BindingReason.COST_NOT_ALLOWED, "; ".join(unpriced))
         return
     unlisted = dict.fromkeys(
-        price_finding(item, gathered.targets[key], policies, gathered.cost_sources[key])
-        for item, key in zip(items, ask.variants, strict=True)
+        price_finding(variant.accelerator, policies, gathered.cost_sources[variant.key])
+        for variant in gathered.snapshot.variants
+        if variant.key in ask.variants
     )
     if wrong := [text for text in unlisted if text]:
         yield BindingCondition.COST_RESOLVED, (False, BindingReason.PRICE_INVALID, "; ".join(wrong))

@@ -352,7 +352,7 @@ class VariantAutoscalingReconciler:
                     autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])
                 ),
                 unpriced=cost_refusal(autoscaling, cycle.policies),
-                unlisted=price_finding(autoscaling, target, cycle.policies, gathered.cost_sources[key]),
+                unlisted=price_finding(variants[key].accelerator, cycle.policies, gathered.cost_sources[key]),
                 orders=orders_finding(orders_of(autoscaling)),
                 advice=advices.get(key),
                 kind=target.key.called,
