@@ -24,6 +24,7 @@ from controller.observe.classes import class_finding
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.last_valid import LastValid, recorded
 from controller.observe.objectives import ObjectiveRules, Objectives
+from controller.observe.obstacles import target_of_variant
 from controller.observe.orders import orders_of
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource
@@ -79,7 +80,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         for problem in targetless(manifest, value, targets, found.refused):
             missing[key] = problem
     problems += _oversized(found)
-    whole = [key for key, value in variants.items() if _target(value) in targets]
+    whole = [key for key, value in variants.items() if target_of_variant(value) in targets]
     if problems or (found.manifests and not whole and (broken or missing)):
         found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
         return Gathering(inputs=nothing, problems=found_wrong)
@@ -124,7 +125,7 @@ def _left_out(
     seen: Gathered, found: Found, variants: Mapping[Key, Json], missing: Mapping[Key, Problem]
 ) -> Iterator[str]:
     for key, why in sorted(seen.unplanned.items()):
-        name, target = f"VariantAutoscaling {'/'.join(key)}", _target(variants[key])
+        name, target = f"VariantAutoscaling {'/'.join(key)}", target_of_variant(variants[key])
         if key in missing:
             text = missing[key].text.removeprefix(f"{name}: ")
         elif (target.kind, target.namespace, target.name) in found.refused:
@@ -132,10 +133,6 @@ def _left_out(
         else:
             text = why.message
         yield f"{name} is omitted: {text}"
-
-
-def _target(autoscaling: Json) -> TargetKey:
-    return target_key(autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"])
 
 
 def _misread(seen: Gathered) -> Iterator[str]:
