@@ -6,6 +6,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
+from controller.reconcilers.acting import unfollowed
 from controller.reconcilers.autoscalingpolicybinding import BindingCycleResult
 from controller.reconcilers.binding_status import BindingResult
 
@@ -21,6 +22,18 @@ class BindingTelemetry:
             "stowplan_policy_desired_replicas",
             "Replicas that a target of a binding should have; not for bindings in advisory mode.",
             _TARGET,
+            registry=registry,
+        )
+        self._current = Gauge(
+            "stowplan_policy_current_replicas",
+            "Replicas that a target of a binding requests now.",
+            _TARGET,
+            registry=registry,
+        )
+        self._unfollowed = Gauge(
+            "stowplan_policy_decision_not_followed",
+            "1 for each reason why the decision on a binding is not followed; not for advice.",
+            (*_BINDING, "reason"),
             registry=registry,
         )
         self._wanted = Gauge(
@@ -61,7 +74,14 @@ class BindingTelemetry:
 
     def observe(self, cycle: BindingCycleResult) -> None:
         """Record a successful cycle; remove the series of objects that no longer exist."""
-        for gauge in (self._desired, self._wanted, self._panic, self._limited):
+        for gauge in (
+            self._desired,
+            self._current,
+            self._unfollowed,
+            self._wanted,
+            self._panic,
+            self._limited,
+        ):
             gauge.clear()
         for result in cycle.results:
             self._tell(result)
@@ -77,6 +97,11 @@ class BindingTelemetry:
 
     def _tell(self, result: BindingResult) -> None:
         key = result.case.key
+        for state in result.case.targets:
+            target = state.bound.target
+            self._current.labels(*key, target.kind, target.name).set(state.current_replicas)
+        for reason in unfollowed(result):
+            self._unfollowed.labels(*key, reason).set(1)
         for state, replicas in zip(result.case.targets, result.replicas or (), strict=False):
             target = state.bound.target
             self._desired.labels(*key, target.kind, target.name).set(replicas)

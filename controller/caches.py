@@ -10,6 +10,7 @@ from apiserver.cluster.cache import Cache, key_of, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
+    API_SERVICES,
     AUTOSCALING_POLICIES,
     AUTOSCALING_POLICY_BINDINGS,
     CONFIG_MAPS,
@@ -26,9 +27,16 @@ from apiserver.cluster.resource import (
     VARIANT_AUTOSCALINGS,
     Resource,
 )
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.json import Json
 from controller.observe.bound import BoundWorld, bound_targets, scale_claims
 from controller.observe.claims import Translation
+from controller.observe.external_metrics import (
+    API_SERVICE,
+    UNKNOWN_METRICS,
+    ExternalMetrics,
+    external_metrics_of,
+)
 from controller.observe.gather import World
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules, Objectives
 from controller.observe.projections import Projection
@@ -36,6 +44,9 @@ from controller.observe.scales import Scale, scaled_targets
 from controller.observe.targets import TargetKey, TargetKind, asked_replicas
 from controller.scale_reader import ScaleReader
 
+SCALED_OBJECTS: Final = Resource(
+    group="keda.sh", version="v1alpha1", plural="scaledobjects", kind="ScaledObject"
+)
 RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 NODE_POOLS: Final = Resource(
     group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False
@@ -88,6 +99,7 @@ class Caches:
         self._leader_worker_sets = OptionalCache(
             cluster, LEADER_WORKER_SETS, reduce=projection.workload, without="LeaderWorkerSets"
         )
+        self._acting = _acting(cluster)
         self._quotas = OptionalCache(cluster, RESOURCE_QUOTAS, without="quotas")
         self._node_pools = OptionalCache(cluster, NODE_POOLS, without="the node pools of Karpenter")
         self._disruption_budgets = OptionalCache(
@@ -104,6 +116,7 @@ class Caches:
             self._policies,
             self._bindings,
             self._leader_worker_sets,
+            *self._acting.values(),
             self._quotas,
             self._node_pools,
             self._disruption_budgets,
@@ -147,6 +160,7 @@ class Caches:
             pods=tuple(map(dynamic.pod, scaled.pods)),
             nodes=tuple(map(dynamic.node, self._nodes.items())),
             autoscalers=self._autoscalers.items(),
+            scaled_objects=self._acting[SCALED_OBJECTS].items(),
             quotas=self._quotas.items(),
             node_pools=self._node_pools.items(),
             disruption_budgets=self._disruption_budgets.items(),
@@ -164,6 +178,7 @@ class Caches:
             bindings=bindings,
             autoscalings=self._autoscalings.items(),
             autoscalers=self._autoscalers.items(),
+            scaled_objects=self._acting[SCALED_OBJECTS].items(),
             replicas={key: said.replicas for key, said in known.items() if isinstance(said, Scale)}
             | {
                 TargetKey(kind, *key_of(item)): asked_replicas(item)
@@ -173,6 +188,13 @@ class Caches:
             unread={key: said for key, said in known.items() if isinstance(said, str)},
             pods=scaled.pods if scaled else (),
         )
+
+    def external_metrics(self) -> ExternalMetrics:
+        """Return the state of the external metrics API."""
+        cache = self._acting[API_SERVICES]
+        if not cache.is_readable or cache.why_lost():
+            return UNKNOWN_METRICS
+        return external_metrics_of(cache.items())
 
     def objectives(self) -> Objectives:
         """Return the InferenceObjectives that count now."""
@@ -205,9 +227,33 @@ class Caches:
             classes=self._dynamic[DEVICE_CLASSES].items(),
         )
 
+    def named_config_maps(self) -> frozenset[str]:
+        """Return the names of the ConfigMaps in which variants and bindings look up their service class."""
+        specs = (item.get("spec") for item in self._autoscalings.items())
+        found = (spec.get("sloClassRef") for spec in specs if isinstance(spec, dict))
+        names = {str(item.get("name")) for item in found if isinstance(item, dict)}
+        noted = (item["metadata"].get("annotations") or {} for item in self._bindings.items())
+        classes = (annotations.get(SERVICE_CLASS) for annotations in noted)
+        return frozenset(names | {str(text).partition("/")[0] for text in classes if text})
+
     def config_maps(self) -> Mapping[str, Json]:
         """Return the ConfigMaps of our own namespace by name."""
         return {item["metadata"]["name"]: item for item in self._config_maps.items()}
+
+
+def _acting(cluster: Cluster) -> Mapping[Resource, OptionalCache]:
+    """Return the caches of what makes autoscalers act: ScaledObjects of KEDA, and the APIService."""
+    return {
+        SCALED_OBJECTS: OptionalCache(
+            cluster, SCALED_OBJECTS, without="ScaledObjects: a minimum of 0 replicas is not known"
+        ),
+        API_SERVICES: OptionalCache(
+            cluster,
+            API_SERVICES,
+            without="the APIService: it is not known who answers for external metrics",
+            field_selector=f"metadata.name={API_SERVICE}",
+        ),
+    }
 
 
 def _objectives(cluster: Cluster) -> Mapping[Resource, OptionalCache]:

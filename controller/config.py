@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from apiserver.kinds.core.names import DnsLabel
+from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
@@ -51,18 +52,6 @@ class EnginesConfig:
 
     concurrency: Annotated[int, Range(1, 1024)] = 32
     """Maximum number of pods scraped at the same time."""
-
-
-@declaration()
-class NamesConfig:
-    """Names of the ConfigMaps with prices and service classes, in the controller's own namespace."""
-
-    unit_costs: Annotated[str, Length(1, 253)] = "accelerator-unit-costs"
-    """Name of the ConfigMap with the cost per hour of one accelerator of each type."""
-
-    service_classes: Annotated[str, Length(1, 253)] = "service-classes-config"
-    """Name of the ConfigMap with the service classes for models whose VariantAutoscalings name none. A class
-    that is named by reference may be in any ConfigMap of the namespace."""
 
 
 @declaration()

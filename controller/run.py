@@ -35,9 +35,9 @@ from controller.config_planning import (
     sizing_of,
 )
 from controller.observe.gather import Terms
-from controller.observe.policies import PolicyReader
 from controller.observe.prometheus import PrometheusSource
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.observe.settings_reading import PolicyReader
 from controller.planner import RememberingPlanner
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.autoscalingpolicybinding import (
@@ -55,6 +55,7 @@ from controller.reconcilers.privileges import Privileges
 from controller.reconcilers.publishing import log_unwritten
 from controller.reconcilers.rounds import EvictionRules
 from controller.reconcilers.scaling import DirectScaler, ScalingTools
+from controller.reconcilers.settings_keeping import SettingsKeeper
 from controller.reconcilers.variantautoscaling import (
     CycleSettings,
     Tools,
@@ -128,13 +129,10 @@ class Controller:
             )
             clock = SteadyClock()
             source = await stack.enter_async_context(_source(config, clock))
-            settings = settings_of(config.planning)
+            planning = settings_of(config.planning)
             # The child enforces its own time limit; this larger one is for a child that hangs.
-            solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * settings.wall_seconds))
-            planner = RememberingPlanner(solver, settings)
-            reader = PolicyReader(
-                unit_costs=config.names.unit_costs, default_classes=config.names.service_classes
-            )
+            solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * planning.wall_seconds))
+            planner = RememberingPlanner(solver, planning)
             caches = self._caches = Caches(
                 cluster, namespace=self._namespace, objectives=objectives_of(config.planning)
             )
@@ -142,6 +140,7 @@ class Controller:
             # A process that was suspended during a cycle may have lost the lease when it resumes.
             fenced = cluster.fenced(elector.is_leading)
             events = EventRecorder(fenced, controller=REPORTER, instance=self._identity)
+            settings = self._settings(fenced, events, caches)
             exchange = Exchange(interval_seconds=float(config.planning.interval_seconds))
             tools = Tools(
                 cluster=fenced,
@@ -150,27 +149,20 @@ class Controller:
                 planner=planner,
                 consider=planner.consider,
                 world=caches.world,
-                policies=lambda: reader.read(caches.config_maps()),
+                policies=settings.policies,
                 objectives=caches.objectives,
                 now=utc_now,
                 steady=clock.seconds,
                 eviction_record=EvictionRecord(fenced, namespace=self._namespace, name=LEASE_NAME),
                 pulse=self._pulse,
                 exchange=exchange,
+                external_metrics=caches.external_metrics,
                 privileges=Privileges(cluster, namespace=self._namespace, seconds=clock.seconds)
                 if config.tenants
                 else None,
+                settings=settings,
             )
-            binding_tools = BindingTools(
-                cluster=fenced,
-                events=events,
-                source=source,
-                world=caches.bound_world,
-                now=utc_now,
-                steady=clock.seconds,
-                pulse=self._pulse,
-                exchange=exchange,
-            )
+            binding_tools = _binding_tools(tools, caches, source, clock)
             async with asyncio.TaskGroup() as group:
                 group.create_task(caches.run())
                 group.create_task(events.run())
@@ -178,6 +170,19 @@ class Controller:
 
     def _why_not_current(self) -> str | None:
         return self._caches.why_not_current() if self._caches else "not connected yet"
+
+    def _settings(self, cluster: Cluster, events: EventRecorder, caches: Caches) -> SettingsKeeper:
+        names = self._config.names
+        reader = PolicyReader(unit_costs=names.unit_costs, default_classes=names.service_classes, now=utc_now)
+        return SettingsKeeper(
+            cluster,
+            events,
+            namespace=self._namespace,
+            reader=reader,
+            config_maps=caches.config_maps,
+            named=caches.named_config_maps,
+            now=utc_now,
+        )
 
     def _elector(self, cluster: Cluster) -> LeaderElector:
         options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
@@ -210,6 +215,8 @@ class Controller:
         planning = self._config.planning
         reconciler = VariantAutoscalingReconciler(tools, _cycle_settings(planning))
         await caches.synced()
+        if tools.settings is not None:
+            tools.settings.restore()
         if await self._has_sampled(reconciler):
             await asyncio.sleep(min(planning.interval_seconds, _MOST_SAMPLE_SECONDS))
         while True:
@@ -282,6 +289,21 @@ class Controller:
             authority_lifetime=timedelta(hours=config.authority_hours),
         )
         await CertificateReconciler(cluster, settings, now=utc_now).keep()
+
+
+def _binding_tools(tools: Tools, caches: Caches, source: EndpointSource, clock: SteadyClock) -> BindingTools:
+    """Return the dependencies of cycles of bindings, which share those of plans."""
+    return BindingTools(
+        cluster=tools.cluster,
+        events=tools.events,
+        source=source,
+        world=caches.bound_world,
+        now=tools.now,
+        steady=clock.seconds,
+        pulse=tools.pulse,
+        exchange=tools.exchange,
+        external_metrics=tools.external_metrics,
+    )
 
 
 class _Source(EngineSource, EndpointSource, Protocol):

@@ -7,6 +7,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from controller.observe.asks import binding_of
 from controller.planning.decision import Decision
 from controller.reconcilers.variantautoscaling import CycleResult
 
@@ -15,6 +16,8 @@ _VARIANT: Final = ("namespace", "variant_name", "accelerator_type")
 _MODEL: Final = ("namespace", "model_id", "priority")
 
 _DESIRED: Final = "stowplan_desired_replicas"
+_CURRENT: Final = "stowplan_current_replicas"
+_UNFOLLOWED: Final = "stowplan_decision_not_followed"
 _WANTED: Final = "stowplan_unconstrained_replicas"
 _SHORT: Final = "stowplan_unmet_per_mille"
 _UNMET: Final = "stowplan_unmet_ratio"
@@ -33,9 +36,16 @@ _AGE: Final = "stowplan_signal_age_seconds"
 _ATTAINED: Final = "stowplan_attained_ratio"
 _PROMISED: Final = "stowplan_promised_ratio"
 _SERVES: Final = "stowplan_capacity_requests_per_second"
+_SETTINGS: Final = "stowplan_invalid_settings_since_timestamp_seconds"
 
 _GAUGES: Final = (
     (_DESIRED, "Replicas granted by the last plan.", _VARIANT),
+    (_CURRENT, "Replicas that the scale target of a variant requests now.", _VARIANT),
+    (
+        _UNFOLLOWED,
+        "1 for each reason why the decision on a variant is not followed; not for advice.",
+        (*_VARIANT[:2], "reason"),
+    ),
     (_WANTED, "Replicas that the last plan would grant on unlimited nodes.", _VARIANT),
     (_SHORT, "Thousandths of the variant's model's required capacity that are not provided.", _VARIANT),
     (_UNMET, "Share of a model's required capacity that the last plan does not provide.", _MODEL),
@@ -66,6 +76,11 @@ _GAUGES: Final = (
     ),
     (_PROMISED, "Share of a model's requests that should be within their latency targets.", _MODEL),
     (_SERVES, "Requests per second that one replica serves within its targets.", (*_VARIANT[:2], "source")),
+    (
+        _SETTINGS,
+        "When settings became invalid or were lost, so that their last valid content or a default applies.",
+        ("config_map", "key", "problem"),
+    ),
 )
 
 
@@ -113,6 +128,9 @@ class Telemetry:
             self._gauges[_LEVEL_GAP].labels(report.level).set(report.gap)
         for request in plan.requests:
             self._gauges[_NODES].labels(request.pool).set(request.nodes)
+        for wrong in result.settings:
+            labels = (wrong.config_map, wrong.key, wrong.text)
+            self._gauges[_SETTINGS].labels(*labels).set(wrong.since.timestamp() if wrong.since else 1)
         self._gauges[_COST].set(float(plan.cost))
         self._gauges[_GAP].set(plan.solver.gap)
         self._gauges[_SILENT].set(result.scrape_failures)
@@ -156,7 +174,18 @@ class Telemetry:
             gauge = self._gauges[_SERVES].labels(decision.namespace, decision.name, source)
             gauge.set(decision.capacity.requests_per_second)
 
+    def _tell_unfollowed(self, result: CycleResult) -> None:
+        for key, (is_followed, because, _) in result.acting.items():
+            reasons = [str(item.reason) for item in result.gathered.misread.get(key, ())]
+            for reason in (*reasons, *([] if is_followed else [str(because)])):
+                self._gauges[_UNFOLLOWED].labels(*key, reason).set(1)
+
     def _tell_variants(self, result: CycleResult) -> None:
+        for seen in result.gathered.snapshot.variants:
+            if binding_of(*seen.key) is None:
+                variant = (seen.namespace, seen.name, seen.accelerator)
+                self._gauges[_CURRENT].labels(*variant).set(seen.current_replicas)
+        self._tell_unfollowed(result)
         for decision in result.plan.decisions:
             variant = (decision.namespace, decision.name, decision.accelerator)
             model = (decision.namespace, decision.model_id, str(decision.priority))

@@ -18,10 +18,11 @@ import yaml
 
 from apiserver.kinds.families import FAMILIES, Family
 from apiserver.kinds.registry import KINDS
+from apiserver.kinds.settings import PriceDocument, ServiceClassDocument
 from apiserver.metrics.config import MetricsConfig
 from apiserver.schema.editor import editor_schema
 from apiserver.schema.json import Json
-from apiserver.schema.reference import configuration_page, kind_page, settings_table
+from apiserver.schema.reference import configuration_page, documents_page, kind_page, settings_table
 from apiserver.schema.structural import crd_manifest
 from controller.config import ControllerConfig
 from controller.config_planning import PlanningConfig
@@ -60,6 +61,13 @@ def derived_files() -> Mapping[Path, str]:
     for verb, declared in _CONFIGURATIONS:
         page = configuration_page(f"Configuration of `stowplan {verb}`", verb, declared)
         files[Path("manifests/reference") / f"config-{verb}.md"] = page
+    files[Path("manifests/reference/settings.md")] = documents_page(
+        "Settings in ConfigMaps",
+        "The texts in the ConfigMaps of service classes and of prices"
+        " ([docs/settings.md](../../docs/settings.md)).",
+        ServiceClassDocument,
+        PriceDocument,
+    )
     files[_SETTINGS] = _with_tables((ROOT / _SETTINGS).read_text(encoding="utf-8"))
     return files
 

@@ -9,6 +9,7 @@ routes.
 - the decision: `decision`; permissions: `permissions`, asked by `authorizer`
 - writers of objects: `authorship`, `tenancy`; scale targets: `scaling`, `claims`; caches of other objects:
   `referents`
+- ConfigMaps of settings: `settings`
 - what the API server calls: `registration`; configuration: `config`
 - large input: `large`, `depth`
 """

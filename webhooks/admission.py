@@ -85,7 +85,7 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
     """
     if request.operation not in _WRITES or request.sub_resource:
         return None
-    sent, stored = _opened(request.object), _opened(request.old_object)
+    sent, stored = opened(request.object), opened(request.old_object)
     if sent is None:
         return None
     found = find_version(sent.api_version, sent.kind)
@@ -104,7 +104,8 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
     )
 
 
-def _opened(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
+def opened(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
+    """Return an object of a request decoded, or None for none. Raises UnreadableObjectError."""
     if value is None or isinstance(value, ReviewedObject):
         return value
     return None if value == _NULL else _decoded(_object, value)

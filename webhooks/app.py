@@ -43,16 +43,16 @@ _log = EventLogger(__name__)
 Decide = Callable[[AdmissionRequest], AdmissionResponse | Awaitable[AdmissionResponse]]
 
 Judges = dict[str, Decide]
-"""The decision functions of the two admission webhooks: `mutate` and `validate`."""
+"""The decision functions of the admission webhooks: `mutate`, `validate` and `validate-settings`."""
 
 Load = Callable[[], Judges | Awaitable[Judges]]
 """Returns the decision functions, if necessary later."""
 
 
 def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_bytes: int) -> Posts:
-    """Return the handlers of `/mutate`, `/validate` and `/convert`.
+    """Return the handlers of `/mutate`, `/validate`, `/validate-settings` and `/convert`.
 
-    The first two wait until `judges` has loaded; `/convert` does not need it.
+    All but the last wait until `judges` has loaded; `/convert` does not need it.
     """
     largest = max(admission_limit_bytes * ADMISSION_TIMES, conversion_limit_bytes * CONVERSION_TIMES)
     shared = Room(largest)
@@ -72,6 +72,7 @@ def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_by
     return {
         "/mutate": judged(answer=partial(_judged, "mutate", judges)),
         "/validate": judged(answer=partial(_judged, "validate", judges)),
+        "/validate-settings": judged(answer=partial(_judged, "validate-settings", judges)),
         "/convert": Post(
             answer=_converted, bodies=conversions, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES
         ),

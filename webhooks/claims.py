@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, may_follow
+from apiserver.kinds.autoscalers import Autoscaler, autoscaler_of
 from apiserver.kinds.registry import find_kind
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Claims:
         self._claimants: dict[_Target, set[Claimant]] = {}
 
     def take(self, kind: str, change: Change) -> None:
-        """Apply a change to an object, both states reduced by `targets_only` or `own_way_only`."""
+        """Apply a change to an object, both states reduced by `targets_only`."""
         namespace, name = change.key
         for target in _targets(change.old, namespace):
             claimants = self._claimants.get(target, set())
@@ -42,13 +42,35 @@ class Claims:
         yield from sorted(self._claimants.get(target, set()) - {own})
 
 
-def own_way_only(autoscaler: Json) -> Json:
-    """Reduce a HorizontalPodAutoscaler to its target, or to none if it scales by Stowplan's metrics."""
-    if may_follow(autoscaler, {BOUND_METRIC, VARIANT_METRIC}):
-        return {"targets": []}
-    meant = autoscaler["spec"]["scaleTargetRef"]
+class Autoscalers:
+    """The HorizontalPodAutoscalers of all scale targets, kept current by `take`."""
+
+    def __init__(self) -> None:
+        self._records: dict[_Target, dict[str, Autoscaler]] = {}
+
+    def take(self, change: Change) -> None:
+        """Apply a change to an object, both states reduced by `autoscaler_only`."""
+        namespace, name = change.key
+        for target in _targets(change.old, namespace):
+            known = self._records.get(target, {})
+            known.pop(name, None)
+            if not known:
+                self._records.pop(target, None)
+        if change.new is not None:
+            for target in _targets(change.new, namespace):
+                self._records.setdefault(target, {})[name] = change.new["autoscaler"]
+
+    def of(self, reference: Reference, namespace: str) -> list[Autoscaler]:
+        """Return those that scale a target, sorted by name."""
+        found = self._records.get((namespace, reference.group, reference.kind, reference.name), {})
+        return [found[name] for name in sorted(found)]
+
+
+def autoscaler_only(value: Json) -> Json:
+    """Reduce a HorizontalPodAutoscaler to its target and its record."""
+    meant = value["spec"]["scaleTargetRef"]
     group = str(meant.get("apiVersion") or "").rpartition("/")[0]
-    return {"targets": [(group, meant["kind"], meant["name"])]}
+    return {"targets": [(group, meant["kind"], meant["name"])], "autoscaler": autoscaler_of(value)}
 
 
 def targets_only(group: str, kind: str) -> Callable[[Json], Json]:

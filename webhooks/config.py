@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from apiserver.kinds.scalable import SCALABLE
+from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
@@ -58,6 +59,10 @@ class WebhooksConfig:
     namespace: Annotated[str, Length(maximum=63)] = ""
     """Namespace of this installation, where service classes are looked up. Empty: the namespace of the
     pod."""
+
+    names: NamesConfig = NamesConfig()
+    """Names of the ConfigMaps with settings, which are validated on writes. With other names, change them for
+    the controller and in the ValidatingWebhookConfiguration `stowplan`, too."""
 
     scaling: ScalingConfig = ScalingConfig()
     """Which targets Stowplan's objects may name."""

@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from apiserver.kinds.annotations import advice
 from apiserver.kinds.forms import form_errors
 from apiserver.kinds.judgement import Judgement, complete_and_judge
 from apiserver.schema import errors
@@ -99,17 +100,14 @@ def _assessed(
     request: AdmissionRequest, subject: Subject, scaling: Scaling, tenancy: Tenancy, *, is_final: bool
 ) -> Assessment:
     judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
-    advice = (
-        [text for advise in subject.version.advise for text in advise(subject.value)]
-        if (is_final and judgement.is_sound)
-        else []
-    )
+    is_advised = is_final and judgement.is_sound
+    advised = [*advice(subject.kind, subject.version, subject.value)] if is_advised else []
     found = [*judgement.errors]
     if subject.forms and not found:  # these are conversions of the object, and would repeat its errors
         found = form_errors(subject.kind, subject.forms)
     if is_final:
         found += record_errors(subject, request)
-    assessed = Assessment(subject=subject, judgement=judgement, advice=advice, errors=found, asked=[])
+    assessed = Assessment(subject=subject, judgement=judgement, advice=advised, errors=found, asked=[])
     try:
         if claims := subject.claims(is_typed=judgement.is_sound or bool(judgement.completion.is_typed)):
             found += scaling.errors(claims)

@@ -10,6 +10,7 @@ from apiserver.cluster.errors import NotConfigured
 from apiserver.cluster.namespaces import installation_namespace
 from apiserver.kinds.registry import KINDS
 from apiserver.kinds.scalable import Scalable
+from apiserver.kinds.settings_names import NamesConfig
 from apiserver.log import EventLogger
 from apiserver.schema.validation import judge
 from webhooks.app import Judges
@@ -20,15 +21,19 @@ from webhooks.permissions import Authorizer
 from webhooks.references import Referents
 from webhooks.referents import CachedReferents
 from webhooks.scaling import Scaling
+from webhooks.settings import SettingsAdmission
 from webhooks.tenancy import OPEN, Tenancy
 from webhooks.validate import validate
 
 _log = EventLogger(__name__)
 
 
-def judges_of(scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN) -> Judges:
+def judges_of(
+    scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN, settings: SettingsAdmission | None = None
+) -> Judges:
     """Return the decision functions for admission requests."""
     return {
+        "validate-settings": (settings or SettingsAdmission(namespace="", names=NamesConfig())).validate,
         "mutate": lambda request: mutate(request, scaling, tenancy),
         "validate": lambda request: validate(request, scaling, referents, tenancy),
     }
@@ -53,7 +58,9 @@ class Judging:
         )
         self._referents, self._authorizer = CachedReferents(namespace), ClusterAuthorizer()
         tenancy = Tenancy(authorizer=self._authorizer, namespace=namespace) if config.tenants else OPEN
-        self.judges = judges_of(scaling_of(config.scaling, self._authorizer), self._referents, tenancy)
+        settings = SettingsAdmission(namespace=namespace, names=config.names)
+        scaling = scaling_of(config.scaling, self._authorizer)
+        self.judges = judges_of(scaling, self._referents, tenancy, settings)
         """The decision functions for admission requests."""
 
     async def follow(self) -> None:

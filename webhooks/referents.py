@@ -22,12 +22,14 @@ from apiserver.cluster.resource import (
 )
 from apiserver.cluster.selection import Selection
 from apiserver.log import EventLogger
-from webhooks.claims import Claimant, Claims, own_way_only, targets_only
+from webhooks.claims import Autoscalers, Claimant, Claims, autoscaler_only, targets_only
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+    from apiserver.cluster.cache import Change
     from apiserver.cluster.client import Cluster
+    from apiserver.kinds.autoscalers import Autoscaler
     from apiserver.schema.json import Json
     from apiserver.schema.kind import Reference
 
@@ -56,6 +58,7 @@ class CachedReferents:
         self._caches: dict[tuple[str, str], Cache] = {}
         self._settings: Cache | None = None
         self._claims = Claims()
+        self._autoscalers = Autoscalers()
 
     def has(self, reference: Reference, namespace: str) -> bool | None:
         """Tell whether the referenced object exists; None if that is unknown."""
@@ -74,6 +77,10 @@ class CachedReferents:
         """Return the other known objects that scale a target."""
         return self._claims.others(reference, namespace, own)
 
+    def autoscalers(self, reference: Reference, namespace: str) -> Sequence[Autoscaler]:
+        """Return the known HorizontalPodAutoscalers of a target."""
+        return self._autoscalers.of(reference, namespace)
+
     async def follow(self, cluster: Cluster) -> None:
         """Keep the caches current until cancelled."""
         self._settings = Cache(cluster, CONFIG_MAPS, namespace=self._namespace, reduce=_keys)
@@ -83,16 +90,11 @@ class CachedReferents:
                 tasks.create_task(self._follow(cluster, resource))
             for resource in CLAIMING:
                 reduce = targets_only(resource.group, resource.kind)
-                tasks.create_task(self._follow_claims(cluster, resource, reduce))
-            tasks.create_task(self._follow_claims(cluster, HORIZONTAL_POD_AUTOSCALERS, own_way_only))
-
-    async def _follow_claims(
-        self, cluster: Cluster, resource: Resource, reduce: Callable[[Json], Json]
-    ) -> None:
-        await _until_served(cluster, resource)
-        cache = Cache(cluster, resource, reduce=reduce)
-        cache.subscribe(partial(self._claims.take, resource.kind))
-        await cache.run()
+                take = partial(self._claims.take, resource.kind)
+                tasks.create_task(_subscribe(cluster, resource, reduce, take))
+            tasks.create_task(
+                _subscribe(cluster, HORIZONTAL_POD_AUTOSCALERS, autoscaler_only, self._autoscalers.take)
+            )
 
     async def _follow(self, cluster: Cluster, resource: Resource) -> None:
         await _until_served(cluster, resource)
@@ -105,6 +107,15 @@ class CachedReferents:
             return None
         found = self._settings.get(self._namespace, reference.name)
         return found is not None and (not reference.key or reference.key in found)
+
+
+async def _subscribe(
+    cluster: Cluster, resource: Resource, reduce: Callable[[Json], Json], take: Callable[[Change], None]
+) -> None:
+    await _until_served(cluster, resource)
+    cache = Cache(cluster, resource, reduce=reduce)
+    cache.subscribe(take)
+    await cache.run()
 
 
 async def _until_served(cluster: Cluster, resource: Resource) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from apiserver.kinds.families import Family
+from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 
@@ -24,13 +25,44 @@ def registrations(family: Family) -> list[Json]:
     guard = "Ignore" if family.is_foreign else "Fail"
     mutate = _webhook("mutate", family, failure_policy="Ignore", timeout_seconds=_MUTATE_SECONDS)
     validate = _webhook("validate", family, failure_policy=guard, timeout_seconds=_VALIDATE_SECONDS)
+    others = [] if family.is_foreign else [_settings_webhook()]
     return [
         _configuration("MutatingWebhookConfiguration", family, mutate | {"reinvocationPolicy": "IfNeeded"}),
-        _configuration("ValidatingWebhookConfiguration", family, validate),
+        _configuration("ValidatingWebhookConfiguration", family, validate, *others),
     ]
 
 
-def _configuration(kind: str, family: Family, webhook: Json) -> Json:
+def _settings_webhook() -> Json:
+    """Return the webhook for the ConfigMaps of settings.
+
+    It fails open: an outage must not hinder administrators, and the controller keeps the last valid settings.
+    It selects by namespace and name, so that no other ConfigMap depends on it.
+    """
+    names = NamesConfig()
+    listed = ", ".join(f"'{name}'" for name in (names.unit_costs, names.service_classes))
+    return {
+        "name": "settings.stowplan.dev",
+        "admissionReviewVersions": ["v1"],
+        "clientConfig": {"service": dict(_SERVICE) | {"path": "/validate-settings"}},
+        "failurePolicy": "Ignore",
+        "matchPolicy": "Equivalent",
+        "sideEffects": "None",
+        "timeoutSeconds": _MUTATE_SECONDS,
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": _SERVICE["namespace"]}},
+        "matchConditions": [{"name": "is-settings", "expression": f"object.metadata.name in [{listed}]"}],
+        "rules": [
+            {
+                "apiGroups": [""],
+                "apiVersions": ["v1"],
+                "operations": ["CREATE", "UPDATE"],
+                "resources": ["configmaps"],
+                "scope": "Namespaced",
+            }
+        ],
+    }
+
+
+def _configuration(kind: str, family: Family, *webhooks: Json) -> Json:
     labels = {
         "app.kubernetes.io/name": "stowplan",
         "app.kubernetes.io/component": "webhooks",
@@ -40,7 +72,7 @@ def _configuration(kind: str, family: Family, webhook: Json) -> Json:
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": kind,
         "metadata": {"name": family.configuration_name, "labels": labels},
-        "webhooks": [webhook],
+        "webhooks": list(webhooks),
     }
 
 

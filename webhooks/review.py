@@ -54,13 +54,14 @@ class ReviewedMetadata(TypedDict, total=False):
 
 
 class ReviewedObject(msgspec.Struct, frozen=True, rename="camel"):
-    """An object whose spec and status stay JSON text, because an unchanged spec is never decoded."""
+    """An object whose content stays JSON text, because an unchanged spec is never decoded."""
 
     api_version: str = ""
     kind: str = ""
     metadata: ReviewedMetadata | None = None
     spec: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 class _AdmissionRequest(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False, rename="camel"):

@@ -23,5 +23,5 @@ def _warned(referents: Referents, assessed: Assessment) -> AdmissionResponse:
         return AdmissionResponse()
     subject = assessed.subject
     own = subject.kind.kind, subject.name
-    missing = advise(subject.references(), subject.namespace, referents, own)
+    missing = advise(subject.references(), subject.value, referents, own)
     return AdmissionResponse(warnings=(*assessed.advice, *missing))

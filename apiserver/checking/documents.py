@@ -88,7 +88,8 @@ def _yaml_trees(text: str, first_line: int) -> list[Tree]:
 def _build(builder: TreeBuilder, event: yaml.Event, line: int) -> None:
     match event:
         case yaml.ScalarEvent():
-            builder.scalar(_scalar(event, line, is_key=builder.expects_key), line, event.anchor)
+            value = _scalar(event, line, is_key=builder.expects_key)
+            builder.scalar(value, line, event.anchor, is_literal=event.style == "|")
         case yaml.MappingStartEvent():
             builder.begin({}, line, event.anchor)
         case yaml.SequenceStartEvent():

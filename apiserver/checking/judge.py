@@ -8,16 +8,19 @@ from typing import Final
 
 import msgspec
 
-from apiserver.checking.matching import mismatch
+from apiserver.checking.matching import mismatch, other_release
 from apiserver.checking.namespaces import misplacement, namespace_advice, placed
 from apiserver.checking.result import CheckResult, Finding, Verdict
+from apiserver.checking.settings import judged_settings
 from apiserver.checking.strictness import strict_errors
 from apiserver.checking.tree import Tree
+from apiserver.kinds.annotations import advice
 from apiserver.kinds.conversion import kept_annotation
 from apiserver.kinds.forms import form_errors, other_forms
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
 from apiserver.kinds.scalable import SCALABLE, unlisted
+from apiserver.kinds.settings_names import NamesConfig, are_settings
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
@@ -37,12 +40,16 @@ def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
     Its namespace is `namespace` if it has none itself; if that is empty too, it is unknown.
     """
     result = _unjudged(tree, file)
+    if (result.api_version, result.kind) == ("v1", "ConfigMap") and are_settings(result.name, NamesConfig()):
+        return judged_settings(result, tree)
     found = find_version(result.api_version, result.kind)
     if found is not None:
         return _judged(result, tree, *found, namespace=namespace)
     wrong = mismatch(result.api_version, result.kind)
     if wrong is None:
-        return result
+        why = other_release(result.api_version)
+        named = f"{result.kind}/{result.name} was not checked: "
+        return replace(result, unchecked=named + why) if why else result
     line = tree.line_of(FieldPath().child(wrong.field))
     finding = Finding(field=wrong.field, reason="NoMatch", message=wrong.message, line=line)
     return replace(result, verdict=Verdict.REFUSED, errors=(finding,))
@@ -70,8 +77,8 @@ def _judged(result: CheckResult, tree: Tree, kind: Kind, version: Version, *, na
             warnings=deprecation,
         )
     complete: Json = without_nulls(node_of(version.declaration), value)
-    advice = (text for advise in version.advise for text in advise(complete))
-    warnings = (*deprecation, *judgement.completion.warnings, *advice, *namespace_advice(kind, complete))
+    advised = (*advice(kind, version, complete), *namespace_advice(kind, complete))
+    warnings = (*deprecation, *judgement.completion.warnings, *advised)
     return replace(result, verdict=Verdict.VALID, warnings=warnings, value=complete)
 
 

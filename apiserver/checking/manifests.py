@@ -16,13 +16,23 @@ _LIST: Final = "List"
 
 
 def check_source(source: Source, namespace: str = "") -> Iterator[CheckResult]:
-    """Yield the result of every object of a file; an unreadable file is a result, too.
+    """Yield the result of every object of a file; an unreadable or unchecked file is a result, too.
 
     Objects without a namespace are in the given one; without that, their namespace is unknown.
     """
     if source.problem:
         yield _unreadable(source, source.problem, 0)
         return
+    is_checked = False
+    for result in _results(source, namespace):
+        is_checked = is_checked or result.verdict is not Verdict.SKIPPED or bool(result.unchecked)
+        yield result
+    if source.is_named and not is_checked:
+        why = "nothing in this file was checked: no object is of a supported kind"
+        yield CheckResult(file=source.name, line=0, verdict=Verdict.SKIPPED, unchecked=why)
+
+
+def _results(source: Source, namespace: str) -> Iterator[CheckResult]:
     for document in read_documents(source.data):
         if isinstance(document, UnreadableError):
             yield _unreadable(source, document.message, document.line)

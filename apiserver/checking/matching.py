@@ -19,6 +19,14 @@ _OF_OTHERS: Final[Mapping[str, frozenset[str]]] = {
     )
 }
 """Kinds that the Gateway API Inference Extension defines in a group of ours."""
+_RELATED: Final[Mapping[str, tuple[str, ...]]] = {
+    "networking.serving.volcano.sh": ("networking.volcano.sh",),
+    "workload.serving.volcano.sh": ("registry.volcano.sh",),
+    "serving.volcano.sh": ("networking.volcano.sh", "registry.volcano.sh"),
+    "llm-d.ai": ("llmd.ai", "inference.networking.x-k8s.io"),
+}
+"""Groups to which other releases of the same projects moved kinds of ours, with our groups. Their subgroups
+count, too."""
 _LEAST_SIMILARITY: Final = 0.75
 """The similarity from which a name is a typing error: ModelServr for ModelServer is one, ModelInfer is
 not."""
@@ -54,6 +62,17 @@ def mismatch(api_version: str, kind: str) -> Mismatch | None:
     meant = _nearest(api_version, kind)
     advice = f"did you mean {' or '.join(meant)}?" if meant else f"the served kinds are {', '.join(here)}"
     return Mismatch(field="kind", message=f"{no_matches}: {advice}")
+
+
+def other_release(api_version: str) -> str:
+    """Return that the group of an object is the one of another release; empty for all other groups."""
+    group = api_version.rpartition("/")[0]
+    parts = group.split(".")
+    names = (".".join(parts[place:]) for place in range(len(parts)))
+    ours = next((_RELATED[name] for name in names if name in _RELATED), ())
+    if not ours:
+        return ""
+    return f"this release supports the kinds of {' and '.join(ours)}, not those of {group}"
 
 
 def _misspelt_group(group: str, kind: str, no_matches: str) -> Mismatch | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from apiserver.schema.json import Json
@@ -51,7 +51,17 @@ class CheckResult:
     deprecation: str = ""
     """The warning about a deprecated version, which is the same for every object of that version."""
 
+    unchecked: str = ""
+    """Why something was not checked that may have been meant to be; empty for other skipped objects."""
+
     value: Json | None = None
+
+    def strict(self) -> CheckResult:
+        """Return the result where everything must be checked."""
+        if not self.unchecked:
+            return self
+        finding = Finding(field="", reason="NotChecked", message=self.unchecked, line=self.line)
+        return replace(self, verdict=Verdict.REFUSED, errors=(finding,), unchecked="")
 
     def as_json(self) -> Json:
         """Return the result as an entry of `objects`."""
@@ -64,6 +74,6 @@ class CheckResult:
             "name": self.name,
             "verdict": self.verdict.value,
             "errors": [asdict(finding) for finding in (*self.undecodable, *self.errors)],
-            "warnings": list(self.warnings),
+            "warnings": [*self.warnings, *([self.unchecked] if self.unchecked else [])],
             "object": self.value,
         }

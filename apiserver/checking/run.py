@@ -22,20 +22,20 @@ _REFUSED: Final = 1
 _UNREADABLE: Final = 2
 
 _EPILOG: Final = """\
-A directory stands for all *.yaml, *.yml and *.json files below it. Objects of
-other kinds are skipped. Errors read as in kubectl, with file and line.
+A directory stands for all *.yaml, *.yml and *.json files below it. Errors read
+as in kubectl, with file and line. Objects of other kinds are skipped; a FILE in
+which nothing is checked, and kinds of other releases' groups, cause a warning.
 
 Not checked without a cluster: permissions, whether referenced objects exist and
 names are free, other webhooks, and which kinds can be scaled (default list).
 
 examples:
-  stowplan check model.yaml                 print all errors with file and line
-  stowplan check manifests/ -o json         print them as JSON
-  helm template . | stowplan check -        check the output of a Helm chart
   stowplan check model.yaml -o yaml         print the object with all defaults
+  stowplan check manifests/ -o json         print all errors as JSON
+  helm template . | stowplan check -        check the output of a Helm chart
 
-exit code: 0 all objects are valid, 1 an object was refused, 2 wrong usage or
-unreadable input
+exit code: 0 all checked objects are valid, 1 an object was refused (--strict:
+or not checked), 2 wrong usage or unreadable input
 """
 
 
@@ -51,8 +51,12 @@ def main(arguments: Sequence[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     sources = read_sources(options.files)
     results = (result for source in sources for result in check_source(source, options.namespace))
+    if options.strict:
+        results = (result.strict() for result in results)
     verdicts = {result.verdict for result in _PRINTERS[options.output](results)}
     sys.stdout.flush()
+    if options.strict and verdicts <= {Verdict.SKIPPED}:
+        return _REFUSED
     if Verdict.UNREADABLE in verdicts:
         return _UNREADABLE
     return _REFUSED if Verdict.REFUSED in verdicts else _VALID
@@ -101,7 +105,7 @@ _PRINTERS: Final[Mapping[str, Callable[[Iterable[CheckResult]], list[CheckResult
 def _note(results: Sequence[CheckResult]) -> None:
     if kinds := skipped_kinds(results):
         sys.stderr.write(f"skipped: {kinds}\n")
-    if not any(result.verdict is not Verdict.SKIPPED for result in results):
+    if all(result.verdict is Verdict.SKIPPED and not result.unchecked for result in results):
         sys.stderr.write("nothing to check: no object is of a supported kind\n")
 
 
@@ -118,9 +122,14 @@ def _parser() -> argparse.ArgumentParser:
         type=namespace_argument,
         default="",
         metavar="NS",
-        help="namespace of objects that do not specify one (default: unknown)",
+        help="namespace of objects without one (default: unknown)",
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="file, directory, or - for standard input")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse what causes such a warning",
+    )
     parser.add_argument(
         "-o",
         "--output",

@@ -70,13 +70,15 @@ def lines_of(result: CheckResult, said: set[str]) -> Iterator[Line]:
             yield from (say(Tone.BAD, f"error: {error.message}", error.line) for error in result.errors)
         case Verdict.REFUSED:
             yield from (say(Tone.BAD, text, line) for text, line in _refusal(result))
+        case Verdict.SKIPPED if result.unchecked:
+            yield say(Tone.ADVICE, f"Warning: {result.unchecked}")
         case Verdict.SKIPPED:
             pass
 
 
 def skipped_kinds(results: Iterable[CheckResult]) -> str:
     """Return a note on ignored objects by kind; empty if there are none."""
-    skipped = [result for result in results if result.verdict is Verdict.SKIPPED]
+    skipped = [result for result in results if result.verdict is Verdict.SKIPPED and not result.unchecked]
     kinds = Counter(f"{result.kind} ({result.api_version})" for result in skipped if result.kind)
     parts = [f"{count} {kind}" for kind, count in sorted(kinds.items())]
     others = sum(not result.kind for result in skipped)

@@ -41,6 +41,8 @@ class Marks:
 
     lines: dict[str | int, int] = field(default_factory=dict)
     repeated: list[tuple[str, int]] = field(default_factory=list)
+    texts: dict[str, int] = field(default_factory=dict)
+    """The first line of each text that is written as a literal block, by member."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -127,8 +129,12 @@ class TreeBuilder:
             self._anchored[closed.anchor] = _Anchored(closed.value, closed.size, is_complete=True)
         self._place(closed.value, closed.line, closed.size)
 
-    def scalar(self, value: JsonValue, line: int, anchor: str | None = None) -> None:
-        """Add a key or a scalar value."""
+    def scalar(
+        self, value: JsonValue, line: int, anchor: str | None = None, *, is_literal: bool = False
+    ) -> None:
+        """Add a key or a scalar value; a literal block begins below its line."""
+        if is_literal and self._open and isinstance(key := self._open[-1].key, str):
+            self._marks[id(self._open[-1].value)].texts[key] = line + 1
         if anchor is not None:
             self._anchored[anchor] = _Anchored(value, 1, is_complete=True)
         self._place(value, line, 1)

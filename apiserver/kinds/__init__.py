@@ -4,6 +4,9 @@
 - complete validation of an object: `judgement`, and of its other versions: `forms`; conversion: `conversion`,
   and without decoding: `splicing`
 - shared types: `meta`, printer `columns`
+- settings in ConfigMaps: `settings`, with `settings_names`
+- Stowplan's annotations: `annotations`
 - who acts for whom: `authorship`; what writers need: `privileges`
-- kinds that may be scaled: `scalable`; how autoscalers follow a decision: `autoscalers`
+- kinds that may be scaled: `scalable`; `autoscalers`, `metric_labels`, and whether the ones follow the
+  others: `following`
 """

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from apiserver.cluster.timestamps import moment_of
-from apiserver.metrics.series import BOUND_REPLICAS, TARGET_ID, Series, Unknown
+from apiserver.kinds.metric_labels import target_labels
+from apiserver.metrics.series import BOUND_REPLICAS, Series, Unknown
 from apiserver.schema.json import Json
 from apiserver.schema.undecoded import as_object
 
@@ -38,24 +38,10 @@ def bound_essentials(value: Json) -> Json:
 def _entry(value: Json, status: Json, target: Json) -> Series | Unknown:
     metadata = value["metadata"]
     namespace = str(metadata.get("namespace", ""))
-    labels = _labels(value, target)
+    labels = target_labels(value, str(target.get("kind", "")), str(target.get("name", "")))
     replicas, time = target.get("replicas"), moment_of(status.get("lastDecisionTime"))
     if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0 or time is None:
         return Unknown(metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, why=_UNDECIDED)
     return Series(
         metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, value_milli=1000 * replicas, time=time
     )
-
-
-def _labels(value: Json, target: Json) -> Mapping[str, str]:
-    metadata, policy = value["metadata"], as_object(as_object(value.get("spec")).get("policyRef"))
-    binding, kind, name = str(metadata["name"]), str(target.get("kind", "")), str(target.get("name", ""))
-    return {
-        "binding_name": binding,
-        "policy_name": str(policy.get("name", "")),
-        "target_kind": kind,
-        "target_name": name,
-        TARGET_ID: f"{binding}/{kind}/{name}",
-        "namespace": str(metadata.get("namespace", "")),
-        "exported_namespace": str(metadata.get("namespace", "")),
-    }

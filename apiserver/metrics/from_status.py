@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from apiserver.cluster.timestamps import moment_of
-from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, variant_identifier
+from apiserver.kinds.metric_labels import variant_labels
 from apiserver.metrics.series import (
     DESIRED_RATIO,
     DESIRED_REPLICAS,
@@ -27,7 +27,7 @@ def metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
 
     Never raises, whatever its content: an unreadable value becomes an `Unknown` with the reason.
     """
-    labels, status = _labels(value), as_object(value.get("status"))
+    labels, status = variant_labels(value), as_object(value.get("status"))
     return tuple(_entry(name, status, labels=labels) for name in _VALUES)
 
 
@@ -60,27 +60,6 @@ def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Seri
         )
     except _UnknownError as error:
         return Unknown(metric_name=metric_name, namespace=namespace, labels=labels, why=str(error))
-
-
-def _labels(value: Json) -> dict[str, str]:
-    metadata, spec, status = (as_object(value.get(name)) for name in ("metadata", "spec", "status"))
-    desired, current = (as_object(status.get(name)) for name in ("desiredOptimizedAlloc", "currentAlloc"))
-    namespace, labels = metadata.get("namespace", ""), as_object(metadata.get("labels"))
-    found = {
-        "variant_name": metadata["name"],
-        "variant_id": desired.get("variantID") or current.get("variantID") or _identifier(spec),
-        "namespace": namespace,
-        "exported_namespace": namespace,  # how Prometheus renames it when its own `namespace` differs
-        "accelerator_type": desired.get("accelerator")
-        or spec.get("accelerator")
-        or labels.get(ACCELERATOR_LABEL),
-        "model_id": spec.get("modelID"),
-    }
-    return {key: str(text) for key, text in found.items() if text is not None}
-
-
-def _identifier(spec: Json) -> str | None:
-    return variant_identifier(spec) if "accelerator" in spec and "acceleratorCount" in spec else None
 
 
 def _desired_milli(status: Json) -> int:

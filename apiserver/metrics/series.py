@@ -7,26 +7,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-DESIRED_REPLICAS: Final = "wva_desired_replicas"
+from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO
+from apiserver.kinds.metric_labels import TARGET_ID, VARIANT_NAME
+
+DESIRED_REPLICAS: Final = VARIANT_METRIC
 """The desired replicas of a variant, for an HPA target of type AverageValue 1."""
 
-DESIRED_REPLICAS_LEGACY: Final = "inferno_desired_replicas"
+DESIRED_REPLICAS_LEGACY: Final = VARIANT_METRIC_LEGACY
 """The same metric under its name in the oldest releases."""
 
-DESIRED_RATIO: Final = "wva_desired_ratio"
+DESIRED_RATIO: Final = VARIANT_RATIO
 """Desired over current replicas, or the desired replicas if there are none; for an HPA target of type Value
 1."""
 
 METRIC_NAMES: Final = (DESIRED_REPLICAS, DESIRED_REPLICAS_LEGACY, DESIRED_RATIO)
 """The metrics of each variant."""
 
-BOUND_REPLICAS: Final = "policy_desired_replicas"
+BOUND_REPLICAS: Final = BOUND_METRIC
 """The desired replicas of a target of an AutoscalingPolicyBinding, for an HPA target of type AverageValue
 1."""
-
-VARIANT_NAME: Final = "variant_name"
-TARGET_ID: Final = "target_id"
-"""The label that identifies a target among all bindings of a namespace: binding, kind and name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

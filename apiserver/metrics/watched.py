@@ -15,6 +15,7 @@ from apiserver.cluster.resource import (
     LEASES,
     VARIANT_AUTOSCALINGS,
 )
+from apiserver.kinds.metric_labels import TARGET_ID
 from apiserver.log import EventLogger
 from apiserver.metrics.authentication import (
     CONFIG_MAP_NAME,
@@ -26,7 +27,7 @@ from apiserver.metrics.authentication import (
 from apiserver.metrics.from_binding import bound_essentials, bound_metrics_of
 from apiserver.metrics.from_status import essentials, metrics_of
 from apiserver.metrics.provider import MetricIndex
-from apiserver.metrics.series import BOUND_REPLICAS, METRIC_NAMES, TARGET_ID
+from apiserver.metrics.series import BOUND_REPLICAS, METRIC_NAMES
 from apiserver.serving.config import ClusterConfig
 from apiserver.serving.tls import ServerTls
 

@@ -6,6 +6,7 @@
   `conditions`: when they apply
 - validation: `validation`, with `shape`, `ruling`, `metadata`, `ratcheting`, and `bounding` before errors are
   listed; errors: `errors`, `paths`, `wording`
+- documents of settings: `document`, with `duplicates`
 - defaults: `defaulting`, `filler`; conversion: `conversion`, with `kept` fields
 - generated from declarations: `structural` for CRDs, `reference` pages with `descriptions`, schemas of
   `editor`, source of functions: `generated`

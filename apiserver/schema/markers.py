@@ -27,7 +27,7 @@ class Marker:
         return dict(self.keywords)
 
 
-def Range(minimum: int | None = None, maximum: int | None = None) -> Marker:  # noqa: N802 (a keyword of the declaration language)
+def Range(minimum: float | None = None, maximum: float | None = None) -> Marker:  # noqa: N802 (a keyword of the declaration language)
     """Return the bounds of a number, both inclusive."""
     return _marker(minimum=minimum, maximum=maximum)
 

@@ -26,7 +26,6 @@ from apiserver.schema.declaration import is_declaration, rules_of
 from apiserver.schema.descriptions import describe
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Marker
-from apiserver.schema.paths import camel_case
 from apiserver.schema.rules import Rule
 
 _SCALARS: Final[Mapping[type, tuple[str, Mapping[str, JsonValue]]]] = {
@@ -117,7 +116,7 @@ def _node_of(declared: Hashable) -> Node:
 
 def _property(item: msgspec.structs.FieldInfo, annotation: object, owner: Declared) -> Property:
     return Property(
-        name=camel_case(item.name),
+        name=item.encode_name,  # in camel case, unless the declaration names it otherwise
         node=_node(annotation),
         owner=owner,
         attribute=item.name,

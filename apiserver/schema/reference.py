@@ -45,10 +45,15 @@ def kind_page(kind: Kind) -> str:
 
 def configuration_page(title: str, verb: str, declared: type) -> str:
     """Return the reference page of a subcommand's configuration document."""
-    intro = (
-        f"# {title}\n\nThe document that `stowplan {verb} --config FILE` reads. A flag overrides a field.\n"
+    return documents_page(
+        title, f"The document that `stowplan {verb} --config FILE` reads. A flag overrides a field.", declared
     )
-    return "\n".join([intro, *_types(node_of(declared), heading="##")]).rstrip() + "\n"
+
+
+def documents_page(title: str, intro: str, *declared: type) -> str:
+    """Return the reference page of some documents."""
+    types = (text for item in declared for text in _types(node_of(item), heading="##"))
+    return "\n".join([f"# {title}\n\n{intro}\n", *types]).rstrip() + "\n"
 
 
 def settings_table(declared: type, names: Sequence[str]) -> str:

@@ -119,7 +119,7 @@ class Judge:
     def _listed(self, found: list[FieldError], broken: list[Broken], cut: Cut) -> list[FieldError]:
         found = [*found, *islice(_rule_errors(broken, found), MOST_ERRORS + 1)]
         found = [*cut.errors, *(error for error in found if error.path not in cut.replaced)]
-        listed = sorted(_once(found)[:MOST_ERRORS], key=lambda error: _order(self.node, error.path))
+        listed = sorted(_once(found)[:MOST_ERRORS], key=lambda error: field_order(self.node, error.path))
         return listed + ([_and_more()] if len(found) > MOST_ERRORS else [])
 
     def _of_misfit(self, value: Json, cut: Cut, *, is_typed: bool) -> tuple[list[FieldError], list[Broken]]:
@@ -189,7 +189,8 @@ def _once(found: list[FieldError]) -> list[FieldError]:
     return list(dict.fromkeys(found))
 
 
-def _order(node: Node, path: FieldPath) -> list[tuple[int, str]]:
+def field_order(node: Node, path: FieldPath) -> list[tuple[int, str]]:
+    """Return the sort key of a path by which fields are in the order of their declarations."""
     order: list[tuple[int, str]] = []
     for part in path.parts:
         names: list[str | int] = list(node.by_name)

@@ -1,6 +1,7 @@
 """Translation of schema validation errors into the wording of Kubernetes.
 
-`jsonschema-rs` validates; its errors are recognized by class, never by their text.
+Errors are recognized by the keyword that fails, never by their text: `jsonschema-rs` validates objects, and
+`jsonschema` documents of settings.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from jsonschema_rs import ValidationError, ValidationErrorKind
+from jsonschema_rs import ValidationError
 
 from apiserver.schema import errors
 from apiserver.schema.errors import TYPE_WORDS, FieldError
@@ -18,53 +19,63 @@ from apiserver.schema.paths import FieldPath
 
 
 def translated(root: Node, failure: ValidationError) -> FieldError:
-    """Return the field error for a schema validation error."""
-    node, path = located(root, failure.instance_path)
-    value: JsonValue = failure.instance
+    """Return the field error for an error of `jsonschema-rs`."""
     kind = failure.kind
-    match kind:
-        case ValidationErrorKind.Required(property=name):
-            return replace(errors.required(path.child(name)), scope=path)
-        case ValidationErrorKind.Type():
+    return worded(root, failure.instance_path, kind.name, kind.value, failure.instance)
+
+
+def worded(
+    root: Node, parts: Sequence[str | int], keyword: str, limit: JsonValue, value: JsonValue
+) -> FieldError:
+    """Return the field error for a value at some path that a keyword of the schema does not allow.
+
+    `limit` is the value of the keyword in the schema; for `required`, the name of the absent member. Raises
+    TypeError for a keyword that no declaration can contain.
+    """
+    node, path = located(root, parts)
+    match keyword:
+        case "required":
+            return replace(errors.required(path.child(limit)), scope=path)
+        case "type":
             return errors.wrong_type(path, value, TYPE_WORDS[node.type])
-        case ValidationErrorKind.Enum(options=options):
-            return errors.unsupported(path, value, options)
-        case ValidationErrorKind.MaxLength(limit=limit):
+        case "enum":
+            return errors.unsupported(path, value, limit)
+        case "maxLength":
             return errors.too_long(path, limit)
-        case ValidationErrorKind.MaxItems(limit=limit) | ValidationErrorKind.MaxProperties(limit=limit):
+        case "maxItems" | "maxProperties":
             return errors.too_many(path, len(value), limit)
         case _:
-            return errors.invalid(path, value, _demand(node, kind))
+            return errors.invalid(path, value, _demand(node, keyword, limit))
 
 
-def _demand(node: Node, kind: ValidationErrorKind) -> str:
-    match kind:
-        case ValidationErrorKind.Pattern():
+def _demand(node: Node, keyword: str, limit: JsonValue) -> str:
+    match keyword:
+        case "pattern":
             if "pattern" not in node.keywords and node.values is not None:
                 node = node.values  # for an entry with an empty key, the library reports the path of the map
             return (
                 f"must be {node.says}" if node.says else f"must match the pattern {node.keywords['pattern']}"
             )
-        case ValidationErrorKind.Format(format=name):
-            return f"must be a valid {name}"
+        case "format":
+            return f"must be a valid {limit}"
         case _:
-            return _bound(kind)
+            return _bound(keyword, limit)
 
 
-def _bound(kind: ValidationErrorKind) -> str:
-    match kind:
-        case ValidationErrorKind.Minimum(limit=limit):
+def _bound(keyword: str, limit: JsonValue) -> str:
+    match keyword:
+        case "minimum":
             return f"must be greater than or equal to {limit}"
-        case ValidationErrorKind.Maximum(limit=limit):
+        case "maximum":
             return f"must be less than or equal to {limit}"
-        case ValidationErrorKind.MinLength(limit=limit):
+        case "minLength":
             return f"must be at least {_counted(limit, 'character')} long"
-        case ValidationErrorKind.MinItems(limit=limit):
+        case "minItems":
             return f"must have at least {_counted(limit, 'item')}"
-        case ValidationErrorKind.MinProperties(limit=limit):
+        case "minProperties":
             return f"must have at least {_counted(limit, 'entry', 'entries')}"
         case _:
-            raise TypeError(f"the schema failed by {kind!r}, which no declaration can demand")
+            raise TypeError(f"the schema failed by {keyword!r}, which no declaration can demand")
 
 
 def _counted(limit: int, one: str, many: str = "") -> str:

@@ -1,7 +1,6 @@
 """The runtime of every HTTPS process. It depends neither on Kubernetes' API nor on our kinds.
 
-startup           starts a server subcommand; its configuration: `config`, `config_errors`, `config_text`,
-                  `options`
+startup           starts a server subcommand; its configuration: `config`, `options`
 process           runs an application with its health and metrics listeners, from start to graceful shutdown
 listener          an application on a port, from the first connection to graceful shutdown
 health            applications for probes and metrics

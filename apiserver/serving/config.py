@@ -21,7 +21,7 @@ from apiserver.schema.declaration import declaration
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Length, Range
 from apiserver.schema.model import Node, Property, node_of
-from apiserver.schema.shape import DEEPEST, is_deeper_than, without_nulls
+from apiserver.schema.shape import without_nulls
 from apiserver.schema.structural import describe_property, judged_schema
 
 T = TypeVar("T")
@@ -111,14 +111,11 @@ def load(declared: type[T], document: Json) -> T:
     """Return the configuration for a document; a null member counts as absent. Raises ConfigurationError."""
     if not _fits(_closed(judged_schema(node_of(declared))), document):
         # Imported lazily: only a process with an odd or invalid configuration needs it.
-        from apiserver.serving.config_errors import as_json, document_errors  # noqa: PLC0415 (see above)
+        from apiserver.schema.document import as_json, document_errors  # noqa: PLC0415 (see above)
 
-        if is_deeper_than(document, DEEPEST):
-            raise ConfigurationError(["must not be nested as deeply as this"])
-        document = without_nulls(node_of(declared), document)
         if problems := document_errors(declared, document):
             raise ConfigurationError([str(problem) for problem in problems])
-        document = as_json(document)
+        document = as_json(without_nulls(node_of(declared), document))
     return msgspec.convert(document, declared)
 
 
@@ -134,7 +131,7 @@ def _read(path: str | None) -> Json:
         return {}
     import yaml  # noqa: PLC0415 (needed only with a configuration file)
 
-    from apiserver.serving.config_text import duplicate_fields  # noqa: PLC0415 (as above)
+    from apiserver.schema.duplicates import duplicate_fields  # noqa: PLC0415 (as above)
 
     try:
         text = Path(path).read_text(encoding="utf-8")

@@ -9,9 +9,10 @@ from controller.closedloop.pods import moment
 from controller.closedloop.policy import Told
 from controller.closedloop.series import series_of
 from controller.observe.gather import World
-from controller.observe.policies import Policies, read_policies
+from controller.observe.policies import Policies
 from controller.observe.readings import reading_of
 from controller.observe.scraping import Scraped
+from controller.observe.settings_reading import read_policies
 from controller.observe.targets import target_key
 from controller.planning.plan import plan
 from controller.planning.settings import Settings

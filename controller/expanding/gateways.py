@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from apiserver.kinds.annotations import PARENT_REFS
 from apiserver.schema.json import Json
 from controller.gateways.annotations import is_opted_in, parent_refs
 from controller.gateways.installed import Installed
 from controller.gateways.translation import translate
 from controller.models.parts import Note
-from controller.observe.orders import PARENT_REFS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

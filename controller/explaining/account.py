@@ -10,6 +10,8 @@ from typing import Final
 import msgspec
 
 from apiserver.cluster.heartbeat import Heartbeat
+from apiserver.kinds.autoscalers import autoscaler_of
+from apiserver.kinds.following import following_problems, variant_subject
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.explaining.evidence import Evidence
@@ -129,6 +131,10 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
             f"no HorizontalPodAutoscaler targets {target['kind']} {target['name']!r}: unless another"
             " client reads the metric wva_desired_replicas, nothing scales it"
         )
+    problems = following_problems(
+        [autoscaler_of(item) for item in evidence.autoscalers], variant_subject(evidence.autoscaling)
+    )
+    yield from (problem.message for problem in problems)
     yield from (f"some objects could not be read: {text}" for text in evidence.unread)
 
 

@@ -24,6 +24,8 @@ from controller.observe.binding_conditions import BindingCondition
 from controller.offline.terminal import Tone, labelled, styled
 
 _MOST_NAMED: Final = 8
+_FOLLOWING: Final = (str(BindingCondition.TARGETS_RESOLVED), str(BindingCondition.DECISION_FOLLOWED))
+"""The conditions that say whether anything acts on the decision."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -111,6 +113,9 @@ def advice_on(account: BindingAccount) -> Iterator[str]:
         yield "the spec has changed since the decision, which is based on the previous one"
     if account.policy is None and not account.unread:
         yield f"AutoscalingPolicy {account.binding['spec']['policyRef']['name']!r} does not exist"
+    wrong = (item for item in status.get("conditions") or [] if item.get("status") == "False")
+    # If both have the same cause, they have the same message.
+    yield from dict.fromkeys(str(item.get("message")) for item in wrong if item.get("type") in _FOLLOWING)
     yield from (f"some objects could not be read: {text}" for text in account.unread)
 
 

@@ -18,6 +18,11 @@ from controller.planning.wording import hundredths, percent, rate_text
 from controller.sizing.step_time import ENOUGH_SAMPLES
 
 _LABEL_COLUMNS: Final = 12
+_COST_SOURCES: Final = {
+    "VariantCost": "spec.variantCost",
+    "UnitCost": "the price of its accelerators",
+    "Default": "no price is known",
+}
 _NEEDED: Final = frozenset({"AbleToScale", "ScalingActive"})
 """The conditions of a HorizontalPodAutoscaler that are problems unless they are true."""
 
@@ -127,7 +132,8 @@ def _service_level(level: Json) -> str:
 
 def _cost(account: Account) -> str:
     each = Decimal(account.decision["costPerReplica"])
-    source = f" ({account.decision['costSource']})" if "costSource" in account.decision else ""
+    source = account.decision.get("costSource")
+    source = f" ({source}: {_COST_SOURCES[source]})" if source in _COST_SOURCES else ""
     granted = account.decision.get("grantedReplicas")
     whole = "" if granted is None else f", {price(each * granted)} per hour as granted"
     return f"{price(each)} per replica{source}{whole}"

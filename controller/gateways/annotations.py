@@ -6,12 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from apiserver.kinds.annotations import ENDPOINT_PICKER, PARENT_REFS, REQUEST_PRIORITY
 from apiserver.schema.json import Json
 from controller.models.parts import Note
-from controller.observe.orders import PARENT_REFS, PREFIX, REQUEST_PRIORITY
-
-ENDPOINT_PICKER: Final = f"{PREFIX}endpoint-picker"
-"""On a ModelServer: `NAME` or `NAME:PORT` of the Service of its pool's endpoint picker."""
 
 DEFAULT_PICKER_PORT: Final = 9002
 """Default port of an endpoint picker of the Inference Extension."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from apiserver.kinds.annotations import REQUEST_PRIORITY
 from apiserver.kinds.inference.inferenceobjective import POOL_GROUP, POOL_KIND
 from apiserver.schema.json import Json
 from controller.gateways.annotations import priority
 from controller.gateways.installed import API_VERSIONS, OBJECTIVES, REWRITES, Installed
 from controller.models.parts import Note, owned_metadata
-from controller.observe.orders import REQUEST_PRIORITY
 
 _HEADER: Final = "x-gateway-inference-objective"
 """The header with a request's objective."""

@@ -6,7 +6,7 @@ Equal routes and servers give equal objects.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -26,6 +26,7 @@ from controller.gateways.precedence import MOST_MATCHES, MOST_MATCHES_IN_ROUTE, 
 from controller.gateways.requests import numbered, objectives, rewrites
 from controller.gateways.traffic import backend_references, traffic_fields
 from controller.models.parts import Note, owned_metadata
+from controller.models.routing import with_endpoints
 
 _RULE_NAME: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z"
@@ -60,14 +61,19 @@ class _Rule:
 
 
 def translate(
-    route: Json, servers: Mapping[str, Json], parents: Sequence[Json], installed: Installed
+    route: Json,
+    servers: Mapping[str, Json],
+    parents: Sequence[Json],
+    installed: Installed,
+    without: Collection[str] = frozenset(),
 ) -> Translation:
     """Return the translation of a valid ModelRoute with its defaults for some Gateways.
 
     `servers` are the valid ModelServers of its namespace with their defaults, by name; `parents` are
-    references to the Gateways.
+    references to the Gateways. Pools of the servers `without` endpoints get no weight while others of the
+    rule have some.
     """
-    spec = route["spec"]
+    spec = route["spec"] | {"rules": [with_endpoints(rule, without) for rule in route["spec"]["rules"]]}
     targets = dict.fromkeys(
         target["modelServerName"] for rule in spec["rules"] for target in rule["targetModels"]
     )

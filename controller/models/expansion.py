@@ -69,11 +69,13 @@ def expand(
     settings: ExpansionSettings | None = None,
     unloaded: Collection[tuple[str, str]] = frozenset(),
     taken: frozenset[str] = frozenset(),
+    resting: frozenset[str] = frozenset(),
 ) -> Expansion:
     """Return the expansion of a valid Model with its defaults.
 
     No route targets `unloaded` adapters, given as pairs of backend and adapter name. No object routes
     requests to `taken` backends or scales them, because a workload of their name belongs to someone else.
+    Routes give no weight to `resting` backends, which have no endpoints, while others of the rule have some.
     """
     settings = settings or ExpansionSettings()
     notes: list[Note] = []
@@ -88,7 +90,8 @@ def expand(
     objects = [item for _, parts in made for item in _workloads(parts, settings)]
     made = [(backend, parts) for backend, parts in made if backend["name"] not in taken]
     objects += [item for _, parts in made for item in _endpoints(parts)]
-    routes = [*model_routes(model, [_as_loaded(backend, unloaded) for backend, _ in made])]
+    loaded = [_as_loaded(backend, unloaded) for backend, _ in made]
+    routes = [*model_routes(model, loaded, resting)]
     notes += _overwritten(model, routes)
     objects += routes
     objects += _scaling_objects(model, [parts for _, parts in made], settings)
@@ -100,7 +103,16 @@ def _workloads(parts: Sequence[Part], settings: ExpansionSettings) -> Iterator[J
     if parts[0].loads_adapters:
         yield adapter_list(*weighed[0])
     for part, weights in weighed:
-        yield workload(part, weights, replicas=bounds(part)[0])
+        yield workload(part, weights, replicas=_first_replicas(part, settings))
+
+
+def _first_replicas(part: Part, settings: ExpansionSettings) -> int:
+    """Return the replicas with which a workload is created.
+
+    An autoscaler never starts a workload that was created without replicas; it can scale it to 0 later.
+    """
+    low, high = bounds(part)
+    return max(low, min(high, 1)) if is_scaled(part) and settings.has_autoscalers else low
 
 
 def _endpoints(parts: Sequence[Part]) -> Iterator[Json]:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json
 from controller.models.adapters import LIST
 from controller.models.applied import digest
 from controller.observe.identity import METADATA
-from controller.observe.orders import PREFIX
 
 _METADATA: Final = (*METADATA, "labels", "ownerReferences")
 _WHOLE: Final = ("apiVersion", "kind", "status")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json, JsonValue
-from controller.observe.orders import PREFIX
 
 MODEL_LABEL: Final = f"{PREFIX}model"
 BACKEND_LABEL: Final = f"{PREFIX}backend"

@@ -22,6 +22,7 @@ from controller.models.standing import (
     Steps,
     available,
     belongs_to,
+    decided_replicas,
     key_of,
     serves,
     wanted_replicas,
@@ -69,6 +70,7 @@ class ModelReason(StrEnum):
     MODEL_CREATED = "ModelCreated"
     MODEL_PROCESSING = "ModelProcessing"
     MODEL_AVAILABLE = "ModelAvailable"
+    SCALED_TO_ZERO = "ScaledToZero"
     CHANGE_WAITS = "ChangeWaits"
     ROLLING_OUT = "RollingOut"
     NOTHING_CHANGES = "NothingChanges"
@@ -213,13 +215,24 @@ def _active(report: Report) -> Finding:
     if not backends:
         return False, ModelReason.MODEL_PROCESSING, "there is no backend"
     live = _live(report)
-    waiting = [
-        f"{backend['name']}: {_progress(live.get(backend['name'], []))}"
-        for backend in backends
-        if not live.get(backend["name"]) or not all(serves(own) for _, own in live[backend["name"]])
-    ]
+    decided = decided_replicas(report.standing.children)
+    waiting: list[str] = []
+    resting: list[str] = []
+    for backend in backends:
+        name, workloads = backend["name"], live.get(backend["name"], [])
+        if not workloads or not all(serves(own) for _, own in workloads):
+            waiting.append(f"{name}: {_progress(workloads)}")
+        elif idle := [own for _, own in workloads if own is not None and not available(own)]:
+            wanted = max(decided.get(key_of(own), 0) for own in idle)
+            waiting += [f"{name}: it has 0 replicas, and {wanted} are decided"] if wanted else []
+            resting += [] if wanted else [name]
     if waiting:
         return False, ModelReason.MODEL_PROCESSING, f"not all backends serve: {'; '.join(waiting)}"
+    if len(resting) == len(backends):
+        return False, ModelReason.SCALED_TO_ZERO, "no backend has replicas now"
+    if resting:
+        text = f"all backends with replicas serve; {', '.join(resting)} has none now"
+        return True, ModelReason.MODEL_AVAILABLE, text
     return True, ModelReason.MODEL_AVAILABLE, "all backends serve"
 
 

@@ -6,9 +6,10 @@ backends, and at least one with a weight, because the whole ModelRoute would be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
+from apiserver.kinds.annotations import ROUTE_ORDERS
 from apiserver.kinds.kthena.groups import NETWORKING
 from apiserver.kinds.kthena.modelbackend import DEFAULT_ROUTE_WEIGHT
 from apiserver.kinds.kthena.modelconfigadvice import transfer_of
@@ -26,7 +27,6 @@ from controller.models.parts import (
     served_name,
 )
 from controller.models.workloads import answering_labels, metadata
-from controller.observe.orders import ROUTE_ORDERS
 
 _API_VERSION: Final = f"{NETWORKING}/v1alpha1"
 
@@ -61,22 +61,24 @@ def model_server(parts: Sequence[Part]) -> Json:
     }
 
 
-def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
+def model_routes(
+    model: Json, backends: Sequence[Json], resting: Collection[str] = frozenset()
+) -> Iterator[Json]:
     """Yield the ModelRoutes to those backends that can be created: one, unless there are many adapters.
 
-    There is none if no backend gets requests.
+    There is none if no backend gets requests. `resting` backends have no endpoints.
     """
     if not any(map(weight_of, backends)):
         return
+    without = {backend_name(model, {"name": name}) for name in resting}
     having = _having(backends)
     weighed = frozenset[str]().union(*(_adapters_of(item) for item in backends if weight_of(item)))
     adapters = [name for name in having if name in weighed]
     chunks = [adapters[start : start + MOST_ADAPTERS] for start in range(0, len(adapters), MOST_ADAPTERS)]
     for position, chunk in enumerate(chunks or [[]]):
         suffix = f"-adapters-{position + 1}" if position else ""
-        spec: Json = {
-            "rules": _rules(model, backends, {name: having[name] for name in chunk}, has_model=not position)
-        }
+        rules = _rules(model, backends, {name: having[name] for name in chunk}, has_model=not position)
+        spec: Json = {"rules": [with_endpoints(rule, without) for rule in rules]}
         if not position:
             spec["modelName"] = served_name(model)
         if chunk:
@@ -87,6 +89,18 @@ def model_routes(model: Json, backends: Sequence[Json]) -> Iterator[Json]:
         if orders := {key: said[key] for key in ROUTE_ORDERS if key in said}:
             found["annotations"] = {**found.get("annotations", {}), **orders}
         yield {"apiVersion": _API_VERSION, "kind": "ModelRoute", "metadata": found, "spec": spec}
+
+
+def with_endpoints(rule: Json, without: Collection[str]) -> Json:
+    """Return a rule whose weights are on servers with endpoints, unless none of its servers has any.
+
+    `without` are the names of ModelServers that have none. A share of requests with no endpoint would fail.
+    """
+    targets = rule["targetModels"]
+    if not any(item["weight"] for item in targets if item["modelServerName"] not in without):
+        return rule
+    weighed = [item | {"weight": 0} if item["modelServerName"] in without else item for item in targets]
+    return rule | {"targetModels": weighed}
 
 
 def unrouted(backends: Sequence[Json]) -> Iterator[tuple[Json, str]]:

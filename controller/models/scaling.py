@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from apiserver.kinds.annotations import PREFIX, ROUTE_ORDERS, SCALE_TO_ZERO_GRACE
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.autoscalers import BOUND_METRIC
 from apiserver.kinds.kthena.autoscalingpolicybinding import MOST_TARGET_REPLICAS
@@ -18,7 +19,6 @@ from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
 from controller.models.parts import BACKEND_LABEL, MODEL_LABEL, Part, backend_name
 from controller.models.workloads import metadata, reference
-from controller.observe.orders import PREFIX, ROUTE_ORDERS, SCALE_TO_ZERO_GRACE
 
 _API_VERSION: Final = f"{REGISTRY}/v1alpha1"
 

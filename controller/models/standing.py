@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
 from apiserver.schema.json import Json
+from apiserver.schema.undecoded import as_list, as_object
 from controller.models.adapters import listed, with_entries
 from controller.models.applied import is_current
 from controller.models.expansion import Expansion
@@ -101,6 +102,29 @@ def taken_backends(objects: Collection[Json], children: Mapping[ChildKey, Json],
     )
 
 
+def resting_backends(
+    objects: Collection[Json], children: Mapping[ChildKey, Json], uid: str
+) -> frozenset[str]:
+    """Return the backends of the Model with this uid of which a workload has no available replica."""
+    return frozenset(
+        item["metadata"]["labels"][BACKEND_LABEL]
+        for item in objects
+        if item["kind"] in WORKLOADS
+        and not ((live := children.get(key_of(item))) and belongs_to(live, uid) and available(live))
+    )
+
+
+def decided_replicas(children: Mapping[ChildKey, Json]) -> Mapping[ChildKey, int]:
+    """Return the replicas that bindings decided for workloads, according to their statuses."""
+    return {
+        ChildKey(str(target.get("kind")), str(target.get("name"))): int(target["replicas"])
+        for key, item in children.items()
+        if key.kind == "AutoscalingPolicyBinding"
+        for target in map(as_object, as_list(as_object(item.get("status")).get("targets")))
+        if isinstance(target.get("replicas"), int)
+    }
+
+
 def acts_on(item: Json, workloads: Collection[Json]) -> bool:
     """Tell whether an object scales some workloads, or routes requests to their backends."""
     backends = {workload["metadata"]["labels"][BACKEND_LABEL] for workload in workloads}
@@ -116,6 +140,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
     unready = [*_unready(expansion, standing)]
     routed = routed_pairs(item for item in standing.children.values() if belongs_to(item, uid))
     scaled = _scaled(expansion)
+    unscaled = asked.keys() - standing.children.keys()
     astray = _astray(model, expansion)
     apply: list[Json] = []
     held: list[str] = []
@@ -126,7 +151,8 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
         is_for_all = BACKEND_LABEL not in item["metadata"]["labels"]
         if live is not None and not expansion.is_whole and is_for_all and not astray(live):
             continue
-        wanted = _wanted(_with_routed(item, live, routed), live, scaled)
+        starts = ChildKey("HorizontalPodAutoscaler", key.name) in unscaled
+        wanted = _wanted(_with_routed(item, live, routed), live, scaled, starts=starts)
         if live is not None and is_current(wanted, live, standing.applied.get(key)):
             continue
         new = _new_targets(item, live)
@@ -207,14 +233,18 @@ def _scaled(expansion: Expansion) -> frozenset[ChildKey]:
     )
 
 
-def _wanted(item: Json, live: Json | None, scaled: Collection[ChildKey]) -> Json:
-    """Return the object to apply; replicas of `scaled` workloads keep their current number."""
+def _wanted(item: Json, live: Json | None, scaled: Collection[ChildKey], *, starts: bool) -> Json:
+    """Return the object to apply; replicas of `scaled` workloads keep their current number.
+
+    If its autoscaler `starts`, a workload without replicas gets its first ones: none is started by it.
+    """
     if live is None or key_of(item) not in scaled:
         return item
     # Leaving them out would reset them to the default, as no field manager would own them. With the resource
     # version that was read, a concurrent change causes a conflict and is not lost.
     metadata = {**item["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
-    return {**item, "metadata": metadata, "spec": {**item["spec"], "replicas": wanted_replicas(live)}}
+    replicas = wanted_replicas(live) or (wanted_replicas(item) if starts else 0)
+    return {**item, "metadata": metadata, "spec": {**item["spec"], "replicas": replicas}}
 
 
 def _with_routed(item: Json, live: Json | None, routed: Collection[tuple[str, str]]) -> Json:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from apiserver.kinds.annotations import MODEL_OWNER
 from apiserver.schema.json import Json
 from controller.models.adapters import list_data, list_volume, loader
 from controller.models.commands import DRAIN_SECONDS, leader_command, lifecycle, probes, worker_command
@@ -21,7 +22,6 @@ from controller.models.parts import (
     owned_metadata,
 )
 from controller.models.weights import Weights
-from controller.observe.orders import MODEL_OWNER
 from controller.observe.targets import WORKER_INDEX
 
 _PORT_NAME: Final = "http"

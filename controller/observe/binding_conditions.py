@@ -10,6 +10,15 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
+from apiserver.kinds.annotations import (
+    ADVISORY,
+    ALLOWED,
+    PAUSED,
+    PREEMPTION,
+    PREFIX,
+    SCALE_TO_ZERO_GRACE,
+    no_effect,
+)
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_problems
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
@@ -17,15 +26,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
-from controller.observe.orders import (
-    ADVISORY,
-    ALLOWED,
-    PAUSED,
-    PREEMPTION,
-    PREFIX,
-    SCALE_TO_ZERO_GRACE,
-    own_annotations,
-)
+from controller.observe.orders import own_annotations
 
 _UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     **{name: ALLOWED[name] for name in (PAUSED, ADVISORY, PREEMPTION)},
@@ -43,6 +44,7 @@ class BindingCondition(StrEnum):
 
     POLICY_RESOLVED = "PolicyResolved"
     TARGETS_RESOLVED = "TargetsResolved"
+    DECISION_FOLLOWED = "DecisionFollowed"
     METRICS_AVAILABLE = "MetricsAvailable"
     SCALING_ACTIVE = "ScalingActive"
     SERVICE_CLASS_RESOLVED = "ServiceClassResolved"
@@ -65,6 +67,18 @@ class BindingReason(StrEnum):
     TARGET_CLAIMED = "TargetClaimed"
     TARGET_SCALED_BY_OTHER = "TargetScaledByOther"
     TARGET_NOT_SCALED = "TargetNotScaled"
+    TARGET_SCALED_TWICE = "TargetScaledTwice"
+    MORE_METRICS_READ = "MoreMetricsRead"
+    METRIC_SELECTOR_DIFFERS = "MetricSelectorDiffers"
+    METRIC_TARGET_DIFFERS = "MetricTargetDiffers"
+    AUTOSCALER_NEVER_SCALES = "AutoscalerNeverScales"
+
+    REPLICAS_AS_DECIDED = "ReplicasAsDecided"
+    REPLICAS_EXPECTED = "ReplicasExpected"
+    EXTERNAL_METRICS_UNAVAILABLE = "ExternalMetricsUnavailable"
+    EXTERNAL_METRICS_TAKEN_OVER = "ExternalMetricsTakenOver"
+    AUTOSCALER_NOT_ACTIVE = "AutoscalerNotActive"
+    REPLICAS_BELOW_DECISION = "ReplicasBelowDecision"
 
     METRICS_AVAILABLE = "MetricsAvailable"
     METRICS_BY_QUORUM = "MetricsByQuorum"
@@ -84,8 +98,10 @@ class BindingReason(StrEnum):
     NO_CLASS = "NoClass"
     CLASS_NOT_FOUND = "ClassNotFound"
     CLASS_NOT_ALLOWED = "ClassNotAllowed"
+    CLASS_INVALID = "ClassInvalid"
 
     COST_NOT_ALLOWED = "CostNotAllowed"
+    PRICE_INVALID = "PriceInvalid"
 
     ALL_PLACED = "AllPlaced"
     NOTHING_TO_PLACE = "NothingToPlace"
@@ -116,7 +132,8 @@ def annotations_finding(value: Json) -> BindingFinding:
             if not pattern.match(text):
                 wrong.append(f"metadata.annotations[{name}]: must be {allowed}")
         elif name not in (CAPACITY, ACTIVITY, SCALE_TO_ZERO_GRACE):
-            wrong.append(f"metadata.annotations[{name}]: has no effect on a binding")
+            why = no_effect("AutoscalingPolicyBinding", name.removeprefix(PREFIX))
+            wrong.append(f"metadata.annotations[{name}]: {why}")
     if wrong:
         return False, BindingReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(wrong)
     if ours:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from apiserver.kinds.autoscalers import BOUND_METRIC, may_follow
+from apiserver.kinds.annotations import PAUSED
+from apiserver.kinds.autoscalers import Autoscaler
+from apiserver.kinds.following import FollowingProblem, Problem, following_problems, target_subject
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_source
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
@@ -23,8 +25,8 @@ from controller.observe.binding_conditions import (
     annotations_finding,
 )
 from controller.observe.identity import Key, key_of, seniority
-from controller.observe.orders import PAUSED
 from controller.observe.pods import by_target, has_engine, is_ready
+from controller.observe.scalers import RESTING, autoscalers_by_target, is_resting
 from controller.observe.scales import is_reference
 from controller.observe.targets import TargetKey, target_key
 from controller.policies.binding import Binding, BoundTarget, read_binding
@@ -43,6 +45,9 @@ class BoundWorld:
     autoscalers: Sequence[Json] = ()
     """HorizontalPodAutoscalers."""
 
+    scaled_objects: Sequence[Json] = ()
+    """ScaledObjects of KEDA; empty if they cannot be read."""
+
     replicas: Mapping[TargetKey, int] = field(default_factory=dict)
     """Requested replicas of targets."""
 
@@ -58,6 +63,9 @@ class TargetState:
 
     bound: BoundTarget
     current_replicas: int
+    autoscalers: tuple[Autoscaler, ...] = ()
+    """Those that scale it, the oldest first."""
+
     ready_replicas: int = 0
     pods: tuple[Json, ...] = ()
     """The ready engine pods from which metrics are scraped."""
@@ -137,7 +145,7 @@ class _Around:
     policies: Mapping[Key, Json]
     groups: Mapping[TargetKey, tuple[Json, ...]]
     owners: Mapping[TargetKey, Sequence[Owner]]
-    autoscalers: Mapping[TargetKey, Json]
+    autoscalers: Mapping[TargetKey, tuple[Autoscaler, ...]]
     by_namespace: Mapping[str, Sequence[Json]]
     """Pods of the namespaces with an activity source."""
 
@@ -162,11 +170,7 @@ class BoundReader:
             groups=by_target(world.pods),
             owners=_owners(world),
             by_namespace=_watched(world),
-            autoscalers={
-                target_key(item["metadata"]["namespace"], item["spec"]["scaleTargetRef"]): item
-                for item in world.autoscalers
-                if is_reference((item.get("spec") or {}).get("scaleTargetRef"))
-            },
+            autoscalers=autoscalers_by_target(world.autoscalers, world.scaled_objects),
         )
         return [self._case(item, around) for item in world.bindings]
 
@@ -235,72 +239,89 @@ def _targets(
         TargetState(
             bound=bound,
             current_replicas=world.replicas[key],
+            autoscalers=around.autoscalers.get(key, ()),
             ready_replicas=len(serving),
             pods=tuple(pod for pod in serving if _has_labels(pod, bound.labels)),
         )
         for key, bound in zip(keys, binding.targets, strict=True)
         for serving in [_serving(around.groups.get(key, ()))]
     )
-    if rival := _rival(value, keys, around):
+    misread = [_misread(value, state) for state in states]
+    if rival := _rival(value, keys, misread, around):
         return states, rival, True
-    return states, (_alone if is_direct else _heeding)(keys, around), False
+    if is_direct:
+        return states, _alone(states), False
+    return states, _heeding(states, misread), False
 
 
-def _rival(value: Json, keys: Sequence[TargetKey], around: _Around) -> BindingFinding | None:
+def _misread(value: Json, state: TargetState) -> tuple[Problem, ...]:
+    """Return why the autoscalers of a target do not follow the decision of a binding."""
+    meant = state.bound.target
+    problems = following_problems(state.autoscalers, target_subject(value, meant.kind, meant.name))
+    what = f"{meant.kind} {meant.name!r}"
+    return tuple(replace(problem, message=f"{what}: {problem.message}") for problem in problems)
+
+
+def _rival(
+    value: Json, keys: Sequence[TargetKey], misread: Sequence[Sequence[Problem]], around: _Around
+) -> BindingFinding | None:
     """Return the condition if an older object already scales one of the targets, or None."""
     stamp, own = seniority(value)
-    for key in keys:
+    for key, problems in zip(keys, misread, strict=True):
         _, kind, owner = around.owners[key][0]
         if (kind, owner) != (_BINDING, own):
             text = f"{kind} {'/'.join(owner)} is older and already decides on {key.called} {key.name!r}"
             return False, BindingReason.TARGET_CLAIMED, text
-        autoscaler = around.autoscalers.get(key)
-        why = _why_unheeded(key, autoscaler)
-        if autoscaler is not None and why and seniority(autoscaler) < (stamp, own):
-            return False, BindingReason.TARGET_SCALED_BY_OTHER, f"{why}, and is older"
+        autoscalers = around.autoscalers.get(key, ())
+        is_older = any((item.created, (key.namespace, item.name)) < (stamp, own) for item in autoscalers)
+        others = [item for item in problems if item.reason is FollowingProblem.SCALED_BY_OTHER]
+        if others and is_older:
+            return False, BindingReason.TARGET_SCALED_BY_OTHER, f"{others[0].message}; it is older"
     return None
 
 
-def _heeding(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
-    """Return the condition on whether every target has a HorizontalPodAutoscaler that reads the decision."""
-    unheeded = {key: why for key in keys if (why := _why_unheeded(key, around.autoscalers.get(key)))}
-    others = [why for key, why in unheeded.items() if key in around.autoscalers]
-    if others:
-        return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
-    if unheeded:
-        return True, BindingReason.TARGET_NOT_SCALED, "; ".join(unheeded.values())
+def _heeding(states: Sequence[TargetState], misread: Sequence[Sequence[Problem]]) -> BindingFinding:
+    """Return the condition on whether the autoscalers of every target follow the decision."""
+    problems = [problem for found in misread for problem in found]
+    if problems:
+        text = "; ".join(problem.message for problem in problems)
+        return False, BindingReason(str(problems[0].reason)), text
+    resting = [
+        f"{_called(state)}: {state.autoscalers[0].shown} {RESTING}" for state in states if _is_resting(state)
+    ]
+    if resting:
+        return False, BindingReason.TARGET_NOT_SCALED, "; ".join(resting)
+    unscaled = [
+        f"no HorizontalPodAutoscaler targets {_called(state)}, so nothing scales it unless another client"
+        " reads the metric"
+        for state in states
+        if not state.autoscalers
+    ]
+    if unscaled:
+        return True, BindingReason.TARGET_NOT_SCALED, "; ".join(unscaled)
     text = "all targets exist, and HorizontalPodAutoscalers read the decision"
     return True, BindingReason.TARGETS_FOUND, text
 
 
-def _alone(keys: Sequence[TargetKey], around: _Around) -> BindingFinding:
+def _is_resting(state: TargetState) -> bool:
+    return is_resting(state.autoscalers, state.current_replicas)
+
+
+def _called(state: TargetState) -> str:
+    return f"{state.bound.target.kind} {state.bound.target.name!r}"
+
+
+def _alone(states: Sequence[TargetState]) -> BindingFinding:
     """Return the condition on whether no one else scales the targets that the controller scales itself."""
-    others = [_second_writer(key, around.autoscalers[key]) for key in keys if around.autoscalers.get(key)]
+    others = [
+        f"{state.autoscalers[0].shown} scales {_called(state)}, so the controller writes no scale of this"
+        " binding; delete it, or set scaling.mode to published and let it follow the decision"
+        for state in states
+        if state.autoscalers
+    ]
     if others:
         return False, BindingReason.TARGET_SCALED_BY_OTHER, "; ".join(others)
     return True, BindingReason.TARGETS_FOUND, "all targets exist, and the controller writes their scales"
-
-
-def _why_unheeded(key: TargetKey, autoscaler: Json | None) -> str:
-    """Return why a decision for a target takes no effect; empty if a HorizontalPodAutoscaler follows it."""
-    what = f"{key.called} {key.name!r}"
-    if autoscaler is None:
-        return (
-            f"no HorizontalPodAutoscaler targets {what}, so nothing scales it unless another client reads"
-            " the metric"
-        )
-    if may_follow(autoscaler, {BOUND_METRIC}):
-        return ""
-    return f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r} scales {what} without {BOUND_METRIC}"
-
-
-def _second_writer(key: TargetKey, autoscaler: Json) -> str:
-    """Return the message about a HorizontalPodAutoscaler where the controller writes scales itself."""
-    return (
-        f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r} scales {key.called} {key.name!r}, so the"
-        " controller writes no scale of this binding; delete it, or set scaling.mode to published and let"
-        " it follow the decision"
-    )
 
 
 _BINDING: Final = "AutoscalingPolicyBinding"

@@ -36,17 +36,23 @@ def class_finding(autoscaling: Json, policies: Policies, objective: Objective | 
     place, instead = _place(autoscaling, policies), _instead(objective)
     if place is None:
         reason = ConditionReason.OBJECTIVE_FOUND if objective else ConditionReason.NO_CLASS
+        if unread := policies.unread_class():
+            text = f"no service class lists the model, and one cannot be read: {instead}; {unread}"
+            return False, ConditionReason.CLASS_INVALID, text
         is_missing = policies.default_classes in policies.missing
         why = f", and ConfigMap {policies.default_classes!r} is missing" if is_missing else ""
         return True, reason, f"no service class applies{why}: {instead}"
     found = policies.classes.get(place)
     if found is None:
         where = f"ConfigMap {place[0]!r} of Stowplan's namespace contains no service class under"
-        return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {place[1]!r}: {instead}"
+        why = f"; {problem}" if (problem := policies.class_problem(place)) else ""
+        return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {place[1]!r}: {instead}{why}"
     if why := class_refusal(autoscaling, policies, objective):
         return False, ConditionReason.CLASS_NOT_ALLOWED, why
     before = f", which takes precedence over {objective}" if objective else ""
     text = f"service class {found.name!r}, priority {found.priority}{before}"
+    if problem := policies.class_problem(place):
+        return False, ConditionReason.CLASS_INVALID, f"{text}; {problem}"
     return True, ConditionReason.CLASS_FOUND, text
 
 

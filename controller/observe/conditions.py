@@ -9,9 +9,15 @@ from enum import StrEnum
 
 
 class ConditionType(StrEnum):
-    """The type of a condition. The first five except the cost are always set on a planned variant."""
+    """The type of a condition. The first seven are always set on a planned variant, with three exceptions.
+
+    `AcceleratorResolved` and `CostResolved` are set if there is something to report, `DecisionFollowed`
+    unless the decision is advice.
+    """
 
     TARGET_RESOLVED = "TargetResolved"
+    DECISION_FOLLOWED = "DecisionFollowed"
+    ACCELERATOR_RESOLVED = "AcceleratorResolved"
     SERVICE_CLASS_RESOLVED = "ServiceClassResolved"
     COST_RESOLVED = "CostResolved"
     ANNOTATIONS_RESOLVED = "AnnotationsResolved"
@@ -32,15 +38,33 @@ class ConditionReason(StrEnum):
     TARGET_NOT_FOUND = "TargetNotFound"
     TARGET_CLAIMED = "TargetClaimed"
     TARGET_NOT_SUPPORTED = "TargetNotSupported"
+    TARGET_SCALED_BY_OTHER = "TargetScaledByOther"
+    TARGET_SCALED_TWICE = "TargetScaledTwice"
+    MORE_METRICS_READ = "MoreMetricsRead"
+    METRIC_SELECTOR_DIFFERS = "MetricSelectorDiffers"
+    METRIC_TARGET_DIFFERS = "MetricTargetDiffers"
+    AUTOSCALER_NEVER_SCALES = "AutoscalerNeverScales"
     INVALID_CONFIGURATION = "InvalidConfiguration"
+
+    REPLICAS_AS_DECIDED = "ReplicasAsDecided"
+    REPLICAS_EXPECTED = "ReplicasExpected"
+    EXTERNAL_METRICS_UNAVAILABLE = "ExternalMetricsUnavailable"
+    EXTERNAL_METRICS_TAKEN_OVER = "ExternalMetricsTakenOver"
+    AUTOSCALER_NOT_ACTIVE = "AutoscalerNotActive"
+    REPLICAS_BELOW_DECISION = "ReplicasBelowDecision"
+    PODS_MISSING = "PodsMissing"
+
+    ACCELERATOR_DIFFERS = "AcceleratorDiffers"
 
     CLASS_FOUND = "ClassFound"
     OBJECTIVE_FOUND = "ObjectiveFound"
     NO_CLASS = "NoClass"
     CLASS_NOT_FOUND = "ClassNotFound"
     CLASS_NOT_ALLOWED = "ClassNotAllowed"
+    CLASS_INVALID = "ClassInvalid"
 
     COST_NOT_ALLOWED = "CostNotAllowed"
+    PRICE_INVALID = "PriceInvalid"
 
     NO_ANNOTATIONS = "NoAnnotations"
     ANNOTATIONS_FOLLOWED = "AnnotationsFollowed"
@@ -74,6 +98,11 @@ class EventReason(StrEnum):
 
     MOVED = "Moved"
     ROOM_MADE = "RoomMade"
+    SETTINGS_INVALID = "SettingsInvalid"
+    """On a ConfigMap of settings."""
+
+    SETTINGS_VALID = "SettingsValid"
+    """On a ConfigMap of settings."""
 
 
 Finding = tuple[bool, ConditionReason, str]

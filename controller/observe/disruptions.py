@@ -6,9 +6,9 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from math import ceil
 
+from apiserver.kinds.core.selecting import selects
 from apiserver.schema.json import Json
 from controller.observe.pods import group_of
-from controller.observe.selectors import selects
 from controller.planning.ranges import MAX_REPLICAS
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import filterfalse
 from typing import Final
 
-from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
+from apiserver.kinds.autoscalers import Autoscaler
+from apiserver.kinds.following import Problem
 from apiserver.schema.json import Json
-from apiserver.schema.validation import validate
 from controller.observe.accelerators import RESOURCE_NAMES, accelerators_of, uncounted
+from controller.observe.actual_types import ActualTypes
 from controller.observe.asks import Ask, binding_of, stand_ins, with_asks
-from controller.observe.conditions import ConditionReason
 from controller.observe.disruptions import Disruptions
 from controller.observe.identity import Key, key_of, seniority
 from controller.observe.idleness import Idleness
@@ -22,23 +22,21 @@ from controller.observe.karpenter import KarpenterPools, karpenter_pools
 from controller.observe.leaving import leaving_order
 from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
+from controller.observe.obstacles import Obstacles, malformation, target_of_variant
 from controller.observe.performance import facts_of
 from controller.observe.pods import by_target, has_engine
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource, Reach, accelerator_of, effective_cost
 from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
+from controller.observe.roles import roles_of_models
 from controller.observe.rule_reading import Scene
 from controller.observe.rules import pod_rules
-from controller.observe.targets import (
-    Target,
-    TargetKey,
-    TargetKind,
-    target_key,
-    target_of,
-)
+from controller.observe.running import as_running
+from controller.observe.scalers import VariantScalers, autoscalers_by_target
+from controller.observe.targets import Target, TargetKey, target_of
 from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
-from controller.observe.variants import Surroundings, claim_of, variant_of, why_unheeded
+from controller.observe.variants import Surroundings, variant_of, why_unheeded
 from controller.observe.waiting import stalled_replicas
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import growing, node_to_come
@@ -57,6 +55,9 @@ class World:
     pods: Sequence[Json]
     nodes: Sequence[Json]
     autoscalers: Sequence[Json]
+    scaled_objects: Sequence[Json] = ()
+    """ScaledObjects of KEDA; empty if they cannot be read."""
+
     quotas: Sequence[Json] = ()
     """ResourceQuotas; empty if they cannot be read."""
 
@@ -114,6 +115,18 @@ class Gathered:
     unheeded: Mapping[Key, str] = field(default_factory=dict)
     """Why a decision for a variant takes no effect, and what to do about it."""
 
+    misread: Mapping[Key, tuple[Problem, ...]] = field(default_factory=dict)
+    """Why the autoscalers of a variant do not follow its decision."""
+
+    mistyped: Mapping[Key, str] = field(default_factory=dict)
+    """How the declared accelerator of a variant contradicts its pods."""
+
+    differences: Mapping[Key, str] = field(default_factory=dict)
+    """What the pods of a variant have that their template lacks, and that was planned with."""
+
+    autoscalers: Mapping[Key, tuple[Autoscaler, ...]] = field(default_factory=dict)
+    """The autoscalers of each planned VariantAutoscaling, the oldest first."""
+
     problems: tuple[str, ...] = ()
     """Parts of the cluster that could not be planned with, one sentence each."""
 
@@ -138,7 +151,7 @@ def models_by_target(world: World) -> Mapping[TargetKey, str]:
     models: dict[TargetKey, str] = {}
     for autoscaling in sorted(world.autoscalings, key=seniority):
         if not malformation(autoscaling):
-            models.setdefault(_target(autoscaling), autoscaling["spec"]["modelID"])
+            models.setdefault(target_of_variant(autoscaling), autoscaling["spec"]["modelID"])
     return models
 
 
@@ -165,21 +178,22 @@ def gather(
     The same holds for each target of the bindings that are planned with them.
     """
     groups, disruptions = by_target(world.pods), Disruptions(world.disruption_budgets)
-    autoscalers = {_target(item): item for item in world.autoscalers}
+    scalers = _scalers(world)
     hold_seconds = terms.minimum_hold_seconds
     nodes = {node.name: node for node in inventory(world.nodes, world.pods, frozenset())}
     growth = _pools(world, terms, [*nodes.values()])
     terms = replace(terms, pools=growth.pools)
     reach = Reach([*nodes.values(), *map(node_to_come, terms.pools)])
-    targets, unplannable = _targets(world)
-    scene = Scene(world.nodes, targets, world.pods)
+    targets, unplannable, differences = _targets(world, groups)
+    scene, types = Scene(world.nodes, targets, world.pods), ActualTypes(nodes.values())
+    obstacles = _obstacles(world, targets, unplannable, asks)
 
     def around(autoscaling: Json, target: Target) -> Surroundings:
         pods, accelerator = groups.get(target.key, ()), accelerator_of(autoscaling, target.pod_spec)
         return Surroundings(
             target=target,
             pods=_in_order(target, pods, nodes, terms),
-            autoscaler=autoscalers.get(target.key),
+            autoscalers=scalers.of(target.key),
             policies=policies,
             cost=effective_cost(autoscaling, target, policies, partial(reach.of, target.pod_spec, pods)),
             may_scale_to_zero=may_scale_to_zero,
@@ -191,15 +205,14 @@ def gather(
             stalled_replicas=stalled_replicas(pods, terms.pools, accelerator, now_seconds=now_seconds),
         )
 
-    seen = _Seen(problems=[*growth.problems])
-    bound_models = {(ask.key[0], ask.model) for ask in asks}
+    seen = _Seen(scalers=scalers, differences=differences, problems=[*growth.problems])
     for autoscaling in sorted((*world.autoscalings, *stand_ins(asks)), key=seniority):
-        obstacle = malformation(autoscaling) or _impostor(autoscaling, bound_models)
-        obstacle = obstacle or _obstacle(autoscaling, world, seen.claimed, unplannable)
-        if obstacle is not None:
+        if (obstacle := obstacles.of(autoscaling, seen.claimed)) is not None:
             seen.unplanned[key_of(autoscaling)] = obstacle
         else:
-            _take(autoscaling, seen, partial(around, autoscaling, targets[_target(autoscaling)]))
+            counted, problem = types.counted(autoscaling, targets[target_of_variant(autoscaling)], groups)
+            seen.mistyped |= {key_of(autoscaling): problem} if problem else {}
+            _take(counted, seen, partial(around, counted, targets[target_of_variant(autoscaling)]))
     models = _models(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
     floor = lowest_priority([*seen.pods.values()])
     claimed = frozenset(seen.claimed)
@@ -213,11 +226,16 @@ def gather(
 class _Seen:
     """The results for the VariantAutoscalings processed so far, the oldest first."""
 
+    scalers: VariantScalers
+    differences: Mapping[TargetKey, str]
+    mistyped: dict[Key, str] = field(default_factory=dict)
     variants: list[Variant] = field(default_factory=list)
     tenants: list[Tenant] = field(default_factory=list)
     claimed: dict[TargetKey, Json] = field(default_factory=dict)
     unplanned: dict[Key, Unplanned] = field(default_factory=dict)
     unheeded: dict[Key, str] = field(default_factory=dict)
+    misread: dict[Key, tuple[Problem, ...]] = field(default_factory=dict)
+    autoscalers: dict[Key, tuple[Autoscaler, ...]] = field(default_factory=dict)
     pods: dict[Key, tuple[Json, ...]] = field(default_factory=dict)
     targets: dict[Key, Target] = field(default_factory=dict)
     cost_sources: dict[Key, CostSource] = field(default_factory=dict)
@@ -226,16 +244,41 @@ class _Seen:
     problems: list[str] = field(default_factory=list)
 
 
-def _targets(world: World) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKey, Unplanned]]:
-    """Return the scale targets, and why some of them cannot be planned."""
+def _targets(
+    world: World, groups: Mapping[TargetKey, tuple[Json, ...]]
+) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKey, Unplanned], Mapping[TargetKey, str]]:
+    """Return the scale targets as their pods run, why some cannot be planned, and what templates lack."""
     found: dict[TargetKey, Target] = {}
     unplannable: dict[TargetKey, Unplanned] = {}
+    differences: dict[TargetKey, str] = {}
     for key, value in world.targets.items():
         try:
-            found[key] = target_of(key, value)
+            found[key], difference = as_running(target_of(key, value), groups.get(key, ()))
+            differences |= {key: difference} if difference else {}
         except Exception as error:  # noqa: BLE001 (an error of one target must not affect others)
             unplannable[key] = unplanned_target(key, error)
-    return found, unplannable
+    return found, unplannable, differences
+
+
+def _obstacles(
+    world: World,
+    targets: Mapping[TargetKey, Target],
+    unplannable: Mapping[TargetKey, Unplanned],
+    asks: Sequence[Ask],
+) -> Obstacles:
+    return Obstacles(
+        exist=world.targets.keys(),
+        unread=world.unread,
+        bound=world.bound,
+        unplannable=unplannable,
+        bound_models=frozenset((ask.key[0], ask.model) for ask in asks),
+        roles=roles_of_models(filterfalse(malformation, world.autoscalings), targets),
+    )
+
+
+def _scalers(world: World) -> VariantScalers:
+    known = autoscalers_by_target(world.autoscalers, world.scaled_objects)
+    return VariantScalers(world.autoscalings, known)
 
 
 def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:
@@ -258,7 +301,8 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
     try:
         around = surroundings()
         variant, target = variant_of(autoscaling, around), around.target
-        tenant, why = _tenant(variant, around), why_unheeded(target, around.autoscaler)
+        tenant, why = _tenant(variant, around), why_unheeded(target, around.autoscalers)
+        misread = seen.scalers.problems(autoscaling, target.key)
         facts, doubts = facts_of(autoscaling, target, around.pods, around.policies)
     except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
         seen.unplanned[key] = unplanned_by(error)
@@ -268,6 +312,7 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
     seen.claimed[target.key] = autoscaling
     seen.pods[key], seen.targets[key], seen.cost_sources[key] = around.pods, target, around.cost[1]
     seen.facts[key], seen.doubts[key] = facts, doubts
+    seen.misread[key], seen.autoscalers[key] = misread, around.autoscalers
     seen.problems += around.rules.problems
     if names := uncounted(target.pod_spec):
         seen.problems.append(
@@ -293,6 +338,12 @@ def _gathered(
         snapshot=snapshot,
         unplanned=seen.unplanned,
         unheeded=seen.unheeded,
+        misread=seen.misread,
+        mistyped=seen.mistyped,
+        differences={
+            key: text for key, item in seen.targets.items() if (text := seen.differences.get(item.key))
+        },
+        autoscalers=seen.autoscalers,
         problems=(*bounds.problems, *oversized(world.nodes), *seen.problems),
         pods=seen.pods,
         targets=seen.targets,
@@ -327,55 +378,3 @@ def _models(
         )
         for model in models
     )
-
-
-def malformation(autoscaling: Json) -> Unplanned | None:
-    """Return why an object is invalid: it was stored before admission was installed, or bypassed it."""
-    found = validate(VariantAutoscaling, {"spec": autoscaling.get("spec")})
-    return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(found[0])) if found else None
-
-
-def _impostor(autoscaling: Json, bound_models: AbstractSet[Key]) -> Unplanned | None:
-    """Return why a variant cannot be planned if its model ID equals that of a planned binding."""
-    namespace, name = key_of(autoscaling)
-    model_id = autoscaling["spec"]["modelID"]
-    if binding_of(namespace, name) or (namespace, model_id) not in bound_models:
-        return None
-    text = f"modelID {model_id!r} is the name of an AutoscalingPolicyBinding in plans: choose another one"
-    return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=text)
-
-
-def _obstacle(
-    autoscaling: Json,
-    world: World,
-    claimed: Mapping[TargetKey, Json],
-    unplannable: Mapping[TargetKey, Unplanned],
-) -> Unplanned | None:
-    target = _target(autoscaling)
-    if target not in world.targets and target.kind is TargetKind.SCALED:
-        why = world.unread.get(target, "its scale was not read: see docs/targets.md")
-        return Unplanned(
-            reason=ConditionReason.TARGET_NOT_SUPPORTED,
-            message=f"{target.called} {target.name!r} cannot be planned: {why}",
-        )
-    if target not in world.targets:
-        text = f"{target.called} {target.name!r} does not exist in namespace {target.namespace!r}"
-        return Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message=text)
-    bound = world.bound.get(target)
-    # At equal age the binding takes precedence, consistent with the reader of bindings.
-    is_own = bound is not None and bound[1] == binding_of(*key_of(autoscaling))
-    if bound is not None and not is_own and bound[0] <= seniority(autoscaling)[0]:
-        text = (
-            f"AutoscalingPolicyBinding {bound[1][1]!r} is older and already decides on {target.called}"
-            f" {target.name!r}; delete one of the two"
-        )
-        return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
-    if target in claimed:
-        claim = claim_of(claimed[target], autoscaling)
-        text = f"{claim} {target.called} {target.name!r}; delete one of the two"
-        return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
-    return unplannable.get(target)
-
-
-def _target(autoscaling: Json) -> TargetKey:
-    return target_key(autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"])

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.orders import PREFIX
 from controller.observe.pods import (
     DELETION_COST,
     deletion_cost,

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.disruptions import Disruptions
-from controller.observe.orders import PREFIX
 from controller.observe.pods import is_present, is_ready, target_of_pod
 from controller.observe.scheduling import MOST_VALUES, node_affinity, placement_values, tolerations
 from controller.observe.targets import TargetKey

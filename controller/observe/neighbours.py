@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
+from apiserver.kinds.core.selecting import selects
 from apiserver.schema.json import Json
 from controller.observe.pods import is_present, target_of_pod
-from controller.observe.selectors import selects
 from controller.observe.targets import Target, TargetKey
 
 _Labels = Mapping[str, str]

@@ -41,14 +41,15 @@ def effective_cost(
 ) -> Cost:
     """Return the cost of one replica and its source: the spec, else the unit cost, else the default of 10.0.
 
+    A cost in the spec that equals the default does not count: admission wrote it, and not the user.
     With tenants, the cost in the spec applies only if its writer may set one, and never below the price list;
     `reach` returns the accelerator types that its pods may get.
     """
     spec = autoscaling["spec"]
     if policies.grants is not None:
         return _among_tenants(autoscaling, target, policies, reach())
-    if "variantCost" in spec:
-        return Decimal(spec["variantCost"]), "VariantCost"
+    if _sets_cost(autoscaling):
+        return _own(autoscaling), "VariantCost"
     unit = policies.unit_costs.get(accelerator_of(autoscaling, target.pod_spec))
     if unit is None:
         return _DEFAULT
@@ -66,6 +67,17 @@ def _among_tenants(autoscaling: Json, target: Target, policies: Policies, reach:
     if own is not None and own >= (listed or 0):
         return own, "VariantCost"
     return _DEFAULT if listed is None else (listed, "UnitCost")
+
+
+def price_finding(accelerator: str, policies: Policies, source: CostSource) -> str:
+    """Return what is wrong with the price that applies, or would apply; empty if nothing is.
+
+    `accelerator` is the type that is counted, which may differ from the declared one.
+    """
+    if source == "VariantCost":
+        return ""
+    problem = policies.price_problem(accelerator)
+    return f"the cost of a replica is not as listed: {problem}" if problem else ""
 
 
 def cost_refusal(autoscaling: Json, policies: Policies) -> str:

@@ -15,12 +15,12 @@ from typing import Final, TypeVar
 import msgspec
 
 from apiserver.cluster.cache import without_managed_fields
+from apiserver.kinds.annotations import PREFIX
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.schema.json import Json
 from controller.observe.devices import DRIVERS
 from controller.observe.identity import METADATA
 from controller.observe.movable import SAFE_TO_EVICT
-from controller.observe.orders import PREFIX
 from controller.observe.pods import DELETION_COST
 
 T = TypeVar("T")

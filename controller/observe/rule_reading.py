@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final
 
+from apiserver.kinds.core.selecting import selected_keys, selects
 from apiserver.schema.json import Json
 from controller.observe.domains import Domains, domains_of, with_accelerators
 from controller.observe.neighbours import Neighbours
 from controller.observe.scheduling import node_affinity
-from controller.observe.selectors import selected_keys, selects
 from controller.observe.targets import GROUP_INDEX, GROUP_REVISION, WORKER_INDEX, Target, TargetKey
 from controller.planning.cluster import Node
 from controller.planning.pod_rules import PodRules

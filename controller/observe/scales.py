@@ -11,16 +11,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
+from apiserver.kinds.core.selecting import parse_selector, selects
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.pods import SELECTED_BY, is_present, target_of_pod
-from controller.observe.selectors import parse_selector, selects
-from controller.observe.targets import TargetKey, target_key
+from controller.observe.targets import GROUP_REVISION, TargetKey, target_key
 
-_OF_ONE_POD: Final = frozenset(
+REVISION_LABELS: Final = frozenset({"pod-template-hash", "controller-revision-hash", GROUP_REVISION})
+"""Labels with the revision of a pod's template."""
+
+OF_ONE_POD: Final = frozenset(
     {
-        "pod-template-hash",
-        "controller-revision-hash",
+        *REVISION_LABELS,
         "statefulset.kubernetes.io/pod-name",
         "apps.kubernetes.io/pod-index",
     }
@@ -136,7 +138,7 @@ def template_of(pod: Json) -> Json:
     labels = pod["metadata"].get("labels") or {}
     spec = {name: value for name, value in pod["spec"].items() if name != "nodeName"}
     return {
-        "metadata": {"labels": {name: text for name, text in labels.items() if name not in _OF_ONE_POD}},
+        "metadata": {"labels": {name: text for name, text in labels.items() if name not in OF_ONE_POD}},
         "spec": spec,
     }
 

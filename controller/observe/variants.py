@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 
+from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.schema.json import Json
 from controller.observe.classes import priority_of
 from controller.observe.objectives import Objective
@@ -15,6 +17,7 @@ from controller.observe.policies import Policies
 from controller.observe.prices import Cost, accelerator_of
 from controller.observe.replicas import ReportAge, replicas_of
 from controller.observe.rules import NO_RULES, TargetRules
+from controller.observe.scalers import RESTING, is_resting
 from controller.observe.scheduling import labelled, node_affinity, tolerations
 from controller.observe.targets import Target
 from controller.planning.ranges import MAX_COST
@@ -29,7 +32,9 @@ class Surroundings:
     pods: tuple[Json, ...]
     """The target's present pods in removal order."""
 
-    autoscaler: Json | None
+    autoscalers: tuple[Autoscaler, ...]
+    """Those that scale the target, the oldest first."""
+
     policies: Policies
     cost: Cost
     """Cost of one replica."""
@@ -56,7 +61,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
     metadata, spec = autoscaling["metadata"], autoscaling["spec"]
     target, template = around.target, around.target.pod_spec
     current_replicas = target.replicas
-    low, high = _bounds(around.autoscaler, current_replicas)
+    low, high = _bounds(around.autoscalers, current_replicas)
     orders = orders_of(autoscaling)
     return Variant(
         namespace=metadata["namespace"],
@@ -107,33 +112,14 @@ def _status(autoscaling: Json, name: str) -> Json:
     return (autoscaling.get("status") or {}).get(name) or {}
 
 
-def is_switched_off(autoscaler: Json) -> bool:
-    """Return whether an autoscaler is disabled because something else scaled its target to zero replicas.
-
-    It only scales up from zero if it scaled to zero itself. Source: `shouldComputeMetricsForZeroReplicas` in
-    `k8s.io/kubernetes/pkg/controller/podautoscaler/horizontal.go`.
-    """
-    conditions = (autoscaler.get("status") or {}).get("conditions") or []
-    return any(
-        (item["type"], item["status"], item.get("reason")) == ("ScalingActive", "False", "ScalingDisabled")
-        for item in conditions
-    )
-
-
-def why_unheeded(target: Target, autoscaler: Json | None) -> str:
-    """Return why decisions for a target take no effect, and what to do; empty if they do."""
-    if autoscaler is None:
+def why_unheeded(target: Target, autoscalers: Sequence[Autoscaler]) -> str:
+    """Return why nothing scales a target, and what to do; empty if something does."""
+    if not autoscalers:
         return (
             "no HorizontalPodAutoscaler targets it, so nothing scales it unless another client reads the"
             " metric"
         )
-    if target.replicas == 0 and is_switched_off(autoscaler):
-        name = autoscaler["metadata"]["name"]
-        return (
-            f"HorizontalPodAutoscaler {name!r} is disabled because the workload was set to 0 replicas:"
-            " scale it to 1"
-        )
-    return ""
+    return f"{autoscalers[0].shown} {RESTING}" if is_resting(autoscalers, target.replicas) else ""
 
 
 def claim_of(owner: Json, other: Json) -> str:
@@ -148,16 +134,18 @@ def _created(autoscaling: Json) -> str:
     return autoscaling["metadata"].get("creationTimestamp") or ""
 
 
-def _bounds(autoscaler: Json | None, current_replicas: int) -> tuple[int, int | None]:
-    if autoscaler is None:
+def _bounds(autoscalers: Sequence[Autoscaler], current_replicas: int) -> tuple[int, int | None]:
+    if not autoscalers:
         return 0, None
-    if current_replicas == 0 and is_switched_off(autoscaler):
+    if is_resting(autoscalers, current_replicas):
         return 0, 0  # a plan must not rely on replicas that will never start
-    least, high = autoscaler["spec"].get("minReplicas"), int(autoscaler["spec"]["maxReplicas"])
-    low = 1 if least is None else int(least)
+    first = autoscalers[0]
+    low, high = first.min_replicas, first.max_replicas
     if high < low:
-        name = f"HorizontalPodAutoscaler {autoscaler['metadata']['name']!r}"
-        raise ValueError(f"{name}: spec.maxReplicas must be at least spec.minReplicas ({low}), was {high}")
+        suffix = "ReplicaCount" if first.scaled_object else "Replicas"
+        raise ValueError(
+            f"{first.shown}: spec.max{suffix} must be at least spec.min{suffix} ({low}), was {high}"
+        )
     return low, high
 
 

@@ -36,8 +36,8 @@ examples:
   stowplan plan -f plan.json -o json        repeat a saved plan, print JSON
 
 exit code: 0 the demand of every model is met, 1 a model is short, a
-VariantAutoscaling is omitted, or the solver returned no answer in time, 2 wrong
-usage or unreadable input
+VariantAutoscaling or an invalid object is left out, or the solver returned no
+answer in time, 2 wrong usage or unreadable input
 """
 
 

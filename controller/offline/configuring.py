@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Final
 
 from apiserver.checking.tree import UnreadableError
+from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.config import ConfigurationError, load
-from controller.config import ControllerConfig, NamesConfig
+from controller.config import ControllerConfig
 from controller.config_planning import (
     budgets_of,
     objectives_of,

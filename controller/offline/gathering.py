@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Final
 
 from apiserver.checking.strictness import strict_errors
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.llmd.conversion import HUB
 from apiserver.kinds.registry import find_kind, find_version
+from apiserver.kinds.settings_names import LAST_VALID, NamesConfig
 from apiserver.schema.json import Json
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
@@ -20,9 +22,13 @@ from controller.observe.accelerators import accelerators_in
 from controller.observe.claims import Translation
 from controller.observe.classes import class_finding
 from controller.observe.gather import Gathered, World, gather
+from controller.observe.last_valid import LastValid, recorded
 from controller.observe.objectives import ObjectiveRules, Objectives
+from controller.observe.obstacles import target_of_variant
 from controller.observe.orders import orders_of
-from controller.observe.policies import Policies, read_policies
+from controller.observe.policies import Policies
+from controller.observe.prices import CostSource
+from controller.observe.settings_reading import read_policies
 from controller.observe.targets import TargetKey, TargetKind, target_key
 from controller.offline.configuring import Configuring
 from controller.offline.published import with_published
@@ -31,9 +37,6 @@ from controller.planning.cluster import MOST_ACCELERATORS
 from controller.planning.inputs import PlanningInputs
 from controller.planning.snapshot import Snapshot
 from controller.sizing.records import VariantFacts
-
-if TYPE_CHECKING:
-    from controller.config import NamesConfig
 
 Key = tuple[str, str]
 
@@ -52,22 +55,35 @@ class Gathering:
     omitted: tuple[str, ...] = ()
     """Namespace and name of each VariantAutoscaling that is not planned."""
 
+    left_out: tuple[str, ...] = ()
+    """Kind and name of each invalid object that is left out."""
+
+    cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
+    """Source of the cost of each variant; none for a saved decision."""
+
     problems: tuple[Problem, ...] = ()
 
 
 def gathered(found: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
     """Return the snapshot of some objects; it is empty if there are problems."""
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
-    problems = list(found.problems)
-    variants = {}
+    problems, broken = list(found.problems), dict(found.broken)
+    variants: dict[Key, Json] = {}
+    missing: dict[Key, Problem] = {}
     targets = targets_in(found)
     for key, manifest in of_kind(found.manifests, "VariantAutoscaling").items():
         value, wrong = stored_variant(manifest)
+        if wrong:
+            broken[manifest.label] = wrong
+            continue
         variants[key] = value
-        problems += wrong or targetless(manifest, value, targets, found.refused)
+        for problem in targetless(manifest, value, targets, found.refused):
+            missing[key] = problem
     problems += _oversized(found)
-    if problems:
-        return Gathering(inputs=nothing, problems=tuple(problems))
+    whole = [key for key, value in variants.items() if target_of_variant(value) in targets]
+    if problems or (found.manifests and not whole and (broken or missing)):
+        found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
+        return Gathering(inputs=nothing, problems=found_wrong)
     policies, doubts = policies_in(found, configuring.names, settings_namespace)
     world = _world(found, [*variants.values()])
     objectives = _objectives(found, configuring.objectives)
@@ -90,7 +106,9 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         *_classless(world, seen, policies, objectives),
         *seen.problems,
         *unread,
-        *_left_out(seen),
+        *_misread(seen),
+        *_left_out(seen, found, variants, missing),
+        *(f"{problem}: it is left out" for problem in chain.from_iterable(broken.values())),
     )
     snapshot = with_published(seen, world.autoscalings)
     return Gathering(
@@ -98,12 +116,31 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         facts=seen.facts,
         warnings=told,
         omitted=tuple("/".join(key) for key in sorted(seen.unplanned)),
+        left_out=tuple(sorted(broken)),
+        cost_sources=seen.cost_sources,
     )
 
 
-def _left_out(seen: Gathered) -> Iterator[str]:
+def _left_out(
+    seen: Gathered, found: Found, variants: Mapping[Key, Json], missing: Mapping[Key, Problem]
+) -> Iterator[str]:
     for key, why in sorted(seen.unplanned.items()):
-        yield f"VariantAutoscaling {'/'.join(key)} is omitted: {why.message}"
+        name, target = f"VariantAutoscaling {'/'.join(key)}", target_of_variant(variants[key])
+        if key in missing:
+            text = missing[key].text.removeprefix(f"{name}: ")
+        elif (target.kind, target.namespace, target.name) in found.refused:
+            text = f"its {target.kind} {target.name!r} is left out"
+        else:
+            text = why.message
+        yield f"{name} is omitted: {text}"
+
+
+def _misread(seen: Gathered) -> Iterator[str]:
+    """Yield the autoscalers that do not follow decisions, and the pods that differ from declarations."""
+    for key, problems in sorted(seen.misread.items()):
+        yield from (f"VariantAutoscaling {'/'.join(key)}: {problem.message}" for problem in problems)
+    for key, text in (*sorted(seen.mistyped.items()), *sorted(seen.differences.items())):
+        yield f"VariantAutoscaling {'/'.join(key)}: {text}"
 
 
 def _misunderstood(world: World) -> Iterator[str]:
@@ -200,14 +237,22 @@ def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tu
     """Return prices and service classes, with warnings about invalid or ignored ones."""
     listed = of_kind(found.manifests, "ConfigMap")
     ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
-    policies = read_policies(ours, unit_costs=names.unit_costs, default_classes=names.service_classes)
+    doubts: list[str] = []
+    try:
+        last_valid = recorded(ours.get(LAST_VALID))
+    except ValueError as error:
+        last_valid = LastValid()
+        doubts.append(str(error))
+    policies = read_policies(
+        ours, unit_costs=names.unit_costs, default_classes=names.service_classes, last_valid=last_valid
+    )
     elsewhere = [
         f"ConfigMap {namespace}/{name} is omitted: prices and service classes are read from namespace"
         f" {settings_namespace} (--settings-namespace)"
         for namespace, name in listed
         if name in {names.unit_costs, names.service_classes} and namespace != settings_namespace
     ]
-    return policies, [*policies.problems, *elsewhere]
+    return policies, [*doubts, *map(str, policies.problems), *elsewhere]
 
 
 def _world(found: Found, autoscalings: Sequence[Json]) -> World:
@@ -226,6 +271,7 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
         pods=[dynamic.pod(item) for item in values("Pod")],
         nodes=[dynamic.node(completed_node(item)) for item in values("Node")],
         autoscalers=values("HorizontalPodAutoscaler"),
+        scaled_objects=values("ScaledObject"),
         quotas=values("ResourceQuota"),
         node_pools=values("NodePool"),
         disruption_budgets=values("PodDisruptionBudget"),

@@ -17,6 +17,7 @@ from apiserver.checking.tree import Tree, UnreadableError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.validation import validate
+from controller.observe.targets import TargetKind
 from controller.offline.shapes import SHAPES, GroupKind
 from controller.planning.inputs import PlanningInputs, from_json
 
@@ -78,6 +79,9 @@ class Found:
     manifests: list[Manifest] = field(default_factory=list)
     saved: list[PlanningInputs] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
+    broken: dict[str, list[Problem]] = field(default_factory=dict)
+    """Errors of objects that can be left out, by kind and name."""
+
     refused: set[tuple[str, str, str]] = field(default_factory=set)
     """Kind, namespace and name of objects with problems."""
 
@@ -212,7 +216,10 @@ def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> No
         Problem(file=source.name, line=tree.line_of(error.path), text=f"{_called(value)}: {error}")
         for error in validate(shape, value)
     ]
-    found.problems += problems
+    if problems and can_be_left_out(value):
+        found.broken.setdefault(_called(value, namespace), []).extend(problems)
+    else:
+        found.problems += problems
     if not problems:
         found.manifests.append(Manifest(file=source.name, tree=tree, value=_placed(value, namespace)))
     elif isinstance(metadata := value.get("metadata"), dict):
@@ -221,10 +228,25 @@ def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> No
         )
 
 
-def _called(value: Json) -> str:
+def can_be_left_out(value: Json) -> bool:
+    """Return whether the others are planned without this object, as the controller does.
+
+    This holds for variants and workloads, and for whatever was exported, which has a resourceVersion. Without
+    a node that somebody wrote, the plan would answer another question.
+    """
+    metadata = value.get("metadata")
+    is_exported = isinstance(metadata, dict) and "resourceVersion" in metadata
+    return is_exported or value["kind"] in {"VariantAutoscaling", *TargetKind}
+
+
+def _called(value: Json, namespace: str = "") -> str:
     metadata = value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
-    return f"{value['kind']} {name}" if isinstance(name, str) and name else str(value["kind"])
+    if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
+        return str(value["kind"])
+    if not namespace or value["kind"] in _CLUSTER_WIDE:
+        return f"{value['kind']} {name}"
+    return f"{value['kind']} {metadata.get('namespace') or namespace}/{name}"
 
 
 def _placed(value: Json, namespace: str) -> Json:

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -53,11 +54,18 @@ def _run(options: argparse.Namespace) -> int:
     if given.facts is not None:
         snapshot = equipped(inputs.snapshot, given.facts, configuring.sizing)
         inputs = replace(inputs, snapshot=snapshot)
-    _tell([*given.problems, *(Problem(file="stowplan plan", line=0, text=text) for text in mistakes)])
+    # A name may be unknown because its object is omitted.
+    why = given.warnings if mistakes and given.omitted else ()
+    texts = (Problem(file="stowplan plan", line=0, text=text) for text in (*mistakes, *why))
+    _tell([*given.problems, *texts])
     if given.problems or mistakes:
         return _UNREADABLE
     warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))
-    shown = _planned(inputs, warnings, given.omitted)
+    shown = replace(
+        _planned(inputs, warnings, given.omitted),
+        left_out=given.left_out,
+        cost_sources=given.cost_sources,
+    )
     # Before anything is printed: the reader of the output may stop early.
     is_written = _written(options, inputs, shown)
     present(options.output, lambda: as_document(shown), text_parts(shown, columns=terminal().width))
@@ -101,7 +109,8 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
     given = gathered(found, configuring=configuring, settings_namespace=namespace)
     if given.problems or any(manifest.kind[1] == "VariantAutoscaling" for manifest in found.manifests):
         return given
-    return _without_variants(given.inputs)
+    broken = tuple(chain.from_iterable(found.broken.values()))
+    return replace(given, problems=broken) if broken else _without_variants(given.inputs)
 
 
 def _without_variants(inputs: PlanningInputs) -> Gathering:

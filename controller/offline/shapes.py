@@ -143,6 +143,32 @@ class Autoscaler:
 
 
 @declaration()
+class ScaledTarget:
+    """The scale target of a ScaledObject."""
+
+    api_version: Maybe[str] = UNSET
+    kind: Maybe[str] = UNSET
+    name: str
+
+
+@declaration()
+class ScaledObjectSpec:
+    """The target and limits of a ScaledObject."""
+
+    scale_target_ref: ScaledTarget
+    min_replica_count: Maybe[Annotated[int, Range(0)]] = UNSET
+    max_replica_count: Maybe[Annotated[int, Range(0)]] = UNSET
+
+
+@declaration()
+class ScaledObject:
+    """A ScaledObject of KEDA."""
+
+    metadata: Metadata
+    spec: ScaledObjectSpec
+
+
+@declaration()
 class ScopeDemand:
     """A condition on one scope of the pods that a quota counts."""
 
@@ -313,6 +339,7 @@ SHAPES: Final[Mapping[GroupKind, type]] = {
     ("", "Node"): Node,
     ("", "ConfigMap"): ConfigMap,
     ("autoscaling", "HorizontalPodAutoscaler"): Autoscaler,
+    ("keda.sh", "ScaledObject"): ScaledObject,
     ("", "ResourceQuota"): Quota,
     ("karpenter.sh", "NodePool"): NodePool,
     ("policy", "PodDisruptionBudget"): DisruptionBudget,

@@ -89,7 +89,9 @@ def _row(decision: Decision, variant: Variant, codes: Mapping[Key, str]) -> Mapp
 
 
 def _heads(rows: Sequence[Mapping[str, str]], columns: int) -> Sequence[str]:
-    """Return the heads of the columns that fit."""
+    """Return the heads of the columns that fit; none without rows."""
+    if not rows:
+        return ()
     widths = {
         head: min(max(cell_len(row[head]) for row in [*rows, {head: head}]), _LEAST_WIDTH.get(head, columns))
         for head in rows[0]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from rich.console import RenderableType
@@ -45,6 +45,12 @@ class Shown:
     omitted: tuple[str, ...] = ()
     """Namespace and name of each VariantAutoscaling that is not planned."""
 
+    left_out: tuple[str, ...] = ()
+    """Kind and name of each invalid object that is left out."""
+
+    cost_sources: Mapping[Key, str] = field(default_factory=dict)
+    """Where the cost of a replica comes from, by namespace and name; empty for a saved decision."""
+
     @property
     def short(self) -> tuple[str, ...]:
         """Namespace and model of each that gets less than it needs, or more than there is a place for."""
@@ -68,7 +74,8 @@ class Shown:
     @property
     def is_enough(self) -> bool:
         """Whether there is a plan that contains every variant and gives every model what it needs."""
-        return self.plan.solver.is_answered and not self.short and not self.omitted
+        is_whole = not self.omitted and not self.left_out
+        return self.plan.solver.is_answered and not self.short and is_whole
 
 
 def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
@@ -90,6 +97,7 @@ def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
     for move in shown.plan.moves:
         yield labelled("evict ", moved(move), Tone.ADVICE)
     yield f"cost per hour: {price(shown.plan.cost)}"
+    yield from _cost_sources(shown, codes)
     yield styled(proof(shown.plan))
     for level in levels(shown.plan):
         yield labelled("  ", level, Tone.FAINT)
@@ -98,17 +106,33 @@ def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
     yield styled(conclusion(shown), Tone.GOOD if shown.is_enough else Tone.BAD)
 
 
+def _cost_sources(shown: Shown, codes: Mapping[Key, str]) -> Iterator[RenderableType]:
+    """Yield where the costs of replicas come from, with the codes of the variants."""
+    by_source: dict[str, list[str]] = {}
+    for key, source in sorted(shown.cost_sources.items(), key=lambda item: (item[1], item[0])):
+        if key in codes:
+            by_source.setdefault(source, []).append(codes[key])
+    if by_source:
+        listed = (f"{source} ({first_of(sorted(found), _MOST_NAMED)})" for source, found in by_source.items())
+        yield styled(f"  of a replica by {', '.join(listed)}", Tone.FAINT)
+
+
 def conclusion(shown: Shown) -> str:
     """Return the conclusion in one sentence."""
     omitted = (
         f"{count(len(shown.omitted), 'VariantAutoscaling')} omitted: {first_of(shown.omitted, _MOST_NAMED)}"
     )
-    after = f"; {omitted}" if shown.omitted else ""
+    broken = ""
+    if shown.left_out:
+        named = first_of(shown.left_out, _MOST_NAMED)
+        broken = f"{count(len(shown.left_out), 'invalid object')} left out: {named}"
+    omitted = "; ".join(text for text in (omitted if shown.omitted else "", broken) if text)
+    after = f"; {omitted}" if omitted else ""
     if shown.short:
         return f"{count(len(shown.short), 'model')} short: {first_of(shown.short, _MOST_NAMED)}{after}"
     if not shown.plan.solver.is_answered:
         return f"no answer: the running replicas stay; {shown.plan.solver.message}{after}"
-    if shown.omitted:
+    if omitted:
         return omitted
     if shown.unknown:
         return (

@@ -10,9 +10,9 @@ import yaml
 
 from apiserver.checking.documents import read_documents
 from apiserver.checking.tree import Tree, UnreadableError
+from apiserver.schema.duplicates import duplicate_fields
 from apiserver.schema.json import JsonValue
 from apiserver.schema.paths import FieldPath
-from apiserver.serving.config_text import duplicate_fields
 from controller.offline.reading import Problem
 
 _PATH: Final = re.compile(r"[A-Za-z0-9_.\-/\[\]]+(?=: )")

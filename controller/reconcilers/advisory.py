@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
+from apiserver.kinds.annotations import ADVISORY
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
 from controller.observe.identity import Key
-from controller.observe.orders import ADVISORY, orders_of
+from controller.observe.orders import orders_of
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
 

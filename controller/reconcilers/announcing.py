@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from apiserver.cluster.events import EventRecorder
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
@@ -43,7 +46,7 @@ class Announcer:
         )
 
     def status_written(self, autoscaling: Json, status: Json) -> None:
-        """Record an event if the variant can no longer be planned, or the availability of metrics changed."""
+        """Record an event if the variant can no longer be planned, or for a changed condition."""
         old = autoscaling.get("status") or {}
         if status["decision"]["reason"] == UNPLANNED:
             message = status["decision"]["message"]
@@ -57,20 +60,44 @@ class Announcer:
                     meaning=message,
                 )
             return
-        before, now = _metrics(old), _metrics(status)
-        if before is None or now is None or before["reason"] == now["reason"]:
-            return
-        self._events.record(
-            autoscaling,
-            type="Normal" if now["reason"] == ConditionReason.METRICS_AVAILABLE else "Warning",
-            reason=now["reason"],
-            action="Observe",
-            note=now["message"],
-            meaning=now["reason"],
-        )
+        before = _conditions(old)
+        for kind, item in _conditions(status).items():
+            if _alarm(kind, item) == _alarm(kind, before.get(kind)):
+                continue
+            if kind == ConditionType.METRICS_AVAILABLE and kind not in before:
+                continue  # no engine has been queried yet
+            self._events.record(
+                autoscaling,
+                type="Warning" if _alarm(kind, item) else "Normal",
+                reason=item["reason"],
+                action="Observe",
+                note=item["message"],
+                meaning=item["reason"],
+            )
 
 
-def _metrics(status: Json) -> Json | None:
-    """Return the condition about the availability of metrics."""
-    conditions = status.get("conditions") or []
-    return next((item for item in conditions if item["type"] == ConditionType.METRICS_AVAILABLE), None)
+def _alarm(kind: str, condition: Json | None) -> str:
+    """Return the reason of a condition if that is a problem, else an empty string."""
+    if condition is None:
+        return ""
+    is_good = (
+        condition["reason"] == ConditionReason.METRICS_AVAILABLE
+        if kind == ConditionType.METRICS_AVAILABLE
+        else condition["status"] == "True"
+    )
+    return "" if is_good else str(condition["reason"])
+
+
+_ANNOUNCED: Final = (
+    ConditionType.TARGET_RESOLVED,
+    ConditionType.DECISION_FOLLOWED,
+    ConditionType.ACCELERATOR_RESOLVED,
+    ConditionType.METRICS_AVAILABLE,
+)
+"""The conditions whose changes are announced."""
+
+
+def _conditions(status: Json) -> Mapping[str, Json]:
+    """Return the conditions whose changes are announced, by type."""
+    found = {str(item.get("type")): item for item in status.get("conditions") or []}
+    return {kind: found[kind] for kind in _ANNOUNCED if kind in found}

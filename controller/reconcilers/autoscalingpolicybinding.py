@@ -18,13 +18,16 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
+from controller.observe.acting import ReplicaWatch
 from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingReason, grace_seconds
 from controller.observe.bound import BoundReader, BoundWorld, Case
 from controller.observe.endpoints import Exposures, Question
+from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
 from controller.observe.identity import Key, key_of
 from controller.policies.history import History
 from controller.policies.sharing import decide_binding
+from controller.reconcilers.acting import binding_situations, with_acting
 from controller.reconcilers.advisory import NOWHERE, Scope, advised
 from controller.reconcilers.binding_memory import BindingMemory, activity_questions, questions_of
 from controller.reconcilers.binding_status import (
@@ -73,6 +76,9 @@ class BindingTools:
     pulse: Pulse = field(default_factory=Pulse)
     exchange: Exchange = field(default_factory=Exchange)
     """Through which bindings request a place in the plan."""
+    external_metrics: Callable[[], ExternalMetrics] = unknown_metrics
+    """Returns the state of the external metrics API."""
+
     scaler: DirectScaler | None = None
     """Writes scales; None if direct scaling is never used."""
 
@@ -132,6 +138,7 @@ class AutoscalingPolicyBindingReconciler:
         self._settings = settings
         self._reader = BoundReader(settings.direct.includes)
         self._memory = BindingMemory()
+        self._alone, self._jointly = ReplicaWatch(), ReplicaWatch()
         self._unplanned_since: float | None = None
         self._unwritten_seconds = 0.0
         self._most = max(1, round(WRITES_PER_SECOND * settings.sizing.interval_seconds))
@@ -156,9 +163,12 @@ class AutoscalingPolicyBindingReconciler:
         exposures = await tools.source.expose(asked) if asked else Exposures()
         results = await asyncio.to_thread(self._decided, cases, asked, exposures)
         # Bindings that are not planned jointly do not wait for the plan.
-        alone = await self._publish([item for item in results if item.ask is None])
+        external = tools.external_metrics()
+        alone = await self._publish(
+            self._followed([item for item in results if item.ask is None], self._alone, external)
+        )
         planned = await self._planned([item for item in results if item.ask is not None])
-        placed = await self._publish(planned)
+        placed = await self._publish(self._followed(planned, self._jointly, external))
         self._remember([*alone.results, *placed.results])
         self._confirm(alone, placed)
         scaled = await tools.scaler.act([*alone.standing, *placed.standing]) if tools.scaler else {}
@@ -218,6 +228,13 @@ class AutoscalingPolicyBindingReconciler:
         except Exception as error:  # noqa: BLE001 (an error of one binding must not affect others)
             return _faulty(result.case, error)
         return replace(result, decision=decision, placement=placement)
+
+    def _followed(
+        self, results: Sequence[BindingResult], watch: ReplicaWatch, external: ExternalMetrics
+    ) -> list[BindingResult]:
+        """Return the results with whether their decisions are followed."""
+        seen, now_seconds = binding_situations(results), self._tools.steady()
+        return with_acting(results, watch.findings(seen, external, now_seconds=now_seconds))
 
     def _remember(self, results: Sequence[BindingResult]) -> None:
         self._memory.remember(

@@ -9,6 +9,7 @@ from typing import Final
 
 from apiserver.cluster.timestamps import moment_of
 from apiserver.schema.json import Json
+from controller.observe.acting import ActingFinding
 from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
 from controller.observe.bound import Case
@@ -53,6 +54,9 @@ class BindingResult:
 
     silence: str = ""
     """Why a pod did not answer, in one phrase."""
+
+    acting: ActingFinding | None = None
+    """Whether the decision is followed; None if nothing should follow it, or the controller itself scales."""
 
     fault: str = ""
     """An unexpected error of the controller during the decision."""
@@ -197,12 +201,23 @@ def _findings(result: BindingResult) -> Mapping[BindingCondition, BindingFinding
     else:
         reason = BindingReason.METRICS_UNAVAILABLE
         found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is queried"
+    if result.acting:
+        found[BindingCondition.DECISION_FOLLOWED] = _following_finding(result.acting, result.case)
     found |= result.placement
     if result.scaling:
         found[BindingCondition.SCALING_ACTIVE] = result.scaling
     if result.advice:
         found[BindingCondition.ADVISORY] = True, *result.advice
     return {kind: found[kind] for kind in BindingCondition if kind in found}
+
+
+def _following_finding(acting: ActingFinding, case: Case) -> BindingFinding:
+    """Return whether autoscalers follow the decision: not if they read it otherwise than it is meant."""
+    targets = case.findings[BindingCondition.TARGETS_RESOLVED]
+    if not targets[0] and targets[1] is not BindingReason.TARGET_NOT_SCALED:
+        return targets
+    is_followed, reason, text = acting
+    return is_followed, BindingReason(str(reason)), text
 
 
 def _metrics_finding(result: BindingResult, decision: BindingDecision) -> BindingFinding:

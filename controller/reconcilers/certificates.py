@@ -29,6 +29,7 @@ from apiserver.kinds.families import FAMILIES
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from apiserver.serving.authority import service_names
+from controller.observe.external_metrics import API_SERVICE, is_ours
 from controller.reconcilers.authority import (
     Authority,
     authority_of,
@@ -39,7 +40,7 @@ from controller.reconcilers.authority import (
     why_unfit,
     why_unusable,
 )
-from controller.reconcilers.former_claim import API_SERVICE, ClaimRecord, is_ours
+from controller.reconcilers.former_claim import ClaimRecord
 from controller.reconcilers.trust import CONVERSION, api_service_patch, conversion_patch, webhook_patch
 
 AUTHORITY_SECRET: Final = "stowplan-authority"  # noqa: S105 (a name, not a secret)

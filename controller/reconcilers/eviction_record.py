@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from apiserver.cluster.client import Cluster
+from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json
-from controller.observe.orders import PREFIX
 from controller.reconcilers.lease_annotation import annotate, read_lease
 
 ANNOTATION: Final = f"{PREFIX}evictions"

@@ -11,16 +11,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.cluster.client import Cluster
+from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json
-from controller.observe.orders import PREFIX
 from controller.reconcilers.lease_annotation import annotate
 
 ANNOTATION: Final = f"{PREFIX}former-api-service"
 """Labels and spec of the APIService before our claim, as JSON."""
-
-API_SERVICE: Final = "v1beta1.external.metrics.k8s.io"
-TARGET: Final = "stowplan-apiserver"
-"""The Service that our APIService refers to."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,11 +30,6 @@ class FormerClaim:
     def service(self) -> tuple[str, str]:
         """Namespace and name of that Service."""
         return self.spec["service"]["namespace"], self.spec["service"]["name"]
-
-
-def is_ours(api_service: Json) -> bool:
-    """Tell whether an APIService refers to our Service."""
-    return (api_service["spec"].get("service") or {}).get("name") == TARGET
 
 
 def former_claim(lease: Json) -> FormerClaim | None:

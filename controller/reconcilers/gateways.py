@@ -22,6 +22,7 @@ from apiserver.kinds.judgement import judged
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json
+from apiserver.schema.undecoded import as_list, as_object
 from controller.gateways.annotations import is_opted_in, parent_refs
 from controller.gateways.installed import Installed
 from controller.gateways.reporting import (
@@ -91,7 +92,7 @@ class GatewayTranslator:
                 return {GatewayCondition.TRANSLATED: prevented}, is_final
             # In a thread, as the lease must be renewed while many conditions are combined.
             translation = await asyncio.to_thread(
-                translate, value, around.servers, parents, self._world.installed()
+                translate, value, around.servers, parents, self._world.installed(), _without(route)
             )
             children = await self._children.completed(
                 around.children, route["metadata"]["namespace"], _asked(translation)
@@ -163,6 +164,13 @@ def _result(route: Json, translation: Translation, acted: Acted) -> TranslationR
 def _asked(translation: Translation) -> frozenset[ChildKey]:
     pools = {ChildKey(INFERENCE_POOLS.kind, name) for name in translation.pools}
     return frozenset(pools | {key_of(item) for item in translation.objects})
+
+
+def _without(route: Json) -> frozenset[str]:
+    """Return the ModelServers of a route that have no endpoint, according to its status."""
+    targets = as_list(as_object(route.get("status")).get("targets"))
+    named = {str(item.get("modelServerName")): item.get("readyEndpoints") for item in map(as_object, targets)}
+    return frozenset(name for name, ready in named.items() if not ready)
 
 
 def _all_judged(values: Mapping[str, Json]) -> Mapping[str, tuple[Json, list[str]]]:

@@ -21,7 +21,7 @@ from controller.observe.gather import Gathered
 from controller.observe.identity import Key
 from controller.observe.objectives import Objectives
 from controller.observe.policies import Policies
-from controller.observe.prices import cost_refusal
+from controller.observe.prices import cost_refusal, price_finding
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Variant
 from controller.policies.history import History
@@ -204,6 +204,14 @@ def _resolved(
     unpriced = dict.fromkeys(filter(None, (cost_refusal(item, policies) for item in items)))
     if unpriced:
         yield BindingCondition.COST_RESOLVED, (False, BindingReason.COST_NOT_ALLOWED, "; ".join(unpriced))
+        return
+    unlisted = dict.fromkeys(
+        price_finding(variant.accelerator, policies, gathered.cost_sources[variant.key])
+        for variant in gathered.snapshot.variants
+        if variant.key in ask.variants
+    )
+    if wrong := [text for text in unlisted if text]:
+        yield BindingCondition.COST_RESOLVED, (False, BindingReason.PRICE_INVALID, "; ".join(wrong))
 
 
 def of_variants(plan: Plan) -> Plan:

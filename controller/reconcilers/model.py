@@ -30,7 +30,16 @@ from controller.models.expansion import Expansion, ExpansionSettings, expand
 from controller.models.loading import Loading, loading, routed_pairs, wanted_paths
 from controller.models.parts import Note, served_name
 from controller.models.reporting import ModelCondition, Report, model_status
-from controller.models.standing import ChildKey, Standing, Steps, belongs_to, key_of, steps, taken_backends
+from controller.models.standing import (
+    ChildKey,
+    Standing,
+    Steps,
+    belongs_to,
+    key_of,
+    resting_backends,
+    steps,
+    taken_backends,
+)
 from controller.observe.identity import seniority
 from controller.reconcilers.child_writer import ChildWriter
 from controller.reconcilers.model_adapters import AdapterReader, Key
@@ -137,8 +146,11 @@ class ModelReconciler:
         }
         children = await self._children.completed(known, namespace, asked)
         taken = taken_backends(expansion.objects, children, metadata["uid"])
-        if adapters.unloaded or taken:
-            expansion = await asyncio.to_thread(expand, model, self._tools.settings, adapters.unloaded, taken)
+        resting = resting_backends(expansion.objects, children, metadata["uid"])
+        if adapters.unloaded or taken or resting:
+            expansion = await asyncio.to_thread(
+                expand, model, self._tools.settings, adapters.unloaded, taken, resting
+            )
         if namesake:
             objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
             expansion = replace(expansion, objects=objects)

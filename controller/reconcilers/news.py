@@ -32,6 +32,8 @@ _SAID_AT_ONCE: Final = ("reason", "signal", "costPerReplica", "grantedReplicas")
 _WORDED: Final = frozenset(
     {
         ConditionType.TARGET_RESOLVED,
+        ConditionType.DECISION_FOLLOWED,
+        ConditionType.ACCELERATOR_RESOLVED,
         ConditionType.SERVICE_CLASS_RESOLVED,
         ConditionType.ANNOTATIONS_RESOLVED,
         ConditionType.COST_RESOLVED,

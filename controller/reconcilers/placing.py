@@ -19,12 +19,12 @@ from typing import Final
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import PODS
+from apiserver.kinds.annotations import PREFIX
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.identity import Key, key_of, seniority
 from controller.observe.leaving import is_rolling, template_of
-from controller.observe.orders import PREFIX
 from controller.observe.pods import group_number, group_of, is_present, is_ready
 from controller.observe.targets import Target
 from controller.planning.decision import Plan

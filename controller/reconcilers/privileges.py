@@ -21,8 +21,8 @@ from apiserver.kinds.privileges import GROUP, USE
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.classes import class_questions
-from controller.observe.gather import malformation
 from controller.observe.grants import Grants, Question
+from controller.observe.obstacles import malformation
 from controller.observe.policies import Policies
 from controller.observe.prices import cost_questions
 

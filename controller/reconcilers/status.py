@@ -8,8 +8,10 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
+from apiserver.kinds.following import Problem
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
+from controller.observe.acting import ActingFinding
 from controller.observe.condition_list import condition_list, moment, shortened
 from controller.observe.conditions import ConditionReason, ConditionType, Finding
 from controller.observe.prices import CostSource
@@ -60,11 +62,26 @@ class StatusInputs:
     unpriced: str = ""
     """Why the object's own cost is not used; empty if it is, or there is none."""
 
+    unlisted: str = ""
+    """What is wrong with the listed price; empty if nothing is, or if it does not apply."""
+
     orders: Finding
     """Whether the annotations are valid, with a reason and a message."""
 
     unheeded: str
     """Why nothing will act on the decision, in one phrase; empty if something does."""
+
+    misread: tuple[Problem, ...] = ()
+    """Why autoscalers of the target do not follow the decision as it is meant."""
+
+    mistyped: str = ""
+    """How the declared accelerator contradicts the pods; empty if it does not."""
+
+    difference: str = ""
+    """What the pods have and their template lacks; empty for nothing."""
+
+    acting: ActingFinding | None = None
+    """Whether the decision is followed; None for advice."""
 
     kind: str
     """Kind of the scale target."""
@@ -128,8 +145,15 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
         ConditionType.ANNOTATIONS_RESOLVED: inputs.orders,
         ConditionType.METRICS_AVAILABLE: _metrics_finding(inputs),
     }
+    if inputs.acting:
+        found[ConditionType.DECISION_FOLLOWED] = _following_finding(inputs, inputs.acting)
+    if inputs.mistyped:
+        differs = ConditionReason.ACCELERATOR_DIFFERS
+        found[ConditionType.ACCELERATOR_RESOLVED] = False, differs, inputs.mistyped
     if inputs.unpriced:
         found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, inputs.unpriced)
+    elif inputs.unlisted:
+        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.PRICE_INVALID, inputs.unlisted)
     if problems := inputs.problems:
         because = ConditionReason.PERFORMANCE_DIFFERS
         found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))
@@ -146,9 +170,27 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
 
 
 def _target_finding(inputs: StatusInputs) -> Finding:
+    exists = f"the {inputs.kind} exists"
+    exists += f"; {inputs.difference}" if inputs.difference else ""
+    if inputs.misread:
+        # Before decisions are applied, autoscalers are expected to read something else.
+        is_only_advice = inputs.advice is not None
+        reason = ConditionReason(str(inputs.misread[0].reason))
+        return is_only_advice, reason, f"{exists}; {_misread_text(inputs)}"
     if inputs.unheeded:
-        return True, ConditionReason.TARGET_NOT_SCALED, f"the {inputs.kind} exists; {inputs.unheeded}"
-    return True, ConditionReason.TARGET_FOUND, f"the {inputs.kind} exists"
+        return True, ConditionReason.TARGET_NOT_SCALED, f"{exists}; {inputs.unheeded}"
+    return True, ConditionReason.TARGET_FOUND, exists
+
+
+def _following_finding(inputs: StatusInputs, acting: ActingFinding) -> Finding:
+    if inputs.misread:
+        return False, ConditionReason(str(inputs.misread[0].reason)), _misread_text(inputs)
+    is_followed, reason, text = acting
+    return is_followed, ConditionReason(str(reason)), text
+
+
+def _misread_text(inputs: StatusInputs) -> str:
+    return "; ".join(problem.message for problem in inputs.misread)
 
 
 def _attainment_finding(level: ServiceLevel) -> Finding:

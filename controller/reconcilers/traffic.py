@@ -65,7 +65,10 @@ class Further(NamedTuple):
 
     types: frozenset[str]
     find: Callable[[Json], Awaitable[tuple[Findings, bool]]]
-    """Returns an object's findings, and whether no retry is needed. Raises ClusterError."""
+    """Returns the findings on an object with its new status, and whether no retry is needed.
+
+    Raises ClusterError.
+    """
 
 
 class TrafficReconciler:
@@ -100,7 +103,8 @@ class TrafficReconciler:
         found, further = await asyncio.to_thread(self._finding(key, value)), self._further.get(key.kind)
         findings, is_done = dict(found.findings), True
         if further is not None:
-            more, is_done = await further.find(value)
+            status = (value.get("status") or {}) | found.members
+            more, is_done = await further.find(value | {"status": status})
             findings |= more
         await self._writer.write(
             RESOURCES[key.kind],

@@ -10,7 +10,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.structural import CONVERSION_SERVICE
-from controller.reconcilers.former_claim import TARGET, is_ours
+from controller.observe.external_metrics import TARGET, is_ours
 
 CONVERSION: Final = str(CONVERSION_SERVICE["name"])
 """The Service of the conversion webhook."""

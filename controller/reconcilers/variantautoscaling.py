@@ -17,19 +17,22 @@ from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
+from controller.observe.acting import ActingFinding, ReplicaWatch
 from controller.observe.asks import Ask, binding_of, stand_ins
 from controller.observe.classes import class_finding
 from controller.observe.condition_list import shortened
+from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, gather
 from controller.observe.identity import Key, key_of
 from controller.observe.lateness import lateness
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.orders import orders_finding, orders_of
-from controller.observe.policies import Policies
-from controller.observe.prices import cost_refusal
+from controller.observe.policies import Policies, SettingsProblem
+from controller.observe.prices import cost_refusal, price_finding
 from controller.observe.unplanned import Unplanned, faulty
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot, Variant
+from controller.reconcilers.acting import situations
 from controller.reconcilers.advisory import (
     NOWHERE,
     Advice,
@@ -51,6 +54,7 @@ from controller.reconcilers.leaving import PodMarker, due_marks
 from controller.reconcilers.privileges import Privileges, questions
 from controller.reconcilers.publishing import Publisher, expected
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
+from controller.reconcilers.settings_keeping import SettingsKeeper
 from controller.reconcilers.status import StatusInputs, planned_status, unplanned_status
 from controller.reconcilers.watching import EngineSource, EngineWatch
 from controller.sizing.attainment import ServiceLevel
@@ -97,8 +101,14 @@ class Tools:
     exchange: Exchange = field(default_factory=Exchange)
     """Through which bindings request a place in the plan."""
 
+    external_metrics: Callable[[], ExternalMetrics] = unknown_metrics
+    """Returns the state of the external metrics API."""
+
     privileges: Privileges | None = None
     """Permission checks on the writers of objects, for clusters with tenants; None for no checks."""
+
+    settings: SettingsKeeper | None = None
+    """Stores the last valid settings for the next leader; None if there is none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -132,8 +142,14 @@ class CycleResult:
     unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
     """Errors of the statuses that could not be written."""
 
+    acting: Mapping[Key, ActingFinding] = field(default_factory=dict)
+    """Whether each decision is followed that is not only advice."""
+
     divergence: Divergence = IN_STEP
     """The difference between the previous plan and the scheduler's placement."""
+
+    settings: tuple[SettingsProblem, ...] = ()
+    """What is wrong with prices and service classes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -147,6 +163,7 @@ class _Cycle:
     plan: Plan
     failures: Mapping[Key, str]
     sized: Sized
+    acting: Mapping[Key, ActingFinding]
 
 
 class VariantAutoscalingReconciler:
@@ -161,6 +178,7 @@ class VariantAutoscalingReconciler:
         self._publisher = Publisher(
             tools.cluster, Announcer(tools.events), interval_seconds=settings.sizing.interval_seconds
         )
+        self._replica_watch = ReplicaWatch()
         self._problems: tuple[str, ...] = ()
         self._faults: Mapping[Key, Unplanned] = {}
         self._follower = PlacementFollower(tools.cluster, tools.events)
@@ -181,7 +199,7 @@ class VariantAutoscalingReconciler:
     async def cycle(self) -> CycleResult:
         """Observe, decide and publish once."""
         tools = self._tools
-        world, policies, objectives = tools.world(), tools.policies(), tools.objectives()
+        world, policies, objectives = tools.world(), await self._policies(), tools.objectives()
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
         failures = await self._watch.observe(world)
         taken = tools.exchange.taken()
@@ -190,7 +208,8 @@ class VariantAutoscalingReconciler:
             used = await asyncio.to_thread(questions, claims, policies)
             policies = replace(policies, grants=await tools.privileges.grants(used))
         gathered = await self._gathered(world, policies, objectives, taken.asks)
-        self._tell_problems((*policies.problems, *policies.missing.values(), *gathered.problems))
+        wrong = map(str, policies.problems)
+        self._tell_problems((*wrong, *policies.missing.values(), *gathered.problems))
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
         plan, advices = await self._plan(claims, gathered.snapshot)
@@ -204,6 +223,7 @@ class VariantAutoscalingReconciler:
         await self._mark(gathered, plan, advices)
         tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan, policies, objectives))
         whole, plan = plan, of_variants(plan)
+        acting = self._acting(world, gathered, plan, advices)
         cycle = _Cycle(
             world=world,
             policies=policies,
@@ -212,6 +232,7 @@ class VariantAutoscalingReconciler:
             plan=plan,
             failures=failures,
             sized=found,
+            acting=acting,
         )
         published = tools.now()
         statuses, faults = await asyncio.to_thread(self._statuses, cycle, advices)
@@ -230,9 +251,21 @@ class VariantAutoscalingReconciler:
             advices={key: item for key, item in advices.items() if binding_of(*key) is None},
             service_levels=found.service_levels,
             evictions=evictions,
+            acting=acting,
             divergence=self._follower.divergence,
             unwritten=expected(done.unwritten),
+            settings=policies.problems,
         )
+
+    async def _policies(self) -> Policies:
+        """Return the settings in force; store and announce what has changed about them."""
+        policies, keeper = self._tools.policies(), self._tools.settings
+        if keeper is None:
+            return policies
+        unkept = await keeper.keep()
+        policies = replace(policies, problems=(*policies.problems, *([unkept] if unkept else [])))
+        keeper.announce(policies.problems)
+        return policies
 
     async def _gathered(
         self, world: World, policies: Policies, objectives: Objectives, asks: Sequence[Ask]
@@ -254,6 +287,14 @@ class VariantAutoscalingReconciler:
     def _terms(self) -> Terms:
         terms = self._settings.terms
         return replace(terms, steers_removal=terms.steers_removal and self._marker.is_working)
+
+    def _acting(
+        self, world: World, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]
+    ) -> Mapping[Key, ActingFinding]:
+        """Return whether the decisions are followed that are not only advice."""
+        seen = situations(world.autoscalings, gathered, plan, advices.keys())
+        external = self._tools.external_metrics()
+        return self._replica_watch.findings(seen, external, now_seconds=self._steady())
 
     async def _mark(self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]) -> None:
         """Mark the pods to remove, and unmark the others."""
@@ -303,10 +344,15 @@ class VariantAutoscalingReconciler:
                     now_seconds=now.timestamp(),
                 ),
                 unheeded=gathered.unheeded.get(key, ""),
+                misread=gathered.misread.get(key, ()),
+                mistyped=gathered.mistyped.get(key, ""),
+                difference=gathered.differences.get(key, ""),
+                acting=cycle.acting.get(key),
                 service_class=class_finding(
                     autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])
                 ),
                 unpriced=cost_refusal(autoscaling, cycle.policies),
+                unlisted=price_finding(variants[key].accelerator, cycle.policies, gathered.cost_sources[key]),
                 orders=orders_finding(orders_of(autoscaling)),
                 advice=advices.get(key),
                 kind=target.key.called,

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
 from controller.closedloop.behaviour import behaviour_of
 from controller.closedloop.manifests import Manifests
 from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
-from controller.config import NamesConfig
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.arguments import engine_argument
 from controller.observe.classes import class_finding, priority_of
@@ -64,7 +64,8 @@ class _Reader:
     """Builds the scenario from objects, and collects problems."""
 
     def __init__(self, found: Found, supplied: Supplied, settings_namespace: str, names: NamesConfig) -> None:
-        self.problems = [str(problem) for problem in found.problems]
+        broken = (problem for problems in found.broken.values() for problem in problems)
+        self.problems = [str(problem) for problem in (*found.problems, *broken)]
         self.warnings: list[str] = []
         self._found = found
         self._supplied = supplied

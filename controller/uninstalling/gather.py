@@ -38,9 +38,10 @@ from apiserver.upgrading.gather import denied_of, read_definition
 from apiserver.upgrading.permission_checks import Permission
 from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.retrying import patiently
+from controller.observe.external_metrics import API_SERVICE, is_ours
 from controller.observe.leaving import OURS as OUR_COST
 from controller.reconcilers.closing import is_closed
-from controller.reconcilers.former_claim import API_SERVICE, FormerClaim, former_claim, is_ours
+from controller.reconcilers.former_claim import FormerClaim, former_claim
 from controller.reconcilers.placing import GATE, is_gated
 from controller.uninstalling.installed import (
     ACCOUNT_NAMES,

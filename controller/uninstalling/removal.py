@@ -29,7 +29,7 @@ from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.retrying import Pace, comes_true, each, retried, steadily
 from apiserver.upgrading.runs import Done, StoppedError, performed
 from apiserver.upgrading.waiting import settle, until_served
-from controller.reconcilers.former_claim import is_ours
+from controller.observe.external_metrics import is_ours
 from controller.uninstalling.cleaning import clean, forget_writers
 from controller.uninstalling.gather import count, find, leaders, read_former
 from controller.uninstalling.installed import ACTING_PODS, REMOVED, WEBHOOK_CONFIGURATIONS, Found

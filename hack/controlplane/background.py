@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -81,12 +82,15 @@ class Background:
         """Stop the supervisor and its processes. Raises NotRunningError if there is none."""
         if not self.is_running():
             raise NotRunningError(f"no control plane {self.name!r} is running")
-        pid = int(self._pid.read_text())
-        os.kill(pid, signal.SIGTERM)
         deadline = time.monotonic() + _STOP_SECONDS
+        is_told = False
         while self.is_running():
-            if time.monotonic() > deadline:
-                os.kill(pid, signal.SIGKILL)  # its processes die with it
+            pid = self._pid.read_text()  # empty until the supervisor has written it
+            is_late = time.monotonic() > deadline
+            if pid and (is_late or not is_told):
+                with contextlib.suppress(ProcessLookupError):  # it has just ended
+                    os.kill(int(pid), signal.SIGKILL if is_late else signal.SIGTERM)
+                is_told = True  # its processes die with it
             time.sleep(_POLL_SECONDS)
 
     def supervise(self, *, prometheus: bool) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +18,8 @@ _TETHER = Path(__file__).with_name("tether.py")
 _TAIL_LINES = 25
 _KEPT = ("GOGC",)
 """Variables that are passed on: how much memory programs in Go may use to collect garbage less often."""
+
+_POLL_SECONDS = 0.02
 
 _SPAWNER = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controlplane-spawner")
 """The only thread that starts processes: they die with their starting thread, so it must last."""
@@ -46,6 +50,34 @@ def spawn(
             text=True,
         )
     ).result()
+
+
+def end(process: subprocess.Popen[str], *, patience_seconds: float) -> int | None:
+    """Tell a program that handles SIGTERM to end; return its exit code, or None if it had to be killed.
+
+    A program that is still starting would be ended by the signal itself, with another code. So this waits
+    until it handles the signal, at most as long as for its end.
+    """
+    deadline = time.monotonic() + patience_seconds
+    while process.poll() is None and not _handles_sigterm(process.pid) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    process.terminate()
+    try:
+        return process.wait(patience_seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        return None
+
+
+def _handles_sigterm(pid: int) -> bool:
+    """Tell whether a process has a handler for SIGTERM, by the mask in proc(5)."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace").splitlines()
+    except FileNotFoundError:
+        return False
+    caught = next((line.split()[1] for line in lines if line.startswith("SigCgt:")), "0")
+    return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
 
 
 class Process:

@@ -14,20 +14,27 @@ from rich.console import Console
 from hack.controlplane import ControlPlane, ControlPlaneError
 from hack.controlplane.nodes import create_nodes
 from hack.demo import scenario
-from hack.demo.performance import Options, perform
+from hack.demo.performance import BROKEN, Options, perform
+from hack.demo.summary import print_cause
 from hack.installation import Installation
 from hack.installation.installation import COMPONENTS
 from hack.installation.models import start_models
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demo; return 0 only if everything was observed that should be shown."""
+    """Run the demo; return 0 if everything was observed that should be shown, and 1 if something was not.
+
+    The code is 3 if the demo itself failed, and 130 if it was interrupted.
+    """
     options = Options(**vars(_parser().parse_args(arguments)))
     try:
         return _run(options)
     except ControlPlaneError as error:
-        print(error, file=sys.stderr)
-        return 1
+        print(error, file=sys.stderr)  # with the last lines of a log
+        return BROKEN
+    except Exception as error:  # noqa: BLE001 (one line tells a user more than a traceback)
+        print_cause(Console(stderr=True), error)
+        return BROKEN
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -72,16 +79,8 @@ def _run(options: Options) -> int:
             console.print(f"Stowplan is installed and runs after {time.monotonic() - began:.0f} s")
             try:
                 return asyncio.run(perform(control_plane, installation, console=console, options=options))
-            except ExceptionGroup as group:
-                raise _first(group) from group
             finally:
                 models.stop()
-
-
-def _first(group: ExceptionGroup[Exception]) -> Exception:
-    """Return the error that ended a group of tasks; the others were only cancelled because of it."""
-    error = group.exceptions[0]
-    return _first(error) if isinstance(error, ExceptionGroup) else error
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ import asyncio
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
 from controller.caches import Caches
-from controller.config import NamesConfig
-from controller.observe.policies import read_policies
+from controller.observe.settings_reading import read_policies
 from hack.controlplane import ControlPlane
 from hack.controlplane.errors import KubectlFailedError, NotReadyError
 from hack.demo import scenario

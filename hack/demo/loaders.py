@@ -19,7 +19,8 @@ from typing import Final, Self
 from apiserver.schema.json import Json
 from controller.models.adapters import LIST, LOADER, PROGRAM
 from controller.observe.pods import is_ready
-from hack.controlplane.process import spawn
+from hack.controlplane.errors import ComponentCrashedError
+from hack.controlplane.process import end, spawn
 
 _HF: Final = """#!/bin/sh
 case $2 in
@@ -53,14 +54,12 @@ class LoaderHost:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for uid in list(self._running):
-            self._stop(uid)
+        self._stop(list(self._running))
 
     def match(self, pods: Iterable[Json], lists: Mapping[str, Json]) -> None:
         """Run a loader for each Ready pod that has one, and update their lists, given by ConfigMap name."""
         wanted = {pod["metadata"]["uid"]: pod for pod in pods if _loader_of(pod) and is_ready(pod)}
-        for uid in self._running.keys() - wanted.keys():
-            self._stop(uid)
+        self._stop([uid for uid in self._running if uid not in wanted])
         for uid, pod in wanted.items():
             if uid not in self._running:
                 self._start(uid, pod, lists)
@@ -90,11 +89,11 @@ class LoaderHost:
             process = spawn(command, directory=folder, environment=environment, output=log)
         self._running[uid] = _Running(process, folder, list_name)
 
-    def _stop(self, uid: str) -> None:
-        process = self._running.pop(uid).process
-        process.terminate()
-        if process.wait(timeout=_PATIENCE_SECONDS) != 0:
-            raise RuntimeError(f"a loader that was told to end did so with code {process.returncode}")
+    def _stop(self, uids: Iterable[str]) -> None:
+        """End all of these loaders. Raises ComponentCrashedError if one did not end by itself with code 0."""
+        faults = [fault for uid in uids if (fault := _fault(self._running.pop(uid)))]
+        if faults:
+            raise ComponentCrashedError("; ".join(faults))
 
     def _write(self, folder: Path, config_map: Json) -> None:
         """Replace each file atomically, as the kubelet does."""
@@ -102,6 +101,16 @@ class LoaderHost:
             fresh = folder / "fresh"
             fresh.write_text(text, encoding="utf-8")
             fresh.rename(folder / name)
+
+
+def _fault(running: _Running) -> str:
+    """End a loader; return what was wrong with its end, or nothing."""
+    code = end(running.process, patience_seconds=_PATIENCE_SECONDS)
+    if code == 0:
+        return ""
+    how = "did not end when it was told to" if code is None else f"ended with code {code}"
+    lines = (running.folder / "log").read_text(encoding="utf-8", errors="replace").splitlines()
+    return f"the adapter loader of a pod {how}: {lines[-1] if lines else 'its log is empty'}"
 
 
 def _loader_of(pod: Json) -> Json:

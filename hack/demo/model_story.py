@@ -192,9 +192,17 @@ async def _answered(items: Sequence[Json], model: str) -> list[str]:
         for server, names in sorted(routes(items).items()):
             if model not in names:
                 continue
-            address = _engines(items, server)[0]["status"]["podIP"]
-            body = {"model": model, "prompt": "How many orders were there in May?"}
-            async with session.post(f"http://{address}:8000/v1/completions", json=body) as response:
-                if response.status == _OK:
-                    found.append(server)
+            engines = _engines(items, server)
+            if engines and await _completes(session, engines[0]["status"]["podIP"], model):
+                found.append(server)
     return found
+
+
+async def _completes(session: aiohttp.ClientSession, address: str, model: str) -> bool:
+    """Tell whether an engine answers; one that has just ended does not."""
+    body = {"model": model, "prompt": "How many orders were there in May?"}
+    try:
+        async with session.post(f"http://{address}:8000/v1/completions", json=body) as response:
+            return response.status == _OK
+    except aiohttp.ClientConnectionError:
+        return False

@@ -25,11 +25,20 @@ from hack.demo.engines import EngineHost
 from hack.demo.footprint import mean_call_milliseconds
 from hack.demo.live import LiveScreen, save_picture, telling
 from hack.demo.plain import PlainLines
-from hack.demo.summary import how_to_look_around, print_comparison, print_summary
+from hack.demo.summary import (
+    first_cause,
+    how_to_look_around,
+    print_cause,
+    print_comparison,
+    print_summary,
+)
 from hack.demo.supervisor import Supervisor
 from hack.demo.traffic import Traffic
 from hack.installation import Installation
 from hack.installation.installation import NAMESPACE
+
+BROKEN = 3
+"""Exit code if the demo itself failed; what was played until then is still checked."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +55,10 @@ class Options:
 async def perform(
     control_plane: ControlPlane, installation: Installation, *, console: Console, options: Options
 ) -> int:
-    """Play the scenario, print what was checked, and return the exit code."""
+    """Play the scenario, print what was checked, and return the exit code.
+
+    If something of the demo itself breaks, it ends there: its cause is printed as one line at the end.
+    """
     clock, traffic = (
         SimulatedClock(speed=options.speed),
         Traffic(scenario.arrivals() | scenario.model_arrivals()),
@@ -65,23 +77,26 @@ async def perform(
         supervisor = Supervisor(
             control_plane, installation, clock=clock, note=director.note, left_alone=options.without
         )
-        async with asyncio.TaskGroup() as group:
-            background = [
-                group.create_task(work)
-                for work in (director.caches.run(), director.run_engines(), supervisor.run())
-            ]
-            try:
-                await _play(director, installation, options)
-            finally:
-                show.close()
-            director.history.outages += supervisor.outages
-            plain = await asyncio.to_thread(plain_accounts)
-            print_comparison(console, [account_of(director.history, policy="Stowplan"), *plain])
-            code = _conclude(director, installation, console=console, options=options)
-            if options.keep:
-                await _stay(control_plane)
-            for task in background:
-                task.cancel()
+        stage = (director.caches.run(), director.run_engines(), supervisor.run())
+        try:
+            async with asyncio.TaskGroup() as group:
+                background = [group.create_task(work) for work in stage]
+                try:
+                    await _play(director, installation, options)
+                finally:
+                    show.close()
+                    director.history.outages += supervisor.outages
+                plain = await asyncio.to_thread(plain_accounts)
+                print_comparison(console, [account_of(director.history, policy="Stowplan"), *plain])
+                code = _conclude(director, installation, console=console, options=options)
+                if options.keep:
+                    await _stay(control_plane)
+                for task in background:
+                    task.cancel()
+        except* Exception as broken:  # noqa: BLE001 (whatever it is, what was played is still reported)
+            print_summary(console, findings(director.history))
+            print_cause(console, first_cause(broken))
+            code = BROKEN
     return code
 
 

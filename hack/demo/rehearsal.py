@@ -12,13 +12,13 @@ from dataclasses import replace
 from functools import cache
 
 from apiserver.checking.sources import Source, read_sources
+from apiserver.kinds.settings_names import NamesConfig
 from controller.closedloop.cluster import VirtualCluster
 from controller.closedloop.manifests import Manifests
 from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.reconciled import ReconciledPolicy
 from controller.closedloop.run import play
 from controller.closedloop.scenario import Scenario
-from controller.config import NamesConfig
 from controller.config_planning import settings_of, sizing_of
 from controller.offline.reading import Found, of_kind, read
 from controller.reconcilers.variantautoscaling import CycleSettings

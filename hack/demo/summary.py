@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from hack.controlplane.errors import ControlPlaneError
 from hack.demo.checks import Finding
 from hack.demo.comparison import Account
 
@@ -42,6 +44,21 @@ def print_summary(console: Console, findings: Iterable[Finding]) -> None:
         mark = Text("ok", "green") if finding.holds else Text("FAIL", "bold red")
         table.add_row(mark, finding.name, Text(finding.detail))
     console.print(table)
+
+
+def first_cause(group: BaseExceptionGroup[Exception]) -> Exception:
+    """Return the error that ended a group of tasks; the others were only cancelled because of it."""
+    error = group.exceptions[0]
+    return first_cause(error) if isinstance(error, BaseExceptionGroup) else error
+
+
+def print_cause(console: Console, error: Exception) -> None:
+    """Print why the demo itself failed, as one line with its place in the source."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    text = " ".join(str(error).split()) or "no message"
+    what = text if isinstance(error, ControlPlaneError) else f"{type(error).__name__}: {text}"
+    console.print(f"the demo itself failed: {what}{place}", soft_wrap=True, highlight=False, markup=False)
 
 
 def print_comparison(console: Console, accounts: Sequence[Account]) -> None:

@@ -19,7 +19,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from controller.caches import Caches
-from controller.observe.policies import PolicyReader
+from controller.observe.settings_reading import PolicyReader
 from controller.planner import RememberingPlanner
 from controller.planning.settings import Settings
 from controller.reconcilers.heartbeat import Pulse

@@ -9,7 +9,9 @@ import pytest
 import yaml
 from support.appliers import Applier, Objects, ServerSide, ThreeWay
 from support.manifests import deployment, listed, variant
+from support.polling import wait_for
 
+from apiserver.kinds.settings_names import LAST_VALID
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 from hack.installation.manifests import ROOT
@@ -60,6 +62,11 @@ class Stage:
             self.plane.kubectl("wait", f"--for=jsonpath={path}", name, "--timeout=60s")
         self.plane.kubectl("wait", "--for=condition=Available", METRICS, "--timeout=60s")
 
+    def wait_until_stored(self, text: str) -> None:
+        """Wait until the controller has stored settings with a text, which it does in its next cycle."""
+        get = ("get", f"configmap/{LAST_VALID}", "--namespace=stowplan-system", "--output=json")
+        wait_for(lambda: text in self.plane.kubectl(*get).stdout, lambda: f"{text} is not stored")
+
     def restart_controller(self) -> None:
         """Restart the controller, which then reconciles everything from the start."""
         self.installation.processes["controller"].stop(patience_seconds=20.0)
@@ -98,11 +105,13 @@ def stage(request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 def test_a_repeated_apply_changes_nothing(stage: Stage) -> None:
     """There is no drift, no object is written, and the fields of other managers stay theirs."""
-    prices = ("patch", PRICES, "--namespace=stowplan-system", "--patch", '{"data":{"L40S":"1.5"}}')
+    listed_price = json.dumps({"data": {"L40S": '{"cost": "1.5"}'}})
+    prices = ("patch", PRICES, "--namespace=stowplan-system", "--patch", listed_price)
     stage.plane.kubectl(*prices, "--field-manager=operator")
     stage.plane.kubectl(
         "apply", "--filename=-", input=listed(deployment("a", product="L40S", accelerators=1), variant("a"))
     )
+    stage.wait_until_stored("L40S")
     before = stage.live(stage.desired)
     foreign = {name: stage.foreign(item) for name, item in before.items()}
 
@@ -130,7 +139,7 @@ def test_a_manual_change_is_reverted_by_the_next_apply(stage: Stage) -> None:
 
     live = stage.live(stage.desired)
     assert stage.applier.drift(stage.desired, live) == []
-    (webhook,) = live[GUARD]["webhooks"]
+    webhook = live[GUARD]["webhooks"][0]
     assert webhook["failurePolicy"] == "Fail"
     assert webhook["clientConfig"]["caBundle"]
 

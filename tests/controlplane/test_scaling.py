@@ -142,7 +142,7 @@ def test_the_controller_does_not_scale_a_target_of_an_hpa(bench: Bench) -> None:
     other = follower("other")
     other["spec"]["metrics"][0]["external"]["metric"]["name"] = "their_metric"
     bench.apply(follower("chat"), other)
-    named = 'by HorizontalPodAutoscaler "other"'
+    named = "HorizontalPodAutoscaler 'other' scales it by external metric 'their_metric'"
     wait_for(lambda: named in _warnings(bench, bound("other", "other")), f"a warning {named}")
     bench.kubectl("delete", "hpa", "other")
     assert "Warning" not in bench.told(bound("chat"))

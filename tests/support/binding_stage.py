@@ -97,7 +97,9 @@ def router() -> Json:
 def follower(target: str) -> Json:
     """Return an HPA that reads the decision."""
     made = autoscaler(target)
-    made["spec"]["metrics"][0]["external"]["metric"]["name"] = "policy_desired_replicas"
+    labels = {"target_kind": "Deployment", "target_name": target}
+    metric = {"name": "policy_desired_replicas", "selector": {"matchLabels": labels}}
+    made["spec"]["metrics"][0]["external"]["metric"] = metric
     return made | {"metadata": metadata(target)}
 
 

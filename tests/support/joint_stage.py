@@ -40,6 +40,10 @@ _PATIENCE_SECONDS = 60.0
 _NO_PATIENCE_SECONDS = 0.001
 
 
+PREMIUM = ServiceClass(name="premium", priority=1, ttft_ms={}, tpot_ms={})
+POLICIES = Policies(classes={("classes", "premium"): PREMIUM})
+
+
 @dataclass
 class JointStage:
     """Deployments named after their accelerator, such as `h100` or `a100-other`, and nodes for them."""
@@ -63,6 +67,7 @@ class JointStage:
     may_use: tuple[str, ...] | None = None
     """With tenants: users whose service classes and costs count."""
 
+    policies: Policies = POLICIES
     planned: list[Snapshot] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
 
@@ -84,13 +89,7 @@ class JointStage:
                 source=self,
                 planner=self,
                 world=self.world,
-                policies=lambda: Policies(
-                    classes={
-                        ("classes", "premium"): ServiceClass(
-                            name="premium", priority=1, ttft_ms={}, tpot_ms={}
-                        )
-                    }
-                ),
+                policies=lambda: self.policies,
                 objectives=lambda: self.objectives,
                 now=self.bound.now,
                 steady=self.bound.steady,

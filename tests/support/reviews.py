@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
+from apiserver.kinds.autoscalers import Autoscaler, autoscaler_of
 from apiserver.kinds.scalable import Scalable
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
+from support.manifests import autoscaler
 from webhooks.claims import Claimant
 from webhooks.decision import Decided
 from webhooks.mutate import mutate as ask_mutate
@@ -44,6 +46,11 @@ class Deployments:
         """Return a VariantAutoscaling that scales every target named `claimed`."""
         claimant = ("VariantAutoscaling", "older")
         return (claimant,) if (namespace, reference.name) == ("ns", "claimed") and own != claimant else ()
+
+    def autoscalers(self, reference: Reference, namespace: str) -> Sequence[Autoscaler]:
+        """Return one that follows the variant `ok`, for every target named `followed`."""
+        followed = autoscaler_of(autoscaler("ok"))
+        return (followed,) if (namespace, reference.name) == ("ns", "followed") else ()
 
 
 class Permissions:

@@ -77,6 +77,9 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-controller: resourceslices resourceclaims resourceclaimtemplates deviceclasses": Need(
         "accelerators by Dynamic Resource Allocation", _DYNAMIC
     ),
+    "stowplan-controller: scaledobjects": Need(
+        "a minimum of 0 replicas with KEDA", "continuing without ScaledObjects"
+    ),
     "stowplan-controller: nodepools": Need(
         "nodes that Karpenter could add", "continuing without the node pools of Karpenter"
     ),
@@ -94,6 +97,9 @@ NEEDS: Final[dict[str, Need]] = {
         "trust in the metrics API", _CERTIFICATES, RightsStage.forget
     ),
     "stowplan-controller: configmaps": Need("prices and service classes", _WATCH),
+    "stowplan-controller: configmaps (stowplan-last-valid-settings)": Need(
+        "settings for the next leader", "ignored in planning", RightsStage.price
+    ),
     "stowplan-controller: secrets (stowplan-authority, stowplan-webhooks-certificate,"
     " stowplan-apiserver-certificate)": Need("issuing certificates", _CERTIFICATES, RightsStage.forget),
     "stowplan-controller: leases": Need("the first leader", _LEASE, RightsStage.vacate),

@@ -89,6 +89,7 @@ def _definition(plural: str, group: str, kind: str, version: str, scope: str) ->
 
 
 SERVED_BY_OTHERS: Final = listed(
+    _definition("scaledobjects", "keda.sh", "ScaledObject", "v1alpha1", "Namespaced"),
     _definition("nodepools", "karpenter.sh", "NodePool", "v1", "Cluster"),
     _definition("inferencepools", "inference.networking.x-k8s.io", "InferencePool", "v1alpha2", "Namespaced"),
 )

@@ -104,6 +104,12 @@ class RightsStage:
         """Leave a node in the state after a controller ended while it moved pods."""
         self.plane.kubectl("taint", "--overwrite", "node", _NODE, "stowplan.dev/moving=:NoSchedule")
 
+    def price(self) -> None:
+        """Set another price than before, so that the last valid settings are stored again."""
+        data = {"RIGHTS": json.dumps({"cost": str(time.time_ns() % 1_000_000)})}
+        where, patch = f"--namespace={_SYSTEM}", json.dumps({"data": data})
+        self.plane.kubectl("patch", "configmap", "accelerator-unit-costs", where, f"--patch={patch}")
+
     def vacate(self) -> None:
         """Delete the Leases."""
         leases = ("stowplan-controller", "stowplan-models")

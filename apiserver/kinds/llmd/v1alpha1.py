@@ -93,7 +93,7 @@ class VariantAutoscalingSpec:
 
     variant_cost: Maybe[DecimalText] = UNSET
     """The cost of one replica. Admission sets it to 10.0 if `scaleTargetRef` is set and no field of the older
-    shapes is. If it stays unset, the unit cost of the accelerator applies, or 10.0 if that is unknown. A
+    shapes is. If it is unset or 10.0, the unit cost of the accelerator applies, or 10.0 if that is unknown. A
     variant whose cost is above 1000000000 is not planned."""
 
     variant_id: Maybe[VariantIdentifier] = UNSET

@@ -67,8 +67,8 @@ class VariantAutoscalingSpec:
 
     variant_cost: Maybe[DecimalText] = UNSET
     """The cost of one replica. Admission sets it to 10.0 if none of `accelerator`, `acceleratorCount`,
-    `sloClassRef` and `variantProfile` is set. If it stays unset, the unit cost of the accelerator applies, or
-    10.0 if that is unknown. A variant whose cost is above 1000000000 is not planned."""
+    `sloClassRef` and `variantProfile` is set. If it is unset or 10.0, the unit cost of the accelerator
+    applies, or 10.0 if that is unknown. A variant whose cost is above 1000000000 is not planned."""
 
     accelerator: Maybe[Annotated[str, Length(1, 253)]] = UNSET
     """The accelerator type of the variant. Defaults to the label `inference.optimization/acceleratorName`, or

@@ -40,6 +40,12 @@ def _columns(reason: Column) -> tuple[Column, ...]:
         reason,
         AGE,
         condition(
+            "DecisionFollowed",
+            "Followed",
+            description="Whether autoscalers follow the decision.",
+            priority=1,
+        ),
+        condition(
             "OptimizationReady",
             "Message",
             member="message",

@@ -128,8 +128,8 @@ def test_json_output_has_all_results(check: Check) -> None:
 
     document = json.loads("\n".join(out))
     assert (code, err) == (2, [])
-    assert document["summary"] == {"valid": 1, "refused": 1, "skipped": 1, "unreadable": 1}
-    valid, refused, unreadable, foreign = document["objects"]
+    assert document["summary"] == {"valid": 1, "refused": 1, "skipped": 2, "unreadable": 1}
+    valid, refused, unreadable, foreign, whole_file = document["objects"]
     assert valid["object"]["spec"]["variantCost"] == "10.0"
     assert {key: value for key, value in valid.items() if key != "object"} == {
         "file": "a.yaml",
@@ -150,6 +150,8 @@ def test_json_output_has_all_results(check: Check) -> None:
     }
     assert (unreadable["line"], unreadable["errors"][0]["reason"]) == (18, "Unreadable")
     assert (foreign["verdict"], foreign["kind"], foreign["object"]) == ("skipped", "Deployment", None)
+    assert (whole_file["file"], whole_file["line"], whole_file["verdict"]) == ("b.json", 0, "skipped")
+    assert whole_file["warnings"][0].startswith("nothing in this file was checked")
 
 
 def test_a_version_that_is_not_served_is_rejected(check: Check) -> None:

@@ -92,7 +92,8 @@ def test_other_kinds_are_skipped_with_a_note(check: Check) -> None:
 
 def test_a_note_is_printed_if_there_is_nothing_to_check(check: Check) -> None:
     """This is no error, but probably unintended."""
-    assert check("a.yaml", a_yaml="---\n") == (0, [], ["nothing to check: no object is of a supported kind"])
+    warning = "a.yaml: Warning: nothing in this file was checked: no object is of a supported kind"
+    assert check("a.yaml", a_yaml="---\n") == (0, [warning], [])
 
 
 UNREADABLE = {

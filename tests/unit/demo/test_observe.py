@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from controller.observe.gather import World
-from controller.observe.policies import read_policies
+from controller.observe.settings_reading import read_policies
 from controller.observe.targets import TargetKey, TargetKind
 from hack.demo.history import model_view
 from hack.demo.observation import ClientView

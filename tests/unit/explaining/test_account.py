@@ -99,7 +99,7 @@ def test_the_text_has_the_message_before_the_figures() -> None:
         "              tokens each (signal Fresh); 48.2 to provide, 33.6 % of that unmet",
         "  capacity    16.1 requests/s per replica within ITL 80 ms (Learned)",
         "  priority    5 (1 is served first)",
-        "  cost        2.5 per replica (UnitCost), 5 per hour as granted",
+        "  cost        2.5 per replica (UnitCost: the price of its accelerators), 5 per hour as granted",
         "  solver      Feasible, gap 1.25 %",
         "  autoscaler  HorizontalPodAutoscaler chat, from 1 to 10: 1 now, 2 desired",
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from support.models import backend, model, one
-from support.routes import http_rules, route, rule, said, server, translated
+from support.routes import GATEWAY, http_rules, route, rule, said, server, translated
 
 from apiserver.schema.json import Json
 from controller.gateways.installed import (
@@ -17,7 +17,7 @@ from controller.gateways.installed import (
 )
 from controller.gateways.pools import pool_of
 from controller.gateways.traffic import gateway_duration
-from controller.gateways.translation import Translation
+from controller.gateways.translation import Translation, translate
 from controller.models.expansion import expand
 
 
@@ -34,6 +34,22 @@ def test_each_rule_matches_requests_for_all_names_of_the_route() -> None:
         [match["headers"][0]["value"] for match in item["matches"]] for item in http_rules(translated(value))
     ]
     assert names == [["law"], ["chat", "law"]]
+
+
+@pytest.mark.parametrize(
+    ("without", "weights"),
+    [((), [100, 100]), (("l4",), [0, 100]), (("l4", "h100"), [100, 100])],
+    ids=["both have endpoints", "one has none", "none has any"],
+)
+def test_a_pool_without_endpoints_gets_no_weight_while_another_has_some(
+    without: tuple[str, ...], weights: list[int]
+) -> None:
+    """Its share of the requests would fail."""
+    servers = {name: server(name) for name in ("l4", "h100")}
+
+    made = translate(route(rule("l4", "h100")), servers, [GATEWAY], Installed(), without)
+
+    assert [item["weight"] for item in http_rules(made)[0]["backendRefs"]] == weights
 
 
 def test_a_route_with_many_names_is_divided_into_several() -> None:

@@ -15,8 +15,8 @@ from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind
 from controller.observe.binding_conditions import BindingCondition, BindingReason
 from controller.observe.conditions import ConditionReason, ConditionType, EventReason
-from controller.observe.policies import read_policies
 from controller.observe.prices import CostSource
+from controller.observe.settings_reading import read_policies
 from controller.planning.decision import BoundBy, Reason, SolverStatus
 from controller.planning.load import CapacitySource, Signal
 from controller.policies.correcting import Limit

@@ -157,3 +157,10 @@ async def test_failed_adapters_are_reported_and_do_not_block_others(pod: Pod) ->
         pod.ask_for()
         await pod.wait(lambda _, page: page == {"loaded": {}, "failed": {}})
         assert set(pod.served.adapters) == {"own"}
+
+
+def test_loaders_that_are_still_starting_are_ended_without_an_error(tmp_path: Path) -> None:
+    """A pod can be deleted at any time."""
+    for number in range(3):
+        with LoaderHost(tmp_path / str(number)) as host:
+            Pod(host).ask_for("a")

@@ -27,7 +27,7 @@ def test_a_planned_variant_combines_all_objects_that_describe_it() -> None:
 
     seen = gathered(
         value,
-        pods=(pod("chat-1"), pod("stranger", owner="")),
+        pods=(pod("chat-1", accelerators=2), pod("stranger", owner="")),
         report_age={("ns", "chat-1"): 7.5, ("ns", "stranger"): 3.0}.get,
     )
     (found,) = seen.snapshot.variants
@@ -232,6 +232,35 @@ def test_a_disabled_autoscaler_limits_its_variant_to_zero_replicas() -> None:
 
     assert found.snapshot.variants[0].max_replicas == 0
     assert "scale it to 1" in found.unheeded["ns", "chat"]
+
+
+def test_keda_starts_a_target_that_it_scaled_to_zero() -> None:
+    """Its HorizontalPodAutoscaler is disabled at 0 replicas, and has a minimum of 1."""
+    resting = placed(deployment("chat", product=A100, accelerators=2, replicas=0))
+    condition = {"type": "ScalingActive", "status": "False", "reason": "ScalingDisabled"}
+    made = placed(autoscaler("chat", most=7), labels={"scaledobject.keda.sh/name": "so"}) | {
+        "status": {"conditions": [condition]}
+    }
+    spec = {"scaleTargetRef": {"name": "chat"}, "maxReplicaCount": 7}
+    declared: Json = {"metadata": {"namespace": "ns", "name": "so"}, "spec": spec}
+
+    found = gathered(
+        placed(variant("chat")), deployments=(resting,), autoscalers=(made,), scaled_objects=(declared,)
+    )
+
+    (planned,) = found.snapshot.variants
+    assert (planned.min_replicas, planned.max_replicas) == (0, 7)
+    assert found.unheeded == {}
+
+
+def test_a_scaledobject_without_its_autoscaler_counts_as_well() -> None:
+    """A file may contain the one without the other."""
+    spec = {"scaleTargetRef": {"name": "chat"}, "minReplicaCount": 2, "maxReplicaCount": 7}
+    declared: Json = {"metadata": {"namespace": "ns", "name": "so"}, "spec": spec}
+
+    found = gathered(placed(variant("chat")), autoscalers=(), scaled_objects=(declared,))
+
+    assert (found.snapshot.variants[0].min_replicas, found.snapshot.variants[0].max_replicas) == (2, 7)
 
 
 def test_a_variant_without_an_autoscaler_is_planned_and_reported() -> None:

@@ -73,7 +73,9 @@ def test_an_unknown_annotation_is_reported_and_the_others_are_applied() -> None:
     found = orders_of(annotated(pause="true", replicas="2"))
 
     assert (found.is_paused, found.pinned_replicas) == (False, 2)
-    assert "stowplan.dev/pause]: unknown annotation: must be one of stowplan.dev/paused" in found.problems[0]
+    assert found.problems[0].endswith(
+        "stowplan.dev/pause]: has no effect on a VariantAutoscaling: is stowplan.dev/paused meant?"
+    )
 
 
 def test_annotations_with_other_prefixes_are_ignored() -> None:

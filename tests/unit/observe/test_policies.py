@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
-from controller.observe.policies import PolicyReader, read_policies, service_class
+from apiserver.kinds.settings import ServiceClassDocument
+from apiserver.kinds.settings_names import ALLOW_EMPTY, LAST_VALID
+from apiserver.schema.editor import settings_schema
+from apiserver.schema.json import Json
+from controller.observe.last_valid import KEY, record_of, recorded
+from controller.observe.policies import Policies, service_class
+from controller.observe.settings_reading import PolicyReader, read_policies
+from controller.planning.snapshot import LOWEST_PRIORITY
+from controller.sizing.records import ATTAINMENT, LEAST_ATTAINMENT, MOST_ATTAINMENT
 
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 PREMIUM = "name: Premium\npriority: 1\ndata:\n- {model: llama, slo-tpot: 24, slo-ttft: 500}\n"
 FREE = (
     "name: Free\npriority: 1000\ndata:\n- {model: llama, slo-tpot: 200}\n- {model: granite, slo-ttft: 900}\n"
 )
+
+
+def told(policies: Policies) -> list[str]:
+    """Return the problems in words."""
+    return [str(problem) for problem in policies.problems]
 
 
 def test_valid_prices_and_classes_are_read_and_errors_reported() -> None:
@@ -29,10 +44,15 @@ def test_valid_prices_and_classes_are_read_and_errors_reported() -> None:
     assert policies.classes["classes", "premium.yaml"].priority == 1
     assert policies.classes["classes", "premium.yaml"].ttft_ms == {"llama": 500}
     assert policies.classes["classes", "free.yaml"].priority == 100
-    assert len(policies.problems) == 3
-    assert policies.problems[0].startswith("ConfigMap classes, key bad.yaml: priority must be an integer")
-    assert policies.problems[1].endswith("priority 1000 is not within 1..100; 100 is used")
-    assert policies.problems[2].startswith("ConfigMap costs, key H100: must be JSON")
+    assert told(policies) == [
+        'ConfigMap classes, key bad.yaml: priority: Invalid value: "high": must be an integer; this entry is'
+        " ignored",
+        "ConfigMap classes, key free.yaml: priority: Invalid value: 1000: must be less than or equal to 100;"
+        " what can be read is used",
+        "ConfigMap costs, key H100: Invalid value: must be JSON such as"
+        ' {"device": "NVIDIA-A100", "cost": "40.00"}; this entry is ignored; a type without a price costs 10'
+        " per replica by default",
+    ]
 
 
 def test_a_class_is_found_by_reference_or_else_by_highest_priority_for_the_model() -> None:
@@ -63,58 +83,68 @@ def test_without_a_reference_only_classes_of_the_configured_config_map_apply() -
 
 
 PRICES = {
-    "invalid JSON": ("{oops", 'must be JSON such as {"device": "NVIDIA-A100", "cost": "40.00"}; '),
-    "a number alone": ("40", 'must be JSON such as {"device"'),
-    "another member": ('{"price": "1"}', 'cost is missing: must be JSON such as {"device"'),
+    "invalid JSON": (
+        "{oops",
+        'Invalid value: must be JSON such as {"device": "NVIDIA-A100", "cost": "40.00"}; ',
+    ),
+    "a number alone": ("40", 'Invalid value: must be JSON such as {"device"'),
+    "another member": ('{"price": "1"}', "cost: Required value; price: Forbidden: unknown field; "),
     "words": (
         '{"cost": "four"}',
-        "cost must be a number from 0 to 1000000000, was 'four'; ",
+        'cost: Invalid value: "four": must be a number from 0 to 1000000000, such as 40.00; ',
     ),
-    "a negative number": ('{"cost": -4}', "cost must be a number from 0 to 1000000000, was -4; "),
+    "a negative number": ('{"cost": -4}', 'cost: Invalid value: "-4": must be a number from 0 to '),
+    "not a number": ('{"cost": NaN}', 'cost: Invalid value: "NaN": must be a number from 0 to '),
 }
 
 
-@pytest.mark.parametrize(("text", "told"), PRICES.values(), ids=PRICES.keys())
-def test_an_invalid_price_is_reported_with_its_error(text: str, told: str) -> None:
+@pytest.mark.parametrize(("text", "wrong"), PRICES.values(), ids=PRICES.keys())
+def test_an_invalid_price_is_reported_with_its_error(text: str, wrong: str) -> None:
     """The message also gives the cost that applies instead."""
-    (problem,) = read_policies({"costs": {"data": {"H100": text}}}, unit_costs="costs").problems
+    (problem,) = told(read_policies({"costs": {"data": {"H100": text}}}, unit_costs="costs"))
 
-    assert problem.startswith(f"ConfigMap costs, key H100: {told}")
+    assert problem.startswith(f"ConfigMap costs, key H100: {wrong}")
     assert problem.endswith("; this entry is ignored; a type without a price costs 10 per replica by default")
 
 
+ENTRY = "allowed are model, slo-tpot, slo-ttft"
 DOUBTFUL = {
     "a misspelt priority": (
         "name: Premium\npriorty: 1\ndata:\n- {model: llama, slo-tpot: 24}\n",
-        [
-            "is no service class: priority is missing",
-            "unknown: priorty; a class has name, priority, attainment, data",
-        ],
+        "priority: Required value; priorty: Forbidden: unknown field (is priority meant?); allowed are"
+        " attainment, data, name, priority; this entry is ignored",
     ),
     "misspelt targets": (
         "priority: 1\ndata:\n- {model: a, slo-itl: 8}\n- {model: b, slo-itl: 8, slo-e2e: 9}\n",
-        ["unknown in data: slo-e2e, slo-itl; an entry has model, slo-tpot, slo-ttft"],
+        f"data[0].slo-itl: Forbidden: unknown field; {ENTRY}; data[1].slo-itl: Forbidden: unknown field;"
+        f" {ENTRY}; data[1].slo-e2e: Forbidden: unknown field; {ENTRY}; what can be read is used",
     ),
     "an entry without a model": (
         "priority: 1\ndata:\n- {model: a, slo-tpot: 8}\n- {slo-tpot: 8}\n",
-        ["no effect without model: data[1]"],
+        "data[1].model: Required value; what can be read is used",
+    ),
+    "a field that is there twice": (
+        "priority: 1\npriority: 2\n",
+        'priority: Duplicate value: "priority"; what can be read is used',
     ),
     "invalid YAML": (
         "name: Premium\npriority: [1\n",
-        ["is not YAML: line 3: expected ',' or ']', but got '<stream end>'"],
+        "Invalid value: is not YAML: line 3: expected ',' or ']', but got '<stream end>'; this entry is"
+        " ignored",
     ),
-    "text": ("just text", []),
-    "unrelated settings": ("interval: 60s\n", []),
-    "an unrelated list": ("data:\n- {model: llama, size: 8}\n- 1\n", []),
+    "text": ("just text", ""),
+    "nothing": ("", ""),
+    "unrelated settings": ("interval: 60s\n", ""),
+    "an unrelated list": ("data:\n- {model: llama, size: 8}\n- 1\n", ""),
 }
 
 
-@pytest.mark.parametrize(("text", "told"), DOUBTFUL.values(), ids=DOUBTFUL.keys())
-def test_ineffective_parts_of_a_service_class_are_reported(text: str, told: list[str]) -> None:
+@pytest.mark.parametrize(("text", "wrong"), DOUBTFUL.values(), ids=DOUBTFUL.keys())
+def test_what_is_wrong_with_a_service_class_is_reported(text: str, wrong: str) -> None:
     """This holds for every ConfigMap entry that resembles a class."""
     policies = read_policies({"other": {"data": {"a": text}}}, unit_costs="costs")
 
-    assert policies.problems == tuple(f"ConfigMap other, key a: {problem}" for problem in told)
+    assert told(policies) == ([f"ConfigMap other, key a: {wrong}"] if wrong else [])
 
 
 NO_MAPPING = {"text": "gold", "a list": "- priority: 1", "a number": "1", "only comments": "# priority: 1"}
@@ -127,11 +157,24 @@ def test_every_entry_of_the_configured_config_map_must_be_a_service_class(text: 
 
     policies = read_policies(maps, unit_costs="costs", default_classes="classes")
 
-    assert policies.problems == (
-        "ConfigMap classes, key a: is no service class: priority is missing",
-        "ConfigMap classes, key a: unknown: prio; a class has name, priority, attainment, data",
-        "ConfigMap classes, key b: must be a mapping with name, priority, attainment and data",
-    )
+    assert told(policies) == [
+        "ConfigMap classes, key a: priority: Required value; prio: Forbidden: unknown field; allowed are"
+        " attainment, data, name, priority; this entry is ignored",
+        "ConfigMap classes, key b: Invalid value: must be a mapping with name, priority, attainment and data;"
+        " this entry is ignored",
+    ]
+
+
+def test_aliases_do_not_multiply_the_content_of_a_class() -> None:
+    """A text of some hundred bytes could stand for billions of values."""
+    lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12))]
+
+    policies = read_policies({"c": {"data": {"a": "\n".join(lines)}}}, unit_costs="", default_classes="c")
+
+    assert told(policies) == [
+        "ConfigMap c, key a: Invalid value: must have at most 100000 values, with aliases written out; this"
+        " entry is ignored"
+    ]
 
 
 CLASS, OTHER = {"data": {"a": PREMIUM}}, {"data": {"a": "interval: 60s"}}
@@ -146,18 +189,18 @@ MISPLACED = {
 }
 
 
-@pytest.mark.parametrize(("maps", "told"), MISPLACED.values(), ids=MISPLACED.keys())
+@pytest.mark.parametrize(("maps", "lack"), MISPLACED.values(), ids=MISPLACED.keys())
 def test_classes_in_other_config_maps_are_reported_once(
-    maps: dict[str, dict[str, dict[str, str]]], told: str
+    maps: dict[str, dict[str, dict[str, str]]], lack: str
 ) -> None:
     """They applied by model in earlier versions."""
     policies = read_policies(maps, unit_costs="costs", default_classes="classes")
 
     expected = (
-        f"ConfigMap classes, named by names.serviceClasses, {told}; the classes of ConfigMap gold, old apply"
+        f"ConfigMap classes: {lack}; the classes of ConfigMap gold, old apply"
         " by spec.sloClassRef only: to apply them by model, name their ConfigMap in names.serviceClasses"
     )
-    assert policies.problems == ((expected,) if told else ())
+    assert told(policies) == ([expected] if lack else [])
 
 
 NO_PRICES = "every replica without a spec.variantCost costs 10"
@@ -206,11 +249,9 @@ def test_an_invalid_latency_target_is_omitted_and_reported(value: str) -> None:
 
     found = policies.classes["c", "a"]
     assert (found.priority, found.ttft_ms, found.tpot_ms) == (1, {"llama": 500}, {})
-    assert len(policies.problems) == 1
-    assert (
-        "slo-tpot of model 'llama' must be a whole number of ms from 1 to 100000000, was"
-        in (policies.problems[0])
-    )
+    (problem,) = told(policies)
+    assert problem.startswith("ConfigMap c, key a: data[0].slo-tpot: Invalid value: ")
+    assert problem.endswith("; what can be read is used")
 
 
 BROKEN = {
@@ -240,8 +281,8 @@ def test_an_entry_that_becomes_invalid_keeps_its_last_valid_content_and_is_repor
     for found in broken:
         assert (found.classes, found.unit_costs) == (before.classes, before.unit_costs)
         assert len(found.problems) == 1
-        assert found.problems[0].startswith(f"ConfigMap {name}, key {key}: ")
-        assert found.problems[0].endswith("; its previous content is used")
+        assert str(found.problems[0]).startswith(f"ConfigMap {name}, key {key}: ")
+        assert str(found.problems[0]).endswith("; its last valid content is used")
     assert after == before
     assert before.problems == ()
 
@@ -256,4 +297,92 @@ def test_an_entry_that_was_never_valid_is_omitted_until_it_is_corrected() -> Non
 
     assert [*broken.classes] == [*gone.classes] == [("c", "b")]
     assert [*mended.classes] == [("c", "a"), ("c", "b")]
-    assert not any("stands" in problem for problem in broken.problems)
+    assert told(broken) == [
+        'ConfigMap c, key a: priority: Invalid value: "high": must be an integer; this entry is ignored',
+        "ConfigMap c, key b: priority: Invalid value: 1000: must be less than or equal to 100; what can be"
+        " read is used",
+    ]
+
+
+STORED = {
+    "classes": {"data": {"a": PREMIUM}},
+    "costs": {"data": {"A100": '{"cost": "40"}'}},
+    "gold": {"data": {"b": PREMIUM}},
+}
+GONE: dict[str, Json] = {
+    "deleted": {},
+    "created again without content": {"classes": {}, "costs": {}, "gold": {}},
+    "emptied": {name: {"data": {}} for name in STORED},
+    "made invalid": {
+        "classes": {"data": {"a": "priority: one"}},
+        "costs": {"data": {"A100": '{"cost": "a lot"}'}},
+        "gold": {"data": {"b": "priority: [1"}},
+    },
+}
+
+
+@pytest.mark.parametrize("maps", GONE.values(), ids=GONE.keys())
+def test_the_next_leader_continues_with_the_last_valid_settings(maps: Json) -> None:
+    """It knows since when something is wrong; a ConfigMap that an object names is kept, too."""
+    first = PolicyReader(unit_costs="costs", default_classes="classes", now=lambda: NOON)
+    valid = first.read(STORED, named={"gold"})
+    first.read(maps, named={"gold"})
+
+    stored = {LAST_VALID: {"data": {KEY: record_of(first.last_valid)}}}
+    later = PolicyReader(
+        unit_costs="costs",
+        default_classes="classes",
+        last_valid=recorded(stored[LAST_VALID]),
+        now=lambda: NOON + timedelta(hours=1),
+    )
+    found = later.read(maps | stored, named={"gold"})
+
+    assert (found.classes, found.unit_costs) == (valid.classes, valid.unit_costs)
+    assert [item.config_map for item in found.problems] == ["classes", "costs", "gold"]
+    assert {item.since for item in found.problems} == {NOON}
+    assert all("; its last valid content is used" in text for text in told(found))
+    assert later.read(STORED | stored, named={"gold"}).problems == ()
+
+
+ON_PURPOSE: dict[str, Json] = {
+    "an entry is removed": {"classes": {"data": {"b": PREMIUM}}},
+    "everything is removed, with the annotation": {
+        "classes": {"metadata": {"annotations": {ALLOW_EMPTY: "true"}}}
+    },
+}
+
+
+@pytest.mark.parametrize("maps", ON_PURPOSE.values(), ids=ON_PURPOSE.keys())
+def test_settings_can_be_removed_on_purpose(maps: Json) -> None:
+    """After that, a ConfigMap that is deleted leaves nothing behind."""
+    reader = PolicyReader(unit_costs="", default_classes="classes")
+    reader.read({"classes": {"data": {"a": PREMIUM}}})
+
+    found = reader.read(maps)
+
+    assert ("classes", "a") not in found.classes
+    assert (found.problems, "a" in reader.last_valid.texts.get("classes", {})) == ((), False)
+
+
+def test_a_config_map_that_nothing_names_ends_with_its_deletion() -> None:
+    """Otherwise each renamed ConfigMap would stay in force for ever."""
+    reader = PolicyReader(unit_costs="costs", default_classes="classes")
+    reader.read({"gold": {"data": {"a": PREMIUM}}}, named={"gold"})
+
+    assert (reader.read({}).classes, reader.last_valid.texts) == ({}, {})
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"lastValid": {"a": 1}}', "[" * 10_000])
+def test_what_is_no_record_is_refused(text: str) -> None:
+    """The error names the ConfigMap."""
+    with pytest.raises(ValueError, match=f"ConfigMap {LAST_VALID}, key {KEY}: is no record of settings"):
+        recorded({"data": {KEY: text}})
+
+
+def test_the_schema_has_the_ranges_of_planning() -> None:
+    """The declarations cannot import them."""
+    properties = settings_schema(ServiceClassDocument)["properties"]
+
+    assert properties["priority"]["maximum"] == LOWEST_PRIORITY
+    ranges = (properties["attainment"]["minimum"], properties["attainment"]["maximum"])
+    assert (*ranges, properties["attainment"]["default"]) == (LEAST_ATTAINMENT, MOST_ATTAINMENT, ATTAINMENT)

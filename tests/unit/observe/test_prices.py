@@ -119,7 +119,7 @@ def test_the_price_depends_on_the_accelerators_that_the_pods_may_get(
 def test_the_accelerator_type_of_a_running_pod_counts() -> None:
     """Pods of an earlier template remain while a rollout is paused."""
     target = anywhere(nodeSelector={"nvidia.com/gpu.product": PRODUCTS["L4"]})
-    world = {"nodes": (node("L4"), node("H100")), "pods": (pod("chat-1", node="H100"),)}
+    world = {"nodes": (node("L4"), node("H100")), "pods": (pod("chat-1", node="H100", accelerators=2),)}
     assert cost(written_by_ann(), tenants(may_set=False), target, **world) == (180, "UnitCost")
 
 
@@ -145,6 +145,33 @@ def test_without_listed_prices_the_default_cost_applies() -> None:
     assert cost(written_by_ann(variantCost="0"), policies, anywhere()) == (10, "Default")
 
 
-def test_without_tenants_the_cost_in_the_spec_applies() -> None:
-    """No permission is needed."""
-    assert cost(written_by_ann(variantCost="0"), POLICIES, anywhere()) == (0, "VariantCost")
+WITHOUT_TENANTS: dict[str, tuple[Json, dict[str, Decimal], tuple[int, str]]] = {
+    "a cost that somebody wrote": ({"variantCost": "0"}, PRICES, (0, "VariantCost")),
+    "ten, written otherwise than the default": ({"variantCost": "10"}, PRICES, (10, "VariantCost")),
+    "the default that admission filled in": ({"variantCost": "10.0"}, PRICES, (10, "UnitCost")),
+    "no cost": ({"variantCost": None}, PRICES, (10, "UnitCost")),
+    "the default, without a price of the type": ({"variantCost": "10.0"}, {}, (10, "Default")),
+    "no cost, without a price of the type": ({"variantCost": None}, {}, (10, "Default")),
+    "the default for a type with a price": (
+        {"variantCost": "10.0", "accelerator": "H100"},
+        PRICES,
+        (180, "UnitCost"),
+    ),
+    "the default for the type of a label": (
+        {"variantCost": "10.0", "accelerator": None},
+        PRICES,
+        (180, "UnitCost"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("spec", "prices", "want"), WITHOUT_TENANTS.values(), ids=WITHOUT_TENANTS)
+def test_a_price_list_applies_to_every_cost_that_nobody_wrote(
+    spec: Json, prices: dict[str, Decimal], want: tuple[int, str]
+) -> None:
+    """The default of `variantCost` is visible in the object, and never hides a price."""
+    fields: Json = {"accelerator": "L4"} | spec
+    value = placed(variant("chat", **fields))
+    value["metadata"]["labels"] = {"inference.optimization/acceleratorName": "H100"}
+
+    assert cost(value, replace(POLICIES, unit_costs=prices), anywhere()) == want

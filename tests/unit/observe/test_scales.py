@@ -10,13 +10,13 @@ from support.manifests import variant
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden, NotFound, Unavailable
 from apiserver.cluster.resource import Resource
+from apiserver.kinds.core.selecting import parse_selector, selects
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.gather import World, engine_pods, gather
 from controller.observe.pods import target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.scales import Scale, UnreadableScaleError, scale_of, with_scales
-from controller.observe.selectors import parse_selector, selects
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.scale_reader import ScaleReader
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.kinds.core.selecting import selected_keys, selects
 from apiserver.schema.json import Json
-from controller.observe.selectors import selected_keys, selects
 
 KEYS = st.sampled_from(["app", "tier", "zone"])
 VALUES = st.sampled_from(["", "a", "b"])

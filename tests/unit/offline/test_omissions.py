@@ -24,6 +24,21 @@ def _created(item: dict[str, Any], year: int) -> dict[str, Any]:
     return item | {"metadata": item["metadata"] | {"creationTimestamp": f"{year}-01-01T00:00:00Z"}}
 
 
+def test_engines_of_a_pair_are_omitted_with_a_reason(plan: Plan) -> None:
+    """The reason is also given where an option names one of them, and a plan without variants is possible."""
+    targets = [deployment(role, product="NVIDIA-L4", accelerators=1) for role in ("prefill", "decode")]
+    for item in targets:
+        item["spec"]["template"]["metadata"]["labels"]["llm-d.ai/role"] = item["metadata"]["name"]
+    given = listed(*targets, *(variant(item["metadata"]["name"], modelID="m") for item in targets))
+
+    code, out, _ = plan("-f", "-", given=given)
+    asked, _, complaint = plan("-f", "-", "--demand", "m=15", given=given)
+
+    assert (code, asked) == (1, 2)
+    assert "2 VariantAutoscalings omitted: default/decode, default/prefill" in out
+    assert "llm-d.ai/role" in " ".join(complaint)
+
+
 CONCLUSIONS = {
     "one": (1, 8, "1 VariantAutoscaling omitted: default/set-00"),
     "many, of which only some are named": (

@@ -153,6 +153,16 @@ async def test_an_autoscaler_with_other_metrics_on_the_target_sets_a_condition(
     assert stage.published().get("a") == number
 
 
+async def test_a_decision_that_is_read_otherwise_is_not_followed() -> None:
+    """This holds although the replicas are as decided, as for VariantAutoscalings."""
+    stage = Stage(loads={"a": 30.0})
+    (external,) = stage.autoscalers[0]["spec"]["metrics"]
+    external["external"]["target"] = {"type": "Value", "value": "1"}
+    await stage.cycle(follow=True)
+
+    assert stage.reason("TargetsResolved") == stage.reason("DecisionFollowed") == "MetricTargetDiffers"
+
+
 async def test_an_autoscaler_of_keda_counts_as_one_that_reads_the_decision() -> None:
     """KEDA generates its metric names, and only the ScaledObject contains the real ones."""
     stage = Stage(loads={"a": 30.0})

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.cycle_stage import NODE, NOW, STEP, Stage
 from support.logs import capture_logs
+from support.manifests import node
 from support.traffic import objective, pool
 
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.heartbeat import Heartbeat, heartbeat_of
 from apiserver.schema.json import Json
+from controller.observe.gather import World
 from controller.observe.objectives import Objectives
-from controller.observe.policies import PolicyReader
+from controller.observe.policies import SettingsProblem
+from controller.observe.settings_reading import PolicyReader
 from controller.reconcilers.advisory import Scope
 
 
@@ -88,6 +93,31 @@ async def test_deleted_service_classes_are_reported_in_the_log_and_in_the_status
         "NoClass",
         "no service class applies, and ConfigMap 'classes' is missing: priority 100, the lowest",
     )
+
+
+class Unpriced(Stage):
+    """Variants without a cost of their own."""
+
+    def world(self) -> World:
+        """Return the content of the caches."""
+        seen = super().world()
+        for item in seen.autoscalings:
+            del item["spec"]["variantCost"]
+        return seen
+
+
+@pytest.mark.parametrize(("key", "is_told"), [("H100", True), ("A100", False)])
+async def test_an_invalid_price_concerns_the_type_on_which_pods_run(key: str, *, is_told: bool) -> None:
+    """They are declared as A100, whose price applies to none of them."""
+    wrong = SettingsProblem(config_map="prices", key=key, text="is no price")
+    stage = Unpriced(node=node("n1", accelerators=4, product="NVIDIA-H100-80GB-HBM3"))
+    stage.policies = replace(stage.policies, price_list="prices", problems=(wrong,))
+
+    await (await stage.watched(Scope())).cycle()
+
+    reasons = {item["reason"] for item in stage.statuses["loud"]["conditions"]}
+    assert "AcceleratorDiffers" in reasons
+    assert ("PriceInvalid" in reasons) is is_told
 
 
 async def test_status_event_and_log_have_the_same_message() -> None:

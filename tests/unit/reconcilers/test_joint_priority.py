@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from support.binding_stage import binding, optimizer
-from support.joint_stage import JointStage
+from support.joint_stage import POLICIES, JointStage
 from support.traffic import objective, pool
 
 from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.schema.json import Json
+from controller.observe.binding_conditions import BindingReason
+from controller.observe.conditions import ConditionReason
 from controller.observe.objectives import Objectives
+from controller.observe.policies import SettingsProblem
 
 PREMIUM = {"stowplan.dev/service-class": "classes/premium"}
 BY_OBJECTIVE = "priority 90 by InferenceObjective 'urgent' (10) of InferencePool 'p'"
@@ -96,3 +101,32 @@ async def test_among_tenants_a_cost_that_is_not_allowed_sets_a_condition() -> No
     assert "and not the cost 11" in text
     assert "user 'ann', who wrote it, is not allowed to" in text
     assert "CostResolved" not in [item["type"] for item in world.bound.status("low")["conditions"]]
+
+
+async def test_settings_that_are_gone_are_named_in_the_conditions_of_a_binding() -> None:
+    """Their last valid content still determines the priority."""
+    gone = (
+        SettingsProblem(config_map="classes", text="is missing"),
+        SettingsProblem(config_map="prices", text="is missing"),
+    )
+    policies = replace(POLICIES, price_list="prices", problems=gone)
+    high, low = binding("high", "h100-high", annotations=PREMIUM), binding("low", "h100-low")
+    world = contest(high, low, policies=policies)
+    await world.cycle(times=2)
+
+    assert world.bound.published("high") == {"h100-high": 4}
+    assert told(world, "high") == (
+        "ClassInvalid",
+        "service class 'premium', priority 1; ConfigMap classes: is missing",
+    )
+    reason, text = told(world, "high", "CostResolved")
+    assert (reason, text.endswith("ConfigMap prices: is missing")) == ("PriceInvalid", True)
+
+
+def test_bindings_have_every_reason_of_a_service_class_that_variants_have() -> None:
+    """The findings are those of variants; a reason without a counterpart would end a cycle."""
+    of_variants = {
+        reason for reason in ConditionReason if "CLASS" in reason.name or "OBJECTIVE_F" in reason.name
+    }
+
+    assert of_variants <= {*BindingReason}

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 
 from prometheus_client import CollectorRegistry
 from support.decisions import LOAD, SOLVED, decision, plan_of
 from support.monitoring import documented
+from support.planning_builders import variant
 
 from apiserver.cluster.errors import Forbidden
+from apiserver.kinds.following import FollowingProblem, Problem
+from controller.observe.acting import ActingReason
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered
+from controller.observe.policies import SettingsProblem
 from controller.planning.decision import (
     LevelReport,
     NodeRequest,
@@ -39,7 +44,11 @@ PLAN = plan_of(
 ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal("25.00"))
 OUTCOME = CycleResult(
     plan=PLAN,
-    gathered=Gathered(snapshot=Snapshot(nodes=(), variants=())),
+    gathered=Gathered(
+        snapshot=Snapshot(nodes=(), variants=(variant("chat", "n", namespace="ns", accelerator="A100"),)),
+        misread={("ns", "chat"): (Problem(reason=FollowingProblem.TARGET_DIFFERS, message="x"),)},
+    ),
+    acting={("ns", "chat"): (False, ActingReason.BELOW, "y")},
     written=1,
     unwritten={("ns", "chat"): Forbidden("denied")},
     scrape_failures=2,
@@ -55,11 +64,27 @@ OUTCOME = CycleResult(
             Waiting(variant=("ns", "chat"), pod=pod, node="n", takers=()) for pod in ("chat-1", "chat-2")
         ),
     ),
+    settings=(
+        SettingsProblem(
+            config_map="costs", key="A100", text="wrong", since=datetime(2026, 1, 1, 12, tzinfo=UTC)
+        ),
+    ),
 )
 VARIANT = {"namespace": "ns", "variant_name": "chat", "accelerator_type": "A100"}
 MODEL = {"namespace": "ns", "model_id": "m"}
 TOLD = (
     ("stowplan_desired_replicas", VARIANT, 3),
+    ("stowplan_current_replicas", VARIANT, 1),
+    (
+        "stowplan_decision_not_followed",
+        {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"},
+        1,
+    ),
+    (
+        "stowplan_decision_not_followed",
+        {"namespace": "ns", "variant_name": "chat", "reason": "ReplicasBelowDecision"},
+        1,
+    ),
     ("stowplan_unconstrained_replicas", VARIANT, 7),
     ("stowplan_unmet_per_mille", VARIANT, 250),
     ("stowplan_unmet_ratio", MODEL | {"priority": "1"}, 0.25),
@@ -79,6 +104,11 @@ TOLD = (
     ("stowplan_plan_level_gap_ratio", {"level": "cost"}, 0.125),
     ("stowplan_pending_replicas", {"namespace": "ns", "variant_name": "chat"}, 2),
     ("stowplan_requested_nodes", {"pool": "gpus"}, 2),
+    (
+        "stowplan_invalid_settings_since_timestamp_seconds",
+        {"config_map": "costs", "key": "A100", "problem": "wrong"},
+        1_767_268_800,
+    ),
 )
 
 
@@ -150,7 +180,11 @@ def test_series_end_with_the_objects_that_they_describe() -> None:
     telemetry.observe(OUTCOME, seconds=0.1)
     empty = replace(PLAN, decisions=(), requests=(), solver=replace(PLAN.solver, levels=()))
 
-    telemetry.observe(replace(OUTCOME, plan=empty, advices={}, divergence=IN_STEP), seconds=0.1)
+    gone = Gathered(snapshot=Snapshot(nodes=(), variants=()))
+    ended = replace(
+        OUTCOME, plan=empty, gathered=gone, acting={}, advices={}, divergence=IN_STEP, settings=()
+    )
+    telemetry.observe(ended, seconds=0.1)
 
     left = {label for family in registry.collect() for sample in family.samples for label in sample.labels}
     assert left == {"outcome", "le"}  # of cycles and their duration

@@ -165,10 +165,10 @@ def test_a_yaml_value_without_json_counterpart_is_not_accepted_as_a_string(text:
 def test_no_field_is_suggested_for_an_unknown_section_without_similar_name() -> None:
     """The message lists the allowed sections."""
     with pytest.raises(ConfigurationError) as refused:
-        load(WebhooksConfig, {"names": {}})
+        load(WebhooksConfig, {"planning": {}})
 
     (problem,) = refused.value.problems
-    assert problem.startswith("names: Forbidden: unknown field; allowed are ")
+    assert problem.startswith("planning: Forbidden: unknown field; allowed are ")
 
 
 @pytest.mark.parametrize("text", ["[]", "a: [", "- x", "\x00"])

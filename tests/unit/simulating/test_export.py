@@ -7,8 +7,8 @@ from typing import Any
 from support.manifests import deployment, l4_node, listed, variant
 
 from apiserver.checking.sources import Source
+from apiserver.kinds.settings_names import NamesConfig
 from controller.closedloop.scenario import Scenario
-from controller.config import NamesConfig
 from controller.offline.reading import read
 from controller.simulating.exported import Supplied, read_export
 from controller.simulating.given import Given

@@ -37,7 +37,8 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from apiserver.upgrading.ownership import PART_OF
 from apiserver.upgrading.progress import Progress
-from controller.reconcilers.former_claim import ANNOTATION, API_SERVICE, TARGET
+from controller.observe.external_metrics import API_SERVICE, TARGET
+from controller.reconcilers.former_claim import ANNOTATION
 from controller.uninstalling.gather import gather, installations
 from controller.uninstalling.installed import (
     CLUSTER_ROLE_BINDINGS,

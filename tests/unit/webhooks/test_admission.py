@@ -181,6 +181,19 @@ def test_a_target_that_another_object_scales_causes_a_warning() -> None:
     )
 
 
+def test_an_autoscaler_that_does_not_follow_causes_a_warning() -> None:
+    """It exists already, and reads the number of another variant."""
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "followed"}
+    request = review(variant(variantCost="1", scaleTargetRef=target))
+
+    (warning,) = validate(request, Deployments("followed")).warnings
+
+    assert warning.startswith(
+        'spec.scaleTargetRef: Deployment "followed": the selector of wva_desired_replicas'
+    )
+    assert "HorizontalPodAutoscaler 'ok' requires variant_name=ok" in warning
+
+
 def test_a_response_is_encoded_as_an_admission_response() -> None:
     """The response repeats the uid, and its patch is base64-encoded JSON."""
     answer = json.loads(encode_response("u1", mutate(review(variant()))))["response"]

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-from support.manifests import Manifest, autoscaler
+from support.manifests import autoscaler
 
 from apiserver.cluster.cache import Change
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
 from apiserver.schema.paths import FieldPath
-from webhooks.claims import Claims, own_way_only, targets_only
+from webhooks.claims import Autoscalers, Claims, autoscaler_only, targets_only
 
 TARGET = Reference(path=FieldPath(), group="apps", kind="Deployment", name="llama", is_scaled=True)
 OTHER_TARGET = Reference(path=FieldPath(), group="apps", kind="Deployment", name="qwen", is_scaled=True)
@@ -51,31 +50,18 @@ def test_objects_with_unreadable_targets_claim_none() -> None:
     assert reduce({}) == {"targets": []}
 
 
-AUTOSCALERS: dict[str, tuple[Manifest, list[tuple[str, str, str]]]] = {
-    "one that scales by the metric of a VariantAutoscaling": (autoscaler("llama"), []),
-    "one that KEDA created": (
-        {
-            "metadata": {"labels": {"scaledobject.keda.sh/name": "x"}},
-            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}},
-        },
-        [],
-    ),
-    "one that scales by CPU": (
-        {
-            "metadata": {},
-            "spec": {
-                "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"},
-                "metrics": [{"type": "Resource", "resource": {"name": "cpu"}}],
-            },
-        },
-        [("apps", "Deployment", "llama")],
-    ),
-}
+def test_the_index_of_autoscalers_follows_changes() -> None:
+    """Each keeps its record, by which it is compared with objects that are written later."""
+    index, key = Autoscalers(), ("ns", "llama")
+    made = autoscaler_only(autoscaler("llama"))
+    moved = autoscaler_only(autoscaler("qwen"))
 
+    index.take(Change(key=key, old=None, new=made))
+    assert [item.name for item in index.of(TARGET, "ns")] == ["llama"]
+    assert index.of(TARGET, "elsewhere") == []
 
-@pytest.mark.parametrize(("value", "claimed"), AUTOSCALERS.values(), ids=AUTOSCALERS)
-def test_an_autoscaler_claims_its_target_unless_it_may_scale_by_stowplan_metrics(
-    value: Manifest, claimed: list[tuple[str, str, str]]
-) -> None:
-    """An autoscaler that applies Stowplan's decision does not compete with it."""
-    assert own_way_only(value) == {"targets": claimed}
+    index.take(Change(key=key, old=made, new=moved))
+    assert index.of(TARGET, "ns") == []
+    assert [item.name for item in index.of(OTHER_TARGET, "ns")] == ["qwen"]
+    index.take(Change(key=key, old=moved, new=None))
+    assert index.of(OTHER_TARGET, "ns") == []

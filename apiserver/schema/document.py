@@ -1,0 +1,148 @@
+"""Validation of documents of settings: configuration files, service classes and prices.
+
+They are written by hand and read by us alone. So, unlike in objects, an unknown field is an error: it is a
+typing error that would otherwise have no effect. `jsonschema` validates; it is imported when the first
+document is validated, because that takes a quarter of a second.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from apiserver.schema import errors
+from apiserver.schema.editor import settings_schema
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import JsonValue
+from apiserver.schema.model import Node, node_of
+from apiserver.schema.shape import DEEPEST, is_deeper_than, without_nulls
+from apiserver.schema.validation import field_order
+from apiserver.schema.wording import located, worded
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator, TypeChecker
+    from jsonschema.exceptions import ValidationError
+
+_MOST_NAMED: Final = 12
+_LEAST_LIKENESS: Final = 0.75
+_TEXTS: Final = frozenset({"string", "int-or-string"})
+
+
+def document_errors(declared: type, document: JsonValue) -> list[FieldError]:
+    """Return everything wrong with a document of YAML: fields in their order, then unknown ones.
+
+    A null member counts as absent. A value that JSON lacks, such as a date, is of a wrong type, also where
+    text is allowed.
+    """
+    node = node_of(declared)
+    if is_deeper_than(document, DEEPEST):
+        return [errors.invalid(located(node, ())[1], "...", "must not be nested as deeply as this")]
+    value = without_nulls(node, document) if isinstance(document, dict) else document
+    failures = list(_validator(declared).iter_errors(value))
+    known = dict.fromkeys(error for failure in failures for error in _errors(node, failure))
+    mistyped = {error.path for error in known if error.reason == "FieldValueTypeInvalid"}
+    # A bound does not apply to a value of another type.
+    known = {
+        error: None for error in known if error.reason != "FieldValueInvalid" or error.path not in mistyped
+    }
+    unknown = [error for failure in failures for error in _unknown(node, failure)]
+    return [*sorted(known, key=lambda error: field_order(node, error.path)), *unknown]
+
+
+def as_json(value: JsonValue) -> JsonValue:
+    """Return a value of YAML with everything that JSON lacks, such as dates and NaN, as text."""
+    match value:
+        case dict():
+            return {str(name): as_json(item) for name, item in value.items()}
+        case list():
+            return [as_json(item) for item in value]
+        case _:
+            return value if _is_scalar(value) else str(value)
+
+
+def nearest(name: str, allowed: Sequence[str], *, likeness: float = _LEAST_LIKENESS) -> str:
+    """Return the allowed name that a misspelt one most resembles; empty if none is similar."""
+    return next(iter(difflib.get_close_matches(name, allowed, n=1, cutoff=likeness)), "")
+
+
+def _is_scalar(value: JsonValue) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return value is None or isinstance(value, str | bool | int)
+
+
+@functools.cache
+def _validator(declared: type) -> Draft202012Validator:
+    from jsonschema import Draft202012Validator, validators  # noqa: PLC0415 (see above)
+
+    types = Draft202012Validator.TYPE_CHECKER.redefine_many({"number": _is_number, "integer": _is_integer})
+    cls: type[Draft202012Validator] = validators.extend(  # type: ignore[no-untyped-call] # without annotations
+        Draft202012Validator, {"pattern": _pattern}, type_checker=types
+    )
+    return cls(settings_schema(declared))
+
+
+def _is_number(_: TypeChecker, value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_integer(_: TypeChecker, value: object) -> bool:
+    if isinstance(value, float):
+        return value.is_integer()  # as JSON Schema defines it
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[ValidationError]:
+    """Match as RE2 does, the dialect of all declarations: Python's `$` also matches before a line break."""
+    import re2  # noqa: PLC0415 (as above)
+    from jsonschema.exceptions import ValidationError  # noqa: PLC0415 (as above)
+
+    if isinstance(value, str) and not re2.search(pattern, value):
+        yield ValidationError(f"{value!r} does not match {pattern!r}")
+
+
+def _errors(root: Node, failure: ValidationError) -> Iterator[FieldError]:
+    """Yield the errors of a failed keyword; none for unknown fields."""
+    parts, keyword, value = [*failure.absolute_path], str(failure.validator), failure.instance
+    limit: JsonValue = failure.validator_value
+    if keyword == "additionalProperties":
+        return
+    if keyword == "required":
+        assert isinstance(value, dict)
+        for name in limit:  # all names, of which the failure is about one
+            if name not in value:
+                yield worded(root, parts, keyword, name, value)
+        return
+    node, path = located(root, parts)
+    keyword = "type" if keyword == "anyOf" else keyword  # the type of an integer or string
+    if (
+        keyword == "type"
+        and node.type in _TEXTS
+        and not isinstance(value, dict | list)
+        and not _is_scalar(value)
+    ):
+        yield errors.wrong_type(path, str(value), f"{errors.TYPE_WORDS[node.type]}: write it in quotes")
+    else:
+        yield worded(root, parts, keyword, limit, as_json(value))
+
+
+def _unknown(root: Node, failure: ValidationError) -> Iterator[FieldError]:
+    node, path = located(root, [*failure.absolute_path])
+    if failure.validator != "additionalProperties" or not isinstance(failure.instance, dict):
+        return
+    allowed = [prop.name for prop in node.properties]
+    for name in failure.instance:
+        if name not in allowed:
+            yield errors.forbidden(path.child(str(name)), f"unknown field{_instead(str(name), allowed)}")
+
+
+def _instead(name: str, allowed: Sequence[str]) -> str:
+    close = nearest(name, allowed)
+    guess = f" (is {close} meant?)" if close else ""
+    more = ", ..." if len(allowed) > _MOST_NAMED else ""
+    return f"{guess}; allowed are {', '.join(sorted(allowed)[:_MOST_NAMED])}{more}"

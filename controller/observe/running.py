@@ -1,0 +1,112 @@
+"""Scale targets as their pods run: admission adds to pods what their template lacks. Pure functions.
+
+Admission plugins and mutating webhooks add tolerations, labels, node selectors and resources. New pods get
+the same, so by the template alone, a plan would take nodes for unusable on which its pods run. What a
+template has and its pods lack is newer than the pods, and counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.accelerators import CLAIMED, accelerators_of
+from controller.observe.pods import is_present
+from controller.observe.scales import OF_ONE_POD, REVISION_LABELS
+from controller.observe.targets import Target, TargetKind
+from controller.planning.wording import count
+
+_CONTAINERS: Final = ("containers", "initContainers")
+_DEFAULT_TOLERATIONS: Final = frozenset({"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+"""Added to every pod, with the effect NoExecute for some minutes: they concern no placement."""
+
+
+def as_running(target: Target, pods: Sequence[Json]) -> tuple[Target, str]:
+    """Return a target with what all of its newest pods have, and what that adds to its template, in words."""
+    running = _newest(pods)
+    if not running:
+        return target, ""
+    spec, said = dict(target.pod_spec), []
+    if tolerations := _tolerations(spec, running):
+        spec["tolerations"] = [*(spec.get("tolerations") or []), *tolerations]
+        said.append(f"toleration {', '.join(str(item.get('key') or 'of any taint') for item in tolerations)}")
+    labels = target.labels
+    if target.key.kind is not TargetKind.LEADER_WORKER_SET:  # its controller sets these for each group
+        said += _add_placement(spec, running)
+        labels, lacking = _labels(target, running)
+        said += [f"label {_pairs(lacking)}"] if lacking else []
+    if not said:
+        return target, ""
+    found = replace(target, pod_spec=spec, labels=labels)
+    return found, f"its pods have what the template lacks, and are planned with it: {'; '.join(said)}"
+
+
+def _add_placement(spec: Json, running: Sequence[Json]) -> list[str]:
+    """Add to a pod spec what else pods have of nodes, priority and accelerators; return it in words."""
+    said = []
+    selector = spec.get("nodeSelector") or {}
+    if added := _added(selector, [pod["spec"].get("nodeSelector") or {} for pod in running]):
+        spec["nodeSelector"] = {**selector, **added}
+        said.append(f"nodeSelector {_pairs(added)}")
+    for name in ("affinity", "priorityClassName"):
+        values = [pod["spec"].get(name) for pod in running]
+        if values[0] and values[0] != spec.get(name) and all(value == values[0] for value in values):
+            spec[name] = values[0]
+            said.append(name)
+    held = {accelerators_of(pod["spec"]) for pod in running}
+    if len(held) == 1 and held.isdisjoint({0, accelerators_of(spec)}):
+        spec |= {name: running[0]["spec"].get(name) or [] for name in _CONTAINERS}
+        spec[CLAIMED] = running[0]["spec"].get(CLAIMED) or 0
+        said.append(count(held.pop(), "accelerator"))
+    return said
+
+
+def _newest(pods: Sequence[Json]) -> list[Json]:
+    """Return the present pods of the newest revision that hold accelerators, or all of it if none does."""
+    present = [pod for pod in pods if is_present(pod)]
+    if not present:
+        return []
+    newest = _revision(max(present, key=lambda pod: pod["metadata"].get("creationTimestamp") or ""))
+    revised = [pod for pod in present if _revision(pod) == newest]
+    return [pod for pod in revised if accelerators_of(pod["spec"])] or revised
+
+
+def _revision(pod: Json) -> tuple[str | None, ...]:
+    labels = pod["metadata"].get("labels") or {}
+    return tuple(labels.get(name) for name in sorted(REVISION_LABELS))
+
+
+def _added(own: Mapping[str, str], found: Sequence[Mapping[str, str]]) -> dict[str, str]:
+    """Return what all pods have in common and a template has not, or otherwise."""
+    shared = set(found[0].items()).intersection(*(item.items() for item in found))
+    return dict(sorted(shared - own.items()))
+
+
+def _tolerations(spec: Json, running: Sequence[Json]) -> list[Json]:
+    """Return the tolerations that all pods have and the template lacks."""
+    own = spec.get("tolerations") or []
+    found = [pod["spec"].get("tolerations") or [] for pod in running]
+    return [
+        item
+        for item in found[0]
+        if item not in own
+        and item.get("key") not in _DEFAULT_TOLERATIONS
+        and all(item in others for others in found)
+    ]
+
+
+def _labels(
+    target: Target, running: Sequence[Json]
+) -> tuple[tuple[Mapping[str, str], ...], Mapping[str, str]]:
+    """Return the labels of new pods, and those that their only template lacks."""
+    if len(target.labels) != 1:
+        return target.labels, {}
+    found = [pod["metadata"].get("labels") or {} for pod in running]
+    added = {name: text for name, text in _added(target.labels[0], found).items() if name not in OF_ONE_POD}
+    return ({**target.labels[0], **added},), added
+
+
+def _pairs(items: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={text}" for name, text in items.items())

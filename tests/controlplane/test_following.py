@@ -1,0 +1,147 @@
+"""Autoscalers that do not follow a decision are found in conditions, events, explanations and warnings."""
+
+from __future__ import annotations
+
+import copy
+import json
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+from support.manifests import autoscaler, deployment, listed, variant
+from support.polling import wait_for
+from support.watching import Place, conditions_of
+
+from apiserver import cli
+from hack.controlplane.nodes import Node, create_nodes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from apiserver.schema.json import Json
+    from hack.controlplane import ControlPlane
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT = "NVIDIA-L40"
+API_SERVICE = "apiservice/v1beta1.external.metrics.k8s.io"
+MISTAKES: Mapping[str, tuple[str, Json]] = {
+    "other": ("TargetScaledByOther", {"metric": {"name": "queue_length"}}),
+    "misspelt": ("TargetScaledByOther", {"metric": {"name": "wva_desired_replica"}}),
+    "selector": (
+        "MetricSelectorDiffers",
+        {"metric": {"name": "wva_desired_replicas", "selector": {"matchLabels": {"variant_name": "right"}}}},
+    ),
+    "value": ("MetricTargetDiffers", {"target": {"type": "Value", "value": "1"}}),
+}
+"""By variant: the reason, and what is different in the metric of its HorizontalPodAutoscaler."""
+
+
+@pytest.fixture(scope="module")
+def _node(control_plane: ControlPlane) -> Iterator[None]:
+    create_nodes(control_plane, [Node(name="following", accelerator=PRODUCT, accelerator_count=8)])
+    yield
+    control_plane.kubectl("delete", "node", "following")
+
+
+@pytest.fixture
+def place(control_plane: ControlPlane, installation: Installation, _node: None, namespace: str) -> Place:
+    """Return the namespace of a test."""
+    return Place(control_plane, namespace)
+
+
+def mistaken(name: str, **changes: Json) -> Json:
+    """Return an HPA with changes of its external metric."""
+    made: Json = copy.deepcopy(autoscaler(name))
+    made["spec"]["metrics"][0]["external"] |= changes
+    return made
+
+
+def reason_of(item: Json, condition: str) -> str:
+    """Return the reason of a condition, or an empty string."""
+    return str(conditions_of(item).get(condition, {}).get("reason", ""))
+
+
+def has_reason(condition: str, reason: str) -> Callable[[Json], bool]:
+    """Return whether an object has a reason of a condition, as a function."""
+    return lambda item: reason_of(item, condition) == reason
+
+
+def has_event(place: Place, name: str, reason: str) -> bool:
+    """Return whether a variant has an event with a reason; they are written after the status."""
+    return reason in place.kubectl("events", f"--for=va/{name}")
+
+
+def test_every_mistake_is_found_where_an_operator_looks(
+    control_plane: ControlPlane, place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A variant whose HPA is right has none, although its number is read by another one's HPA."""
+    names = ("right", *MISTAKES)
+    place.apply(
+        *(deployment(name, product=PRODUCT, accelerators=1) for name in names),
+        autoscaler("right"),
+        *(mistaken(name, **changes) for name, (_, changes) in MISTAKES.items()),
+    )
+    variants = [variant(name, labels={"inference.optimization/acceleratorName": PRODUCT}) for name in names]
+    applied = control_plane.kubectl(
+        "apply", f"--namespace={place.namespace}", "--filename=-", input=listed(*variants)
+    )
+
+    for name, (reason, _) in MISTAKES.items():
+        found = place.watched(f"va/{name}", has_reason("TargetResolved", reason))
+        assert conditions_of(found)["TargetResolved"]["status"] == "False"
+        assert reason_of(found, "DecisionFollowed") == reason
+        assert f"HorizontalPodAutoscaler '{name}'" in applied.stderr
+        wait_for(partial(has_event, place, name, reason), partial(place.kubectl, "events"))
+    right = place.watched("va/right", lambda item: reason_of(item, "DecisionFollowed") != "")
+    assert reason_of(right, "TargetResolved") == "TargetFound"
+    assert "HorizontalPodAutoscaler 'right'" not in applied.stderr
+
+    asked = ("-n", place.namespace, "--kubeconfig", str(control_plane.kubeconfig))
+    assert cli.main(["explain", "va/value", *asked]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert (
+        "check: HorizontalPodAutoscaler 'value' reads wva_desired_replicas with a target of type Value"
+        in text
+    )
+
+
+def test_a_variant_whose_metrics_come_from_another_adapter_says_so(
+    control_plane: ControlPlane, place: Place
+) -> None:
+    """The same holds while nothing answers, and it ends when ours answers again."""
+    place.apply(
+        deployment("chat", product=PRODUCT, accelerators=1),
+        variant("chat", labels={"inference.optimization/acceleratorName": PRODUCT}),
+        autoscaler("chat"),
+    )
+    place.watched("va/chat", has_reason("DecisionFollowed", "ReplicasAsDecided"))
+    service = json.loads(control_plane.kubectl("get", API_SERVICE, "--output=json").stdout)["spec"]["service"]
+    other = service | {"name": "keda-operator-metrics-apiserver"}
+    try:
+        _serve_by(control_plane, other)
+        found = place.watched("va/chat", has_reason("DecisionFollowed", "ExternalMetricsUnavailable"))
+        message = conditions_of(found)["DecisionFollowed"]["message"]
+        assert f"{service['namespace']}/keda-operator-metrics-apiserver" in message
+    finally:
+        _serve_by(control_plane, service)
+    place.watched("va/chat", has_reason("DecisionFollowed", "ReplicasAsDecided"))
+
+
+def _serve_by(control_plane: ControlPlane, service: Json) -> None:
+    patch = json.dumps({"spec": {"service": service}})
+    control_plane.kubectl("patch", API_SERVICE, "--type=merge", f"--patch={patch}")
+
+
+def test_a_disabled_autoscaler_is_no_follower(place: Place) -> None:
+    """Something else set the workload to 0 replicas, so nothing starts it."""
+    place.apply(
+        deployment("chat", product=PRODUCT, accelerators=1, replicas=0),
+        variant("chat", labels={"inference.optimization/acceleratorName": PRODUCT}),
+        autoscaler("chat"),
+    )
+
+    found = place.watched("va/chat", has_reason("DecisionFollowed", "AutoscalerNotActive"))
+
+    assert "scale it to 1" in conditions_of(found)["DecisionFollowed"]["message"]

@@ -1,0 +1,84 @@
+"""Files and objects that were not checked, and `--strict`, with which they are errors."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from support.check_verb import GOOD, Check
+from support.manifests import deployment
+
+OTHERS = {
+    "a later group of Kthena": (
+        "workload.serving.volcano.sh/v1alpha1",
+        "ModelBooster",
+        "registry.volcano.sh, not those of workload.serving.volcano.sh",
+    ),
+    "a kind of ours in a later group": (
+        "networking.serving.volcano.sh/v1alpha1",
+        "ModelRoute",
+        "networking.volcano.sh, not those of networking.serving.volcano.sh",
+    ),
+    "an unknown subgroup": (
+        "new.serving.volcano.sh/v1",
+        "Model",
+        "networking.volcano.sh and registry.volcano.sh, not those of new.serving.volcano.sh",
+    ),
+    "a kind that moved to llm-d's router": (
+        "llm-d.ai/v1alpha2",
+        "InferenceObjective",
+        "llmd.ai and inference.networking.x-k8s.io, not those of llm-d.ai",
+    ),
+}
+
+
+@pytest.mark.parametrize(("version", "kind", "said"), OTHERS.values(), ids=OTHERS.keys())
+def test_an_object_of_another_release_is_named_and_refused_if_strict(
+    check: Check, version: str, kind: str, said: str
+) -> None:
+    """It is valid somewhere, but this release does not know its fields."""
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n"
+    message = f"{kind}/a was not checked: this release supports the kinds of {said}"
+
+    assert check("a.yaml", a_yaml=text) == (0, [f"a.yaml:1: Warning: {message}"], [])
+    assert check("--strict", "a.yaml") == (1, [f"a.yaml:1: error: {message}"], [])
+
+
+NOTHING = "nothing in this file was checked: no object is of a supported kind"
+
+
+def test_a_file_without_a_checked_object_is_named_and_refused_if_strict(check: Check) -> None:
+    """A file that another one is checked beside is named, too."""
+    text = json.dumps(deployment("e", product="A100", accelerators=1))
+    skipped = ["skipped: 1 Deployment (apps/v1)"]
+    valid = "good.yaml:1: VariantAutoscaling/x valid"
+
+    assert check("good.yaml", "a.json", good_yaml=GOOD, a_json=text) == (
+        0,
+        [valid, f"a.json: Warning: {NOTHING}"],
+        skipped,
+    )
+    assert check("--strict", "good.yaml", "a.json") == (1, [valid, f"a.json: error: {NOTHING}"], skipped)
+    assert check("--strict", "good.yaml") == (0, [valid], [])
+
+
+def test_a_directory_is_refused_if_strict_and_nothing_in_it_is_checked(check: Check) -> None:
+    """Its other files are no mistake where something is checked."""
+    text = json.dumps(deployment("e", product="A100", accelerators=1))
+
+    assert check("--strict", "d", d__a_json=text)[0] == 1
+    assert check("--strict", "d", d__b_yaml=GOOD)[0] == 0
+
+
+def test_json_has_what_was_not_checked(check: Check) -> None:
+    """The verdict is `skipped`, or `refused` if strict."""
+    text = "apiVersion: workload.serving.volcano.sh/v1alpha1\nkind: ModelBooster\nmetadata: {name: a}\n"
+
+    found = [
+        json.loads("\n".join(check(*args, "-o", "json", "a.yaml", a_yaml=text)[1]))
+        for args in ((), ("--strict",))
+    ]
+
+    assert [item["objects"][0]["verdict"] for item in found] == ["skipped", "refused"]
+    assert found[0]["objects"][0]["warnings"][0].startswith("ModelBooster/a was not checked")
+    assert found[1]["objects"][0]["errors"][0]["reason"] == "NotChecked"
