@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 
 import pytest
 from support.traffic import pod, route, rule, server
@@ -15,28 +15,37 @@ NAMES = [f"s{number:03}" for number in range(256)]
 LARGEST = route("chat", *(rule(*NAMES[start : start + 16]) for start in range(0, 256, 16)))
 
 
+class CountedList(list[Json]):
+    """A list that counts how often it is read from its start."""
+
+    reads = 0
+
+    def __iter__(self) -> Iterator[Json]:
+        self.reads += 1
+        return super().__iter__()
+
+
 @pytest.mark.parametrize("is_ready", [True, False])
-def test_a_route_to_all_pods_of_a_namespace_many_times_takes_a_limited_time(*, is_ready: bool) -> None:
+def test_a_route_to_all_pods_of_a_namespace_reads_them_once_for_each_server(*, is_ready: bool) -> None:
     """Each of its ModelServers selects all pods."""
-    pods = [pod(f"p{number}", {"app": "a"}, is_ready=is_ready) for number in range(1000)]
+    pods = CountedList(pod(f"p{number}", {"app": "a"}, is_ready=is_ready) for number in range(1000))
     servers = {name: server(name, {"matchLabels": {"app": "a"}}) for name in NAMES}
-    began = time.process_time()
     found = route_found(LARGEST, servers=servers, pods=pods, routes=[LARGEST])
 
-    assert time.process_time() - began < 1.5
+    assert pods.reads == len(NAMES)
     assert found.members["readyEndpoints"] == (1000 if is_ready else 0)
 
 
-def test_the_oldest_of_many_namesakes_is_named_in_a_limited_time() -> None:
+def test_the_oldest_of_many_namesakes_is_found_by_reading_all_routes_once() -> None:
     """Every route of a namespace is compared with all others."""
-    routes = [
+    routes = CountedList(
         route(f"r{number}", rule("a"), modelName="same", created=f"2026-01-01T00:00:{number % 60:02}Z")
         for number in range(1, 3000)
-    ]
-    began = time.process_time()
-    for value in routes[:100]:
-        route_found(value, servers={}, pods=[], routes=routes)
-    assert time.process_time() - began < 3.0
+    )
+
+    route_found(routes[0], servers={}, pods=[], routes=routes)
+
+    assert routes.reads == 1
 
 
 @pytest.mark.parametrize(
