@@ -209,7 +209,7 @@ class SizingSettings:
     interval_seconds: float = 15.0
     """Time between two cycles."""
 
-    hold_seconds: float = 600.0
+    hold_seconds: float = 300.0
     """Time for which capacity that was required is kept."""
 
     history_seconds: float = 600.0
