@@ -164,10 +164,10 @@ class PlanningConfig:
     of the controller for a model that has had no load since."""
 
     minimum_hold_seconds: Annotated[int, Range(0, 86400)] = 0
-    """Minimum lifetime of a started replica in seconds. 0: the forecast and the HorizontalPodAutoscaler's
-    stabilization window already prevent churn, and a minimum makes higher priorities wait for accelerators
-    that a new replica of a lower priority uses. Where starts are expensive, choose about the load time of an
-    engine."""
+    """Minimum lifetime of a started replica in seconds. 0: the forecast's bounds and the hold of what was
+    required in the last five minutes already prevent churn, and a minimum makes higher priorities wait for
+    accelerators that a new replica of a lower priority uses. Where starts are expensive, choose about the
+    load time of an engine."""
 
     standing_seconds: Annotated[int, Range(1, 86400)] = round(_PLANNING.standing_seconds)
     """Time in seconds for which a mix of replicas is expected to last before the load requires another one.
