@@ -258,8 +258,7 @@ def _misread(value: Json, state: TargetState) -> tuple[Problem, ...]:
     """Return why the autoscalers of a target do not follow the decision of a binding."""
     meant = state.bound.target
     problems = following_problems(state.autoscalers, target_subject(value, meant.kind, meant.name))
-    what = f"{meant.kind} {meant.name!r}"
-    return tuple(replace(problem, message=f"{what}: {problem.message}") for problem in problems)
+    return tuple(replace(problem, message=f"{_called(state)}: {problem.message}") for problem in problems)
 
 
 def _rival(

@@ -22,7 +22,7 @@ from controller.observe.karpenter import KarpenterPools, karpenter_pools
 from controller.observe.leaving import leaving_order
 from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
-from controller.observe.obstacles import Obstacles, malformation, target_of_variant
+from controller.observe.obstacles import Obstacles, malformation
 from controller.observe.performance import facts_of
 from controller.observe.pods import by_target, has_engine
 from controller.observe.policies import Policies
@@ -34,7 +34,7 @@ from controller.observe.rule_reading import Scene
 from controller.observe.rules import pod_rules
 from controller.observe.running import as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
-from controller.observe.targets import Target, TargetKey, target_of
+from controller.observe.targets import Target, TargetKey, scaled_by, target_of
 from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
 from controller.observe.variants import Surroundings, variant_of, why_unheeded
 from controller.observe.waiting import stalled_replicas
@@ -151,7 +151,7 @@ def models_by_target(world: World) -> Mapping[TargetKey, str]:
     models: dict[TargetKey, str] = {}
     for autoscaling in sorted(world.autoscalings, key=seniority):
         if not malformation(autoscaling):
-            models.setdefault(target_of_variant(autoscaling), autoscaling["spec"]["modelID"])
+            models.setdefault(scaled_by(autoscaling), autoscaling["spec"]["modelID"])
     return models
 
 
@@ -210,9 +210,10 @@ def gather(
         if (obstacle := obstacles.of(autoscaling, seen.claimed)) is not None:
             seen.unplanned[key_of(autoscaling)] = obstacle
         else:
-            counted, problem = types.counted(autoscaling, targets[target_of_variant(autoscaling)], groups)
+            target = targets[scaled_by(autoscaling)]
+            counted, problem = types.counted(autoscaling, target, groups)
             seen.mistyped |= {key_of(autoscaling): problem} if problem else {}
-            _take(counted, seen, partial(around, counted, targets[target_of_variant(autoscaling)]))
+            _take(counted, seen, partial(around, counted, target))
     models = _models(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
     floor = lowest_priority([*seen.pods.values()])
     claimed = frozenset(seen.claimed)

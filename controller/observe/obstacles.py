@@ -13,14 +13,9 @@ from controller.observe.asks import binding_of
 from controller.observe.conditions import ConditionReason
 from controller.observe.identity import Key, key_of, seniority
 from controller.observe.roles import RolesOfModels
-from controller.observe.targets import TargetKey, TargetKind, target_key
+from controller.observe.targets import TargetKey, TargetKind, scaled_by
 from controller.observe.unplanned import Unplanned
 from controller.observe.variants import claim_of
-
-
-def target_of_variant(autoscaling: Json) -> TargetKey:
-    """Return the key of the target that a well-formed VariantAutoscaling scales."""
-    return target_key(autoscaling["metadata"]["namespace"], autoscaling["spec"]["scaleTargetRef"])
 
 
 def malformation(autoscaling: Json) -> Unplanned | None:
@@ -62,7 +57,7 @@ class Obstacles:
         """Return why an object cannot be planned, or None. `claimed` are targets of older ones."""
         if found := malformation(autoscaling) or _impostor(autoscaling, self.bound_models):
             return found
-        target = target_of_variant(autoscaling)
+        target = scaled_by(autoscaling)
         if target not in self.exist:
             return self._missing(target)
         bound = self.bound.get(target)

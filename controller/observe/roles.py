@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.targets import Target, TargetKey, target_key
+from controller.observe.targets import Target, TargetKey, scaled_by
 
 ROLE_LABEL: Final = "llm-d.ai/role"
 """The label of pods with their role in a disaggregated pair."""
@@ -53,7 +53,7 @@ def roles_of_models(autoscalings: Iterable[Json], targets: Mapping[TargetKey, Ta
     roles: dict[TargetKey, str] = {}
     models: dict[_Model, frozenset[str]] = {}
     for item in autoscalings:
-        key = target_key(item["metadata"]["namespace"], item["spec"]["scaleTargetRef"])
+        key = scaled_by(item)
         if key in targets:
             role = roles[key] = role_of(targets[key])
             model = _model_of(item)

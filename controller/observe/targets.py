@@ -120,6 +120,11 @@ def target_key(namespace: str, reference: Json) -> TargetKey:
     return TargetKey(TargetKind.SCALED, namespace, name, group, kind)
 
 
+def scaled_by(value: Json) -> TargetKey:
+    """Return the key of the target that a well-formed VariantAutoscaling or autoscaler scales."""
+    return target_key(value["metadata"]["namespace"], value["spec"]["scaleTargetRef"])
+
+
 def target_of(key: TargetKey, value: Json) -> Target:
     """Return the target of an object. Raises UnplannableTargetError."""
     if key.kind is TargetKind.LEADER_WORKER_SET:

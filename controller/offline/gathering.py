@@ -24,12 +24,11 @@ from controller.observe.classes import class_finding
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.last_valid import LastValid, recorded
 from controller.observe.objectives import ObjectiveRules, Objectives
-from controller.observe.obstacles import target_of_variant
 from controller.observe.orders import orders_of
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource
 from controller.observe.settings_reading import read_policies
-from controller.observe.targets import TargetKey, TargetKind, target_key
+from controller.observe.targets import TargetKey, TargetKind, scaled_by, target_key
 from controller.offline.configuring import Configuring
 from controller.offline.published import with_published
 from controller.offline.reading import Found, Manifest, Problem, of_kind
@@ -80,7 +79,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         for problem in targetless(manifest, value, targets, found.refused):
             missing[key] = problem
     problems += _oversized(found)
-    whole = [key for key, value in variants.items() if target_of_variant(value) in targets]
+    whole = [key for key, value in variants.items() if scaled_by(value) in targets]
     if problems or (found.manifests and not whole and (broken or missing)):
         found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
         return Gathering(inputs=nothing, problems=found_wrong)
@@ -125,7 +124,7 @@ def _left_out(
     seen: Gathered, found: Found, variants: Mapping[Key, Json], missing: Mapping[Key, Problem]
 ) -> Iterator[str]:
     for key, why in sorted(seen.unplanned.items()):
-        name, target = f"VariantAutoscaling {'/'.join(key)}", target_of_variant(variants[key])
+        name, target = f"VariantAutoscaling {'/'.join(key)}", scaled_by(variants[key])
         if key in missing:
             text = missing[key].text.removeprefix(f"{name}: ")
         elif (target.kind, target.namespace, target.name) in found.refused:

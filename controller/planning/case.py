@@ -15,7 +15,6 @@ from controller.planning.demand import (
     staying_replicas,
 )
 from controller.planning.formulation import held_replicas, ordered_replicas, outlasting_replicas
-from controller.planning.load import rate_up
 from controller.planning.problem import PER_MILLE, UNLIMITED_REPLICAS, LimitRow, per_mille_missing
 from controller.planning.shortage import Scarcity
 from controller.planning.snapshot import Variant
@@ -279,7 +278,7 @@ def cases(solved: SolvedProblem) -> Iterator[Case]:
             provided_rate=provided,
             unmet_per_mille=per_mille_missing(demand.required_rate, provided),
             uncovered_per_mille=per_mille_missing(
-                rate_up((demand.load.requests_per_second or 0.0) * demand.load.load_share), provided
+                demand.load.steady_rate(demand.load.requests_per_second or 0.0), provided
             ),
             asked=load_text(demand.load),
         )

@@ -95,7 +95,7 @@ class ModelDemand:
         rate = self.load.requests_per_second
         if rate is None:
             return 0
-        load = rate_up((rate + self.load.backlog_requests / drain_seconds) * self.load.load_share)
+        load = self.load.steady_rate(rate + self.load.backlog_requests / drain_seconds)
         least, most = (load * share // 100 for share in LOAD_BAND_PERCENT)
         return min(self.required_rate, max(least, min(most, self.anticipated_rate)))
 

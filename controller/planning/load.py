@@ -190,6 +190,10 @@ class ModelLoad:
             wrong.append("releasable_requests_per_second: must be at least required_requests_per_second")
         refuse(wrong, f"{self.namespace}/{self.model_id}")
 
+    def steady_rate(self, requests_per_second: float) -> int:
+        """Return the capacity that a steady rate needs, in millionths of a request per second."""
+        return rate_up(requests_per_second * self.load_share)
+
 
 def rate_up(requests_per_second: float) -> int:
     """Return the rate in millionths, rounded up; less than a millionth of one is float noise, and dropped."""

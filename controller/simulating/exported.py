@@ -17,7 +17,7 @@ from controller.observe.classes import class_finding, priority_of
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.policies import Policies, service_class
 from controller.observe.prices import accelerator_of, effective_cost
-from controller.observe.targets import Target, TargetKind, target_key, target_of
+from controller.observe.targets import Target, TargetKind, scaled_by, target_key, target_of
 from controller.offline.gathering import completed_node, policies_in, stored_variant, targetless, targets_in
 from controller.offline.reading import Found, Manifest, of_kind
 from controller.simulating.given import Given
@@ -115,7 +115,7 @@ class _Reader:
         """Return the objects without their statuses, which are of another time."""
         autoscalers = {}
         for name, item in self._autoscalings.items():
-            key = target_key(item["metadata"]["namespace"], item["spec"]["scaleTargetRef"])
+            key = scaled_by(item)
             if key in self._autoscalers:
                 autoscalers[name] = self._autoscalers[key]
         maps = of_kind(self._found.manifests, "ConfigMap").items()
@@ -241,10 +241,7 @@ class _Reader:
 
     def _free_nodes(self) -> Iterator[Json]:
         """Yield nodes with free accelerators, less those that pods not scaled here hold."""
-        scaled = {
-            target_key(item["metadata"]["namespace"], item["spec"]["scaleTargetRef"])
-            for item in self._autoscalings.values()
-        }
+        scaled = set(map(scaled_by, self._autoscalings.values()))
         held: dict[str, int] = {}
         for pod in of_kind(self._found.manifests, "Pod").values():
             owner, node = target_of_pod(pod.value), pod.value["spec"].get("nodeName")

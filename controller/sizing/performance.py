@@ -96,14 +96,17 @@ def performance(
     `lengths` are those of the model, and `utilization` is that of its replicas; 0 if it is unknown.
     """
     memory = _begun(facts) if before is None else before
-    pairs = [(report, report.interval) for report in reports if report.interval]
-    seen = tuple([attained(interval, facts.targets) for _, interval in pairs])
+    seen = [
+        (report, report.interval, attained(report.interval, facts.targets))
+        for report in reports
+        if report.interval
+    ]
     # Those without long queues: only they show what engines attain, and how fast their steps are.
-    calm = [(report, interval) for report, interval in pairs if not _is_overloaded(report, interval)]
+    calm = [item for item in seen if not _is_overloaded(item[0], item[1])]
     prior, prior_source = _prior(facts, memory)
     samples = [
         found
-        for report, interval in calm
+        for report, interval, _ in calm
         if (found := sample_of(interval, lengths=lengths, engines=report.engines)) is not None
     ]
     expected = _fitted(memory, prior)
@@ -114,9 +117,7 @@ def performance(
         times=times,
         fit=(prior, parameters),
         former=memory.former,
-        experience=_experience(
-            memory, facts, [attained(interval, facts.targets) for _, interval in calm], utilization
-        ),
+        experience=_experience(memory, facts, [item for *_, item in calm], utilization),
         promise=facts.targets,
         utilization=memory.utilization,
         deviation=deviation,
@@ -133,7 +134,7 @@ def performance(
         start_seconds=DEFAULT_START_SECONDS if memory.start_seconds is None else memory.start_seconds,
         is_new=prior is TYPICAL and times.samples < ENOUGH_SAMPLES,
         problems=_doubts(facts, memory),
-        attained=seen,
+        attained=tuple([item for *_, item in seen]),
         learned=_to_publish(parameters, memory) if is_learned else memory.former,
     )
 
