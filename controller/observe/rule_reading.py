@@ -12,7 +12,7 @@ from apiserver.schema.json import Json
 from controller.observe.domains import Domains, domains_of, with_accelerators
 from controller.observe.neighbours import Neighbours
 from controller.observe.scheduling import node_affinity
-from controller.observe.targets import GROUP_INDEX, GROUP_REVISION, WORKER_INDEX, Target, TargetKey
+from controller.observe.targets import POD_LABELS, REVISION_LABELS, Target, TargetKey
 from controller.planning.cluster import Node
 from controller.planning.pod_rules import PodRules
 from controller.planning.pod_rules.apart import MOST_PER_NODE, MostPerNode
@@ -23,22 +23,6 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 """A label that every node has, with a different value each."""
 
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
-
-_OF_ONE_REVISION: Final = frozenset({"pod-template-hash", "controller-revision-hash", GROUP_REVISION})
-"""Labels that are common to the pods of one revision of one target, with a value unique to it."""
-
-_OF_ONE_POD: Final = frozenset(
-    {
-        "apps.kubernetes.io/pod-index",
-        "statefulset.kubernetes.io/pod-name",
-        "leaderworkerset.sigs.k8s.io/group-key",
-        "leaderworkerset.sigs.k8s.io/subgroup-index",
-        "leaderworkerset.sigs.k8s.io/subgroup-key",
-        GROUP_INDEX,
-        WORKER_INDEX,
-    }
-)
-"""Labels in which the pods of one target differ."""
 
 
 class Scene:
@@ -180,13 +164,13 @@ def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
         return False
     matched = frozenset(rule.get("matchLabelKeys") or ())
     compared = selected_keys(selector).union(rule.get("mismatchLabelKeys") or ())
-    told_apart = sorted((compared | matched) & _OF_ONE_POD)
-    if told_apart or _OF_ONE_REVISION & (compared - matched):
+    told_apart = sorted((compared | matched) & POD_LABELS)
+    if told_apart or REVISION_LABELS & (compared - matched):
         names = ", ".join(told_apart) or "the revision"
         reading.leave_out(where, f"it distinguishes pods of the target by {names}")
         return False
     found = {selects(_narrowed(selector, rule, labels), labels) for labels in target.labels}
-    if not _OF_ONE_REVISION & matched:
+    if not REVISION_LABELS & matched:
         other = reading.scene.neighbours.selected(_narrowed(selector, rule, target.labels[0]), target.key)
         if other:
             reading.leave_out(where, f"it also applies to {other}, which is not considered")

@@ -14,8 +14,8 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.observe.accelerators import CLAIMED, accelerators_of
 from controller.observe.pods import is_present
-from controller.observe.scales import OF_ONE_POD, REVISION_LABELS
-from controller.observe.targets import Target, TargetKind
+from controller.observe.scales import ADDED_LABELS
+from controller.observe.targets import REVISION_LABELS, Target, TargetKind
 from controller.planning.wording import count
 
 _CONTAINERS: Final = ("containers", "initContainers")
@@ -104,7 +104,7 @@ def _labels(
     if len(target.labels) != 1:
         return target.labels, {}
     found = [pod["metadata"].get("labels") or {} for pod in running]
-    added = {name: text for name, text in _added(target.labels[0], found).items() if name not in OF_ONE_POD}
+    added = {name: text for name, text in _added(target.labels[0], found).items() if name not in ADDED_LABELS}
     return ({**target.labels[0], **added},), added
 
 

@@ -15,19 +15,10 @@ from apiserver.kinds.core.selecting import parse_selector, selects
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.pods import SELECTED_BY, is_present, target_of_pod
-from controller.observe.targets import GROUP_REVISION, TargetKey, target_key
+from controller.observe.targets import NODE_LABELS, POD_LABELS, REVISION_LABELS, TargetKey, target_key
 
-REVISION_LABELS: Final = frozenset({"pod-template-hash", "controller-revision-hash", GROUP_REVISION})
-"""Labels with the revision of a pod's template."""
-
-OF_ONE_POD: Final = frozenset(
-    {
-        *REVISION_LABELS,
-        "statefulset.kubernetes.io/pod-name",
-        "apps.kubernetes.io/pod-index",
-    }
-)
-"""Labels that differ between pods of one target, or between its revisions."""
+ADDED_LABELS: Final = REVISION_LABELS | POD_LABELS | NODE_LABELS
+"""Labels that a pod gets after its template: they say nothing about the next pod of the target."""
 
 NO_POD: Final = (
     "its scale is read, but no pod has shown yet what one needs: scale it to 1 once, and check that its"
@@ -138,7 +129,7 @@ def template_of(pod: Json) -> Json:
     labels = pod["metadata"].get("labels") or {}
     spec = {name: value for name, value in pod["spec"].items() if name != "nodeName"}
     return {
-        "metadata": {"labels": {name: text for name, text in labels.items() if name not in OF_ONE_POD}},
+        "metadata": {"labels": {name: text for name, text in labels.items() if name not in ADDED_LABELS}},
         "spec": spec,
     }
 

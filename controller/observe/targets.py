@@ -17,6 +17,26 @@ SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
 WORKER_INDEX: Final = "leaderworkerset.sigs.k8s.io/worker-index"
 GROUP_REVISION: Final = "leaderworkerset.sigs.k8s.io/template-revision-hash"
+
+REVISION_LABELS: Final = frozenset({"pod-template-hash", "controller-revision-hash", GROUP_REVISION})
+"""Labels that are common to the pods of one revision of one target, with a value unique to it."""
+
+POD_LABELS: Final = frozenset(
+    {
+        "apps.kubernetes.io/pod-index",
+        "statefulset.kubernetes.io/pod-name",
+        "leaderworkerset.sigs.k8s.io/group-key",
+        "leaderworkerset.sigs.k8s.io/subgroup-index",
+        "leaderworkerset.sigs.k8s.io/subgroup-key",
+        GROUP_INDEX,
+        WORKER_INDEX,
+    }
+)
+"""Labels in which the pods of one target differ."""
+
+NODE_LABELS: Final = frozenset({"topology.kubernetes.io/region", "topology.kubernetes.io/zone"})
+"""Labels that Kubernetes copies from the node to a pod that it binds (admission plugin PodTopologyLabels)."""
+
 _EXCLUSIVE: Final = "leaderworkerset.sigs.k8s.io/exclusive-topology"
 _EXCLUSIVE_PARTS: Final = "leaderworkerset.sigs.k8s.io/subgroup-exclusive-topology"
 

@@ -31,13 +31,13 @@ pytestmark = pytest.mark.controlplane
 ROOT = Path(__file__).parents[2]
 
 PARENT = """
-import json, signal
+import json, signal, time
 from hack.controlplane import ControlPlane
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as control_plane:
     pids = [process.pid for process in control_plane.processes.values()]
     print(json.dumps({"pids": pids, "directory": str(control_plane.directory)}), flush=True)
-    signal.pause()
+    while True: time.sleep(0.05)  # `signal.pause` could miss a signal that arrives just before it
 """
 
 

@@ -26,6 +26,12 @@ def running(name: str = "chat-1", *, revision: str = "abc", created: str = "", *
     return found
 
 
+def of_zone(found: Json, zone: str) -> Json:
+    """Return a pod as it is after it was bound to a node of a zone."""
+    found["metadata"]["labels"]["topology.kubernetes.io/zone"] = zone
+    return found
+
+
 def chat(**spec: Any) -> Json:
     """Return the Deployment of one accelerator per pod."""
     made = placed(deployment("chat", product=A100, accelerators=1, replicas=2))
@@ -52,6 +58,10 @@ PODS: dict[str, tuple[tuple[Json, ...], str]] = {
             running(revision="old", tolerations=[TOLERATION]),
             running("chat-2", revision="new", created="2026-01-02T00:00:00Z"),
         ),
+        "",
+    ),
+    "labels that Kubernetes copies from the node": (
+        tuple(of_zone(running(name), zone) for name, zone in (("chat-1", "a"), ("chat-2", "a"))),
         "",
     ),
     "a node selector": ((running(nodeSelector={"pool": "a"}),), "nodeSelector pool=a"),
