@@ -23,6 +23,7 @@ from apiserver.cluster.resource import (
     LEADER_WORKER_SETS,
     NODES,
     PODS,
+    SCALED_OBJECTS,
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
     Resource,
@@ -44,9 +45,6 @@ from controller.observe.scales import Scale, scaled_targets
 from controller.observe.targets import TargetKey, TargetKind, asked_replicas
 from controller.scale_reader import ScaleReader
 
-SCALED_OBJECTS: Final = Resource(
-    group="keda.sh", version="v1alpha1", plural="scaledobjects", kind="ScaledObject"
-)
 RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 NODE_POOLS: Final = Resource(
     group="karpenter.sh", version="v1", plural="nodepools", kind="NodePool", namespaced=False

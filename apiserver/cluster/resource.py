@@ -70,6 +70,7 @@ LEADER_WORKER_SETS = Resource(
 HORIZONTAL_POD_AUTOSCALERS = Resource(
     group="autoscaling", version="v2", plural="horizontalpodautoscalers", kind="HorizontalPodAutoscaler"
 )
+SCALED_OBJECTS = Resource(group="keda.sh", version="v1alpha1", plural="scaledobjects", kind="ScaledObject")
 EVENTS = Resource(group="events.k8s.io", version="v1", plural="events", kind="Event")
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 CUSTOM_RESOURCE_DEFINITIONS = Resource(

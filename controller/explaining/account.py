@@ -10,12 +10,12 @@ from typing import Final
 import msgspec
 
 from apiserver.cluster.heartbeat import Heartbeat
-from apiserver.kinds.autoscalers import autoscaler_of
-from apiserver.kinds.following import following_problems, variant_subject
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.explaining.evidence import Evidence
 from controller.observe.identity import key_of
+from controller.observe.scalers import VariantScalers, autoscalers_by_target
+from controller.observe.targets import scaled_by
 
 OLD_SECONDS: Final = 180.0
 """Age in seconds after which an unconfirmed decision is no longer published, by default."""
@@ -126,15 +126,16 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
     is_looked_for = is_planned(target) and not is_unread
     if evidence.target is None and is_looked_for:
         yield f"the scale target {target['kind']} {target['name']!r} does not exist"
-    if not evidence.autoscalers and not any("horizontal" in text for text in evidence.unread):
+    scalers = VariantScalers(
+        evidence.neighbours, autoscalers_by_target(evidence.autoscalers, evidence.scaled_objects)
+    )
+    key = scaled_by(evidence.autoscaling)
+    if not scalers.of(key) and not any("horizontal" in text for text in evidence.unread):
         yield (
             f"no HorizontalPodAutoscaler targets {target['kind']} {target['name']!r}: unless another"
             " client reads the metric wva_desired_replicas, nothing scales it"
         )
-    problems = following_problems(
-        [autoscaler_of(item) for item in evidence.autoscalers], variant_subject(evidence.autoscaling)
-    )
-    yield from (problem.message for problem in problems)
+    yield from (problem.message for problem in scalers.problems(evidence.autoscaling, key))
     yield from (f"some objects could not be read: {text}" for text in evidence.unread)
 
 

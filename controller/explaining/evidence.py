@@ -16,6 +16,7 @@ from apiserver.cluster.resource import (
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
     LEASES,
+    SCALED_OBJECTS,
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
     Resource,
@@ -40,6 +41,14 @@ class Evidence:
     """The scale target."""
 
     autoscalers: Sequence[Json] = ()
+    """HorizontalPodAutoscalers of the target."""
+
+    scaled_objects: Sequence[Json] = ()
+    """ScaledObjects of the namespace; empty without KEDA."""
+
+    neighbours: Sequence[Json] = ()
+    """All VariantAutoscalings of the namespace: an autoscaler may also select their metrics."""
+
     events: Sequence[Json] = ()
     unread: Sequence[str] = ()
     """A message for each collection that could not be read."""
@@ -68,6 +77,8 @@ async def collect(cluster: Cluster, *, namespace: str, name: str, system: str) -
         autoscaling=autoscaling,
         target=target,
         autoscalers=[item for item in autoscalers if _scales(item, reference)],
+        scaled_objects=await _listed(cluster, SCALED_OBJECTS, namespace, unread),
+        neighbours=await _listed(cluster, VARIANT_AUTOSCALINGS, namespace, unread),
         events=await events_about(cluster, VARIANT_AUTOSCALINGS, autoscaling, unread),
         unread=tuple(unread),
         heartbeat=await _heartbeat(cluster, system),
@@ -107,8 +118,11 @@ async def events_about(cluster: Cluster, resource: Resource, item: Json, unread:
 async def _listed(
     cluster: Cluster, resource: Resource, namespace: str, unread: list[str], selector: str | None = None
 ) -> Sequence[Json]:
+    """Return the objects of a namespace; none if the cluster does not serve the resource."""
     try:
         found = await cluster.list(resource, namespace=namespace, field_selector=selector)
+    except NotFound:
+        return ()
     except Forbidden as error:
         unread.append(error.message)
         return ()

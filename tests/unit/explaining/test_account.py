@@ -79,7 +79,7 @@ def complete(autoscaling: dict[str, Any]) -> Evidence:
     return Evidence(
         autoscaling=autoscaling,
         target=target | {"status": {"readyReplicas": 1}},
-        autoscalers=[autoscaler("chat") | {"status": {"currentReplicas": 1, "desiredReplicas": 2}}],
+        autoscalers=[placed(autoscaler("chat")) | {"status": {"currentReplicas": 1, "desiredReplicas": 2}}],
     )
 
 
@@ -182,6 +182,16 @@ def test_the_latest_events_come_first() -> None:
     assert text.index("2 min ago    Shortage x4: newer") < text.index("2 h ago      ScaleUp: older")
 
 
+SELECTING_MODEL = placed(autoscaler("chat"))
+SELECTING_MODEL["spec"]["metrics"][0]["external"]["metric"]["selector"] = {"matchLabels": {"model_id": "m"}}
+SCALED_OBJECT = {
+    "metadata": {"name": "chat", "namespace": "llm"},
+    "spec": {
+        "scaleTargetRef": {"name": "chat"},
+        "triggers": [{"type": "prometheus", "metadata": {"query": "sum(vllm:num_requests_waiting)"}}],
+    },
+}
+
 ADVICE = {
     "no decision yet": (
         Evidence(autoscaling=placed(variant("chat"))),
@@ -203,6 +213,18 @@ ADVICE = {
     "no autoscaler": (
         Evidence(autoscaling=decided()),
         "no HorizontalPodAutoscaler targets Deployment 'chat'",
+    ),
+    "a selector that also matches another variant": (
+        replace(
+            complete(decided()),
+            autoscalers=[SELECTING_MODEL],
+            neighbours=[decided(), placed(variant("chat-l4", modelID="m"))],
+        ),
+        "also matches 'chat-l4', and their numbers are added up",
+    ),
+    "a ScaledObject that reads another metric": (
+        Evidence(autoscaling=decided(), scaled_objects=[SCALED_OBJECT]),
+        "ScaledObject 'chat' scales it by trigger of type 'prometheus', and not by wva_desired_replicas",
     ),
     "no scale target": (
         Evidence(autoscaling=decided()),
