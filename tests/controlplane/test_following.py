@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 PRODUCT = "NVIDIA-L40"
+PAIR = ("prefill", "decode")
 API_SERVICE = "apiservice/v1beta1.external.metrics.k8s.io"
 MISTAKES: Mapping[str, tuple[str, Json]] = {
     "other": ("TargetScaledByOther", {"metric": {"name": "queue_length"}}),
@@ -105,6 +106,44 @@ def test_every_mistake_is_found_where_an_operator_looks(
         "check: HorizontalPodAutoscaler 'value' reads wva_desired_replicas with a target of type Value"
         in text
     )
+
+
+def test_a_workload_that_contradicts_its_variant_says_so(control_plane: ControlPlane, place: Place) -> None:
+    """The declared accelerator is wrong, two HPAs scale one target, and the roles of a pair differ."""
+    names = ("typed", "twice", *PAIR)
+    place.apply(
+        *(with_role(deployment(name, product=PRODUCT, accelerators=1), name) for name in names),
+        *(autoscaler(name) for name in names),
+        autoscaler("twice") | {"metadata": {"name": "again"}},
+    )
+    variants = [
+        variant(
+            name,
+            modelID="pair" if name in PAIR else name,
+            accelerator="H100" if name == "typed" else None,
+        )
+        for name in names
+    ]
+    variants[0]["metadata"]["annotations"] = {"stowplan.dev/replica": "2"}
+    applied = control_plane.kubectl(
+        "apply", f"--namespace={place.namespace}", "--filename=-", input=listed(*variants)
+    )
+
+    assert "stowplan.dev/replicas meant?" in applied.stderr
+    found = place.watched("va/typed", has_reason("AcceleratorResolved", "AcceleratorDiffers"))
+    assert found["status"]["desiredOptimizedAlloc"]["accelerator"] == "L40"
+    wait_for(partial(has_event, place, "typed", "AcceleratorDiffers"), partial(place.kubectl, "events"))
+    place.watched("va/twice", has_reason("TargetResolved", "TargetScaledTwice"))
+    for name, other in zip(PAIR, reversed(PAIR), strict=True):
+        found = place.watched(f"va/{name}", has_reason("TargetResolved", "TargetNotSupported"))
+        assert f"have '{other}'" in conditions_of(found)["TargetResolved"]["message"]
+
+
+def with_role(workload: Json, name: str) -> Json:
+    """Return a workload whose pods have the role of its name, if it is one of a disaggregated pair."""
+    role = {"llm-d.ai/role": name} if name in PAIR else {}
+    workload["spec"]["template"]["metadata"]["labels"] |= role
+    return workload
 
 
 def test_a_variant_whose_metrics_come_from_another_adapter_says_so(
