@@ -17,7 +17,7 @@ from apiserver.schema.markers import Items, Length, Marker, Properties, Range
 from controller.observe.accelerators import normalised
 from controller.observe.objectives import ObjectiveRules
 from controller.planning.cluster import Budget, NodePool, Taint
-from controller.planning.settings import Settings, UnmetUnit
+from controller.planning.settings import Settings
 from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import SizingSettings
 
@@ -114,20 +114,6 @@ class EvictionsConfig:
 
 
 @declaration()
-class FlapBudgetConfig:
-    """How often a variant may change direction before cost alone no longer justifies a change."""
-
-    reversals: Annotated[int, Range(0, 1000)] = _PLANNING.flap_reversals
-    """Maximum number of changes from up to down or back within the window; 0 for no limit. The last one is
-    reserved for scaling up again. Changes that demand or priorities require are always made. The default is 0
-    because held replicas cost money, and the forecast's dead band usually prevents flapping; if it does not,
-    try 4."""
-
-    window_seconds: Annotated[int, Range(1, 604_800)] = round(_PLANNING.flap_window_seconds)
-    """Length of the window in seconds."""
-
-
-@declaration()
 class PlanningConfig:
     """How decisions are made."""
 
@@ -163,12 +149,6 @@ class PlanningConfig:
     """Time in seconds for which a model keeps its last replica after its last request. Counts from the start
     of the controller for a model that has had no load since."""
 
-    minimum_hold_seconds: Annotated[int, Range(0, 86400)] = 0
-    """Minimum lifetime of a started replica in seconds. 0: the forecast's bounds and the hold of what was
-    required in the last five minutes already prevent churn, and a minimum makes higher priorities wait for
-    accelerators that a new replica of a lower priority uses. Where starts are expensive, choose about the
-    load time of an engine."""
-
     standing_seconds: Annotated[int, Range(1, 86400)] = round(_PLANNING.standing_seconds)
     """Time in seconds for which a mix of replicas is expected to last before the load requires another one.
     The cost of starting a replica is spread over this time: the longer it is, the sooner a cheaper mix is
@@ -177,18 +157,6 @@ class PlanningConfig:
     pod_deletion_cost: bool = True
     """Whether the pods to remove on a scale-down are marked by `controller.kubernetes.io/pod-deletion-cost`,
     so that those go whose accelerators are most useful when free. Values set by users are kept."""
-
-    flap_budget: FlapBudgetConfig = FlapBudgetConfig()
-    """How often a variant may change direction."""
-
-    preemption_budget: Annotated[int, Range(0, 10**6)] = _PLANNING.most_preempted
-    """Maximum number of replicas needed by their own models that one plan may remove for higher priorities;
-    later plans remove the rest. The disruption budget of a variant's pods limits this further."""
-
-    unmet_unit: Literal["value", "model"] = _PLANNING.unmet_unit.value
-    """How models of one priority share a shortage. The sum of their missing shares is minimized: with
-    `value`, each counts by the cost of serving the model, with `model`, every model counts the same, whatever
-    it costs to serve."""
 
     node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Nodes that can still be added. Karpenter's node pools are added if their specification is complete
@@ -264,10 +232,6 @@ def settings_of(planning: PlanningConfig) -> Settings:
     """Return the settings of planning."""
     return Settings(
         standing_seconds=float(planning.standing_seconds),
-        most_preempted=planning.preemption_budget,
-        flap_reversals=planning.flap_budget.reversals,
-        flap_window_seconds=float(planning.flap_budget.window_seconds),
-        unmet_unit=UnmetUnit(planning.unmet_unit),
         names_all=planning.name_other_namespaces,
         most_moves=planning.evictions.per_round if planning.evictions.enabled else 0,
         # The deterministic limit should be reached well before the wall-clock limit, even on a slow machine.

@@ -333,7 +333,6 @@ def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
         scale_to_zero=planning.scale_to_zero,
         terms=Terms(
             grace_seconds=float(planning.scale_to_zero_grace_seconds),
-            minimum_hold_seconds=float(planning.minimum_hold_seconds),
             pools=pools_of(planning),
             budgets=budgets_of(planning),
             steers_removal=planning.pod_deletion_cost,

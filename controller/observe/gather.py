@@ -83,9 +83,6 @@ class Terms:
     grace_seconds: float = 0.0
     """How long a model without requests keeps its last replica, in seconds, if it may scale to zero."""
 
-    minimum_hold_seconds: float = 0.0
-    """How long a started replica is kept, whatever the demand, in seconds."""
-
     pools: tuple[NodePool, ...] = ()
     """Declared node pools; they take precedence over Karpenter's of the same name."""
 
@@ -179,7 +176,6 @@ def gather(
     """
     groups, disruptions = by_target(world.pods), Disruptions(world.disruption_budgets)
     scalers = _scalers(world)
-    hold_seconds = terms.minimum_hold_seconds
     nodes = {node.name: node for node in inventory(world.nodes, world.pods, frozenset())}
     growth = _pools(world, terms, [*nodes.values()])
     terms = replace(terms, pools=growth.pools)
@@ -198,7 +194,6 @@ def gather(
             cost=effective_cost(autoscaling, target, policies, partial(reach.of, target.pod_spec, pods)),
             may_scale_to_zero=may_scale_to_zero,
             report_age=report_age,
-            held_since_seconds=now_seconds - hold_seconds if hold_seconds else None,
             disruption=disruptions.of(pods),
             rules=pod_rules(target, accelerator, scene),
             objective=objectives.of(target, pods),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 
 from apiserver.kinds.autoscalers import Autoscaler
@@ -12,7 +11,7 @@ from apiserver.schema.json import Json
 from controller.observe.classes import priority_of
 from controller.observe.objectives import Objective
 from controller.observe.orders import orders_of
-from controller.observe.pods import has_engine, ready_ordinals
+from controller.observe.pods import ready_ordinals
 from controller.observe.policies import Policies
 from controller.observe.prices import Cost, accelerator_of
 from controller.observe.replicas import ReportAge, replicas_of
@@ -41,9 +40,6 @@ class Surroundings:
 
     may_scale_to_zero: bool
     report_age: ReportAge
-
-    held_since_seconds: float | None
-    """Pods that started later must not be removed yet, in seconds since 1970; None without a minimum hold."""
 
     disruption: tuple[str, int | None] = ("", None)
     """The PodDisruptionBudget of the pods, and its allowed evictions."""
@@ -86,7 +82,6 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         pinned_replicas=orders.pinned_replicas,
         is_paused=orders.is_paused,
         may_be_preempted=orders.may_be_preempted,
-        held_replicas=_held(around),
         disruption_budget=around.disruption[0],
         evictable_replicas=around.disruption[1],
         may_be_moved=target.may_move,
@@ -147,12 +142,3 @@ def _bounds(autoscalers: Sequence[Autoscaler], current_replicas: int) -> tuple[i
             f"{first.shown}: spec.max{suffix} must be at least spec.min{suffix} ({low}), was {high}"
         )
     return low, high
-
-
-def _held(around: Surroundings) -> int:
-    """Return how many replicas started recently; unscheduled pods have not started."""
-    if around.held_since_seconds is None:
-        return 0
-    starts = [(pod.get("status") or {}).get("startTime") for pod in around.pods if has_engine(pod)]
-    moments = [datetime.fromisoformat(text).timestamp() for text in starts if text]
-    return sum(moment > around.held_since_seconds for moment in moments)

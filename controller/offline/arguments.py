@@ -13,7 +13,6 @@ from apiserver.program import program
 from controller.observe.accelerators import normalised
 from controller.offline.changes import Rate
 from controller.planning.additions import Addition
-from controller.planning.settings import UnmetUnit
 
 _NUMBER: Final = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
 _DIGITS: Final = "at most 9 digits and 6 decimals, and no exponent"
@@ -152,12 +151,6 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
         type=_cost,
         metavar="COST",
         help="limit for the cost of all replicas per hour",
-    )
-    add(
-        "--unmet",
-        choices=[unit.value for unit in UnmetUnit],
-        help="what a missing share counts for within a priority: the cost of serving the model (value), or"
-        " the same for every model, whatever it costs to serve (model)",
     )
     add("--scale-to-zero", action="store_true", help="allow models without demand to have no replica")
 

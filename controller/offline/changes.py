@@ -13,7 +13,6 @@ from controller.planning.additions import Addition, new_nodes
 from controller.planning.cluster import Budget
 from controller.planning.inputs import PlanningInputs
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
-from controller.planning.settings import UnmetUnit
 from controller.planning.snapshot import Snapshot, Variant
 
 Key = tuple[str, str]
@@ -45,7 +44,6 @@ class Changes:
     additions: Sequence[Addition] = ()
     drained: Sequence[str] = ()
     budget: Decimal | None = None
-    unmet: UnmetUnit | None = None
     scales_to_zero: bool = False
 
 
@@ -69,8 +67,7 @@ def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, t
     if changes.scales_to_zero:
         freed = tuple(replace(variant, may_scale_to_zero=True) for variant in work.snapshot.variants)
         work.snapshot = replace(work.snapshot, variants=freed)
-    settings = replace(inputs.settings, unmet_unit=changes.unmet) if changes.unmet else inputs.settings
-    return replace(inputs, snapshot=work.snapshot, settings=settings), tuple(work.problems)
+    return replace(inputs, snapshot=work.snapshot), tuple(work.problems)
 
 
 def stated(model: Key, requests_per_second: float, known: ModelLoad | None) -> ModelLoad:

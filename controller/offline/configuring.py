@@ -58,9 +58,6 @@ class Configuring:
     grace_seconds: float = 0.0
     """Time in seconds for which a model keeps its last replica after its last request."""
 
-    minimum_hold_seconds: float = 0.0
-    """Minimum lifetime of a started replica in seconds."""
-
     is_given: bool = False
     problems: tuple[Problem, ...] = ()
 
@@ -121,7 +118,6 @@ def _configuring(config: ControllerConfig) -> Configuring:
         objectives=objectives_of(planning),
         scales_to_zero=planning.scale_to_zero,
         grace_seconds=float(planning.scale_to_zero_grace_seconds),
-        minimum_hold_seconds=float(planning.minimum_hold_seconds),
         is_given=True,
     )
 

@@ -27,7 +27,6 @@ from controller.offline.terminal import present, terminal
 from controller.offline.text import Shown, text_parts
 from controller.planning.decision import BoundBy, Plan
 from controller.planning.inputs import PlanningInputs, to_json
-from controller.planning.settings import UnmetUnit
 from controller.planning.snapshot import Snapshot
 from controller.uncollected import uncollected
 
@@ -128,7 +127,6 @@ def _changes(options: argparse.Namespace) -> Changes:
         additions=options.add_node,
         drained=options.drain,
         budget=options.budget,
-        unmet=UnmetUnit(options.unmet) if options.unmet else None,
         scales_to_zero=options.scale_to_zero,
     )
 

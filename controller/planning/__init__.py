@@ -21,7 +21,6 @@ From the snapshot to the problem:
   weights         weights of shortfalls
   units           units of cost
   mixing          a main variant for each model
-  flapping        higher prices for variants that change direction too often
   magnitude       rejection of problems whose sums would not be exact
   omission        variants and node pools that are left out for that reason, so that the others are planned
 

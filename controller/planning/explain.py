@@ -23,7 +23,6 @@ from controller.planning.wording import (
     listing,
     percent,
     rate_text,
-    span,
     utilization_text,
 )
 
@@ -157,25 +156,6 @@ def _required(case: Case) -> str:
     return f"{rate_text(case.demand.required_rate * RATE_UNIT)} {what}"
 
 
-def _steadied(case: Case) -> Explanation | None:
-    """Explain that a variant which changed direction too often is not reversed for cost."""
-    found = case.solved.flapping.get(case.variant.key)
-    if found is None or case.published != case.variant.current_replicas or case.wanted == case.published:
-        return None
-    if case.wanted > case.published and (case.scarcity() or case.limit or case.rule_clause):
-        return None  # it could not have more anyway
-    is_spare = case.whole.provided_rate - rate_of(case.variant) >= case.demand.required_rate
-    if (case.wanted > case.published) != (found.direction < 0) or (found.direction > 0 and not is_spare):
-        return None
-    times = f"changed direction {count(found.reversals, 'time')} in the last"
-    return Explanation(
-        bound_by=BoundBy.FLAPPING,
-        reason=Reason.STEADY,
-        message=f"{case.variant.name} is kept at {count(case.published, 'replica')}: {times}"
-        f" {span(case.solved.settings.flap_window_seconds)}, {_load(case)}",
-    )
-
-
 def _replaced(case: Case) -> Explanation | None:
     """Explain that demand is served by other variants than it would be with unlimited nodes."""
     if case.wanted <= case.placed or _is_frozen(case):
@@ -247,7 +227,6 @@ _EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
     _below_minimum,
     _holding,
     _short,
-    _steadied,
     _replaced,
     _minimum,
 )

@@ -62,7 +62,7 @@ def formulate(snapshot: Snapshot, demands: Sequence[ModelDemand], *, settings: S
         variants=tuple(terms),
         free=_free(nodes, terms),
         bins=grouped,
-        rows=weighted(rows, terms, settings),
+        rows=weighted(rows, terms),
         limits=limit_rows(snapshot, variants, terms),
         growth=tuple(
             _growth(pool, where, topologies)
@@ -205,7 +205,7 @@ def _untouchable(variant: Variant, demand: ModelDemand) -> int:
     if not demand.signal.decides or _serves_unknown(variant, demand):
         return variant.current_replicas
     protected = 0 if variant.may_be_preempted else _needed(variant, demand)
-    return max(ordered_replicas(variant) or 0, variant.held_replicas, protected)
+    return max(ordered_replicas(variant) or 0, protected)
 
 
 def _serves_unknown(variant: Variant, demand: ModelDemand) -> bool:

@@ -6,12 +6,10 @@ It needs no solver, so a process without one can use it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from controller.planning.assemble import Explanation, decide, total_cost
 from controller.planning.decision import BoundBy, Decision, Plan, Reason, SolverReport, SolverStatus
 from controller.planning.demand import ModelDemand, model_demands, provided_rate
-from controller.planning.flapping import followed
 from controller.planning.formulation import held_replicas
 from controller.planning.problem import per_mille_missing
 from controller.planning.settings import Settings
@@ -29,7 +27,7 @@ def hold(
     message: str,
     detail: str = "",
 ) -> tuple[Plan, PlanningState]:
-    """Return a plan that changes nothing, with the reason, and the next state.
+    """Return a plan that changes nothing, with the reason, and the unchanged state.
 
     `detail` may name any workload. Decisions include it if `settings.names_all`, and `message` otherwise.
     """
@@ -41,7 +39,7 @@ def hold(
         cost=total_cost(made, snapshot.variants),
         solver=SolverReport(status=status, unproven="", gap=1.0, message=detail or message),
     )
-    return plan, replace(state, courses=followed(snapshot, state, plan.decisions, settings))
+    return plan, state
 
 
 def _held(demand: ModelDemand, why: str) -> Iterator[Decision]:

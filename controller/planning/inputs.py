@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from typing import Final
 
 import msgspec
 from msgspec import inspect
@@ -12,6 +13,11 @@ from msgspec import inspect
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
+
+_FORMER: Final = frozenset(
+    {"courses", "flap_reversals", "flap_window_seconds", "held_replicas", "most_preempted", "unmet_unit"}
+)
+"""Members that earlier versions saved, and that have no effect any more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,6 +60,7 @@ def _unknown(value: object, shape: inspect.Type, where: str = "") -> Iterator[st
     match shape:
         case inspect.DataclassType() if isinstance(value, dict):
             shapes = {field.encode_name: field.type for field in shape.fields}
+            value = {name: member for name, member in value.items() if name not in _FORMER}
             for name, member in value.items():
                 place = f"{where}.{name}" if where else name
                 if name in shapes:

@@ -21,7 +21,6 @@ from controller.planning.preparing import Prepared, prepared
 from controller.planning.problem import GrowthTerms, VariantTerms
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.state import PlanningState
 from controller.planning.wording import count
 
 Key = tuple[str, str]
@@ -57,12 +56,12 @@ class Comparable:
         )
 
 
-def comparable(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Comparable:
+def comparable(snapshot: Snapshot, settings: Settings) -> Comparable:
     """Return the problem of a snapshot without the variants and pools of the largest prices, if necessary."""
     variants: dict[Key, str] = {}
     pools: dict[str, str] = {}
     while True:
-        given = prepared(_without(snapshot, variants, pools), state, settings)
+        given = prepared(_without(snapshot, variants, pools), settings)
         # The plain problem has other prices: a variant that is dearer in one of them may not be in the other.
         found = dearest(given.problem) or dearest(given.plain_problem)
         if not found:

@@ -21,7 +21,6 @@ from controller.planning.decision import (
 from controller.planning.defragment import defragmentations
 from controller.planning.engine import alone, place
 from controller.planning.explain import decisions
-from controller.planning.flapping import followed
 from controller.planning.hold import hold
 from controller.planning.incomplete import completed
 from controller.planning.omission import comparable
@@ -49,7 +48,7 @@ MOST_VARIANTS = 3_000
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
     """Return the plan and the next state; without a valid answer, the current replicas are kept."""
     whole = completed(snapshot)
-    some = comparable(whole.snapshot, state, settings)
+    some = comparable(whole.snapshot, settings)
     given = some.prepared
     solved, next_state = _solved(given, state)
     # The optimum of each model alone shows what it would have without the others.
@@ -61,7 +60,7 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
         message = f"the answer was refused: {count(len(wrong), 'rule')} would be broken"
         detail = f"{message}: {'; '.join(wrong)}"
         return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=detail)
-    return made, replace(next_state, courses=followed(snapshot, state, made.decisions, settings))
+    return made, next_state
 
 
 def _solved(
@@ -87,7 +86,7 @@ def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[
 
     def again(changed: Snapshot) -> SolvedProblem | None:
         try:
-            given = prepared(completed(changed).snapshot, state, settings)
+            given = prepared(completed(changed).snapshot, settings)
             return _solved(given, state, closes_gaps=False)[0]
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan

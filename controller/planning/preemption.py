@@ -1,9 +1,9 @@
-"""Limit how many needed replicas one plan preempts for higher priorities.
+"""Limit by disruption budgets how many needed replicas one plan preempts for higher priorities.
 
 A stopped replica counts as preempted if its model then has less of its demand met than by current replicas.
-One plan may preempt as many as the settings allow in total, and as many ready ones as the disruption budget
-of their pods allows. Replicas to be preempted later stay, and no other variant gets what is freed: so each
-plan comes closer to the one in which all are gone. Quotas, budgets and ceilings hold in any case.
+One plan may preempt as many ready ones as the disruption budget of their pods allows. Replicas to be
+preempted later stay, and no other variant gets what is freed: so each plan comes closer to the one in which
+all are gone. Quotas, budgets and ceilings hold in any case.
 """
 
 from __future__ import annotations
@@ -28,19 +28,17 @@ def taken(solved: SolvedProblem) -> list[tuple[int, int]]:
     return found
 
 
-def first_step(
-    solved: SolvedProblem, problem: PlacementProblem, *, most: int
-) -> tuple[PlacementProblem, int] | None:
+def first_step(solved: SolvedProblem, problem: PlacementProblem) -> tuple[PlacementProblem, int] | None:
     """Return the problem in which only allowed replicas are preempted, and how many are preempted now.
 
     None if the solution conforms.
     """
     running, granted = _running(solved), solved.granted.replicas
     kept = {v: min(running[v], granted[v]) for v in range(len(granted))}
-    left, disruptions, is_exceeded = most, DisruptionLedger(solved.snapshot), False
+    preempted, disruptions, is_exceeded = 0, DisruptionLedger(solved.snapshot), False
     for v, count in taken(solved):
-        leaving = disruptions.preempt(solved.variants[v], min(count, left))
-        left -= leaving
+        leaving = disruptions.preempt(solved.variants[v], count)
+        preempted += leaving
         is_exceeded |= leaving < count
         kept[v] = running[v] - leaving
     if not is_exceeded:
@@ -55,7 +53,7 @@ def first_step(
         )
         for v, terms in enumerate(problem.variants)
     )
-    return replace(problem, variants=variants), most - left
+    return replace(problem, variants=variants), preempted
 
 
 def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from controller.planning.case import published_replicas
 from controller.planning.demand import ModelDemand, model_demands
-from controller.planning.flapping import Flapping, flapping, steadied
 from controller.planning.formulation import formulate
 from controller.planning.mixing import with_main_variants
 from controller.planning.preemption import first_step
@@ -15,7 +14,6 @@ from controller.planning.problem import LimitRow, PlacementProblem, Solution
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.solved_problem import SolvedProblem
-from controller.planning.state import PlanningState
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,15 +25,12 @@ class Prepared:
     demands: Sequence[ModelDemand]
     problem: PlacementProblem
     plain_problem: PlacementProblem
-    """The problem with room for everything and without flapping, which shows what would be wanted."""
-
-    flapping: Mapping[tuple[str, str], Flapping]
-    """The variants whose prices were raised because of flapping."""
+    """The problem with room for everything, which shows what would be wanted."""
 
     def granted(self, place: Callable[[PlacementProblem], Solution]) -> SolvedProblem:
-        """Return the problem solved by `place`, with preemption limited by the settings."""
+        """Return the problem solved by `place`, with preemption limited by disruption budgets."""
         first = self.solved_by(self._within_limits(place, self.problem))
-        step = first_step(first, self.problem, most=self.settings.most_preempted)
+        step = first_step(first, self.problem)
         if step is None:
             return first
         problem, going = step
@@ -78,21 +73,17 @@ class Prepared:
             wanted=granted,
             granted=granted,
             settings=self.settings,
-            flapping=self.flapping,
         )
 
 
-def prepared(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Prepared:
+def prepared(snapshot: Snapshot, settings: Settings) -> Prepared:
     """Return the data computed from a snapshot."""
     demands = model_demands(snapshot)
     formulated = formulate(snapshot, demands, settings=settings)
-    whole = with_main_variants(formulated, demands)
-    held = flapping(snapshot, state, settings)
     return Prepared(
         snapshot=snapshot,
         settings=settings,
         demands=demands,
-        problem=steadied(whole, [variant for demand in demands for variant in demand.variants], held),
+        problem=with_main_variants(formulated, demands),
         plain_problem=with_main_variants(formulated, demands, is_unlimited=True),
-        flapping=held,
     )

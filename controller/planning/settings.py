@@ -3,19 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from controller.planning.ranges import negative_or_endless, refuse
-
-
-class UnmetUnit(StrEnum):
-    """What a share of unmet demand counts for, relative to other models of the same priority."""
-
-    VALUE = "value"
-    """The cost of serving it, at least a quarter of the level's average."""
-
-    MODEL = "model"
-    """The same for every model, whatever it costs to serve."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,20 +13,6 @@ class Settings:
 
     standing_seconds: float = 600.0
     """How long a replica mix is expected to last, in seconds: start costs are amortized over this time."""
-
-    flap_reversals: int = 0
-    """Direction changes of a variant within the window after which cost alone no longer reverses it; 0 for no
-    limit.
-    """
-
-    flap_window_seconds: float = 3600.0
-    """Length of the window for direction changes, in seconds."""
-
-    most_preempted: int = 10**6
-    """The maximum number of needed replicas that one plan preempts for higher priorities."""
-
-    unmet_unit: UnmetUnit = UnmetUnit.VALUE
-    """Weighting of unmet demand among models of one priority."""
 
     most_moves: int = 0
     """The maximum number of replicas that one plan evicts to defragment nodes; with 0 they are only reported.

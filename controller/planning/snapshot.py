@@ -115,9 +115,6 @@ class Variant:
     may_be_preempted: bool = True
     """Whether replicas that its own demand needs may be preempted by higher priorities."""
 
-    held_replicas: int = 0
-    """Replicas that must not be removed yet because they started only recently."""
-
     capacity: Capacity | None = None
     """Capacity of one replica; None if unknown."""
 
@@ -155,7 +152,6 @@ class Variant:
             min_replicas=(self.min_replicas, 0, MAX_REPLICAS),
             max_replicas=(self.max_replicas or 0, 0, MAX_REPLICAS),
             pinned_replicas=(self.pinned_replicas or 0, 0, MAX_REPLICAS),
-            held_replicas=(self.held_replicas, 0, MAX_REPLICAS),
             stalled_replicas=(self.stalled_replicas, 0, MAX_REPLICAS),
             priority=(self.priority, 1, LOWEST_PRIORITY),
             evictable_replicas=(self.evictable_replicas or 0, 0, MAX_REPLICAS),

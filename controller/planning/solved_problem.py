@@ -11,7 +11,6 @@ from itertools import accumulate
 from controller.planning.cluster import Node
 from controller.planning.decision import Relief
 from controller.planning.demand import ModelDemand, provided_rate
-from controller.planning.flapping import Flapping
 from controller.planning.limits import running, stated_limits
 from controller.planning.problem import (
     PER_MILLE,
@@ -52,7 +51,6 @@ class SolvedProblem:
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
     """The reliefs of each model, by its index."""
 
-    flapping: Mapping[tuple[str, str], Flapping] = field(default_factory=dict)
     """Variants whose direction must not be reversed for cost alone, by (namespace, name)."""
 
     @cached_property

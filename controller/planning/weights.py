@@ -1,4 +1,4 @@
-"""Weights of shortfalls: by the value of the missing capacity, or equal for every model."""
+"""Weights of shortfalls: the value of the missing capacity."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from controller.planning.problem import CoverRow, Level, Stage, VariantTerms
-from controller.planning.settings import Settings, UnmetUnit
 
 STEPS = 1000
 """Resolution of weights: the weight of the most valuable requirement of a level."""
@@ -16,15 +15,11 @@ FLOOR_SHARE = 4
 """Divisor of a level's average value that gives its minimum weight, so that small models are not starved."""
 
 
-def weighted(
-    rows: Sequence[CoverRow], terms: Sequence[VariantTerms], settings: Settings
-) -> tuple[CoverRow, ...]:
-    """Return the rows with the weights that the settings ask for; only rows of load and demand are weighted.
+def weighted(rows: Sequence[CoverRow], terms: Sequence[VariantTerms]) -> tuple[CoverRow, ...]:
+    """Return the rows with their weights; only rows of load and demand are weighted.
 
     The value of a requirement is the least cost of serving it.
     """
-    if settings.unmet_unit is UnmetUnit.MODEL:
-        return tuple(rows)
     weighs = (Stage.LOAD, Stage.DEMAND)
     values = {index: _value(row, terms) for index, row in enumerate(rows) if row.stage in weighs}
     levels: dict[Level, list[int]] = defaultdict(list)

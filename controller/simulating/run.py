@@ -259,7 +259,6 @@ def _cycle_settings(configuring: Configuring) -> CycleSettings:
     terms = replace(
         configuring.terms,
         grace_seconds=configuring.grace_seconds,
-        minimum_hold_seconds=configuring.minimum_hold_seconds,
         pools=(),
     )
     return CycleSettings(scale_to_zero=configuring.scales_to_zero, terms=terms, sizing=configuring.sizing)

@@ -122,7 +122,7 @@ def _variant(random: Random, name: str, nodes: list[Node]) -> Variant:
         pinned_replicas=random.choice((0, 1, 3)) if random.random() < 0.1 else None,
         is_paused=random.random() < 0.05,
         may_be_preempted=random.random() < 0.9,
-        held_replicas=random.choice((0, 0, 0, 1)),
+        evictable_replicas=random.choice((None, None, None, 1)),
         tolerations=frozenset({Toleration(operator="Exists")} if random.random() < 0.5 else ()),
         node_selector=frozenset({("pool", "a")} if random.random() < 0.2 else ()),
         stalled_replicas=sum(pod.node is None for pod in pods) if random.random() < 0.2 else 0,

@@ -288,29 +288,6 @@ def test_annotations_and_node_affinity_are_part_of_the_planned_variant() -> None
     assert [[item.key for item in term] for term in found.node_affinity] == [["zone"]]
 
 
-def started(name: str, time: str | None) -> Json:
-    """Return a pod with a start time; None: not started by a node."""
-    value = pod(name)
-    value["status"] |= {"startTime": time} if time else {}
-    return value
-
-
-@pytest.mark.parametrize(("hold_seconds", "want"), [(0.0, 0), (60.0, 1), (120.0, 2)])
-def test_replicas_younger_than_the_minimum_hold_are_held(hold_seconds: float, want: int) -> None:
-    """A pod without a start time is not held, and without a minimum hold none is."""
-    pods = (
-        started("new", "2025-12-31T23:59:30Z"),
-        started("newer-than-two-minutes", "2025-12-31T23:58:30Z"),
-        started("old", "2025-12-31T23:00:00Z"),
-        started("waiting", None),
-    )
-
-    terms = Terms(minimum_hold_seconds=hold_seconds)
-    (found,) = gathered(placed(variant("chat")), pods=pods, terms=terms).snapshot.variants
-
-    assert found.held_replicas == want
-
-
 def test_a_model_without_replicas_has_no_grace_rule() -> None:
     """A rule for such a model would start a replica."""
     terms = Terms(grace_seconds=600.0)

@@ -132,9 +132,10 @@ def test_scale_to_zero_of_a_configuration_replaces_that_of_a_saved_decision(
 
 
 WRONG_CONFIGURATIONS = {
-    "an unknown unit": (
-        "planning: {unmetUnit: luck}",
-        'c.yaml:1: error: planning.unmetUnit: Unsupported value: "luck": supported values: "value", "model"',
+    "an unknown effect": (
+        "planning: {nodePools: [{name: a, accelerator: L4, acceleratorsPerNode: 8, pricePerNode: '1',"
+        " nodesAddable: 1, taints: [{key: b, effect: luck}]}]}",
+        'c.yaml:1: error: planning.nodePools[0].taints[0].effect: Unsupported value: "luck": supported ',
     ),
     "an unknown field": (
         "# of this cluster\nplaning: {}",

@@ -45,7 +45,6 @@ WRONG_ARGUMENTS = {
     "a saved decision on standard output": (["--save", "-"], "argument --save: must be the name of a file"),
     "an invalid namespace": (["-n", "Bad NS"], 'argument -n/--namespace: Invalid value: "Bad NS"'),
     "a negative budget": (["--budget=-1"], "'-1': must be a cost per hour"),
-    "an unknown unit of unmet demand": (["--unmet", "luck"], "choose from"),
 }
 
 
@@ -107,8 +106,6 @@ def test_a_saved_decision_gives_the_same_plan(plan: Plan, world: World) -> None:
         "chat=90",
         "--budget",
         "99.5",
-        "--unmet",
-        "model",
         "--drain",
         "node-1",
         "--scale-to-zero",
@@ -118,7 +115,6 @@ def test_a_saved_decision_gives_the_same_plan(plan: Plan, world: World) -> None:
 
     assert again == first
     assert Path("b.json").read_bytes() == Path("a.json").read_bytes()
-    assert json.loads(Path("a.json").read_bytes())["settings"]["unmet_unit"] == "model"
 
 
 def test_values_and_bounds_are_reported_for_each_level(plan: Plan) -> None:

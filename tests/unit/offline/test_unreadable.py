@@ -125,11 +125,8 @@ UNREADABLE = {
         ],
     ),
     "an unsupported value in a saved decision": (
-        '{"snapshot": {"nodes": [], "variants": []}, "settings": {"unmet_unit": "luck"}}',
-        [
-            "a.yaml: error: the saved decision cannot be read: settings.unmet_unit: must be one of value, "
-            "model"
-        ],
+        '{"snapshot": {"nodes": [], "variants": [], "loads": [{"signal": "luck"}]}}',
+        ["a.yaml: error: the saved decision cannot be read: snapshot.loads[0].signal: must be one of "],
     ),
 }
 

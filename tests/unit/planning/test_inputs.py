@@ -22,9 +22,9 @@ from controller.planning.cluster import (
 from controller.planning.inputs import PlanningInputs, from_json, to_json
 from controller.planning.load import RateLimit, Signal, Target
 from controller.planning.plan import plan
-from controller.planning.settings import Settings, UnmetUnit
+from controller.planning.settings import Settings
 from controller.planning.snapshot import Model, Snapshot
-from controller.planning.state import Course, PlanningState
+from controller.planning.state import PlanningState
 from controller.planning.warm_start import DualPrices, LevelPrices
 
 FULL = PlanningInputs(
@@ -96,7 +96,6 @@ FULL = PlanningInputs(
         taken_seconds=1_700_000_000.5,
     ),
     state=PlanningState(
-        courses=(Course(namespace="llm", name="a", replicas=3, direction=-1, reversed_seconds=(5.5,)),),
         prices=DualPrices(
             slots=((0, 1, 1),),
             limits=("quota q",),
@@ -107,7 +106,7 @@ FULL = PlanningInputs(
             ),
         ),
     ),
-    settings=Settings(unmet_unit=UnmetUnit.MODEL),
+    settings=Settings(most_moves=2),
 )
 
 
@@ -117,6 +116,14 @@ def test_reading_returns_what_was_written() -> None:
 
     assert from_json(text) == FULL
     assert to_json(from_json(text)) == text
+
+
+def test_what_earlier_versions_saved_has_no_effect() -> None:
+    """A saved decision with settings that no longer exist can be replayed."""
+    saved = to_json(FULL).replace(b'"most_moves": 2', b'"flap_reversals": 0, "most_moves": 2')
+
+    assert b"flap_reversals" in saved
+    assert from_json(saved) == FULL
 
 
 def test_a_missing_setting_has_its_default() -> None:

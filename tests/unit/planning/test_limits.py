@@ -12,7 +12,7 @@ from controller.planning.cluster import Budget, NodePool, NodeRequirement, Quota
 from controller.planning.decision import BoundBy, Plan, Reason, ReliefKind, SolverStatus
 from controller.planning.load import CapacitySource, ModelLoad
 from controller.planning.plan import plan
-from controller.planning.settings import Settings, UnmetUnit
+from controller.planning.settings import Settings
 from controller.planning.snapshot import Model, Snapshot, Variant
 from controller.planning.state import PlanningState
 
@@ -270,13 +270,6 @@ def test_a_pin_or_pause_that_contradicts_a_bound_does_not_affect_other_models(or
     assert made.solver.status is SolverStatus.OPTIMAL
 
 
-def test_recently_started_replicas_are_kept() -> None:
-    """After the load drops, they are kept until their minimum time is over."""
-    calm = _plan(_variant("a", "n1", "n1", "n2", held_replicas=2), loads=(_wants("llama", 0),))
-
-    assert _granted(calm) == {"a": 2}
-
-
 def test_a_protected_variant_is_not_preempted() -> None:
     """A higher priority waits; without the protection it would get the node."""
     low = {"size": 8, "model_id": "low", "priority": 50}
@@ -347,20 +340,15 @@ def test_node_affinity_restricts_replicas_to_matching_nodes() -> None:
     assert [place.node for place in made.placements] == ["n2"]
 
 
-def test_the_unit_of_unmet_demand_decides_which_models_go_short() -> None:
-    """By value the large model is served, by model the two small ones."""
+def test_a_shortage_is_where_it_costs_least_to_serve() -> None:
+    """The sum of missing shares is minimized, each by the cost of serving the model."""
     large = _variant("large", size=8, cost="80", model_id="large")
     small = [_variant(f"small-{i}", size=4, cost="10", model_id=f"small-{i}") for i in range(2)]
     loads = (_wants("large", 1), *(_wants(f"small-{i}", 1) for i in range(2)))
-    one_node = (node("n1", 8),)
 
-    by_value = _plan(large, *small, nodes=one_node, loads=loads)
-    by_model = _plan(
-        large, *small, nodes=one_node, loads=loads, settings=Settings(unmet_unit=UnmetUnit.MODEL)
-    )
+    made = _plan(large, *small, nodes=(node("n1", 8),), loads=loads)
 
-    assert _granted(by_value) == {"large": 1, "small-0": 0, "small-1": 0}
-    assert _granted(by_model) == {"large": 0, "small-0": 1, "small-1": 1}
+    assert _granted(made) == {"large": 1, "small-0": 0, "small-1": 0}
 
 
 def test_fragmentation_is_reported_and_resolved_if_moves_are_allowed() -> None:

@@ -15,7 +15,7 @@ from controller.planning.decision import BoundBy, Plan, Reason, SolverStatus
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.state import Course, PlanningState
+from controller.planning.state import PlanningState
 
 NODES = (node("n1", 8), node("n2", 8))
 NORMAL = variant("normal", "n1", serves=12_800, model_id="normal", priority=1)
@@ -77,22 +77,6 @@ def test_one_variant_with_absurd_numbers_is_left_out_by_itself(absurd: Variant, 
     (omission,) = made.omissions
     assert omission.startswith("variant llm/absurd is left out: ")
     assert made.solver.status is SolverStatus.OPTIMAL
-
-
-def test_a_variant_that_flaps_is_left_out_if_the_price_of_a_reversal_is_too_large() -> None:
-    """That price is a multiple of its cost."""
-    course = Course(
-        namespace="llm", name="absurd", replicas=0, direction=1, reversed_seconds=(900.0, 910.0, 920.0)
-    )
-    state, settings = PlanningState(courses=(course,)), Settings(flap_reversals=2)
-    absurd = _absurd(current_replicas=1_000_000, cost="1000", serves=30_000.0)
-    snapshot = Snapshot(nodes=NODES, variants=(absurd, NORMAL), loads=LOADS, taken_seconds=1000.0)
-
-    made, _ = plan(snapshot, state, settings)
-
-    assert _replicas(made) == {"absurd": 1_000_000, "normal": 3}
-    assert check(snapshot, made) == ()
-    assert len(made.omissions) == 1
 
 
 def test_replicas_that_are_left_out_keep_their_nodes_and_serve_their_model() -> None:

@@ -21,6 +21,7 @@ from controller.planning.preemption import taken
 from controller.planning.preparing import prepared
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
+from controller.planning.solved_problem import SolvedProblem
 from controller.planning.state import PlanningState
 
 SERVES = 12_800
@@ -38,30 +39,29 @@ def _shortage(**changes: Any) -> Snapshot:
     )
 
 
+def _budget(evictable: int) -> dict[str, Any]:
+    """Return the members of a variant whose disruption budget allows some evictions."""
+    return {"disruption_budget": "pdb", "evictable_replicas": evictable}
+
+
 def _replicas(made: Plan) -> dict[str, int]:
     return {decision.name: decision.replicas for decision in made.decisions}
 
 
 @pytest.mark.parametrize(
-    ("changes", "most", "want"),
+    ("evictable", "want"),
     [
-        pytest.param({}, 10**6, {"batch": 2, "chat": 3}, id="as many as are needed"),
-        pytest.param({}, 1, {"batch": 3, "chat": 2}, id="one at a time"),
-        pytest.param({}, 0, {"batch": 4, "chat": 1}, id="none at all"),
-        pytest.param(
-            {"disruption_budget": "pdb", "evictable_replicas": 1},
-            10**6,
-            {"batch": 3, "chat": 2},
-            id="as many as the disruption budget allows",
-        ),
+        pytest.param(None, {"batch": 2, "chat": 3}, id="without a budget, as many as are needed"),
+        pytest.param(1, {"batch": 3, "chat": 2}, id="one at a time"),
+        pytest.param(0, {"batch": 4, "chat": 1}, id="none at all"),
     ],
 )
-def test_the_number_of_preempted_replicas_per_plan_is_limited(
-    changes: dict[str, int | str], most: int, want: dict[str, int]
+def test_a_disruption_budget_limits_the_preempted_replicas_of_a_plan(
+    evictable: int | None, want: dict[str, int]
 ) -> None:
     """Later plans preempt the rest, and the message of the waiting model states this."""
-    world = _shortage(**changes)
-    made, _ = plan(world, PlanningState(), Settings(most_preempted=most))
+    world = _shortage(**({} if evictable is None else _budget(evictable)))
+    made, _ = plan(world, PlanningState(), Settings())
 
     assert _replicas(made) == want
     assert check(world, made) == ()
@@ -72,43 +72,54 @@ def test_the_number_of_preempted_replicas_per_plan_is_limited(
 
 def test_surplus_replicas_do_not_count_as_preempted() -> None:
     """A model with too many replicas gives them up at once, even if no preemption is allowed."""
-    idle = variant("idle", "n0", "n1", "n2", model_id="idle", size=8, priority=50, serves=SERVES)
+    idle = variant(
+        "idle", "n0", "n1", "n2", model_id="idle", size=8, priority=50, serves=SERVES, **_budget(0)
+    )
     nodes = tuple(node(f"n{index}", 8) for index in range(3))
     world = Snapshot(nodes=nodes, variants=(idle,), loads=(load(30, "idle"),))
-    made, _ = plan(world, PlanningState(), Settings(most_preempted=0))
+    made, _ = plan(world, PlanningState(), Settings())
 
     assert _replicas(made) == {"idle": 1}
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-def test_no_plan_preempts_more_than_the_limit(most: int) -> None:
-    """On random snapshots; the limit takes effect only if more would be preempted without it."""
+def test_no_plan_preempts_more_than_disruption_budgets_allow(most: int) -> None:
+    """On random snapshots; a budget takes effect only if more would be preempted without it."""
     for seed in range(often(12)):
         world = small_snapshot(Random(seed))
-        settings = Settings(most_preempted=most)
-        given = prepared(world, PlanningState(), settings)
+        world = replace(
+            world, variants=tuple(replace(item, evictable_replicas=most) for item in world.variants)
+        )
+        given = prepared(world, Settings())
         answer = given.granted(lambda problem: place(problem, effort=EFFORT))
         limited = bool(world.quotas or world.budgets or any(m.max_replicas is not None for m in world.models))
-        assert limited or sum(count for _, count in taken(answer)) <= most, seed
+        assert limited or not _beyond(answer, most), seed
         for row in given.problem.limits:
             untouched = sum(amount * given.problem.variants[v].lower for v, amount in row.terms)
             used = sum(amount * answer.granted.replicas[v] for v, amount in row.terms)
             assert used <= max(row.limit, untouched), seed
         if answer.gives_way:
-            freely = given.solved_by(place(given.problem, effort=EFFORT))
-            assert sum(count for _, count in taken(freely)) > most, seed
+            assert _beyond(given.solved_by(place(given.problem, effort=EFFORT)), most), seed
+
+
+def _beyond(solved: SolvedProblem, most: int) -> bool:
+    """Tell whether more replicas of a variant are preempted than unready ones and `most`."""
+    unready = [sum(bool(pod.nodes) and not pod.ready for pod in item.replicas) for item in solved.variants]
+    return any(count > unready[v] + most for v, count in taken(solved))
 
 
 def test_successive_plans_preempt_until_a_whole_node_is_free() -> None:
     """Each plan makes progress though it frees no node, and no other model gets what is freed."""
     chat = variant("chat", model_id="chat", size=8, priority=1, max_replicas=1, min_replicas=1)
     pods = ("n0", "n0", "n0", "n0")
-    low = variant("low", *pods, model_id="low", size=2, priority=50, max_replicas=4, serves=SERVES)
+    low = variant(
+        "low", *pods, model_id="low", size=2, priority=50, max_replicas=4, serves=SERVES, **_budget(1)
+    )
     batch = variant("batch", model_id="batch", size=2, priority=90, min_replicas=2)
     seen = []
     for _ in range(4):
         world = Snapshot(nodes=(node("n0", 8),), variants=(chat, low, batch), loads=(load(52_000, "low"),))
-        made = _replicas(plan(world, PlanningState(), Settings(most_preempted=1))[0])
+        made = _replicas(plan(world, PlanningState(), Settings())[0])
         seen.append((made["chat"], made["low"], made["batch"]))
         low = replace(
             low, current_replicas=made["low"], replicas=low.replicas[len(low.replicas) - made["low"] :]
@@ -155,6 +166,6 @@ def test_a_disruption_budget_does_not_override_a_strict_cost_budget() -> None:
         loads=(load(39_000, "v"),),
         budgets=(Budget(name="b", cost_per_hour=Decimal(10), is_strict=True),),
     )
-    made, _ = plan(world, PlanningState(), Settings(most_preempted=0))
+    made, _ = plan(world, PlanningState(), Settings())
 
     assert _replicas(made) == {"v": 1}

@@ -103,7 +103,7 @@ def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
 
 def _compact(snapshot: Snapshot) -> list[Proof]:
     """Return what the independent model proves, as plans state it; it does not support unknown demands."""
-    problem = prepared(snapshot, PlanningState(), SETTINGS).problem
+    problem = prepared(snapshot, SETTINGS).problem
     unavoidable = unavoidable_shortfalls(problem)
     proofs = place(problem, effort=EFFORT).proofs
     return [proof.without(unavoidable.get(proof.level, 0)) for proof in proofs]

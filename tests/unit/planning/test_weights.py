@@ -8,7 +8,7 @@ from support.planning_builders import load, node, variant
 from controller.planning.demand import model_demands
 from controller.planning.formulation import formulate
 from controller.planning.problem import Stage
-from controller.planning.settings import Settings, UnmetUnit
+from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
 
 FULL = 0.85
@@ -22,7 +22,7 @@ CASES: dict[str, tuple[tuple[tuple[float, str], ...], tuple[int, ...]]] = {
 """(requirement in replicas of capacity 1, cost) of each model, and the weights."""
 
 
-def _weights(models: tuple[tuple[float, str], ...], settings: Settings) -> tuple[int, ...]:
+def _weights(models: tuple[tuple[float, str], ...]) -> tuple[int, ...]:
     variants: list[Variant] = []
     loads = []
     for index, (needed, cost) in enumerate(models):
@@ -30,7 +30,7 @@ def _weights(models: tuple[tuple[float, str], ...], settings: Settings) -> tuple
         variants.append(variant(name, serves=1000, cost=cost, model_id=name))
         loads.append(load(needed * 1000 * FULL, name))
     snapshot = Snapshot(nodes=(node("n", 8),), variants=tuple(variants), loads=tuple(loads))
-    problem = formulate(snapshot, model_demands(snapshot), settings=settings)
+    problem = formulate(snapshot, model_demands(snapshot), settings=Settings())
     return tuple(row.weight for row in problem.rows if row.stage is Stage.DEMAND)
 
 
@@ -39,9 +39,4 @@ def test_the_weight_by_value_is_the_cost_of_serving_a_model(
     models: tuple[tuple[float, str], ...], want: tuple[int, ...]
 ) -> None:
     """Weights are in thousandths of the most valuable model of the same priority."""
-    assert _weights(models, Settings()) == want
-
-
-def test_the_weights_by_model_are_equal() -> None:
-    """The cost of serving a model has no influence."""
-    assert _weights(((1.0, "40"), (900.0, "10")), Settings(unmet_unit=UnmetUnit.MODEL)) == (1, 1)
+    assert _weights(models) == want

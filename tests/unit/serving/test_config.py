@@ -18,7 +18,7 @@ from controller.config import ControllerConfig, config_problems
 from controller.config_planning import budgets_of, pools_of, settings_of, sizing_of
 from controller.models_config import ModelsConfig
 from controller.planning.cluster import Taint
-from controller.planning.settings import Settings, UnmetUnit
+from controller.planning.settings import Settings
 from controller.sizing.records import SizingSettings
 from webhooks.config import WebhooksConfig
 
@@ -266,7 +266,7 @@ def test_pools_and_budgets_are_converted_for_planning(tmp_path: Path) -> None:
     )
     budget = "{name: team, costPerHour: '12.50', namespaces: [chat]}"
     file.write_text(
-        f"planning: {{nodePools: [{pool}], budgets: [{budget}], unmetUnit: model, standingSeconds: 900}}\n",
+        f"planning: {{nodePools: [{pool}], budgets: [{budget}], standingSeconds: 900}}\n",
         encoding="utf-8",
     )
 
@@ -276,7 +276,7 @@ def test_pools_and_budgets_are_converted_for_planning(tmp_path: Path) -> None:
     assert (found.accelerator, found.price_per_node, found.lead_seconds) == ("H100", Decimal("0.10"), 240.0)
     assert (found.labels, found.taints) == (frozenset({("zone", "z1")}), frozenset({Taint(key="gpu")}))
     assert (limit.cost_per_hour, limit.namespaces) == (Decimal("12.50"), frozenset({"chat"}))
-    assert (settings_of(planning).unmet_unit, settings_of(planning).standing_seconds) == ("model", 900.0)
+    assert settings_of(planning).standing_seconds == 900.0
 
 
 def test_duplicate_pool_names_and_excessive_prices_are_reported(tmp_path: Path) -> None:
@@ -311,8 +311,7 @@ def test_planning_has_its_own_defaults_and_every_field_is_translated(tmp_path: P
     """The effort of the solver follows from the time limit; only offline, messages name all variants."""
     file = tmp_path / "config.yaml"
     told = (
-        "standingSeconds: 900, preemptionBudget: 3, flapBudget: {reversals: 4, windowSeconds: 1800}, "
-        "unmetUnit: model, nameOtherNamespaces: true, evictions: {enabled: true, perRound: 2}, "
+        "standingSeconds: 900, nameOtherNamespaces: true, evictions: {enabled: true, perRound: 2}, "
         "solveSeconds: 40"
     )
     file.write_text(f"planning: {{{told}}}\n", encoding="utf-8")
@@ -320,10 +319,6 @@ def test_planning_has_its_own_defaults_and_every_field_is_translated(tmp_path: P
     assert settings_of(ControllerConfig().planning) == Settings(names_all=False)
     assert settings_of(parsed([], file).planning) == Settings(
         standing_seconds=900.0,
-        most_preempted=3,
-        flap_reversals=4,
-        flap_window_seconds=1800.0,
-        unmet_unit=UnmetUnit.MODEL,
         names_all=True,
         most_moves=2,
         deterministic_seconds=4.0,
