@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 30.0
 _LONGEST = (
-    *("upgrade", "chaos", "own_upgrade", "conversion_availability", "uninstall", "chart"),
+    *("upgrade", "chaos", "conversion_availability", "uninstall", "chart"),
     *("demo", "rights", "appliers", "scale", "judges", "model_controller"),
     *("installation", "advisory", "gateways", "evicting", "custom_scaling", "leader_worker_set", "tenants"),
 )
