@@ -10,7 +10,7 @@ from controller.offline.colours import colours
 from controller.offline.layout import NodeLayout, by_type, codes_of, in_order, layouts
 from controller.offline.table import goes_short, place, price, tone_of
 from controller.offline.template import rendered
-from controller.offline.text import Shown, conclusion, helps, measured, moved, next_best, proof, requested
+from controller.offline.text import Shown, conclusion, helps, measured, moved, proof, requested
 from controller.planning.decision import Decision, LevelReport
 from controller.planning.wording import hundredths, percent, rate_text
 
@@ -33,7 +33,7 @@ def page(shown: Shown) -> str:
     by_key = {(item.namespace, item.name): item for item in decided}
     variants = sorted(shown.snapshot.variants, key=lambda variant: (variant.accelerator, variant.key))
     functions = (
-        blocks, pointed_at, place, price, tone_of, percent, next_best, helps, requested, moved, rate_text,
+        blocks, pointed_at, place, price, tone_of, percent, helps, requested, moved, rate_text,
     )  # fmt: skip
     return rendered(
         "controller.offline",

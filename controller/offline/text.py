@@ -14,7 +14,6 @@ from controller.offline.naming import first_of
 from controller.offline.table import colour_of, goes_short, price, tone_of, variants_table
 from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import (
-    Alternative,
     Decision,
     LevelReport,
     Move,
@@ -189,27 +188,6 @@ def requested(request: NodeRequest, snapshot: Snapshot) -> str:
     return f"{what} ({', '.join(terms)})" if terms else what
 
 
-def next_best(alternative: Alternative) -> str:
-    """Return the text about the next best option, with its price."""
-    some = [pair for pair in alternative.replicas if pair[1]] or alternative.replicas
-    mix = " + ".join(f"{number} {name}" for name, number in some)
-    extra = alternative.extra_cost
-    if extra:
-        money = f"{price(abs(extra))} {'less' if extra < 0 else 'more'} per hour"
-    else:
-        money = f"for the same cost{_disruption(alternative.extra_disruption)}"
-    unmet = f", {percent(alternative.unmet_per_mille)} unmet" if alternative.unmet_per_mille else ""
-    return f"{mix}, {money}{unmet}"
-
-
-def _disruption(extra: int) -> str:
-    """Return why a mix of the same cost is not as good; empty if no more accelerators start or stop."""
-    if extra <= 0:
-        return ""
-    verbs = "starts or stops" if extra == 1 else "start or stop"
-    return f", but {count(extra, 'more accelerator')} {verbs}"
-
-
 def helps(relief: Relief) -> str:
     """Return the text about a change that would help, with its effect."""
     rest = percent(relief.unmet_per_mille) if relief.unmet_per_mille else "nothing"
@@ -217,12 +195,9 @@ def helps(relief: Relief) -> str:
 
 
 def _options(decision: Decision, said: set[tuple[str, ...]]) -> Iterator[RenderableType]:
-    """Yield the next best option and what would help, without repetitions within a model."""
-    options = [("would help", helps(relief), Tone.ADVICE) for relief in decision.reliefs]
-    if decision.alternative is not None:
-        options.insert(0, ("next best", next_best(decision.alternative), Tone.FAINT))
-    for label, text, tone in options:
-        news = (decision.namespace, decision.model_id, label, text)
+    """Yield what would help, without repetitions within a model."""
+    for text in map(helps, decision.reliefs):
+        news = (decision.namespace, decision.model_id, text)
         if news not in said:
             said.add(news)
-            yield labelled(f"    {label}: ", text, tone)
+            yield labelled("    would help: ", text, Tone.ADVICE)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from controller.planning.decision import Alternative, BoundBy, Decision, Reason, Relief
+from controller.planning.decision import BoundBy, Decision, Reason, Relief
 from controller.planning.demand import ModelDemand
 from controller.planning.load import RATE_UNIT
 from controller.planning.snapshot import Variant
@@ -29,7 +29,6 @@ def decide(
     replicas: int,
     unconstrained_replicas: int,
     unmet_per_mille: int,
-    alternative: Alternative | None = None,
     reliefs: tuple[Relief, ...] = (),
     excess: tuple[str, ...] = (),
 ) -> Decision:
@@ -50,7 +49,6 @@ def decide(
         bound_by=explanation.bound_by,
         reason=explanation.reason,
         message=explanation.message,
-        alternative=alternative,
         reliefs=reliefs,
         excess=excess,
     )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 
-from controller.planning.decision import Alternative, BoundBy
+from controller.planning.decision import BoundBy
 from controller.planning.demand import (
     ModelDemand,
     allowed_replicas,
@@ -95,32 +94,6 @@ class Case:
     def held(self) -> int:
         """Replicas to keep while the data allows no new decision."""
         return held_replicas(self.variant)
-
-    @property
-    def alternative(self) -> Alternative | None:
-        """The model's next best mix in which this variant has another number of replicas, or None."""
-        listed = self.solved.granted.alternatives
-        mix = dict(listed[self.number]) if listed else {}
-        if not mix:
-            return None
-        whole, variants = self.whole, self.demand.variants
-        replicas = [mix.get(number, placed) for number, placed in enumerate(whole.placed, start=whole.first)]
-        changes = list(zip(variants, replicas, whole.placed, strict=True))
-        return Alternative(
-            replicas=tuple([(variants[number - whole.first].name, n) for number, n in sorted(mix.items())]),
-            extra_cost=sum(
-                [variant.cost_per_replica * (there - placed) for variant, there, placed in changes],
-                start=Decimal(0),
-            ),
-            unmet_per_mille=per_mille_missing(self.demand.required_rate, provided_rate(variants, replicas)),
-            extra_disruption=sum(
-                [
-                    variant.accelerators_per_replica
-                    * (abs(there - variant.current_replicas) - abs(placed - variant.current_replicas))
-                    for variant, there, placed in changes
-                ]
-            ),
-        )
 
     @property
     def limit(self) -> LimitRow | None:

@@ -103,23 +103,6 @@ class Relief:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Alternative:
-    """The model's best other mix at the plan's dual prices, with a different number of this variant."""
-
-    replicas: tuple[tuple[str, int], ...]
-    """(variant, replicas) pairs of the model's variants."""
-
-    extra_cost: Decimal
-    """Cost per hour above the granted mix; negative if it is cheaper, for example where there is no room for
-    it.
-    """
-
-    unmet_per_mille: int
-    extra_disruption: int = 0
-    """Accelerators that start or stop in addition to those of the granted mix; negative if fewer do."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Decision:
     """The decision for one variant."""
 
@@ -151,9 +134,6 @@ class Decision:
     reason: Reason
     message: str
     """One sentence with the numbers; the same text in status, event, log and metric."""
-
-    alternative: Alternative | None = None
-    """The next best mix; None if there is none."""
 
     reliefs: tuple[Relief, ...] = ()
     """Changes that would reduce the shortage, in the order they were tried; only where the model is short."""

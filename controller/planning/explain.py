@@ -59,7 +59,6 @@ def _decision(case: Case) -> Decision:
         replicas=case.published,
         unconstrained_replicas=max(case.wanted, case.published) if _is_frozen(case) else case.wanted,
         unmet_per_mille=whole.unmet_per_mille,
-        alternative=case.alternative,
         reliefs=reliefs,
         excess=excess,
     )

@@ -114,7 +114,6 @@ def _kept(decision: Decision, variant: Variant, why: str) -> Decision:
         bound_by=BoundBy.SOLVER,
         reason=Reason.HOLDING,
         message=f"{variant.name} stays at {count(kept, 'replica')}: {why}",
-        alternative=None,
         reliefs=(),
     )
 

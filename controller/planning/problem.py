@@ -327,11 +327,6 @@ class Solution:
     proofs: tuple[Proof, ...] = ()
     """One proof per level, in order."""
 
-    alternatives: tuple[tuple[tuple[int, int], ...], ...] = ()
-    """Per variant, the best other mix of its model, as (variant, replicas), in which it has another number of
-    replicas and no shortfall is larger; empty if there is none.
-    """
-
     prices: DualPrices | None = None
     """Final dual prices of the search; None if no search was needed."""
 

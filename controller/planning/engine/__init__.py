@@ -33,7 +33,6 @@ Places:
   assign        nodes for the new pods of given replica counts
   rooms         free accelerators and placed pods while pods are placed one by one
   filling       more replicas where room is left, and what limits leave meanwhile
-  alternatives  the next best mix of each variant
 """
 
 from controller.planning.engine.place import Engine, alone, place

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from controller.planning.cpsat import Effort
-from controller.planning.engine.alternatives import alternatives
 from controller.planning.engine.assign import Assignment, assign
 from controller.planning.engine.core import Selection
 from controller.planning.engine.counts import MOST_COUNTED, MOST_COUNTED_AFTER
@@ -97,8 +96,7 @@ class Engine:
             wanted = self._patterns.replicas(self._options, self._alone.patterns)
             found = assign(self._problem, wanted, self._alone.added, effort)
             if found.replicas == wanted:
-                free = np.zeros(len(self._options.count))
-                return self._solution(self._alone_proofs(), found, None, free)
+                return self._solution(self._alone_proofs(), found, None)
         return self._searched(effort, known)
 
     def _searched(self, effort: Effort, known: DualPrices | None) -> Solution:
@@ -117,7 +115,7 @@ class Engine:
         self._patterns = result.patterns
         chosen = self._patterns.replicas(self._options, result.selection.patterns)
         found = assign(self._problem, chosen, result.selection.added, result.left)
-        return self._solution(result.proofs, found, result.prices, result.option_prices)
+        return self._solution(result.proofs, found, result.prices)
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns extended by the mixes of some replica counts."""
@@ -163,9 +161,7 @@ class Engine:
         values = levels.values(self._patterns, self._alone)
         return proofs_of(levels, values, [*values[:-1], whole_bound(self._alone_bound)])
 
-    def _solution(
-        self, proofs: tuple[Proof, ...], found: Assignment, prices: DualPrices | None, option_prices: Floats
-    ) -> Solution:
+    def _solution(self, proofs: tuple[Proof, ...], found: Assignment, prices: DualPrices | None) -> Solution:
         """Return the solution for an assignment, whose replicas may be fewer than those of the proofs."""
         self._patterns = self._with_mixes(found.replicas)
         chosen = self._patterns.numbers(*self._options.mixes(found.replicas))
@@ -177,7 +173,6 @@ class Engine:
             grown=found.grown,
             added=found.added,
             proofs=with_values(proofs, values),
-            alternatives=alternatives(self._options, self._patterns, chosen, option_prices),
             prices=prices,
         )
 

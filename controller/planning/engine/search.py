@@ -21,7 +21,7 @@ from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import proofs_of, whole_bound
 from controller.planning.engine.master import Duals, Objective
 from controller.planning.engine.patterns import Patterns
-from controller.planning.engine.shared import Booleans, Floats, Integers
+from controller.planning.engine.shared import Booleans, Integers
 from controller.planning.problem import Proof
 from controller.planning.warm_start import DualPrices
 
@@ -56,8 +56,6 @@ class SearchResult:
     selection: Selection
     proofs: tuple[Proof, ...]
     prices: DualPrices
-    option_prices: Floats
-    """(options,): what each option pays at the prices of the cost level."""
     left: Effort
     """The remaining effort."""
 
@@ -82,7 +80,6 @@ class Search:
         self._incumbent = incumbent
         options, shared = incumbent.options, incumbent.shared
         self._effort = effort
-        self._option_prices = np.zeros(len(options.count))
         size = len(options.members) * len(shared.slots)
         self._left_seconds = effort.deterministic_seconds * max(1.0, size / LARGE)
         self._deadline_seconds = monotonic() + effort.wall_seconds
@@ -111,7 +108,6 @@ class Search:
             selection=incumbent.selection,
             proofs=proofs_of(incumbent.levels, incumbent.values, bounds),
             prices=self._generated.prices.found(),
-            option_prices=self._option_prices,
             left=self._left(self._left_seconds),
         )
 
@@ -142,8 +138,6 @@ class Search:
             # of the core, which seldom reach the bound.
             enough = value * factor - self._gap * self._base(level, value * factor) / 4
         objective, duals = self._generated.solve(level, enough)
-        if level == incumbent.levels.cost:
-            self._option_prices = duals.option_prices
         bound = self._improved(level, objective, duals, self._base(level, max(0.0, self._generated.bound)))
         return max(least, whole_bound((bound - incumbent.levels.tie(level)) / factor))
 

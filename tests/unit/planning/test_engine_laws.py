@@ -178,21 +178,6 @@ def test_the_same_problem_gives_the_same_solution(make: Make) -> None:
         assert _generated(problem) == _generated(problem), seed
 
 
-def test_an_alternative_has_another_number_of_replicas_within_bounds() -> None:
-    """The alternative of a variant changes the number of its own replicas."""
-    told = 0
-    for seed in (*LEFT_OVER, *range(often(40))):
-        problem = constrained_problem(Random(seed))
-        solution = place(problem, effort=EFFORT)
-        assert len(solution.alternatives) == len(problem.variants)
-        for v, mix in enumerate(solution.alternatives):
-            if mix:
-                told += 1
-                assert dict(mix)[v] != solution.replicas[v]
-                assert all(problem.variants[w].lower <= n <= problem.variants[w].upper for w, n in mix)
-    assert told
-
-
 @pytest.mark.parametrize("price", [0, 7])
 def test_no_node_is_added_that_no_pod_uses(price: int) -> None:
     """This holds even if nodes cost nothing, so that adding any number of them is equally good."""
