@@ -1,4 +1,4 @@
-"""Output shown in docs/planning.md and README.md, compared with that of the commands."""
+"""Output shown in docs/planning.md, compared with that of the commands."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from apiserver import cli
 
 TOP = SAMPLES.parent.parent
 DOCUMENT = TOP / "docs" / "planning.md"
-README = TOP / "README.md"
 SHOWN = re.findall(
     r"^```console\n\$ stowplan ([^|\n]*)[^\n]*\n(.*?)^```",
     DOCUMENT.read_text("utf-8"),
@@ -36,16 +35,3 @@ def test_a_command_prints_the_documented_output(
 def test_the_document_shows_output() -> None:
     """Otherwise the tests above would check nothing."""
     assert SHOWN
-
-
-def test_the_readme_shows_an_excerpt_of_the_documented_output() -> None:
-    """Lines may be omitted, but none is changed."""
-    command, printed = next((command, shown) for command, shown in SHOWN if command.startswith("plan -f"))
-    text = README.read_text("utf-8")
-    excerpt = re.search(
-        rf"^\$ stowplan {re.escape(command)}\n(.*?)^(?:```|\$ )", text, re.DOTALL | re.MULTILINE
-    )
-    assert excerpt is not None
-    rest = iter(printed.splitlines())
-
-    assert [line for line in excerpt[1].splitlines() if line not in rest] == []

@@ -96,7 +96,7 @@ def test_an_interval_gives_the_rates_of_a_busy_engine() -> None:
     assert found == Sample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0)
 
 
-def test_a_partly_idle_engine_counts_for_its_busy_time_and_with_less_weight() -> None:
+def test_a_partly_idle_engine_counts_for_its_busy_time() -> None:
     """With a mean of 0.7 requests it is busy half of the time, in which its rates are twice as high.
 
     The requests whose prompts are computed count, too.
@@ -105,7 +105,6 @@ def test_a_partly_idle_engine_counts_for_its_busy_time_and_with_less_weight() ->
     found = sample_of(busy(inter_tokens=1000.0, prompt_tokens=1500.0, **seconds))
 
     assert found is not None
-    assert found.weight < 1
     assert found.decoded == pytest.approx(1000 / 15 / 0.5, rel=0.001)
     assert found.prompted == pytest.approx(100 / 0.5, rel=0.001)
 
