@@ -30,11 +30,6 @@ _RIDGE: Final = 1e-4
 _BUSY_SEQUENCES: Final = 3.0
 """Mean sequences above which an engine is assumed to compute all the time."""
 
-_IDLE_WEIGHT: Final = 0.02
-"""Weight of a sample of an engine that was idle at times. The idle time is an estimate, which is biased for
-bursts: such samples only matter where there are hardly any others.
-"""
-
 _RATIO_WEIGHT: Final = 0.02
 _BETA_RATIO: Final = 0.008
 _DELTA_RATIO: Final = 0.005
@@ -103,7 +98,7 @@ def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engin
     least, most = _STEP_SECONDS
     if not least < tau < most:
         return None
-    is_busy, busy_seconds = _busy(interval, engines)
+    busy_seconds = _busy_seconds(interval, engines)
     if interval.steps and 1 / _MOST_SPREAD < busy_seconds / interval.steps / tau < _MOST_SPREAD:
         tau = busy_seconds / interval.steps
     prompted = interval.prompt_tokens
@@ -115,19 +110,18 @@ def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engin
         tau_seconds=tau,
         decoded=interval.inter_tokens / busy_seconds,
         prompted=prompted / busy_seconds,
-        weight=1.0 if is_busy else _IDLE_WEIGHT,
     )
 
 
-def _busy(interval: EngineInterval, engines: int) -> tuple[bool, float]:
-    """Return whether engines computed all the time, and how long they did, in seconds of all of them."""
+def _busy_seconds(interval: EngineInterval, engines: int) -> float:
+    """Return how long engines computed, in seconds of all of them."""
     engine_seconds = interval.seconds * engines
     decoding = interval.inter_token_seconds / engine_seconds
     if decoding > _BUSY_SEQUENCES:
-        return True, engine_seconds
+        return engine_seconds
     # Requests whose prompts are computed keep the engine busy, too; those that wait for them do as well.
     present = decoding + interval.first_token_seconds / engine_seconds
-    return False, engine_seconds * -math.expm1(-present)
+    return engine_seconds * -math.expm1(-present)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
