@@ -23,6 +23,7 @@ from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.observe.endpoints import Exposures, Question, exposed_in
+from controller.observe.foreign import no_engine
 from controller.observe.identity import Key, key_of
 from controller.observe.readings import Reading, parse_exposition, reading_of
 from controller.observe.said import UnreadableMetricsError
@@ -222,7 +223,10 @@ class Scraper:
 
 
 def _reading(text: str, time_seconds: float) -> Reading:
-    return reading_of(parse_exposition(text), time_seconds=time_seconds)
+    series = parse_exposition(text)
+    if not series:
+        raise UnreadableMetricsError(no_engine(text))
+    return reading_of(series, time_seconds=time_seconds)
 
 
 def _may_ask(text: str, limits: ScrapeLimits) -> bool:

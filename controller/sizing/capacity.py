@@ -159,7 +159,7 @@ def _prefill(parameters: StepParameters, lengths: Lengths) -> float:
 def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work: float) -> list[_Limit]:
     alpha, share = parameters.alpha_ms / 1e3, shares(targets.attainment)
     found = []
-    if targets.itl_seconds is not None:
+    if targets.itl_seconds is not None and lengths.output > 1:
         text, left = f"ITL {duration(targets.itl_seconds)}", targets.itl_seconds - alpha
 
         def within_itl(share: float) -> float:
