@@ -15,6 +15,7 @@ from controller.offline.table import colour_of, goes_short, price, tone_of, vari
 from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import (
     Alternative,
+    BoundBy,
     Decision,
     LevelReport,
     Move,
@@ -64,10 +65,11 @@ class Shown:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Namespace and model of each whose demand is unknown."""
-        decided = self.plan.decisions
+        """Namespace and model of each whose demand is unknown, or what its replicas serve."""
         found = {
-            f"{item.namespace}/{item.model_id}" for item in decided if item.load.requests_per_second is None
+            f"{item.namespace}/{item.model_id}"
+            for item in self.plan.decisions
+            if item.load.requests_per_second is None or item.bound_by is BoundBy.CAPACITY_UNKNOWN
         }
         return tuple(sorted(found))
 
@@ -136,7 +138,8 @@ def conclusion(shown: Shown) -> str:
         return omitted
     if shown.unknown:
         return (
-            f"no model is known to be short; models of unknown demand: {first_of(shown.unknown, _MOST_NAMED)}"
+            f"no model is known to be short; models of unknown demand or capacity: "
+            f"{first_of(shown.unknown, _MOST_NAMED)}"
         )
     return "the demand of every model is met"
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from controller.planning.assemble import Explanation, decide
 from controller.planning.case import Case, cases
 from controller.planning.decision import BoundBy, Decision, Reason, Relief
-from controller.planning.demand import rate_of
+from controller.planning.demand import allowed_replicas, rate_of
 from controller.planning.formulation import ordered_replicas, outlasting_replicas
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
 from controller.planning.problem import LimitKind
@@ -124,6 +124,16 @@ def _holding(case: Case) -> Explanation | None:
         message += f"; {case.published - case.placed} without a place: {case.scarcity_clause(found)}"
     bound_by = BoundBy.STALE_METRICS if stale else BoundBy.MISSING_METRICS
     return Explanation(bound_by=bound_by, reason=Reason.HOLDING, message=message)
+
+
+def _unsized(case: Case) -> Explanation | None:
+    """Explain that the load cannot be compared with what replicas serve, so the existing ones stay."""
+    if not case.demand.is_unsized or case.published > case.variant.current_replicas:
+        return None
+    message = f"{case.variant.name} {_change(case)}: {_load(case)}; what one replica serves is not known yet"
+    if case.placed < allowed_replicas(case.variant):
+        return _lacking(case, message)
+    return Explanation(bound_by=BoundBy.CAPACITY_UNKNOWN, reason=Reason.HOLDING, message=message)
 
 
 def _short(case: Case) -> Explanation | None:
@@ -246,6 +256,7 @@ _EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
     _below_floor,
     _below_minimum,
     _holding,
+    _unsized,
     _short,
     _steadied,
     _replaced,

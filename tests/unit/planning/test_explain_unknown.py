@@ -42,9 +42,45 @@ CASES: dict[str, Case] = {
         nodes_of(8, 8),
         [llama("n0", capacity=None)],
         (asked(15),),
-        (1, 1, Reason.SHORTAGE, BoundBy.CAPACITY_UNKNOWN),
-        "llama-70b stays at 1 replica: llama lacks 100 % of the 17.6 requests/s of capacity that it needs; "
+        (1, 1, Reason.HOLDING, BoundBy.CAPACITY_UNKNOWN),
+        "llama-70b stays at 1 replica: 15 requests/s; what one replica serves is not known yet",
+    ),
+    "the capacity is unknown, and no replica is on a node yet": (
+        nodes_of(8, 8),
+        [llama(None, None, capacity=None)],
+        (asked(15),),
+        (2, 2, Reason.HOLDING, BoundBy.CAPACITY_UNKNOWN),
+        "llama-70b stays at 2 replicas: 15 requests/s; what one replica serves is not known yet",
+    ),
+    "the capacity is unknown, and one replica has no place": (
+        nodes_of(8),
+        [llama("n0", None, capacity=None)],
+        (asked(15),),
+        (1, 2, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        "llama-70b goes from 2 to 1 replica: 15 requests/s; what one replica serves is not known yet; "
+        "no H100 node has 8 free, 8 are held by its own replicas",
+    ),
+    "the capacity is unknown, and nothing runs": (
+        nodes_of(8),
+        [llama(capacity=None, may_scale_to_zero=True)],
+        (asked(15),),
+        (0, 0, Reason.SHORTAGE, BoundBy.CAPACITY_UNKNOWN),
+        "llama-70b stays at 0 replicas: llama lacks 100 % of the 17.6 requests/s of capacity that it needs; "
         "what one replica serves is not known yet",
+    ),
+    "the capacity is unknown, and the minimum was raised": (
+        nodes_of(8, 8),
+        [llama("n0", capacity=None, min_replicas=2)],
+        (asked(15),),
+        (2, 2, Reason.SCALE_UP, BoundBy.MIN_REPLICAS),
+        "llama-70b goes from 1 to 2 replicas: minReplicas is 2, 15 requests/s",
+    ),
+    "the capacity is unknown, and fewer replicas are pinned": (
+        nodes_of(8, 8),
+        [llama("n0", "n1", capacity=None, pinned_replicas=1)],
+        (asked(15),),
+        (1, 1, Reason.SCALE_DOWN, BoundBy.ORDERED),
+        "llama-70b goes from 2 to 1 replica: pinned to 1 replica, 15 requests/s",
     ),
     "one replica is kept without any data": (
         nodes_of(8),
@@ -164,7 +200,8 @@ CASES: dict[str, Case] = {
         [variant("b", None, accelerator="B200")],
         (asked(15),),
         (0, 1, Reason.SHORTAGE, BoundBy.ACCELERATORS),
-        "b goes from 1 to 0 replicas: llama must keep one replica; no node has B200",
+        "b goes from 1 to 0 replicas: llama must keep one replica; no node has B200; "
+        "+1 free 1-accelerator B200 node would help",
     ),
     "a further variant that never ran": (
         nodes_of(8),
