@@ -21,6 +21,7 @@ import aiohttp
 
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
+from controller.observe.causes import cause_of
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.observe.endpoints import Exposures, Question, exposed_in
 from controller.observe.foreign import no_engine
@@ -218,7 +219,7 @@ class Scraper:
                     raise UnreadableMetricsError(f"{response.url.path} responds with HTTP {response.status}")
                 body = await read_bounded(response, self._limits.limit_bytes)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise UnreadableMetricsError(f"no answer: {type(error).__name__}: {error}") from error
+            raise UnreadableMetricsError(f"no answer: {cause_of(error)}") from error
         return body.decode(errors="replace")
 
 

@@ -245,25 +245,6 @@ def test_running_replicas_are_kept_if_demand_is_unknown(plan: Plan, world: World
     assert code == 0
 
 
-def test_running_replicas_are_kept_if_their_capacity_is_unknown(plan: Plan, parts: Parts) -> None:
-    """No pod is bound to a node in manifests, and what a replica serves is known from no other source."""
-    made = parts(demand=None)
-    for item in made:
-        if item["kind"] == "Deployment":
-            item["spec"]["replicas"] = 2
-        item.pop("status", None) if item["kind"] == "VariantAutoscaling" else None
-
-    code, out, _ = plan(
-        "-f", "-", "-o", "json", "--demand", "chat=5", "--demand", "code=0", given=listed(*made)
-    )
-
-    chat, code_ = json.loads(out)["plan"]["decisions"]
-    assert (chat["replicas"], chat["reason"], chat["bound_by"]) == (2, "Holding", "CapacityUnknown")
-    assert (chat["unmet_per_mille"], code_["replicas"]) == (0, 1)
-    assert json.loads(out)["conclusion"].endswith("models of unknown demand or capacity: default/chat")
-    assert code == 0
-
-
 def test_a_replica_without_a_place_is_a_shortage(plan: Plan, world: World) -> None:
     """This also holds if demand is unknown: running replicas are kept, but one has no room."""
     code, out, _ = plan("-f", "-", given=world(demand=None, nodes=1, size=1))
