@@ -23,9 +23,10 @@ from controller.planning.decision import (
     Plan,
     Relief,
 )
+from controller.planning.problem import PER_MILLE
 from controller.planning.snapshot import Snapshot
 from controller.planning.units import cost_of
-from controller.planning.wording import count, hundredths, percent
+from controller.planning.wording import count, percent
 
 Key = tuple[str, str]
 
@@ -151,7 +152,7 @@ def proof(plan: Plan) -> str:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:
         return f"solver: {solver.status}: no plan is better"
-    gap = hundredths(solver.gap)
+    gap = percent(solver.gap)
     return f"solver: {solver.status}: at most {gap} from the best at level {solver.unproven!r}"
 
 
@@ -160,7 +161,7 @@ def levels(plan: Plan) -> Iterator[str]:
     for level in plan.solver.levels:
         if level.value or level.gap:
             value, bound = measured(level)
-            better = f"at most {hundredths(level.improvable)} could be better" if level.gap else "proven"
+            better = f"at most {percent(level.improvable)} could be better" if level.gap else "proven"
             yield f"{level.level}: {value}, bound {bound}: {better}"
 
 
@@ -201,7 +202,9 @@ def next_best(alternative: Alternative) -> str:
         money = f"{price(abs(extra))} {'less' if extra < 0 else 'more'} per hour"
     else:
         money = f"for the same cost{_disruption(alternative.extra_disruption)}"
-    unmet = f", {percent(alternative.unmet_per_mille)} unmet" if alternative.unmet_per_mille else ""
+    unmet = (
+        f", {percent(alternative.unmet_per_mille / PER_MILLE)} unmet" if alternative.unmet_per_mille else ""
+    )
     return f"{mix}, {money}{unmet}"
 
 
@@ -215,7 +218,7 @@ def _disruption(extra: int) -> str:
 
 def helps(relief: Relief) -> str:
     """Return the text about a change that would help, with its effect."""
-    rest = percent(relief.unmet_per_mille) if relief.unmet_per_mille else "nothing"
+    rest = percent(relief.unmet_per_mille / PER_MILLE) if relief.unmet_per_mille else "nothing"
     return f"{relief.text} (then {rest} is unmet)"
 
 

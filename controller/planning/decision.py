@@ -58,6 +58,9 @@ class BoundBy(StrEnum):
     STALE_METRICS = "StaleMetrics"
     MISSING_METRICS = "MissingMetrics"
     CAPACITY_UNKNOWN = "CapacityUnknown"
+    TARGETS = "Targets"
+    """The variant cannot meet a latency target, so new replicas are not counted on."""
+
     SOLVER = "Solver"
     """No plan from the solver, or none for this variant (`Plan.omissions`): the current replicas are kept."""
 

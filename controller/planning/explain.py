@@ -15,14 +15,14 @@ from controller.planning.decision import BoundBy, Decision, Reason, Relief
 from controller.planning.demand import allowed_replicas, rate_of
 from controller.planning.formulation import ordered_replicas, outlasting_replicas
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
-from controller.planning.problem import LimitKind
+from controller.planning.problem import PER_MILLE, LimitKind
 from controller.planning.solved_problem import SolvedProblem
 from controller.planning.wording import (
+    amount_text,
     capacity_text,
     count,
     listing,
     percent,
-    rate_text,
     span,
     utilization_text,
 )
@@ -145,7 +145,7 @@ def _short(case: Case) -> Explanation | None:
         return _lacking(case, f"{_need(case)}; granted {case.published}{_coverage(case)}", joint=": ")
     return _lacking(
         case,
-        f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet)} "
+        f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet / PER_MILLE)} "
         f"of the {_required(case)} that it needs{_coverage(case)}",
     )
 
@@ -157,14 +157,14 @@ def _coverage(case: Case) -> str:
         return ""
     if not uncovered:
         return ", while the present load is covered"
-    return f", and {percent(uncovered)} of the present load is not covered"
+    return f", and {percent(uncovered / PER_MILLE)} of the present load is not covered"
 
 
 def _required(case: Case) -> str:
     """Return the required capacity, as `41 requests/s of capacity` or `9 replicas`."""
     measure = case.demand.load.measure
-    what = f"{measure} of capacity" if measure == REQUESTS else measure
-    return f"{rate_text(case.demand.required_rate * RATE_UNIT)} {what}"
+    required = amount_text(case.demand.required_rate * RATE_UNIT, measure)
+    return f"{required} of capacity" if measure == REQUESTS else required
 
 
 def _steadied(case: Case) -> Explanation | None:
@@ -195,7 +195,7 @@ def _replaced(case: Case) -> Explanation | None:
     why = case.scarcity_clause(found) if found else rule or case.dearer_clause
     if limit:
         why = f"{limit.kind} {limit.name} allows {case.solved.limit_text(limit)}"
-    otherwise = case.rule_bound_by if rule else BoundBy.ACCELERATORS
+    otherwise = case.rule_bound_by if rule else case.unusable_bound_by
     others = [
         variant.name
         for variant, wanted, placed in zip(
@@ -275,7 +275,7 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Explanation:
     elif case.variant.capacity is None and case.demand.required_rate:
         bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica serves is not known yet"
     elif unusable := case.unusable_clause:
-        bound_by, why = BoundBy.ACCELERATORS, unusable
+        bound_by, why = case.unusable_bound_by, unusable
     elif limit:
         bound_by, why = (
             _LIMITED[limit.kind],

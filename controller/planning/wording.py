@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from controller.planning.cluster import Node
-from controller.planning.demand import provided_rate
+from controller.planning.demand import serving_rate
 from controller.planning.inventory import topology_keys
 from controller.planning.load import RATE_UNIT, CapacitySource, ModelLoad
 from controller.planning.shortage import OTHERS, Scarcity
@@ -31,10 +31,18 @@ def rate_text(requests_per_second: float) -> str:
     return f"{Decimal(f'{requests_per_second:.3g}'):f}"
 
 
+def amount_text(amount: float, measure: str) -> str:
+    """Return an amount with its measure, such as `requests/s`, in the singular for 1: `1 request/s`."""
+    noun, slash, per = measure.partition("/")
+    text = rate_text(amount)
+    counted = count(1, noun.removesuffix("s")) if text == "1" else f"{text} {noun}"
+    return f"{counted}{slash}{per}"
+
+
 def load_text(load: ModelLoad) -> str:
     """Return `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
     now, upper = load.requests_per_second or 0.0, load.upper_requests_per_second
-    text = f"{rate_text(now)} {load.measure}"
+    text = amount_text(now, load.measure)
     if load.start_seconds or rate_text(upper) != rate_text(now):
         text += (
             f" now, up to {rate_text(upper)} in the {load.start_seconds:.0f} s that a replica needs to start"
@@ -63,19 +71,20 @@ def utilization_text(
 ) -> str:
     """Return `85 % of 3 x 9.4 + 2 x 4 b`: the replicas at a position first, those of others with their name.
 
-    It is empty if the replicas of the model's variants serve nothing.
+    All replicas that serve are listed and counted, whether or not new ones of their variant are counted on.
+    It is empty if none serves anything.
     """
-    provided = provided_rate(variants, replicas)
-    if not provided:
-        return ""
-    own, others = [], []
+    own, others, provided = [], [], 0
     for at, (variant, number) in enumerate(zip(variants, replicas, strict=True)):
         if number and variant.capacity and variant.capacity.rate:
+            provided += number * serving_rate(variant)
             text = f"{number} x {rate_text(variant.capacity.requests_per_second)}"
             if at == position:
                 own.append(text)
             else:
                 others.append(f"{text} {variant.name}")
+    if not provided:
+        return ""
     per_cent = round(100 * requests_per_second / (provided * RATE_UNIT))
     return f"{per_cent} % of {' + '.join(own + others)}"
 
@@ -85,14 +94,9 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def percent(per_mille: int) -> str:
-    """Return a share in percent: 66.1 %."""
-    return f"{per_mille / 10:g} %"
-
-
-def hundredths(share: float) -> str:
-    """Return a share in percent with two decimals: 0.01 %."""
-    return f"{100 * share:.2f} %"
+def percent(share: float) -> str:
+    """Return a share in percent with at most two decimals: 66.1 %. Only nothing is 0 %."""
+    return f"{max(0.01, round(100 * share, 2)) if share > 0 else 0:g} %"
 
 
 def span(seconds: float) -> str:

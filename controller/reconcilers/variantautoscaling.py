@@ -362,6 +362,7 @@ class VariantAutoscalingReconciler:
                 learned=cycle.sized.learned.get(key),
                 service_level=cycle.sized.service_levels.get(key),
                 problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
+                hard_targets=cycle.sized.hard_targets.get(key, ()),
             )
             return planned_status(autoscaling, inputs, now=now)
 

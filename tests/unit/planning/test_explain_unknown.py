@@ -25,7 +25,7 @@ from controller.planning.load import CapacitySource, Signal
 TOO_SLOW = replace(
     capacity(12.8 * PER_SECOND),
     is_usable=False,
-    unreachable=("ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms",),
+    unreachable=("ITL 80 ms cannot be met: a step of an idle engine takes 125 ms",),
 )
 ESTIMATED = replace(capacity(12.8 * PER_SECOND, source=CapacitySource.ESTIMATED), is_usable=False)
 
@@ -175,7 +175,7 @@ CASES: dict[str, Case] = {
         [small("a", "n0", "n1")],
         (asked(1, releasable_requests_per_second=None),),
         (2, 2, Reason.STEADY, BoundBy.DEMAND),
-        "a stays at 2 replicas: 1 requests/s, 4 % of 2 x 12.8; one serves 12.8; "
+        "a stays at 2 replicas: 1 request/s, 4 % of 2 x 12.8; one serves 12.8; "
         "spare replicas stay until the load is known for some minutes",
     ),
     "no spare replica before there is a trend": (
@@ -189,10 +189,10 @@ CASES: dict[str, Case] = {
         nodes_of(8),
         [small("a", "n0", max_replicas=1), small("slow", capacity=TOO_SLOW)],
         (asked(15),),
-        (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        (0, 0, Reason.SHORTAGE, BoundBy.TARGETS),
         "slow stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs, "
         "and 14.7 % of the present load is not covered; "
-        "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms; "
+        "ITL 80 ms cannot be met: a step of an idle engine takes 125 ms; "
         "maxReplicas of a raised to 2 would help",
     ),
     "unknown capacity, and no node of the type": (
@@ -207,7 +207,7 @@ CASES: dict[str, Case] = {
         nodes_of(8),
         [small("a", "n0", max_replicas=1), small("new", capacity=ESTIMATED)],
         (asked(15),),
-        (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        (0, 0, Reason.SHORTAGE, BoundBy.CAPACITY_UNKNOWN),
         "new stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs, "
         "and 14.7 % of the present load is not covered; "
         "it never ran, and nothing is started on an estimate alone; "
