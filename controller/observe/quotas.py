@@ -104,6 +104,7 @@ def _quota(
         name=f"{item['metadata']['name']} ({name})",
         namespace=item["metadata"]["namespace"],
         accelerators=whole(hard) - used,
+        used_by_others=used,
         accelerator=_type(users, tenants),
     )
 

@@ -194,7 +194,7 @@ def _replaced(case: Case) -> Explanation | None:
     rule = "" if found else case.rule_clause
     why = case.scarcity_clause(found) if found else rule or case.dearer_clause
     if limit:
-        why = f"{limit.kind} {limit.name} allows {case.solved.limit_text(limit)}"
+        why = case.solved.limit_clause(limit)
     otherwise = case.rule_bound_by if rule else case.unusable_bound_by
     others = [
         variant.name
@@ -277,10 +277,7 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Explanation:
     elif unusable := case.unusable_clause:
         bound_by, why = case.unusable_bound_by, unusable
     elif limit:
-        bound_by, why = (
-            _LIMITED[limit.kind],
-            f"{limit.kind} {limit.name} allows {case.solved.limit_text(limit)}",
-        )
+        bound_by, why = _LIMITED[limit.kind], case.solved.limit_clause(limit)
     elif found:
         bound_by, why = found.bound_by, case.scarcity_clause(found)
     elif rule := case.rule_clause:

@@ -227,7 +227,8 @@ def _limits(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
         if is_exceeded:  # nothing starts until current use is within the limit
             used = max(used, running(row, solved.problem.variants))
         if wanted and (is_exceeded or used + min(wanted) > row.limit):
-            raised = replace(row, limit=used + max(wanted))
+            others = limit.used_by_others if isinstance(limit, Quota) else 0
+            raised = replace(row, limit=used + max(wanted), others=others)
             yield Change(
                 kind=ReliefKind.QUOTA if isinstance(limit, Quota) else ReliefKind.BUDGET,
                 text=f"{row.kind} {row.name} raised to {solved.limit_text(raised)}",
