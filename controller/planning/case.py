@@ -219,6 +219,7 @@ class Case:
             self.variant,
             nodes=solved.nodes,
             variants=solved.variants,
+            granted=solved.granted.replicas,
             names_all=solved.settings.names_all,
         )
 

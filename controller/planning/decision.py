@@ -89,6 +89,9 @@ class ReliefKind(StrEnum):
     QUOTA = "Quota"
     BUDGET = "Budget"
     MAX_REPLICAS = "MaxReplicas"
+    MIN_REPLICAS = "MinReplicas"
+    """A lower minimum of a variant that holds what is missing."""
+
     MOVES = "Moves"
     """Other replicas or pods moved, to defragment free accelerators."""
 

@@ -118,11 +118,13 @@ def scarcity_clause(
     *,
     nodes: Sequence[Node],
     variants: Sequence[Variant],
+    granted: Sequence[int],
     names_all: bool,
 ) -> str:
     """Return what prevents one more replica: `no H100 node has 8 free, 6 are held by priority 1 chat`.
 
-    Unless `names_all`, variants of other namespaces are described by their priority only.
+    Holders are named with what protects their `granted` replicas. Unless `names_all`, variants of other
+    namespaces are described by their priority only.
     """
     kind = variant.accelerator or "accelerator"
     size = variant.accelerators_per_pod
@@ -134,22 +136,27 @@ def scarcity_clause(
         room = f"no {kind} node has {size} free, {scarcity.free} are spread over {len(scarcity.nodes)} nodes"
     else:
         room = f"no {kind} node has {size} free" if size > 1 else f"no {kind} is free"
-    named = _named_holders(scarcity, variant, variants, names_all=names_all)
+    named = _named_holders(scarcity, variant, variants, granted, names_all=names_all)
     held = [f"{amount} {'is' if amount == 1 else 'are'} held by {called}" for called, amount in named.items()]
     return ", ".join([room, listing(held)] if held else [room])
 
 
 def _named_holders(
-    scarcity: Scarcity, variant: Variant, variants: Sequence[Variant], *, names_all: bool
+    scarcity: Scarcity,
+    variant: Variant,
+    variants: Sequence[Variant],
+    granted: Sequence[int],
+    *,
+    names_all: bool,
 ) -> dict[str, int]:
-    """Return the accelerators of the most important holders by name; one name may stand for several."""
+    """Return the accelerators of the least important holders by name; one name may stand for several."""
     amounts: dict[str, int] = {}
     last: int | None = None
     for holder, amount in scarcity.holders:
         priority = None if holder == OTHERS else variants[holder].priority
         if len(amounts) == HOLDERS_NAMED and priority != last:
             break  # a name belongs to one priority, and holders are sorted by priority
-        called = _holder(holder, variant, variants, names_all=names_all)
+        called = _holder(holder, variant, variants, granted, names_all=names_all)
         if called in amounts or len(amounts) < HOLDERS_NAMED:
             amounts[called] = amounts.get(called, 0) + amount
             last = priority
@@ -180,14 +187,30 @@ def _no_node(variant: Variant, nodes: Sequence[Node]) -> str:
     return f"no {kind} node meets its node selector and tolerations"
 
 
-def _holder(holder: int, variant: Variant, variants: Sequence[Variant], *, names_all: bool) -> str:
+def _holder(
+    holder: int, variant: Variant, variants: Sequence[Variant], granted: Sequence[int], *, names_all: bool
+) -> str:
     if holder == OTHERS:
         return "other workloads"
     other = variants[holder]
     if other is variant:
         return "its own replicas"
+    protection = _protection(other, granted[holder])
     if other.namespace == variant.namespace:
-        return f"priority {other.priority} {other.name}"
+        return f"priority {other.priority} {other.name}{protection}"
     if names_all:
-        return f"priority {other.priority} {other.namespace}/{other.name}"
+        return f"priority {other.priority} {other.namespace}/{other.name}{protection}"
     return f"workloads of priority {other.priority} in other namespaces"
+
+
+def _protection(variant: Variant, granted: int) -> str:
+    """Return why a variant keeps all of its granted replicas, whatever others need; empty if it need not."""
+    if variant.is_paused:
+        return " (paused)"
+    if variant.pinned_replicas is not None:
+        return f" (pinned to {variant.pinned_replicas})"
+    if 0 < granted <= variant.min_replicas:
+        return f" (minReplicas is {variant.min_replicas})"
+    if 0 < granted <= variant.held_replicas:
+        return " (kept for the minimum time after their start)"
+    return "" if variant.may_be_preempted else " (which may not be preempted)"
