@@ -54,6 +54,12 @@ class BindingTelemetry:
         self._silent = Gauge(
             "stowplan_policy_silent_pods", "Bound pods that did not respond.", registry=registry
         )
+        self._silent_binding = Gauge(
+            "stowplan_policy_silent_binding",
+            "1 for each binding none of whose pods responded.",
+            _BINDING,
+            registry=registry,
+        )
         self._written = Counter(
             "stowplan_policy_status_writes", "Statuses of bindings written.", registry=registry
         )
@@ -81,11 +87,14 @@ class BindingTelemetry:
             self._wanted,
             self._panic,
             self._limited,
+            self._silent_binding,
         ):
             gauge.clear()
         for result in cycle.results:
             self._tell(result)
         self._silent.set(cycle.scrape_failures)
+        for key in cycle.silent:
+            self._silent_binding.labels(*key).set(1)
         self._written.inc(cycle.written)
         self._unwritten.inc(len(cycle.unwritten))
         for ending, count in cycle.scaled.items():

@@ -38,6 +38,7 @@ from controller.observe.external_metrics import (
     ExternalMetrics,
     external_metrics_of,
 )
+from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.gather import World
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules, Objectives
 from controller.observe.projections import Projection
@@ -66,9 +67,15 @@ class Caches:
     """Caches of all kinds that planning reads, kept current by `run`."""
 
     def __init__(
-        self, cluster: Cluster, *, namespace: str, objectives: ObjectiveRules = OBJECTIVES_IGNORED
+        self,
+        cluster: Cluster,
+        *,
+        namespace: str,
+        objectives: ObjectiveRules = OBJECTIVES_IGNORED,
+        further: FurtherAccelerators = NOTHING_FURTHER,
     ) -> None:
         """Create the caches. `namespace` is our own; InferenceObjectives are watched if any may count."""
+        self._further = further
         projection = Projection()
         self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=projection.written)
         self._deployments = Cache(cluster, DEPLOYMENTS, reduce=projection.workload)
@@ -217,8 +224,9 @@ class Caches:
 
     def _translation(self) -> Translation:
         if not all(cache.is_readable for cache in self._dynamic.values()):
-            return Translation()
+            return Translation(further=self._further)
         return Translation(
+            further=self._further,
             slices=self._dynamic[RESOURCE_SLICES].items(),
             claims=self._dynamic[RESOURCE_CLAIMS].items(),
             templates=self._dynamic[RESOURCE_CLAIM_TEMPLATES].items(),

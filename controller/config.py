@@ -14,6 +14,7 @@ from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
 from controller.config_planning import PlanningConfig, planning_problems
 from controller.observe.credentials import CredentialsConfig
+from controller.observe.further_accelerators import FurtherAccelerators, resource_problems
 
 
 @declaration()
@@ -52,6 +53,19 @@ class EnginesConfig:
 
     concurrency: Annotated[int, Range(1, 1024)] = 32
     """Maximum number of pods scraped at the same time."""
+
+
+@declaration()
+class AcceleratorsConfig:
+    """Accelerators that planning counts in addition to those that it knows."""
+
+    resources: Annotated[tuple[Annotated[str, Length(1, 317)], ...], Items(maximum=64)] = ()
+    """Names of further extended resources that count as accelerators, such as `aws.amazon.com/neuron`. A unit
+    of it is one accelerator."""
+
+    node_labels: Annotated[tuple[Annotated[str, Length(1, 317)], ...], Items(maximum=64)] = ()
+    """Node labels that name the type of accelerators, in order of preference, for nodes without a label that
+    is known."""
 
 
 @declaration()
@@ -101,6 +115,9 @@ class ControllerConfig:
     engines: EnginesConfig = EnginesConfig()
     """How pods are scraped."""
 
+    accelerators: AcceleratorsConfig = AcceleratorsConfig()
+    """What counts as an accelerator."""
+
     planning: PlanningConfig = PlanningConfig()
     """How decisions are made."""
 
@@ -132,7 +149,14 @@ def config_problems(config: ControllerConfig) -> list[str]:
     }
     problems += credential_problems("prometheus", prometheus.credentials, lacks["prometheus"])
     problems += credential_problems("engines", config.engines.credentials, lacks["engines"])
-    return problems + planning_problems(config.planning)
+    return problems + resource_problems(config.accelerators.resources) + planning_problems(config.planning)
+
+
+def further_accelerators(config: ControllerConfig) -> FurtherAccelerators:
+    """Return the declared accelerators as a record."""
+    return FurtherAccelerators(
+        resources=config.accelerators.resources, node_labels=config.accelerators.node_labels
+    )
 
 
 def network_problems(where: str, texts: Sequence[str]) -> list[str]:

@@ -25,7 +25,7 @@ from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options
 from controller.binding_telemetry import BindingTelemetry
 from controller.caches import Caches
-from controller.config import ControllerConfig, config_problems
+from controller.config import ControllerConfig, config_problems, further_accelerators
 from controller.config_planning import (
     PlanningConfig,
     budgets_of,
@@ -134,7 +134,10 @@ class Controller:
             solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * planning.wall_seconds))
             planner = RememberingPlanner(solver, planning)
             caches = self._caches = Caches(
-                cluster, namespace=self._namespace, objectives=objectives_of(config.planning)
+                cluster,
+                namespace=self._namespace,
+                objectives=objectives_of(config.planning),
+                further=further_accelerators(config),
             )
             elector = self._elector(cluster)
             # A process that was suspended during a cycle may have lost the lease when it resumes.
@@ -213,7 +216,7 @@ class Controller:
 
     async def _keep_deciding(self, caches: Caches, tools: Tools) -> None:
         planning = self._config.planning
-        reconciler = VariantAutoscalingReconciler(tools, _cycle_settings(planning))
+        reconciler = VariantAutoscalingReconciler(tools, _cycle_settings(self._config))
         await caches.synced()
         if tools.settings is not None:
             tools.settings.restore()
@@ -328,13 +331,15 @@ def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContex
     )
 
 
-def _cycle_settings(planning: PlanningConfig) -> CycleSettings:
+def _cycle_settings(config: ControllerConfig) -> CycleSettings:
+    planning = config.planning
     return CycleSettings(
         scale_to_zero=planning.scale_to_zero,
         terms=Terms(
             grace_seconds=float(planning.scale_to_zero_grace_seconds),
             pools=pools_of(planning),
             budgets=budgets_of(planning),
+            further=further_accelerators(config),
             steers_removal=planning.pod_deletion_cost,
         ),
         sizing=sizing_of(planning),

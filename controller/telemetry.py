@@ -28,6 +28,7 @@ _COST: Final = "stowplan_plan_cost"
 _GAP: Final = "stowplan_plan_gap_ratio"
 _WAITING: Final = "stowplan_pending_replicas"
 _SILENT: Final = "stowplan_silent_engines"
+_SILENT_MODEL: Final = "stowplan_silent_model"
 _RATE: Final = "stowplan_demand_requests_per_second"
 _UPPER: Final = "stowplan_demand_upper_requests_per_second"
 _REQUIRED: Final = "stowplan_required_requests_per_second"
@@ -56,6 +57,7 @@ _GAUGES: Final = (
     (_GAP, "Distance of the last plan from its proven bound; 1 if the running replicas stay.", ()),
     (_WAITING, "Replicas that a plan had room for and that now fit on no node.", _VARIANT[:2]),
     (_SILENT, "Engines that did not respond.", ()),
+    (_SILENT_MODEL, "1 for each model none of whose ready engines responded.", _MODEL[:2]),
     (_RATE, "Current requests per second of a model.", _MODEL[:2]),
     (
         _UPPER,
@@ -134,6 +136,8 @@ class Telemetry:
         self._gauges[_COST].set(float(plan.cost))
         self._gauges[_GAP].set(plan.solver.gap)
         self._gauges[_SILENT].set(result.scrape_failures)
+        for silent in result.silent_models:
+            self._gauges[_SILENT_MODEL].labels(*silent).set(1)
         self._written.inc(result.written)
         self._unwritten.inc(len(result.unwritten))
         self._elsewhere.inc(result.divergence.elsewhere)

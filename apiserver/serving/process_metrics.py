@@ -13,6 +13,7 @@ from prometheus_client import (
     GCCollector,
     Histogram,
     ProcessCollector,
+    disable_created_metrics,
     generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily
@@ -49,11 +50,14 @@ class _BuildInfo(Collector):
 class ProcessMetrics:
     """The registry of the process, with the metrics that all our processes have.
 
-    Other metrics are added with `registry=metrics.registry`; nothing is global.
+    Other metrics are added with `registry=metrics.registry`; nothing is global but that no metric of the
+    process has a series of when it was created.
     """
 
     def __init__(self, component: str) -> None:
         """`component` is the subcommand, such as `webhooks`."""
+        # The text format has no creation times: each counter would have a second series as a gauge.
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # it has no annotations
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)

@@ -22,6 +22,7 @@ from controller.explaining.evidence import NoSuchVariantError, events_about, get
 from controller.explaining.text import fact_parts
 from controller.observe.binding_conditions import BindingCondition
 from controller.offline.terminal import Tone, labelled, styled
+from controller.planning.wording import count
 
 _MOST_NAMED: Final = 8
 _FOLLOWING: Final = (str(BindingCondition.TARGETS_RESOLVED), str(BindingCondition.DECISION_FOLLOWED))
@@ -157,7 +158,7 @@ def _metric(item: Json) -> str:
     value = f"is {item['value']}" if "value" in item else "is not known"
     asks = f", asks for {item['replicas']}" if "replicas" in item else ""
     age = f", {item['ageSeconds']} s old" if item.get("ageSeconds") else ""
-    silent = f", {item['silentPods']} pods silent" if item.get("silentPods") else ""
+    silent = f", {count(item['silentPods'], 'pod')} silent" if item.get("silentPods") else ""
     return (
         f"{item['name']} {value} of {item['targetValue']} per replica{asks} ({item['signal']}{age}{silent})"
     )

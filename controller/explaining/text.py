@@ -14,7 +14,9 @@ from controller.explaining.account import Account, Happening, duration
 from controller.offline.table import price
 from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import Reason
-from controller.planning.wording import hundredths, percent, rate_text
+from controller.planning.load import REQUESTS
+from controller.planning.problem import PER_MILLE
+from controller.planning.wording import amount_text, count, percent, rate_text
 from controller.sizing.step_time import ENOUGH_SAMPLES
 
 _LABEL_COLUMNS: Final = 12
@@ -77,7 +79,7 @@ def _facts(account: Account) -> Iterator[tuple[str, str]]:
         yield "cost", _cost(account)
     if "solverStatus" in decision:
         gap = decision.get("gap", "0")
-        yield "solver", decision["solverStatus"] + (f", gap {hundredths(float(gap))}" if gap else "")
+        yield "solver", decision["solverStatus"] + (f", gap {percent(float(gap))}" if gap else "")
     for autoscaler in account.autoscalers:
         yield "autoscaler", _autoscaler(autoscaler)
 
@@ -99,13 +101,13 @@ def _demand(decision: Json) -> str:
     known = "unknown"
     if demand is not None:
         now, upper = float(demand["requestsPerSecond"]), float(demand["upperRequestsPerSecond"])
-        known = f"{rate_text(now)} requests/s for the model, up to {rate_text(upper)}"
+        known = f"{amount_text(now, REQUESTS)} for the model, up to {rate_text(upper)}"
         known += f" within {demand['startSeconds']} s"
         prompt, answer = demand.get("avgInputTokens"), demand.get("avgOutputTokens")
         if prompt and answer:
             known += f", with {float(prompt):.0f} prompt and {float(answer):.0f} answer tokens each"
     unmet = decision.get("unmetPerMille", 0)
-    short = f", {percent(unmet)} of that unmet" if unmet else ""
+    short = f", {percent(unmet / PER_MILLE)} of that unmet" if unmet else ""
     signal = f" (signal {decision['signal']})" if "signal" in decision else ""
     needed = rate_text(float(decision["requiredRequestsPerSecond"]))
     return f"{known}{signal}; {needed} to provide{short}"
@@ -113,7 +115,7 @@ def _demand(decision: Json) -> str:
 
 def _capacity(decision: Json) -> str:
     serves = decision.get("capacityPerReplica")
-    known = "unknown" if serves is None else f"{rate_text(float(serves))} requests/s per replica"
+    known = "unknown" if serves is None else f"{amount_text(float(serves), REQUESTS)} per replica"
     limit = f" within {decision['capacityLimit']}" if "capacityLimit" in decision else ""
     samples = (decision.get("performance") or {}).get("samples", ENOUGH_SAMPLES)
     few = ", from few samples" if samples < ENOUGH_SAMPLES else ""
@@ -122,10 +124,11 @@ def _capacity(decision: Json) -> str:
 
 def _service_level(level: Json) -> str:
     attained, promised, ttft, itl = (
-        f"{100 * float(level[name]):.4g} %" for name in ("attained", "promised", "ttftMissed", "itlMissed")
+        percent(float(level[name])) for name in ("attained", "promised", "ttftMissed", "itlMissed")
     )
+    requests = count(level["requests"], "request")
     return (
-        f"{attained} of the model's {level['requests']} requests within the last hour, {promised} promised"
+        f"{attained} of the model's {requests} within the last hour, {promised} promised"
         f" ({ttft} missed the TTFT, {itl} the ITL)"
     )
 

@@ -67,7 +67,8 @@ _DETAIL: Final = re.compile(r"^(\d+GB?|PCIE|SXM\d*|HBM\d*E?|NVL|OAM)$")
 _PART: Final = frozenset({"MIG", "SHARED"})
 """Words that begin the description of a part of an accelerator: a MIG device, or a share of its time."""
 
-_SUPPLIERS: Final = frozenset(name.partition("/")[0] for name in RESOURCE_NAMES)
+_OTHERS: Final = ("kubernetes.io", "rdma", "vpc.amazonaws.com")
+"""Domains of extended resources that are no accelerators."""
 
 
 def normalised(product: str) -> str:
@@ -109,7 +110,7 @@ def accelerators_of(pod_spec: Json, names: Sequence[str] = RESOURCE_NAMES) -> in
 
 
 def uncounted(pod_spec: Json) -> Sequence[str]:
-    """Return the resources of accelerator vendors that a pod without accelerators requests, such as parts."""
+    """Return the extended resources that a pod without accelerators requests, such as parts of them."""
     if accelerators_of(pod_spec):
         return ()
     named = {
@@ -119,13 +120,13 @@ def uncounted(pod_spec: Json) -> Sequence[str]:
         if isinstance(quantities, Mapping)
         for name in quantities
     }
-    return sorted(name for name in named if "/" in name and name.partition("/")[0] in _SUPPLIERS)
+    return sorted(name for name in named if "/" in name and not name.partition("/")[0].endswith(_OTHERS))
 
 
 def _asked(container: Json, names: Sequence[str]) -> int:
     resources = container.get("resources") or {}
     quantities = (resources.get("limits") or {}) | (resources.get("requests") or {})
-    return accelerators_in({name: quantities[name] for name in names if name in quantities})
+    return sum(whole(quantities[name]) for name in names if name in quantities)
 
 
 def whole(quantity: str | int) -> int:

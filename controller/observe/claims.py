@@ -10,8 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.accelerators import CLAIMED, DEVICES, PRODUCT, UNKNOWN_CLAIM, accelerators_in
+from controller.observe.accelerators import (
+    CLAIMED,
+    DEVICES,
+    PRODUCT,
+    UNKNOWN_CLAIM,
+    accelerators_in,
+    whole,
+)
 from controller.observe.devices import DRIVERS, devices_in
+from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.identity import Key, key_of
 
 _ALL: Final = "All"
@@ -31,8 +39,10 @@ class Translation:
         claims: Sequence[Json] = (),
         templates: Sequence[Json] = (),
         classes: Sequence[Json] = (),
+        further: FurtherAccelerators = NOTHING_FURTHER,
     ) -> None:
         """Create it from the objects of Dynamic Resource Allocation; none where it is not used."""
+        self._further = further
         self._devices = devices_in(slices)
         self._claims = {key_of(item): item for item in claims}
         self._templates = {key_of(item): item for item in templates}
@@ -42,24 +52,25 @@ class Translation:
 
     def node(self, node: Json) -> Json:
         """Return a node with its devices. Devices that a device plugin also reports count once."""
+        node = self._further.node(node)
         devices = self._devices.by_node.get(node["metadata"]["name"])
         if devices is None:
             return node
         metadata, status = node["metadata"], node.get("status") or {}
         allocatable = status.get("allocatable") or {}
         more = max(0, devices.count - accelerators_in(allocatable))
-        labels = metadata.get("labels") or {}
+        labels, count = metadata.get("labels") or {}, more + whole(allocatable.get(DEVICES, 0))
         return node | {
             "metadata": metadata | {"labels": {PRODUCT: devices.product} | labels},
-            "status": status | {"allocatable": allocatable | {DEVICES: str(more)}},
+            "status": status | {"allocatable": allocatable | {DEVICES: str(count)}},
         }
 
     def pod(self, pod: Json) -> Json:
         """Return a pod with the number of accelerators that it holds, or will hold, through claims."""
-        spec = pod["spec"]
+        spec = self._further.spec(pod["spec"])
         if not spec.get("resourceClaims"):
-            return pod
-        held = 0
+            return pod if spec is pod["spec"] else pod | {"spec": spec}
+        held = int(spec.get(CLAIMED) or 0)
         for key, claim in self._claims_of(pod):
             if key not in self._given:
                 self._given.add(key)
@@ -84,12 +95,15 @@ class Translation:
         return value | {"spec": spec | changed | groups}
 
     def _template(self, template: Json, namespace: str) -> Json:
-        spec = template.get("spec") or {}
+        given = template.get("spec") or {}
+        spec = self._further.spec(given)
         entries = spec.get("resourceClaims") or []
         if not entries:
-            return template
+            return template if spec is given else template | {"spec": spec}
         try:
-            asked = sum(self._asked_by_entry(entry, namespace) for entry in entries)
+            asked = int(spec.get(CLAIMED) or 0) + sum(
+                self._asked_by_entry(entry, namespace) for entry in entries
+            )
         except UnknownClaimError as error:
             return template | {"spec": spec | {UNKNOWN_CLAIM: str(error)}}
         return template | {"spec": spec | {CLAIMED: asked}} if asked else template

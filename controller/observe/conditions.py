@@ -79,6 +79,7 @@ class ConditionReason(StrEnum):
     OPTIMIZATION_FAILED = "OptimizationFailed"
 
     PERFORMANCE_DIFFERS = "PerformanceDiffers"
+    TARGETS_UNREALISTIC = "TargetsUnrealistic"
 
     TARGETS_MET = "TargetsMet"
     TARGETS_MISSED = "TargetsMissed"

@@ -11,10 +11,11 @@ from typing import Final
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import Problem
 from apiserver.schema.json import Json
-from controller.observe.accelerators import RESOURCE_NAMES, accelerators_of, uncounted
+from controller.observe.accelerators import accelerators_of, uncounted
 from controller.observe.actual_types import ActualTypes
 from controller.observe.asks import Ask, binding_of, stand_ins, with_asks
 from controller.observe.disruptions import Disruptions
+from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.identity import Key, key_of, seniority
 from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory, oversized
@@ -87,6 +88,9 @@ class Terms:
     """Declared node pools; they take precedence over Karpenter's of the same name."""
 
     budgets: tuple[Budget, ...] = ()
+    further: FurtherAccelerators = NOTHING_FURTHER
+    """Accelerators in addition to those that planning knows."""
+
     steers_removal: bool = True
     """Whether the controller annotates which pods ReplicaSets should delete first."""
 
@@ -313,7 +317,8 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
     if names := uncounted(target.pod_spec):
         seen.problems.append(
             f"the pods of VariantAutoscaling {'/'.join(key)} request {', '.join(names)}, which planning does"
-            f" not count: no node limits its replicas; planning counts {', '.join(RESOURCE_NAMES)}"
+            " not count: no node limits its replicas; add the accelerators among them to"
+            " accelerators.resources of the controller's configuration"
         )
     seen.unheeded |= {key: why} if why else {}
 
@@ -321,7 +326,9 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
 def _gathered(
     world: World, seen: _Seen, models: tuple[Model, ...], terms: Terms, nodes: tuple[Node, ...]
 ) -> Gathered:
-    bounds = limits(world.quotas, seen.tenants, world.pods, frozenset(seen.claimed))
+    bounds = limits(
+        world.quotas, seen.tenants, world.pods, frozenset(seen.claimed), resources=terms.further.names
+    )
     snapshot = Snapshot(
         nodes=nodes,
         variants=tuple(seen.variants),

@@ -3,6 +3,7 @@
 One engine may be scraped by two Prometheus replicas, by two jobs, or through two Services. The series then
 differ in labels that are not the engine's own: their origin. Of all origins that cover the same endpoints of
 a pod, the one with the newest sample is used. Endpoints within one origin are different engines, and add up.
+An endpoint is an address: a job may name its port otherwise than another one, or even scrape it twice.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from controller.observe.foreign import NO_SERIES
 from controller.observe.said import Series, UnreadableMetricsError
-from controller.observe.series import ENDPOINT_LABELS, SERIES, Meaning
+from controller.observe.series import (
+    INSTANCE,
+    PART_LABELS,
+    PORT_LABELS,
+    SERIES,
+    SHARD_LABELS,
+    Endpoint,
+    Meaning,
+    endpoint_of,
+)
 
-_OWN: Final = frozenset(
-    {
-        "__name__",
-        "engine",
-        "model_name",
-        "finished_reason",
-        "le",
-        "engine_type",
-        "cache_source",
-        "tp_rank",
-        "pp_rank",
-        "dp_rank",
-        "moe_ep_rank",
-    }
+_OWN: Final = (
+    frozenset({"__name__", "engine", "model_name", "finished_reason", "le", "engine_type", "dp_rank"})
+    | PART_LABELS
+    | SHARD_LABELS
 )
 """Labels that engines give their series."""
 
@@ -49,15 +50,17 @@ def of_one_origin(series: Iterable[Series], times: Sequence[Series]) -> tuple[li
     series = list(series)
     names = _origin_labels([item for item in series if item.name in _WAITING])
     ages: dict[Origin, float] = defaultdict(float)
-    endpoints: dict[Origin, set[Origin]] = defaultdict(set)
+    endpoints: dict[Origin, set[Endpoint]] = defaultdict(set)
     for item in times:
         origin = _part(item.labels, names)
         ages[origin] = max(ages[origin], item.value)
-        endpoints[origin].add(_part(item.labels, ENDPOINT_LABELS))
+        endpoints[origin].add(endpoint_of(item.labels))
     if not ages:
-        raise UnreadableMetricsError("Prometheus has no series with this pod's name in the label `pod`")
+        raise UnreadableMetricsError(
+            f"Prometheus has no series of vLLM or SGLang with this pod's name in the label `pod`: {NO_SERIES}"
+        )
     chosen = _chosen(ages, endpoints)
-    return [item for item in series if _part(item.labels, names) == chosen], ages[chosen]
+    return _once([item for item in series if _part(item.labels, names) == chosen]), ages[chosen]
 
 
 def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tuple[list[Series], float]:
@@ -76,19 +79,19 @@ def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tup
     counted: list[Series] = []
     oldest_seconds = 0.0
     for found in by_name.values():
-        endpoints: dict[Origin, set[Origin]] = defaultdict(set)
+        endpoints: dict[Origin, set[Endpoint]] = defaultdict(set)
         for item in found:
-            endpoints[_part(item.labels, _GIVEN)].add(_part(item.labels, ENDPOINT_LABELS))
+            endpoints[_part(item.labels, _GIVEN)].add(endpoint_of(item.labels))
         try:
             chosen = _chosen({origin: ages.get(origin, math.inf) for origin in endpoints}, endpoints)
         except UnreadableMetricsError:
             continue
-        counted += [item for item in found if _part(item.labels, _GIVEN) == chosen]
+        counted += _once([item for item in found if _part(item.labels, _GIVEN) == chosen])
         oldest_seconds = max(oldest_seconds, ages.get(chosen, math.inf))
     return counted, oldest_seconds
 
 
-def _chosen(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Origin]]) -> Origin:
+def _chosen(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Endpoint]]) -> Origin:
     everything = set().union(*endpoints.values())
     whole = [origin for origin in ages if endpoints[origin] == everything]
     if not whole:
@@ -102,7 +105,16 @@ def _chosen(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Origin]
 
 def _origin_labels(waiting: Sequence[Series]) -> frozenset[str]:
     names = frozenset(name for item in waiting for name in item.labels)
-    return names - _OWN - ENDPOINT_LABELS
+    return names - _OWN - PORT_LABELS - {INSTANCE}
+
+
+def _once(series: list[Series]) -> list[Series]:
+    """Return the series of one origin, without those of a second scrape of the same address."""
+    first: dict[Endpoint, Origin] = {}
+    for item in series:
+        endpoint, port = endpoint_of(item.labels), _part(item.labels, PORT_LABELS)
+        first[endpoint] = min(first.get(endpoint, port), port)
+    return [item for item in series if _part(item.labels, PORT_LABELS) == first[endpoint_of(item.labels)]]
 
 
 def _part(labels: Mapping[str, str], names: frozenset[str]) -> Origin:

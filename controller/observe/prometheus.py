@@ -24,6 +24,7 @@ import msgspec
 
 from apiserver.schema.json import Json
 from controller.observe.bounded import OversizedBodyError, read_bounded
+from controller.observe.causes import cause_of
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.observe.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
 from controller.observe.identity import Key, key_of
@@ -226,7 +227,7 @@ class _Refusal(str):
 
 
 def _failure(error: Exception) -> str:
-    text = f"Prometheus: {type(error).__name__}: {error}"
+    text = f"Prometheus: {cause_of(error)}"
     return _Refusal(text) if isinstance(error, (RefusedQueryError, OversizedBodyError)) else text
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.accelerators import RESOURCE_NAMES, accelerators_in, accelerators_of
+from controller.observe.accelerators import RESOURCE_NAMES, accelerators_of, whole
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.targets import TargetKey
 from controller.planning.cluster import Quota
@@ -42,9 +42,17 @@ class Limits:
 
 
 def limits(
-    objects: Sequence[Json], tenants: Sequence[Tenant], pods: Sequence[Json], planned: frozenset[TargetKey]
+    objects: Sequence[Json],
+    tenants: Sequence[Tenant],
+    pods: Sequence[Json],
+    planned: frozenset[TargetKey],
+    *,
+    resources: Container[str] = RESOURCE_NAMES,
 ) -> Limits:
-    """Return what ResourceQuotas leave to the variants; `planned` are the scale targets of these."""
+    """Return what ResourceQuotas leave to the variants; `planned` are the scale targets of these.
+
+    `resources` are the names of extended resources that count as accelerators.
+    """
     at_home: dict[str, list[Tenant]] = defaultdict(list)
     for tenant in tenants:
         at_home[tenant.namespace].append(tenant)
@@ -55,7 +63,7 @@ def limits(
             others[namespace].append(pod["spec"])
     found: list[Quota] = []
     problems: list[str] = []
-    for item, name, hard in _entries(objects, at_home.keys()):
+    for item, name, hard in _entries(objects, at_home.keys(), resources):
         namespace = item["metadata"]["namespace"]
         try:
             quota = _quota(item, name, hard, at_home[namespace], others[namespace])
@@ -67,12 +75,14 @@ def limits(
     return Limits(quotas=tuple(found), problems=tuple(problems))
 
 
-def _entries(objects: Sequence[Json], namespaces: Container[str]) -> Iterator[tuple[Json, str, str]]:
+def _entries(
+    objects: Sequence[Json], namespaces: Container[str], resources: Container[str]
+) -> Iterator[tuple[Json, str, str]]:
     """Yield each quota of some namespaces with each of its limits on accelerators."""
     for item in objects:
         if item["metadata"]["namespace"] in namespaces:
             for name, hard in sorted(((item.get("spec") or {}).get("hard") or {}).items()):
-                if name.removeprefix(_REQUESTS) in RESOURCE_NAMES:
+                if name.removeprefix(_REQUESTS) in resources:
                     yield item, name, hard
 
 
@@ -93,7 +103,8 @@ def _quota(
     return Quota(
         name=f"{item['metadata']['name']} ({name})",
         namespace=item["metadata"]["namespace"],
-        accelerators=accelerators_in({resource: hard}) - used,
+        accelerators=whole(hard) - used,
+        used_by_others=used,
         accelerator=_type(users, tenants),
     )
 

@@ -12,12 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.observe.exposition import families_in
-from controller.observe.said import MOST_COUNTED, Endpoint, Said, Series, refuse_duplicates
-from controller.observe.series import NAMES, SIZE_LABELS, Kind, Meaning
+from controller.observe.said import MOST_COUNTED, Said, Series, has_duplicates
+from controller.observe.series import NAMES, SIZE_LABELS, Endpoint, Kind, Meaning
 from controller.sizing.records import NO_HISTOGRAM, Histogram
-
-_FULL: Final = 1.01
-"""Maximum share of the KV cache: slightly above 1 by rounding counts as 1; a percentage is invalid."""
 
 _LARGEST_CACHE_TOKENS: Final = 10**9
 _MOST_DIGITS: Final = 10
@@ -78,9 +75,6 @@ class Reading:
     """The state of one pod's engines at one time; several engines in one pod are combined."""
 
     time_seconds: float
-    kv_usage: float
-    """Share of the KV cache in use, from 0 to 1."""
-
     running: int
     kv_tokens: int | None
     """Size of the KV cache in tokens; None if the engine does not report it."""
@@ -122,20 +116,18 @@ def reading_of(series: Iterable[Series], *, time_seconds: float) -> Reading:
     """
     said = Said.of(series)
     parts = {endpoint: _part(one) for endpoint, one in said.by_endpoint().items()}
-    usages = said.values(Meaning.KV_USAGE, most=_FULL)
     return Reading(
         time_seconds=said.time_seconds(time_seconds),
-        kv_usage=min(math.fsum(usages) / len(usages), 1.0),
         running=said.requests(Meaning.RUNNING),
         kv_tokens=_kv_tokens(said),
         parts=parts,
         model_names=said.model_names(),
-        engines=len(said.by_meaning[Meaning.WAITING]),
+        engines=said.engine_count(),
     )
 
 
 def _part(said: Said) -> Part:
-    gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
+    gauges = (Meaning.WAITING, Meaning.RUNNING)
     said.refuse_missing([meaning for meaning in gauges if meaning not in said.by_meaning])
     said.refuse_partial(gauges)
     totals = _totals(said, running=said.requests(Meaning.RUNNING))
@@ -155,6 +147,8 @@ def _totals(said: Said, *, running: int) -> Totals:
     found = {meaning: said.total(meaning) for meaning in names.values()}
     if said.kind is Kind.SGLANG:
         found = _with_unborn(found, running=running)
+    elif _none_of(found, _DECODED):  # a pooling model decodes nothing
+        found |= dict.fromkeys(_DECODED, 0.0)
     said.refuse_missing([meaning for meaning, value in found.items() if value is None])
     said.refuse_partial([Meaning.WAITING, *found])
     counted = {field: found[meaning] or 0.0 for field, meaning in names.items()}
@@ -164,6 +158,9 @@ def _totals(said: Said, *, running: int) -> Totals:
         ended = begun - running
         # vLLM observes one time per step and request. SGLang counts every token.
         counted["inter_tokens"] = max(counted["inter_tokens"], counted["generation_tokens"] - begun)
+    if not counted["inter_tokens"] and counted["generation_tokens"] <= counted["first_tokens"]:
+        # Requests have one result each, as those of pooling models: it is their only token.
+        counted["generation_tokens"] = counted["finished"]
     examined, computed = _computed(said, counted["prompt_tokens"])
     return Totals(
         **counted,
@@ -181,6 +178,7 @@ def _totals(said: Said, *, running: int) -> Totals:
 _BEGUN: Final = (Meaning.FIRST_TOKENS, Meaning.SECONDS_TO_FIRST)
 _ENDED: Final = (Meaning.PROMPT_TOKENS, Meaning.GENERATION_TOKENS, Meaning.FINISHED)
 _BETWEEN: Final = (Meaning.SECONDS_BETWEEN, Meaning.INTER_TOKENS)
+_DECODED: Final = (Meaning.GENERATION_TOKENS, *_BETWEEN)
 
 
 def _with_unborn(found: Mapping[Meaning, float | None], *, running: int) -> dict[Meaning, float | None]:
@@ -249,12 +247,16 @@ def _is_cumulative(buckets: Mapping[float, float]) -> bool:
 def _kv_tokens(said: Said) -> int | None:
     """Return the total size of the KV caches; None unless every engine reports its own."""
     series = said.by_meaning.get(Meaning.KV_SIZE, ())
-    refuse_duplicates(series)
     sizes = [_labelled_size(item) if said.kind is Kind.VLLM else _whole(item.value) for item in series]
     known = [size for size in sizes if size is not None]
-    is_whole = len(known) == len(sizes) and said.engines(Meaning.KV_SIZE) in (
-        said.engines(Meaning.WAITING),
-        frozenset(),
+    is_whole = (
+        len(known) == len(sizes)
+        and not has_duplicates(series)
+        and said.engines(Meaning.KV_SIZE)
+        in (
+            said.engines(Meaning.WAITING),
+            frozenset(),
+        )
     )
     return sum(known) if is_whole and 0 < sum(known) <= _LARGEST_CACHE_TOKENS else None
 

@@ -10,19 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from controller.observe.foreign import NO_SERIES
 from controller.observe.series import (
-    ENDPOINT_LABELS,
     ENGINE_LABELS,
     NAMES,
+    PART_LABELS,
     SHARD_LABELS,
+    TOTALS,
+    Endpoint,
     Kind,
     Meaning,
+    endpoint_of,
     kind_of,
     names_of,
 )
-
-Endpoint = frozenset[tuple[str, str]]
-"""Label values that identify one of a pod's endpoints; empty if the pod itself was scraped."""
 
 _MOST_REQUESTS: Final = 1e7
 _OLDEST_SECONDS: Final = 86_400.0
@@ -33,11 +34,6 @@ _REMEDY: Final = {
     Kind.VLLM: "use vLLM 0.8 or newer, and start it without --disable-log-stats",
     Kind.SGLANG: "use SGLang 0.4.6 or newer",
 }
-
-_NO_ENGINE: Final = (
-    "no series of vLLM or SGLang: name the container port of the engine `metrics` or `http`, and start SGLang"
-    " with --enable-metrics"
-)
 
 
 class UnreadableMetricsError(Exception):
@@ -73,14 +69,14 @@ class Said:
             by_name.setdefault(item.name, []).append(item)
         kinds = sorted({kind_of(name) for name in by_name if name in NAMES})
         if not kinds:
-            raise UnreadableMetricsError(_NO_ENGINE)
+            raise UnreadableMetricsError(f"no series of vLLM or SGLang: {NO_SERIES}")
         if len(kinds) > 1:
             raise UnreadableMetricsError("series of vLLM and of SGLang in one pod: only one of them is read")
         found: dict[Meaning, Sequence[Series]] = {}
         for meaning in Meaning:
             name = next((name for name in names_of(kinds[0], meaning) if name in by_name), None)
             if name is not None:
-                found[meaning] = _of_one_shard(by_name[name])
+                found[meaning] = _undivided(_of_one_shard(by_name[name]))
         return cls(kinds[0], found)
 
     def by_endpoint(self) -> Mapping[Endpoint, Said]:
@@ -88,15 +84,14 @@ class Said:
         found: dict[Endpoint, dict[Meaning, list[Series]]] = {}
         for meaning, series in self.by_meaning.items():
             for item in series:
-                names = ENDPOINT_LABELS & item.labels.keys()
-                endpoint = frozenset((name, item.labels[name]) for name in names)
-                found.setdefault(endpoint, {}).setdefault(meaning, []).append(item)
+                found.setdefault(endpoint_of(item.labels), {}).setdefault(meaning, []).append(item)
         return {endpoint: Said(self.kind, by_meaning) for endpoint, by_meaning in found.items()}
 
     def values(self, meaning: Meaning, *, most: float = MOST_COUNTED) -> list[float]:
         """Return the values of a series, one for each engine; empty if it is missing."""
         series = self.by_meaning.get(meaning, ())
-        refuse_duplicates(series)
+        if has_duplicates(series):
+            raise UnreadableMetricsError(f"{series[0].name} occurs twice with the same labels")
         for item in series:
             if not 0 <= item.value <= most:
                 raise UnreadableMetricsError(
@@ -129,6 +124,12 @@ class Said:
         series = [item for meaning in meanings for item in self.by_meaning.get(meaning, ())]
         return frozenset(item.labels[label] for item in series if label in item.labels)
 
+    def engine_count(self) -> int:
+        """Return the number of engines, by endpoint and rank: an engine can have several series of a kind."""
+        label = ENGINE_LABELS[self.kind]
+        series = self.by_meaning.get(Meaning.WAITING, ())
+        return len({(endpoint_of(item.labels), item.labels.get(label)) for item in series})
+
     def refuse_partial(self, meanings: Sequence[Meaning]) -> None:
         """Raise UnreadableMetricsError if an engine lacks a series that another engine of the pod has."""
         everyone = self.engines(*meanings)
@@ -142,7 +143,7 @@ class Said:
 
     def time_seconds(self, asked_seconds: float) -> float:
         """Return the time of the oldest load gauge, at the latest `asked_seconds`."""
-        gauges = (Meaning.KV_USAGE, Meaning.WAITING, Meaning.RUNNING)
+        gauges = (Meaning.WAITING, Meaning.RUNNING)
         taken = [item.time_seconds for meaning in gauges for item in self.by_meaning[meaning]]
         oldest = min([asked_seconds, *(time for time in taken if time is not None)])
         if not asked_seconds - oldest <= _OLDEST_SECONDS:
@@ -171,11 +172,27 @@ def _of_one_shard(series: Sequence[Series]) -> Sequence[Series]:
     return [item for item, engine, rank in zip(series, engines, ranks, strict=True) if rank == first[engine]]
 
 
+def _undivided(series: Sequence[Series]) -> Sequence[Series]:
+    """Return the series without the parts of a number whose total is a series, too."""
+    if not any(PART_LABELS & item.labels.keys() for item in series):
+        return series
+    whole = {_divided(item) for item in series if _is_total(item)}
+    return [item for item in series if _is_total(item) or _divided(item) not in whole]
+
+
+def _is_total(item: Series) -> bool:
+    return all(item.labels.get(name, "") in TOTALS for name in PART_LABELS)
+
+
+def _divided(item: Series) -> frozenset[tuple[str, str]]:
+    """Return the labels that parts and their total have in common."""
+    return frozenset(pair for pair in item.labels.items() if pair[0] not in PART_LABELS)
+
+
 def _shard(item: Series) -> set[tuple[str, str]]:
     return {(name, value) for name, value in item.labels.items() if name in SHARD_LABELS}
 
 
-def refuse_duplicates(series: Sequence[Series]) -> None:
-    """Raise UnreadableMetricsError if a series occurs twice, because it is unknown which one is valid."""
-    if len({frozenset(item.labels.items()) for item in series}) < len(series):
-        raise UnreadableMetricsError(f"{series[0].name} occurs twice with the same labels")
+def has_duplicates(series: Sequence[Series]) -> bool:
+    """Return whether a series occurs twice, so that it is unknown which one is valid."""
+    return len({frozenset(item.labels.items()) for item in series}) < len(series)

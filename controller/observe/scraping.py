@@ -21,8 +21,10 @@ import aiohttp
 
 from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
+from controller.observe.causes import cause_of
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.observe.endpoints import Exposures, Question, exposed_in
+from controller.observe.foreign import no_engine
 from controller.observe.identity import Key, key_of
 from controller.observe.readings import Reading, parse_exposition, reading_of
 from controller.observe.said import UnreadableMetricsError
@@ -217,12 +219,15 @@ class Scraper:
                     raise UnreadableMetricsError(f"{response.url.path} responds with HTTP {response.status}")
                 body = await read_bounded(response, self._limits.limit_bytes)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            raise UnreadableMetricsError(f"no answer: {type(error).__name__}: {error}") from error
+            raise UnreadableMetricsError(f"no answer: {cause_of(error)}") from error
         return body.decode(errors="replace")
 
 
 def _reading(text: str, time_seconds: float) -> Reading:
-    return reading_of(parse_exposition(text), time_seconds=time_seconds)
+    series = parse_exposition(text)
+    if not series:
+        raise UnreadableMetricsError(no_engine(text))
+    return reading_of(series, time_seconds=time_seconds)
 
 
 def _may_ask(text: str, limits: ScrapeLimits) -> bool:

@@ -6,6 +6,7 @@ serves an old name next to its new one, the first one in the table is used.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -21,7 +22,6 @@ class Kind(StrEnum):
 class Meaning(StrEnum):
     """The meaning of a series."""
 
-    KV_USAGE = "share of the KV cache in use"
     WAITING = "requests in the queue"
     RUNNING = "requests in the batch"
     KV_SIZE = "size of the KV cache"
@@ -67,8 +67,6 @@ _EARLY: Final = "before 0.4.6.post5"
 # first event, and counts prompt and generated tokens when a request ends. Its documentation continued to list
 # time_per_output_token_seconds after 0.4.6.post5 no longer served it.
 SERIES: Final = (
-    Named(_V, Meaning.KV_USAGE, "vllm:kv_cache_usage_perc", "0.9.2"),
-    Named(_V, Meaning.KV_USAGE, "vllm:gpu_cache_usage_perc", "0.4.0", "0.11"),
     Named(_V, Meaning.WAITING, "vllm:num_requests_waiting", "0.4.0"),
     Named(_V, Meaning.RUNNING, "vllm:num_requests_running", "0.4.0"),
     Named(_V, Meaning.KV_SIZE, "vllm:cache_config_info", "0.4.0"),
@@ -87,7 +85,6 @@ SERIES: Final = (
     Named(_V, Meaning.FINISHED_PROMPT_TOKENS, "vllm:request_prompt_tokens_sum", _UNKNOWN),
     Named(_V, Meaning.FIRST_TOKEN_TIMES, "vllm:time_to_first_token_seconds_bucket", "0.4.0"),
     Named(_V, Meaning.TOKEN_TIMES, "vllm:request_time_per_output_token_seconds_bucket", _UNKNOWN),
-    Named(_S, Meaning.KV_USAGE, "sglang:token_usage", _EARLY),
     Named(_S, Meaning.WAITING, "sglang:num_queue_reqs", _EARLY),
     Named(_S, Meaning.RUNNING, "sglang:num_running_reqs", _EARLY),
     Named(_S, Meaning.KV_SIZE, "sglang:max_total_num_tokens", _UNKNOWN),
@@ -117,15 +114,35 @@ SHARD_LABELS: Final = frozenset({"tp_rank", "pp_rank", "moe_ep_rank"})
 of which report the same requests.
 """
 
+PART_LABELS: Final = frozenset({"priority", "cache_source"})
+"""Labels by which an engine divides a number (SGLang with --enable-priority-scheduling, and prefix caches of
+several levels).
+"""
+
+TOTALS: Final = frozenset({"", "total"})
+"""Values of these labels in the series with the undivided number. Prometheus drops empty labels."""
+
 ENGINE_LABELS: Final = {Kind.VLLM: "engine", Kind.SGLANG: "dp_rank"}
 """The label that distinguishes the engines of one pod; aggregated series do not have it."""
 
-ENDPOINT_LABELS: Final = frozenset({"instance", "container", "endpoint"})
-"""Labels by which one Prometheus job distinguishes the ports of a pod."""
+INSTANCE: Final = "instance"
+"""Label with the address that Prometheus scraped."""
+
+PORT_LABELS: Final = frozenset({"container", "endpoint"})
+"""Labels by which a Prometheus job names a port. Jobs differ in them even if they scrape the same address."""
+
+Endpoint = frozenset[tuple[str, str]]
+"""Label values that identify one of a pod's endpoints; empty if the pod itself was scraped."""
 
 SIZE_LABELS: Final = ("kv_cache_size_tokens", "num_gpu_blocks", "block_size")
 """Labels of vLLM's info series. The first one is newer, and correct for models with several kinds of cache.
 """
+
+
+def endpoint_of(labels: Mapping[str, str]) -> Endpoint:
+    """Return the endpoint of a series: the address that was scraped, or else the names of its port."""
+    names = {INSTANCE} if INSTANCE in labels else PORT_LABELS & labels.keys()
+    return frozenset((name, labels[name]) for name in names)
 
 
 def names_of(kind: Kind, meaning: Meaning) -> tuple[str, ...]:

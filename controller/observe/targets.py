@@ -12,6 +12,7 @@ from apiserver.schema.json import Json
 from controller.observe.accelerators import UNKNOWN_CLAIM, accelerators_of
 from controller.observe.scheduling import MOST_VALUES, PLACED_BY, placement_values
 from controller.planning.snapshot import MOST_PODS_PER_REPLICA
+from controller.planning.wording import count
 
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
 GROUP_INDEX: Final = "leaderworkerset.sigs.k8s.io/group-index"
@@ -220,8 +221,8 @@ def _demand_alike(leader: Json, worker: Json) -> None:
     has, have = accelerators_of(leader), accelerators_of(worker)
     if has != have:
         raise UnplannableTargetError(
-            f"its leader requests {has} accelerators and each worker {have}: request the same number in"
-            " leaderTemplate and workerTemplate, or none in one of them"
+            f"its leader requests {count(has, 'accelerator')} and each worker {have}: request the same number"
+            " in leaderTemplate and workerTemplate, or none in one of them"
         )
     differing = [name for name in PLACED_BY if (leader.get(name) or None) != (worker.get(name) or None)]
     if differing:

@@ -12,7 +12,7 @@ from apiserver.checking.tree import UnreadableError
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.config import ConfigurationError, load
-from controller.config import ControllerConfig
+from controller.config import ControllerConfig, further_accelerators
 from controller.config_planning import (
     budgets_of,
     objectives_of,
@@ -21,6 +21,7 @@ from controller.config_planning import (
     settings_of,
     sizing_of,
 )
+from controller.observe.further_accelerators import resource_problems
 from controller.observe.gather import NO_TERMS, Terms
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
 from controller.offline.naming import first_of
@@ -98,7 +99,7 @@ def configured(path: Path | None) -> Configuring:
         config = load(ControllerConfig, _document(documents))
     except ConfigurationError as error:
         return Configuring(problems=placed(str(path), lines, error.problems))
-    if problems := planning_problems(config.planning):
+    if problems := [*resource_problems(config.accelerators.resources), *planning_problems(config.planning)]:
         return Configuring(problems=placed(str(path), lines, problems))
     return _configuring(config)
 
@@ -111,6 +112,7 @@ def _configuring(config: ControllerConfig) -> Configuring:
         terms=Terms(
             pools=pools_of(planning),
             budgets=budgets_of(planning),
+            further=further_accelerators(config),
             steers_removal=planning.pod_deletion_cost,
         ),
         names=config.names,

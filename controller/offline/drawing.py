@@ -38,7 +38,7 @@ def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
     numbers = f"{sum(item.taken for item in group)} taken, {sum(item.others for item in group)} by others"
     free = sum(item.free for item in group)
     kind = accelerator or "no known type"
-    return f"{kind}: {count(len(group), 'node')}, {total} accelerators: {numbers}, {free} free"
+    return f"{kind}: {count(len(group), 'node')}, {count(total, 'accelerator')}: {numbers}, {free} free"
 
 
 def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> RenderableType:

@@ -21,6 +21,7 @@ from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.observe.accelerators import accelerators_in
 from controller.observe.claims import Translation
 from controller.observe.classes import class_finding
+from controller.observe.further_accelerators import FurtherAccelerators
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.last_valid import LastValid, recorded
 from controller.observe.objectives import ObjectiveRules, Objectives
@@ -78,13 +79,14 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         variants[key] = value
         for problem in targetless(manifest, value, targets, found.refused):
             missing[key] = problem
-    problems += _oversized(found)
+    further = configuring.terms.further
+    problems += _oversized(found, further)
     whole = [key for key, value in variants.items() if scaled_by(value) in targets]
     if problems or (found.manifests and not whole and (broken or missing)):
         found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
         return Gathering(inputs=nothing, problems=found_wrong)
     policies, doubts = policies_in(found, configuring.names, settings_namespace)
-    world = _world(found, [*variants.values()])
+    world = _world(found, [*variants.values()], further)
     objectives = _objectives(found, configuring.objectives)
     try:
         seen = gather(
@@ -223,10 +225,10 @@ def targetless(
         yield manifest.problem(text, FieldPath().child("spec", "scaleTargetRef"))
 
 
-def _oversized(found: Found) -> Iterator[Problem]:
+def _oversized(found: Found, further: FurtherAccelerators) -> Iterator[Problem]:
     """Yield nodes with an implausible number of accelerators: a typing error, and too many to draw."""
     for node in of_kind(found.manifests, "Node").values():
-        count = accelerators_in(completed_node(node.value)["status"]["allocatable"])
+        count = accelerators_in(further.node(completed_node(node.value))["status"]["allocatable"])
         if count > MOST_ACCELERATORS:
             text = f"{count} accelerators: a node can have at most {MOST_ACCELERATORS}"
             yield node.problem(text, FieldPath().child("status", "allocatable"))
@@ -254,7 +256,7 @@ def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tu
     return policies, [*doubts, *map(str, policies.problems), *elsewhere]
 
 
-def _world(found: Found, autoscalings: Sequence[Json]) -> World:
+def _world(found: Found, autoscalings: Sequence[Json], further: FurtherAccelerators) -> World:
     def values(kind: str) -> list[Json]:
         return [item.value for item in of_kind(found.manifests, kind).values()]
 
@@ -263,6 +265,7 @@ def _world(found: Found, autoscalings: Sequence[Json]) -> World:
         claims=values("ResourceClaim"),
         templates=values("ResourceClaimTemplate"),
         classes=values("DeviceClass"),
+        further=further,
     )
     return World(
         autoscalings=autoscalings,

@@ -12,7 +12,7 @@ from controller.offline.table import goes_short, place, price, tone_of
 from controller.offline.template import rendered
 from controller.offline.text import Shown, conclusion, helps, measured, moved, proof, requested
 from controller.planning.decision import Decision, LevelReport
-from controller.planning.wording import hundredths, percent, rate_text
+from controller.planning.wording import count, percent, rate_text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,12 +88,14 @@ def pointed_at(item: NodeLayout) -> str:
 def _tiles(shown: Shown, nodes: Sequence[NodeLayout]) -> Sequence[tuple[str, str]]:
     plan = shown.plan
     total = sum(item.node.accelerators_allocatable for item in nodes)
-    models = {(item.namespace, item.model_id) for item in plan.decisions}
+    models = {f"{item.namespace}/{item.model_id}" for item in plan.decisions}
+    met = models - {*shown.short, *shown.unknown}
+    variants, free_on = count(len(plan.decisions), "variant"), count(len(nodes), "node")
     return (
         (price(plan.cost), "cost per hour"),
-        (f"{len(models) - len(shown.short)} of {len(models)}", "models whose demand is met"),
-        (str(sum(item.replicas for item in plan.decisions)), f"replicas of {len(plan.decisions)} variants"),
-        (f"{sum(item.free for item in nodes)} of {total}", f"accelerators free on {len(nodes)} nodes"),
+        (f"{len(met)} of {len(models)}", "models whose demand is met"),
+        (str(sum(item.replicas for item in plan.decisions)), f"replicas of {variants}"),
+        (f"{sum(item.free for item in nodes)} of {total}", f"accelerators free on {free_on}"),
         (str(plan.solver.status), "solver status"),
     )
 
@@ -122,7 +124,7 @@ def _models(decided: Sequence[Decision]) -> Sequence[Sequence[Decision]]:
 
 
 def _level(level: LevelReport) -> tuple[str, ...]:
-    return level.level, *measured(level), hundredths(level.gap), hundredths(level.improvable)
+    return level.level, *measured(level), percent(level.gap), percent(level.improvable)
 
 
 def _verdict(shown: Shown) -> str:

@@ -12,6 +12,7 @@ from rich.table import Table
 from controller.offline.layout import in_order
 from controller.offline.terminal import Tone, harmless, styled, table
 from controller.planning.decision import Decision, Plan, Reason
+from controller.planning.problem import PER_MILLE
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import percent
 
@@ -82,7 +83,7 @@ def _row(decision: Decision, variant: Variant, codes: Mapping[Key, str]) -> Mapp
         "ON": harmless(place(decision, variant)),
         "REPLICAS": f"{decision.current_replicas} -> {decision.replicas}",
         "WANTED": str(decision.unconstrained_replicas),
-        "UNMET": percent(decision.unmet_per_mille) if decision.unmet_per_mille else "-",
+        "UNMET": percent(decision.unmet_per_mille / PER_MILLE) if decision.unmet_per_mille else "-",
         "COST/H": price(variant.cost_per_replica * decision.replicas),
         "WHY": f"{decision.reason}: {decision.bound_by}",
     }

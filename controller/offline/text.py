@@ -14,6 +14,7 @@ from controller.offline.naming import first_of
 from controller.offline.table import colour_of, goes_short, price, tone_of, variants_table
 from controller.offline.terminal import Tone, labelled, styled
 from controller.planning.decision import (
+    BoundBy,
     Decision,
     LevelReport,
     Move,
@@ -21,9 +22,10 @@ from controller.planning.decision import (
     Plan,
     Relief,
 )
+from controller.planning.problem import PER_MILLE
 from controller.planning.snapshot import Snapshot
 from controller.planning.units import cost_of
-from controller.planning.wording import count, hundredths, percent
+from controller.planning.wording import count, percent
 
 Key = tuple[str, str]
 
@@ -63,10 +65,11 @@ class Shown:
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Namespace and model of each whose demand is unknown."""
-        decided = self.plan.decisions
+        """Namespace and model of each whose demand is unknown, or what its replicas serve."""
         found = {
-            f"{item.namespace}/{item.model_id}" for item in decided if item.load.requests_per_second is None
+            f"{item.namespace}/{item.model_id}"
+            for item in self.plan.decisions
+            if item.load.requests_per_second is None or item.bound_by is BoundBy.CAPACITY_UNKNOWN
         }
         return tuple(sorted(found))
 
@@ -135,7 +138,8 @@ def conclusion(shown: Shown) -> str:
         return omitted
     if shown.unknown:
         return (
-            f"no model is known to be short; models of unknown demand: {first_of(shown.unknown, _MOST_NAMED)}"
+            f"no model is known to be short; models of unknown demand or capacity: "
+            f"{first_of(shown.unknown, _MOST_NAMED)}"
         )
     return "the demand of every model is met"
 
@@ -147,7 +151,7 @@ def proof(plan: Plan) -> str:
         return f"solver: {solver.status}: {solver.message}"
     if not solver.unproven:
         return f"solver: {solver.status}: no plan is better"
-    gap = hundredths(solver.gap)
+    gap = percent(solver.gap)
     return f"solver: {solver.status}: at most {gap} from the best at level {solver.unproven!r}"
 
 
@@ -156,7 +160,7 @@ def levels(plan: Plan) -> Iterator[str]:
     for level in plan.solver.levels:
         if level.value or level.gap:
             value, bound = measured(level)
-            better = f"at most {hundredths(level.improvable)} could be better" if level.gap else "proven"
+            better = f"at most {percent(level.improvable)} could be better" if level.gap else "proven"
             yield f"{level.level}: {value}, bound {bound}: {better}"
 
 
@@ -190,7 +194,7 @@ def requested(request: NodeRequest, snapshot: Snapshot) -> str:
 
 def helps(relief: Relief) -> str:
     """Return the text about a change that would help, with its effect."""
-    rest = percent(relief.unmet_per_mille) if relief.unmet_per_mille else "nothing"
+    rest = percent(relief.unmet_per_mille / PER_MILLE) if relief.unmet_per_mille else "nothing"
     return f"{relief.text} (then {rest} is unmet)"
 
 

@@ -33,6 +33,7 @@ def decide(
     excess: tuple[str, ...] = (),
 ) -> Decision:
     """Return the decision for one variant."""
+    required = demand.lower_rate if demand.is_unsized else demand.required_rate
     return Decision(
         namespace=variant.namespace,
         name=variant.name,
@@ -43,7 +44,7 @@ def decide(
         current_replicas=variant.current_replicas,
         unconstrained_replicas=unconstrained_replicas,
         load=demand.load,
-        required_requests_per_second=round(demand.required_rate * RATE_UNIT, 6),
+        required_requests_per_second=round(required * RATE_UNIT, 6),
         capacity=variant.capacity,
         unmet_per_mille=unmet_per_mille,
         bound_by=explanation.bound_by,

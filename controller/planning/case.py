@@ -125,6 +125,14 @@ class Case:
         return "it never ran, and nothing is started on an estimate alone"
 
     @property
+    def unusable_bound_by(self) -> BoundBy:
+        """What bounds a variant whose new replicas are not counted on; too few accelerators if they are."""
+        if not self.unusable_clause:
+            return BoundBy.ACCELERATORS
+        unreachable = self.variant.capacity and self.variant.capacity.unreachable
+        return BoundBy.TARGETS if unreachable else BoundBy.CAPACITY_UNKNOWN
+
+    @property
     def unused_clause(self) -> str:
         """Why the model is short of capacity although one more replica of this variant would fit."""
         if own := self._own_clause:
@@ -184,6 +192,7 @@ class Case:
             self.variant,
             nodes=solved.nodes,
             variants=solved.variants,
+            granted=solved.granted.replicas,
             names_all=solved.settings.names_all,
         )
 

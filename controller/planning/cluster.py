@@ -162,6 +162,9 @@ class Quota:
     accelerator: str = ""
     """Normalized accelerator type; empty for all types together."""
 
+    used_by_others: int = 0
+    """What other pods request of the hard limit."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:

@@ -57,6 +57,9 @@ class BoundBy(StrEnum):
     STALE_METRICS = "StaleMetrics"
     MISSING_METRICS = "MissingMetrics"
     CAPACITY_UNKNOWN = "CapacityUnknown"
+    TARGETS = "Targets"
+    """The variant cannot meet a latency target, so new replicas are not counted on."""
+
     SOLVER = "Solver"
     """No plan from the solver, or none for this variant (`Plan.omissions`): the current replicas are kept."""
 
@@ -85,6 +88,9 @@ class ReliefKind(StrEnum):
     QUOTA = "Quota"
     BUDGET = "Budget"
     MAX_REPLICAS = "MaxReplicas"
+    MIN_REPLICAS = "MinReplicas"
+    """A lower minimum of a variant that holds what is missing."""
+
     MOVES = "Moves"
     """Other replicas or pods moved, to defragment free accelerators."""
 

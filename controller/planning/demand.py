@@ -68,15 +68,28 @@ class ModelDemand:
         return self.load.signal
 
     @property
+    def is_unsized(self) -> bool:
+        """Whether there is a load, and replicas of which it is unknown how much of it they serve.
+
+        They are neither enough nor too few.
+        """
+        return (
+            self.upper_rate != 0
+            and all(variant.capacity is None for variant in self.variants)
+            and any(variant.current_replicas for variant in self.variants)
+        )
+
+    @property
     def required_rate(self) -> int:
         """Required capacity: the existing capacity, clamped to the dead band [lower_rate, upper_rate].
 
         Capacity that a stabilization window still holds counts as existing. A band around the last decision
         changes decisions a quarter as often, but the number of replicas four times as often, at about the
         same cost (decision benchmark, row conv-x12). Held data only raises the existing capacity. Unknown
-        demand requires nothing here: every replica is kept.
+        demand, or demand that cannot be compared with the replicas, requires nothing here: every replica is
+        kept.
         """
-        if self.signal is Signal.UNKNOWN:
+        if self.signal is Signal.UNKNOWN or self.is_unsized:
             return 0
         least = max(self.anticipated_rate, self.lower_rate)
         if self.signal is Signal.HELD or self.upper_rate is None:

@@ -12,17 +12,17 @@ from operator import attrgetter
 from controller.planning.assemble import Explanation, decide
 from controller.planning.case import Case, cases
 from controller.planning.decision import BoundBy, Decision, Reason, Relief
-from controller.planning.demand import rate_of
+from controller.planning.demand import allowed_replicas, rate_of
 from controller.planning.formulation import ordered_replicas, outlasting_replicas
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
-from controller.planning.problem import LimitKind
+from controller.planning.problem import PER_MILLE, LimitKind
 from controller.planning.solved_problem import SolvedProblem
 from controller.planning.wording import (
+    amount_text,
     capacity_text,
     count,
     listing,
     percent,
-    rate_text,
     utilization_text,
 )
 
@@ -124,6 +124,16 @@ def _holding(case: Case) -> Explanation | None:
     return Explanation(bound_by=bound_by, reason=Reason.HOLDING, message=message)
 
 
+def _unsized(case: Case) -> Explanation | None:
+    """Explain that the load cannot be compared with what replicas serve, so the existing ones stay."""
+    if not case.demand.is_unsized or case.published > case.variant.current_replicas:
+        return None
+    message = f"{case.variant.name} {_change(case)}: {_load(case)}; what one replica serves is not known yet"
+    if case.placed < allowed_replicas(case.variant):
+        return _lacking(case, message)
+    return Explanation(bound_by=BoundBy.CAPACITY_UNKNOWN, reason=Reason.HOLDING, message=message)
+
+
 def _short(case: Case) -> Explanation | None:
     """Explain that the model does not get its required capacity."""
     unmet = case.whole.unmet_per_mille
@@ -133,7 +143,7 @@ def _short(case: Case) -> Explanation | None:
         return _lacking(case, f"{_need(case)}; granted {case.published}{_coverage(case)}", joint=": ")
     return _lacking(
         case,
-        f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet)} "
+        f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet / PER_MILLE)} "
         f"of the {_required(case)} that it needs{_coverage(case)}",
     )
 
@@ -145,14 +155,14 @@ def _coverage(case: Case) -> str:
         return ""
     if not uncovered:
         return ", while the present load is covered"
-    return f", and {percent(uncovered)} of the present load is not covered"
+    return f", and {percent(uncovered / PER_MILLE)} of the present load is not covered"
 
 
 def _required(case: Case) -> str:
     """Return the required capacity, as `41 requests/s of capacity` or `9 replicas`."""
     measure = case.demand.load.measure
-    what = f"{measure} of capacity" if measure == REQUESTS else measure
-    return f"{rate_text(case.demand.required_rate * RATE_UNIT)} {what}"
+    required = amount_text(case.demand.required_rate * RATE_UNIT, measure)
+    return f"{required} of capacity" if measure == REQUESTS else required
 
 
 def _replaced(case: Case) -> Explanation | None:
@@ -163,8 +173,8 @@ def _replaced(case: Case) -> Explanation | None:
     rule = "" if found else case.rule_clause
     why = case.scarcity_clause(found) if found else rule or case.dearer_clause
     if limit:
-        why = f"{limit.kind} {limit.name} allows {case.solved.limit_text(limit)}"
-    otherwise = case.rule_bound_by if rule else BoundBy.ACCELERATORS
+        why = case.solved.limit_clause(limit)
+    otherwise = case.rule_bound_by if rule else case.unusable_bound_by
     others = [
         variant.name
         for variant, wanted, placed in zip(
@@ -225,6 +235,7 @@ _EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
     _below_floor,
     _below_minimum,
     _holding,
+    _unsized,
     _short,
     _replaced,
     _minimum,
@@ -242,12 +253,9 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Explanation:
     elif case.variant.capacity is None and case.demand.required_rate:
         bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica serves is not known yet"
     elif unusable := case.unusable_clause:
-        bound_by, why = BoundBy.ACCELERATORS, unusable
+        bound_by, why = case.unusable_bound_by, unusable
     elif limit:
-        bound_by, why = (
-            _LIMITED[limit.kind],
-            f"{limit.kind} {limit.name} allows {case.solved.limit_text(limit)}",
-        )
+        bound_by, why = _LIMITED[limit.kind], case.solved.limit_clause(limit)
     elif found:
         bound_by, why = found.bound_by, case.scarcity_clause(found)
     elif rule := case.rule_clause:

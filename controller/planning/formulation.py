@@ -105,6 +105,16 @@ def outlasting_replicas(variant: Variant, demand: ModelDemand) -> int:
     return least if least > needed else 0
 
 
+def _kept_replicas(variant: Variant, demand: ModelDemand) -> int:
+    """Return the replicas that need a place whatever the demand: all, if the need is unknown."""
+    if not demand.signal.decides:
+        return held_replicas(variant)
+    if _serves_unknown(variant, demand):
+        ordered = ordered_replicas(variant)
+        return allowed_replicas(variant) if ordered is None else min(ordered, allowed_replicas(variant))
+    return outlasting_replicas(variant, demand)
+
+
 def load_weights(demand: ModelDemand, settings: Settings) -> tuple[int, int]:
     """Return the weights of the present load that existing replicas lack, and of that which all of them lack.
 
@@ -151,8 +161,7 @@ def _rows(demand: ModelDemand, *, model: int, first_variant: int, settings: Sett
     for index, variant in enumerate(demand.variants, start=first_variant):
         if least := max(variant.min_replicas, ordered_replicas(variant) or 0):
             rows.append(row(Stage.MINIMUM, least, ((index, 1),)))
-        held = outlasting_replicas(variant, demand) if is_decided else held_replicas(variant)
-        if held:
+        if held := _kept_replicas(variant, demand):
             rows.append(row(Stage.DEMAND, held, ((index, 1),)))
     if is_decided and (load := demand.load_rate(settings.standing_seconds)):
         existing, every = load_weights(demand, settings)

@@ -53,10 +53,12 @@ def _holding(row: LimitRow, terms: Sequence[VariantTerms]) -> Iterator[LimitRow]
 
 
 def _quota(quota: Quota, variants: Sequence[Variant]) -> LimitRow:
+    left = max(0, quota.accelerators)
     return LimitRow(
         name=f"{quota.namespace}/{quota.name}",
         kind=LimitKind.QUOTA,
-        limit=min(max(0, quota.accelerators), MAX_LIMIT),
+        limit=min(left, MAX_LIMIT),
+        others=quota.accelerators + quota.used_by_others - left,
         terms=tuple(
             (index, variant.accelerators_per_replica)
             for index, variant in enumerate(variants)

@@ -234,6 +234,9 @@ class LimitRow:
     has. None where `limit` is the limit itself.
     """
 
+    others: int = 0
+    """What workloads that are not planned hold of a quota in addition; used in messages only."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GrowthTerms:

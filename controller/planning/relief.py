@@ -1,8 +1,9 @@
 """Find changes that would reduce a shortage, by changing one thing in the snapshot and planning again.
 
-For each model that is short of capacity, candidates are a free node, a larger quota, budget or maximum, and a
-better priority. The most important models come first, and of these the shortest. A change is reported if it
-reduces the shortage, with the shortage that the new plan leaves: a user who makes the change gets that plan.
+For each model that is short of capacity, candidates are a free node, a larger quota, budget or maximum, a
+lower minimum of a lower priority, and a better priority. The most important models come first, and of these
+the shortest. A change is reported if it reduces the shortage, with the shortage that the new plan leaves: a
+user who makes the change gets that plan.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import Final
 
 from controller.planning.additions import Addition, new_nodes
 from controller.planning.cluster import Budget, Node, Quota
@@ -22,6 +24,7 @@ from controller.planning.inventory import admits
 from controller.planning.limits import running, stated_limits
 from controller.planning.pod_rules.interface import allowed_on_node
 from controller.planning.problem import CountedReplicas, Level, level_name, provided
+from controller.planning.shortage import OTHERS
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.solved_problem import SolvedProblem
 from controller.planning.units import cost_of
@@ -33,6 +36,10 @@ Row = tuple[int, int, int] | str
 
 Again = Callable[[Snapshot], SolvedProblem | None]
 """Plans another snapshot in the same way; returns None if that cannot be planned."""
+
+
+_OF_VARIANTS: Final = (ReliefKind.MAX_REPLICAS, ReliefKind.MIN_REPLICAS, ReliefKind.PRIORITY)
+"""Changes of variants, which come after those of the cluster."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -120,9 +127,13 @@ def _promising(solved: SolvedProblem, short: Sequence[int]) -> Sequence[Change]:
             if known := prices.get(level_name(*level)):
                 promised = sum((known.get(row, 0.0) * more for row, more in change.rows), 0.0)
                 worth[level] = max(worth[level], -promised)
-        return change.kind in (ReliefKind.MAX_REPLICAS, ReliefKind.PRIORITY), sorted(worth.items())
+        return change.kind in _OF_VARIANTS, sorted(worth.items())
 
-    own = (change for model in short for change in (*_maximums(solved, model), *_priorities(solved, model)))
+    own = (
+        change
+        for model in short
+        for change in (*_maximums(solved, model), *_minimums(solved, model), *_priorities(solved, model))
+    )
     changes = (*_nodes(solved, short), *_limits(solved, short), *own)
     return sorted((change for change in changes if change.models), key=rank)
 
@@ -227,7 +238,8 @@ def _limits(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
         if is_exceeded:  # nothing starts until current use is within the limit
             used = max(used, running(row, solved.problem.variants))
         if wanted and (is_exceeded or used + min(wanted) > row.limit):
-            raised = replace(row, limit=used + max(wanted))
+            others = limit.used_by_others if isinstance(limit, Quota) else 0
+            raised = replace(row, limit=used + max(wanted), others=others)
             yield Change(
                 kind=ReliefKind.QUOTA if isinstance(limit, Quota) else ReliefKind.BUDGET,
                 text=f"{row.kind} {row.name} raised to {solved.limit_text(raised)}",
@@ -257,6 +269,32 @@ def _maximums(solved: SolvedProblem, model: int) -> Iterator[Change]:
                 made=partial(_with_variants, solved.snapshot, raised),
                 models=(model,),
             )
+
+
+def _minimums(solved: SolvedProblem, model: int) -> Iterator[Change]:
+    """Yield the lowered minimum of the least important holder, for one more replica of the model.
+
+    It is a holder of what the first growing variant of the model lacks, of a lower priority, with no more
+    than its minimum.
+    """
+    for v in _growing(solved, model)[:1]:
+        found, variant = solved.scarcities.of(v), solved.variants[v]
+        for holder, _ in found.holders if found else ():
+            other = solved.variants[holder] if holder != OTHERS else variant
+            is_named = solved.settings.names_all or other.namespace == variant.namespace
+            if other.priority <= variant.priority:
+                return
+            if is_named and 0 < solved.granted.replicas[holder] <= other.min_replicas:
+                each = max(1, other.accelerators_per_replica)
+                lowered = max(0, other.min_replicas - -(-variant.accelerators_per_replica // each))
+                space = "" if other.namespace == variant.namespace else f"{other.namespace}/"
+                yield Change(
+                    kind=ReliefKind.MIN_REPLICAS,
+                    text=f"minReplicas of {space}{other.name} lowered to {lowered}",
+                    made=partial(_with_variants, solved.snapshot, replace(other, min_replicas=lowered)),
+                    models=(model,),
+                )
+                return
 
 
 def _priorities(solved: SolvedProblem, model: int) -> Iterator[Change]:

@@ -38,7 +38,9 @@ class Scarcity:
     """Total accelerators of the largest one."""
 
     holders: tuple[tuple[int, int], ...]
-    """(variant or OTHERS, accelerators), highest priority first, then largest share first."""
+    """(variant or OTHERS, accelerators), those first that could be asked to give way: by the lowest priority,
+    then the largest share. Workloads that are not variants come last.
+    """
 
 
 def ledger(problem: PlacementProblem, solution: Solution, nodes: Sequence[Node]) -> Ledger:
@@ -88,7 +90,7 @@ class Scarcities:
         holders: Counter[int] = Counter()
         for node in usable:
             holders.update(dict(held[node]))
-        importance = dict(enumerate(self._priorities)) | {OTHERS: max(self._priorities) + 1}
+        importance = dict(enumerate(self._priorities)) | {OTHERS: 0}
         sizes = [self._nodes[node].accelerators_allocatable for node in usable]
         above = {v for v, own in enumerate(self._priorities) if own < priority}
         yields = any(free[node] + sum(a for v, a in held[node] if v in above) >= size for node in usable)
@@ -98,7 +100,9 @@ class Scarcities:
             nodes=tuple(usable),
             free=total,
             largest=max(sizes, default=0),
-            holders=tuple(sorted(holders.items(), key=lambda item: (importance[item[0]], -item[1], item[0]))),
+            holders=tuple(
+                sorted(holders.items(), key=lambda item: (-importance[item[0]], -item[1], item[0]))
+            ),
         )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
-from controller.planning.cluster import Node
+from controller.planning.cluster import Node, Quota
 from controller.planning.decision import Relief
 from controller.planning.demand import ModelDemand, provided_rate
 from controller.planning.limits import running, stated_limits
@@ -118,19 +118,25 @@ class SolvedProblem:
         return self.unmet_per_mille(model, replicas) if warm else PER_MILLE
 
     def limit_text(self, row: LimitRow) -> str:
-        """Return the amount that a limit allows, with its unit."""
+        """Return the amount that a limit allows in all, with its unit."""
         if row.kind is LimitKind.BUDGET:
             return f"{cost_of(_allowed(row)):f} per hour"
-        return count(_allowed(row), "accelerator" if row.kind is LimitKind.QUOTA else "replica")
+        return count(_allowed(row) + row.others, "accelerator" if row.kind is LimitKind.QUOTA else "replica")
+
+    def limit_clause(self, row: LimitRow) -> str:
+        """Return what a limit allows, and how much of that other workloads hold."""
+        held = f", of which other workloads hold {row.others}" if row.others else ""
+        return f"{row.kind} {row.name} allows {self.limit_text(row)}{held}"
 
     @cached_property
     def excess_of(self) -> Mapping[int, list[str]]:
         """Quotas and budgets that current replicas exceed, by how much and with what effect, by variant."""
         found: dict[int, list[str]] = defaultdict(list)
         terms = self.problem.variants
-        for _, row, is_exceeded in stated_limits(self.snapshot, self.variants, terms):
+        for stated, row, is_exceeded in stated_limits(self.snapshot, self.variants, terms):
             if is_exceeded:
-                excess = running(row, terms) - row.limit
+                left = stated.accelerators if isinstance(stated, Quota) else row.limit
+                excess = running(row, terms) - left
                 by = f"{cost_of(excess):f}" if row.kind is LimitKind.BUDGET else str(excess)
                 limit = f"{row.kind} {row.name} of {self.limit_text(row)}"
                 for v, _ in row.terms:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from controller.planning.cluster import Node
-from controller.planning.demand import provided_rate
+from controller.planning.demand import serving_rate
 from controller.planning.inventory import topology_keys
 from controller.planning.load import RATE_UNIT, CapacitySource, ModelLoad
 from controller.planning.shortage import OTHERS, Scarcity
@@ -31,10 +31,18 @@ def rate_text(requests_per_second: float) -> str:
     return f"{Decimal(f'{requests_per_second:.3g}'):f}"
 
 
+def amount_text(amount: float, measure: str) -> str:
+    """Return an amount with its measure, such as `requests/s`, in the singular for 1: `1 request/s`."""
+    noun, slash, per = measure.partition("/")
+    text = rate_text(amount)
+    counted = count(1, noun.removesuffix("s")) if text == "1" else f"{text} {noun}"
+    return f"{counted}{slash}{per}"
+
+
 def load_text(load: ModelLoad) -> str:
     """Return `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
     now, upper = load.requests_per_second or 0.0, load.upper_requests_per_second
-    text = f"{rate_text(now)} {load.measure}"
+    text = amount_text(now, load.measure)
     if load.start_seconds or rate_text(upper) != rate_text(now):
         text += (
             f" now, up to {rate_text(upper)} in the {load.start_seconds:.0f} s that a replica needs to start"
@@ -63,19 +71,20 @@ def utilization_text(
 ) -> str:
     """Return `85 % of 3 x 9.4 + 2 x 4 b`: the replicas at a position first, those of others with their name.
 
-    It is empty if the replicas of the model's variants serve nothing.
+    All replicas that serve are listed and counted, whether or not new ones of their variant are counted on.
+    It is empty if none serves anything.
     """
-    provided = provided_rate(variants, replicas)
-    if not provided:
-        return ""
-    own, others = [], []
+    own, others, provided = [], [], 0
     for at, (variant, number) in enumerate(zip(variants, replicas, strict=True)):
         if number and variant.capacity and variant.capacity.rate:
+            provided += number * serving_rate(variant)
             text = f"{number} x {rate_text(variant.capacity.requests_per_second)}"
             if at == position:
                 own.append(text)
             else:
                 others.append(f"{text} {variant.name}")
+    if not provided:
+        return ""
     per_cent = round(100 * requests_per_second / (provided * RATE_UNIT))
     return f"{per_cent} % of {' + '.join(own + others)}"
 
@@ -85,14 +94,9 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def percent(per_mille: int) -> str:
-    """Return a share in percent: 66.1 %."""
-    return f"{per_mille / 10:g} %"
-
-
-def hundredths(share: float) -> str:
-    """Return a share in percent with two decimals: 0.01 %."""
-    return f"{100 * share:.2f} %"
+def percent(share: float) -> str:
+    """Return a share in percent with at most two decimals: 66.1 %. Only nothing is 0 %."""
+    return f"{max(0.01, round(100 * share, 2)) if share > 0 else 0:g} %"
 
 
 def span(seconds: float) -> str:
@@ -114,11 +118,13 @@ def scarcity_clause(
     *,
     nodes: Sequence[Node],
     variants: Sequence[Variant],
+    granted: Sequence[int],
     names_all: bool,
 ) -> str:
     """Return what prevents one more replica: `no H100 node has 8 free, 6 are held by priority 1 chat`.
 
-    Unless `names_all`, variants of other namespaces are described by their priority only.
+    Holders are named with what protects their `granted` replicas. Unless `names_all`, variants of other
+    namespaces are described by their priority only.
     """
     kind = variant.accelerator or "accelerator"
     size = variant.accelerators_per_pod
@@ -130,22 +136,27 @@ def scarcity_clause(
         room = f"no {kind} node has {size} free, {scarcity.free} are spread over {len(scarcity.nodes)} nodes"
     else:
         room = f"no {kind} node has {size} free" if size > 1 else f"no {kind} is free"
-    named = _named_holders(scarcity, variant, variants, names_all=names_all)
+    named = _named_holders(scarcity, variant, variants, granted, names_all=names_all)
     held = [f"{amount} {'is' if amount == 1 else 'are'} held by {called}" for called, amount in named.items()]
     return ", ".join([room, listing(held)] if held else [room])
 
 
 def _named_holders(
-    scarcity: Scarcity, variant: Variant, variants: Sequence[Variant], *, names_all: bool
+    scarcity: Scarcity,
+    variant: Variant,
+    variants: Sequence[Variant],
+    granted: Sequence[int],
+    *,
+    names_all: bool,
 ) -> dict[str, int]:
-    """Return the accelerators of the most important holders by name; one name may stand for several."""
+    """Return the accelerators of the least important holders by name; one name may stand for several."""
     amounts: dict[str, int] = {}
     last: int | None = None
     for holder, amount in scarcity.holders:
         priority = None if holder == OTHERS else variants[holder].priority
         if len(amounts) == HOLDERS_NAMED and priority != last:
             break  # a name belongs to one priority, and holders are sorted by priority
-        called = _holder(holder, variant, variants, names_all=names_all)
+        called = _holder(holder, variant, variants, granted, names_all=names_all)
         if called in amounts or len(amounts) < HOLDERS_NAMED:
             amounts[called] = amounts.get(called, 0) + amount
             last = priority
@@ -176,14 +187,28 @@ def _no_node(variant: Variant, nodes: Sequence[Node]) -> str:
     return f"no {kind} node meets its node selector and tolerations"
 
 
-def _holder(holder: int, variant: Variant, variants: Sequence[Variant], *, names_all: bool) -> str:
+def _holder(
+    holder: int, variant: Variant, variants: Sequence[Variant], granted: Sequence[int], *, names_all: bool
+) -> str:
     if holder == OTHERS:
         return "other workloads"
     other = variants[holder]
     if other is variant:
         return "its own replicas"
+    protection = _protection(other, granted[holder])
     if other.namespace == variant.namespace:
-        return f"priority {other.priority} {other.name}"
+        return f"priority {other.priority} {other.name}{protection}"
     if names_all:
-        return f"priority {other.priority} {other.namespace}/{other.name}"
+        return f"priority {other.priority} {other.namespace}/{other.name}{protection}"
     return f"workloads of priority {other.priority} in other namespaces"
+
+
+def _protection(variant: Variant, granted: int) -> str:
+    """Return why a variant keeps all of its granted replicas, whatever others need; empty if it need not."""
+    if variant.is_paused:
+        return " (paused)"
+    if variant.pinned_replicas is not None:
+        return f" (pinned to {variant.pinned_replicas})"
+    if 0 < granted <= variant.min_replicas:
+        return f" (minReplicas is {variant.min_replicas})"
+    return "" if variant.may_be_preempted else " (which may not be preempted)"

@@ -8,8 +8,8 @@ bindings; for those scaled by the controller itself, `scaling` writes the scales
 `model` creates the objects of Models, and `traffic` reports how requests reach pods; `workers` runs both on
 changed objects, and `status_writer` writes statuses.
 
-- planning cycles: `watching` of engines, `privileges`, `settings_keeping`; `news` and `publishing` of
-  statuses; `announcing` of changes, `heartbeat`
+- planning cycles: `watching` of engines and their `silence`, `privileges`, `settings_keeping`; `news` and
+  `publishing` of statuses; `announcing` of changes, `heartbeat`
 - whether decisions are followed: `acting`
 - pods of a plan: `following`, `placing`, `divergence`; evictions: `allowing`, `eviction_record`
 - bindings: `binding_memory`, `binding_status`, and the exchange with the plan: `joint`

@@ -44,6 +44,7 @@ from controller.reconcilers.news import in_turn
 from controller.reconcilers.publishing import FIELD_MANAGER, expected
 from controller.reconcilers.scale_orders import scaling_finding
 from controller.reconcilers.scaling import DirectScaler, Ending
+from controller.reconcilers.silence import SilenceLog, silent_objects
 from controller.reconcilers.status_writer import apply_status
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
@@ -107,6 +108,7 @@ class BindingCycleResult:
     results: tuple[BindingResult, ...] = ()
     written: int = 0
     scrape_failures: int = 0
+    silent: Mapping[Key, str] = field(default_factory=dict)
     scaled: Mapping[Ending, int] = field(default_factory=dict)
     """The number of scale writes by outcome."""
 
@@ -138,6 +140,7 @@ class AutoscalingPolicyBindingReconciler:
         self._settings = settings
         self._reader = BoundReader(settings.direct.includes)
         self._memory = BindingMemory()
+        self._silence = SilenceLog("AutoscalingPolicyBinding")
         self._alone, self._jointly = ReplicaWatch(), ReplicaWatch()
         self._unplanned_since: float | None = None
         self._unwritten_seconds = 0.0
@@ -152,7 +155,7 @@ class AutoscalingPolicyBindingReconciler:
         world = tools.world()
         cases = await asyncio.to_thread(self._reader.cases, world)
         asked = [
-            item
+            (case, item)
             for case in cases
             if case.is_decidable and not case.stands_back
             for item in (
@@ -160,8 +163,11 @@ class AutoscalingPolicyBindingReconciler:
                 *activity_questions(case),
             )
         ]
-        exposures = await tools.source.expose(asked) if asked else Exposures()
-        results = await asyncio.to_thread(self._decided, cases, asked, exposures)
+        questions = [item for _, item in asked]
+        exposures = await tools.source.expose(questions) if asked else Exposures()
+        silent = silent_objects([(case.key, item.endpoint) for case, item in asked], exposures.failures)
+        self._silence.update(silent)
+        results = await asyncio.to_thread(self._decided, cases, questions, exposures)
         # Bindings that are not planned jointly do not wait for the plan.
         external = tools.external_metrics()
         alone = await self._publish(
@@ -176,6 +182,7 @@ class AutoscalingPolicyBindingReconciler:
             results=(*alone.results, *placed.results),
             written=alone.written + placed.written,
             scrape_failures=len(exposures.failures),
+            silent=silent,
             scaled=scaled,
             unwritten=expected({**alone.failed, **placed.failed}),
         )

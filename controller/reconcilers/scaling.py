@@ -26,6 +26,7 @@ from apiserver.kinds.authorship import writer_of
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.binding_conditions import BindingFinding, BindingReason
+from controller.planning.wording import count
 from controller.reconcilers.binding_status import BindingResult
 from controller.reconcilers.scale_orders import (
     Order,
@@ -253,7 +254,8 @@ class DirectScaler:
 
     def _tell(self, result: BindingResult, order: Order, user: Json) -> None:
         note = (
-            f"{order.called} scaled from {order.was} to {order.replicas} replicas, with the permissions of"
+            f"{order.called} scaled from {order.was} to {count(order.replicas, 'replica')}, with the"
+            " permissions of"
             f" {_named(user)}: {result.message}"
         )
         _log.info("scaled", binding="/".join(result.case.key), note=note)

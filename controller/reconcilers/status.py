@@ -19,7 +19,7 @@ from controller.observe.unplanned import Unplanned
 from controller.planning.decision import BoundBy, Decision, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
-from controller.planning.wording import count
+from controller.planning.wording import count, percent
 from controller.reconcilers.advisory import Advice
 from controller.sizing.attainment import ServiceLevel
 from controller.sizing.capacity import duration
@@ -96,7 +96,10 @@ class StatusInputs:
     """What the engines of its model attained; None without targets or requests."""
 
     problems: tuple[str, ...] = ()
-    """Contradictions to the declared profile or the latency targets, as messages."""
+    """Contradictions to the declared profile, as messages."""
+
+    hard_targets: tuple[str, ...] = ()
+    """Latency targets that cannot be met, or only at a low throughput, as messages."""
 
     misplaced: str = ""
     """Which replicas are pending because other pods took their planned nodes; empty for none."""
@@ -154,8 +157,9 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
         found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, inputs.unpriced)
     elif inputs.unlisted:
         found[ConditionType.COST_RESOLVED] = (False, ConditionReason.PRICE_INVALID, inputs.unlisted)
-    if problems := inputs.problems:
-        because = ConditionReason.PERFORMANCE_DIFFERS
+    if problems := (*inputs.problems, *inputs.hard_targets):
+        differs, hard = ConditionReason.PERFORMANCE_DIFFERS, ConditionReason.TARGETS_UNREALISTIC
+        because = differs if inputs.problems else hard
         found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))
     if (level := inputs.service_level) and level.attained.requests >= _FEWEST_JUDGED:
         found[ConditionType.ATTAINMENT_KEPT] = _attainment_finding(level)
@@ -197,18 +201,15 @@ def _attainment_finding(level: ServiceLevel) -> Finding:
     attained, targets = level.attained, level.targets
     within = [f"TTFT {duration(targets.ttft_seconds)}"] if targets.ttft_seconds is not None else []
     within += [f"ITL {duration(targets.itl_seconds)}"] if targets.itl_seconds is not None else []
+    requests = count(round(attained.requests), "request")
     text = (
-        f"{_percent(level.share)} of the model's {attained.requests:.0f} requests within the last hour met"
-        f" {' and '.join(within)}; {_percent(targets.attainment)} are promised"
+        f"{percent(level.share)} of the model's {requests} within the last hour met"
+        f" {' and '.join(within)}; {percent(targets.attainment)} are promised"
     )
     if level.share >= targets.attainment:
         return True, ConditionReason.TARGETS_MET, text
-    ttft, itl = _percent(level.ttft_missed), _percent(level.itl_missed)
+    ttft, itl = percent(level.ttft_missed), percent(level.itl_missed)
     return False, ConditionReason.TARGETS_MISSED, f"{text}; {ttft} missed the TTFT and {itl} the ITL"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
 
 
 def _solver_finding(inputs: StatusInputs) -> Finding:

@@ -31,7 +31,7 @@ from controller.observe.policies import Policies, SettingsProblem
 from controller.observe.prices import cost_refusal, price_finding
 from controller.observe.unplanned import Unplanned, faulty
 from controller.planning.decision import Plan
-from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.snapshot import Snapshot
 from controller.reconcilers.acting import situations
 from controller.reconcilers.advisory import (
     NOWHERE,
@@ -55,6 +55,7 @@ from controller.reconcilers.privileges import Privileges, questions
 from controller.reconcilers.publishing import Publisher, expected
 from controller.reconcilers.rounds import NO_EVICTIONS, EvictionRules
 from controller.reconcilers.settings_keeping import SettingsKeeper
+from controller.reconcilers.silence import silence_of
 from controller.reconcilers.status import StatusInputs, planned_status, unplanned_status
 from controller.reconcilers.watching import EngineSource, EngineWatch
 from controller.sizing.attainment import ServiceLevel
@@ -130,6 +131,9 @@ class CycleResult:
     gathered: Gathered
     written: int
     scrape_failures: int
+    silent_models: Mapping[Key, str] = field(default_factory=dict)
+    """Models (namespace, ID) none of whose ready engines responded, with the cause."""
+
     advices: Mapping[Key, Advice] = field(default_factory=dict)
     """For the variants whose decisions are advice only."""
 
@@ -213,10 +217,7 @@ class VariantAutoscalingReconciler:
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
         plan, advices = await self._plan(claims, gathered.snapshot)
-        if plan.solver.message:
-            _log.warning("no plan", why=shortened(plan.solver.message))
-        for omission in plan.omissions:
-            _log.warning("left out", why=shortened(omission))
+        _tell_omissions(plan)
         misplaced = sentences(self._follower.compare(world, gathered.snapshot))
         plan = self._evictor.worded(plan).with_messages(misplaced)
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
@@ -248,6 +249,7 @@ class VariantAutoscalingReconciler:
             gathered=gathered,
             written=len(done.written),
             scrape_failures=len(failures),
+            silent_models=self._watch.silent,
             advices={key: item for key, item in advices.items() if binding_of(*key) is None},
             service_levels=found.service_levels,
             evictions=evictions,
@@ -337,7 +339,7 @@ class VariantAutoscalingReconciler:
                 decision=decisions[key],
                 solver=plan.solver,
                 cost_source=gathered.cost_sources[key],
-                silence=_silence(variants[key], cycle.failures),
+                silence=silence_of(variants[key], cycle.failures),
                 lateness=lateness(
                     gathered.pods[key],
                     start_seconds=variants[key].start_seconds,
@@ -360,6 +362,7 @@ class VariantAutoscalingReconciler:
                 learned=cycle.sized.learned.get(key),
                 service_level=cycle.sized.service_levels.get(key),
                 problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
+                hard_targets=cycle.sized.hard_targets.get(key, ()),
             )
             return planned_status(autoscaling, inputs, now=now)
 
@@ -390,9 +393,8 @@ class VariantAutoscalingReconciler:
         self._faults = faults
 
 
-def _silence(variant: Variant, failures: Mapping[Key, str]) -> str:
-    for replica in variant.replicas:
-        why = failures.get((variant.namespace, replica.name))
-        if why is not None:
-            return f"{replica.name}: {why}"
-    return ""
+def _tell_omissions(plan: Plan) -> None:
+    if plan.solver.message:
+        _log.warning("no plan", why=shortened(plan.solver.message))
+    for omission in plan.omissions:
+        _log.warning("left out", why=shortened(omission))

@@ -15,6 +15,7 @@ from controller.observe.pods import is_ready
 from controller.observe.readings import Reading
 from controller.observe.replicas import ReportAge
 from controller.observe.scraping import Scraped
+from controller.reconcilers.silence import SilenceLog, silent_objects
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import SizingSettings
 from controller.sizing.sizing import Sized, sized
@@ -40,6 +41,10 @@ class EngineWatch:
         self._seconds = seconds
         self._engines = EngineRecords()
         self._memory = SizingMemory()
+        self._silence = SilenceLog("model")
+        self.silent: Mapping[Key, str] = {}
+        """Models (namespace, ID) none of whose ready engines responded, with the cause."""
+
         self.idleness = Idleness()
 
     async def observe(self, world: World) -> Mapping[Key, str]:
@@ -48,7 +53,10 @@ class EngineWatch:
         pods = [pod for pod, _ in every if is_ready(pod)]
         scraped = await self._source.scrape(pods)
         models = {key_of(pod): model for pod, model in every}
-        return await asyncio.to_thread(self._noted, models, pods, scraped)
+        failures = await asyncio.to_thread(self._noted, models, pods, scraped)
+        self.silent = silent_objects([((key[0], models[key]), key) for key in map(key_of, pods)], failures)
+        self._silence.update(self.silent)
+        return failures
 
     def _noted(self, models: Mapping[Key, str], pods: Sequence[Json], scraped: Scraped) -> Mapping[Key, str]:
         """Store the engines' metrics; return the reasons why some did not answer."""

@@ -109,7 +109,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
     )
     longest = max((_length_seconds(item) for item in workloads.values()), default=SHORTEST_SECONDS)
     likeness = Scenario(
-        name=Path(options.files[0]).name, models=(), variants=(), nodes=(), duration_seconds=longest
+        name=title_of(options.files[0]), models=(), variants=(), nodes=(), duration_seconds=longest
     )
     given = read_export(
         found,
@@ -119,6 +119,11 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
         scenario=likeness,
     )
     return replace(given, problems=(*problems, *given.problems))
+
+
+def title_of(source: str) -> str:
+    """Return the name of a file or directory, whatever path leads to it, or a name for standard input."""
+    return "standard input" if source == "-" else Path(source).resolve().name
 
 
 def _traced(example: Given, options: argparse.Namespace) -> Given:

@@ -11,6 +11,7 @@ Modules, from the inside out:
 - **lengths** (`lengths.py`): mean prompt and output length of a model's requests, and the variability of
   prompts.
 - **step time** (`step_time.py`): alpha + beta * batch + delta * prompt tokens, by recursive least squares.
+- **result time** (`result_time.py`): the time of requests with one result, such as those of embeddings.
 - **attainment** (`attainment.py`): which share of requests met the targets, and the utilization at which the
   promised share does.
 - **capacity** (`capacity.py`): requests per second within TTFT, ITL and the batch.

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, RateLimit, Target
+from controller.planning.wording import percent
 from controller.sizing.attainment import Experience, above, shares
 from controller.sizing.lengths import Lengths
 from controller.sizing.records import StepParameters, Targets
@@ -129,11 +130,12 @@ def _unreachable(limits: list[_Limit], targets: Targets, hopeless: float) -> Ite
     """Yield the targets that cannot be met, each with what can be."""
     for item in limits:
         if item.alone_seconds is not None:
-            yield f"{item.text} cannot be met: a request alone takes {duration(item.alone_seconds)}"
+            what = "a step of an idle engine" if item.target is Target.ITL else "a request alone"
+            yield f"{item.text} cannot be met: {what} takes {duration(item.alone_seconds)}"
         elif item.target is Target.TTFT and hopeless > 1 - targets.attainment:
             yield (
-                f"{item.text} can be met for at most {100 * (1 - hopeless):.0f} % of the requests, of the"
-                f" promised {100 * targets.attainment:g} %: the prompts of the others alone take longer"
+                f"{item.text} can be met for at most {percent(1 - hopeless)} of the requests, of the"
+                f" promised {percent(targets.attainment)}: the prompts of the others alone take longer"
             )
 
 
@@ -159,13 +161,14 @@ def _prefill(parameters: StepParameters, lengths: Lengths) -> float:
 def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work: float) -> list[_Limit]:
     alpha, share = parameters.alpha_ms / 1e3, shares(targets.attainment)
     found = []
-    if targets.itl_seconds is not None:
+    if targets.itl_seconds is not None and lengths.output > 1:
         text, left = f"ITL {duration(targets.itl_seconds)}", targets.itl_seconds - alpha
 
         def within_itl(share: float) -> float:
             return (1 - alpha / (alpha + share * left)) / work
 
-        found.append(_limit(Target.ITL, text, (left, alpha), within_itl, share))
+        idle = alpha + parameters.beta_ms / 1e3
+        found.append(_limit(Target.ITL, text, (left, idle), within_itl, share))
     if targets.ttft_seconds is not None:
         alone = max(_LEAST_SECONDS, _prefill(parameters, lengths) + alpha)
         text, left = f"TTFT {duration(targets.ttft_seconds)}", targets.ttft_seconds - alone

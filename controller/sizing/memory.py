@@ -65,6 +65,9 @@ class VariantMemory:
     fit: tuple[Prior, StepParameters | None] | None = None
     """The prior, and the parameters that fit best with it."""
 
+    result: StepParameters | None = None
+    """Time of requests with one result, all of it for their prompts; None if requests have more tokens."""
+
     experience: Experience = NO_EXPERIENCE
     """What the engines attained at which utilization."""
 

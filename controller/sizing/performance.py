@@ -25,6 +25,7 @@ from controller.sizing.records import (
     StepParameters,
     VariantFacts,
 )
+from controller.sizing.result_time import result_time
 from controller.sizing.step_time import (
     ENOUGH_SAMPLES,
     TYPICAL,
@@ -111,11 +112,13 @@ def performance(
     ]
     expected = _fitted(memory, prior)
     times = learned(memory.times, samples, expected=expected)
-    parameters = expected if times is memory.times else fitted(times, prior)
+    result = result_time(memory.result, [item[:2] for item in calm], lengths=lengths)
+    parameters = result or (expected if times is memory.times else fitted(times, prior))
     deviation, compared = _compared(memory, facts, samples)
     memory = VariantMemory(
         times=times,
         fit=(prior, parameters),
+        result=result,
         former=memory.former,
         experience=_experience(memory, facts, [item for *_, item in calm], utilization),
         promise=facts.targets,
@@ -126,13 +129,14 @@ def performance(
         kv_tokens=_kv_tokens(memory, reports),
         engines=min([report.engines for report in reports], default=memory.engines),
     )
-    is_learned = times.samples >= ENOUGH_SAMPLES or (times.samples > 0 and prior is TYPICAL)
+    is_learned = result is not None or times.samples >= ENOUGH_SAMPLES
+    is_learned = is_learned or (times.samples > 0 and prior is TYPICAL)
     return Performance(
         parameters=parameters,
         source=CapacitySource.LEARNED if is_learned else prior_source,
         memory=memory,
         start_seconds=DEFAULT_START_SECONDS if memory.start_seconds is None else memory.start_seconds,
-        is_new=prior is TYPICAL and times.samples < ENOUGH_SAMPLES,
+        is_new=prior is TYPICAL and times.samples < ENOUGH_SAMPLES and result is None,
         problems=_doubts(facts, memory),
         attained=tuple([item for *_, item in seen]),
         learned=_to_publish(parameters, memory) if is_learned else memory.former,
@@ -185,7 +189,7 @@ def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> Lea
     former = min(memory.former.samples, _MOST_FORMER_SAMPLES) if memory.former else 0.0
     return Learned(
         parameters=parameters,
-        samples=memory.times.samples + former,
+        samples=memory.times.samples + former if memory.result is None else 1.0,
         kv_tokens=memory.kv_tokens,
         utilization=memory.utilization,
     )

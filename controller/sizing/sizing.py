@@ -10,6 +10,7 @@ from typing import Final
 
 from controller.planning.load import Capacity, CapacitySource, ModelLoad, Target
 from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.wording import percent
 from controller.sizing.attainment import (
     NO_REQUESTS,
     Attained,
@@ -54,7 +55,10 @@ class Sized:
     """Step times to publish, by variant."""
 
     problems: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
-    """Messages about problems with a variant's performance."""
+    """Messages about the profile of a variant that its performance contradicts."""
+
+    hard_targets: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
+    """Messages about latency targets that a variant cannot meet, or only at a low throughput."""
 
     service_levels: Mapping[Key, ServiceLevel] = field(default_factory=dict)
     """What the engines of each variant's model attained, if it has targets."""
@@ -91,9 +95,8 @@ def sized(
             variants={key: item.memory for key, item in shown.items()},
         ),
         learned={key: item.learned for key, item in shown.items() if item.learned},
-        problems={
-            key: told for key, item in shown.items() if (told := _problems(item, variants[key].capacity))
-        },
+        problems={key: item.problems for key, item in shown.items() if item.problems},
+        hard_targets={key: hard for key in shown if (hard := _hard_targets(variants[key].capacity))},
         service_levels={
             key: level for model in models.values() for key, level in _service_levels(model, facts)
         },
@@ -277,8 +280,8 @@ def _allowed(variant: Variant, settings: SizingSettings) -> Variant:
     return replace(variant, max_replicas=max(most, variant.min_replicas))
 
 
-def _problems(own: Performance, capacity: Capacity | None) -> tuple[str, ...]:
-    return (*own.problems, *(capacity.unreachable if capacity else ()), *_costly(capacity))
+def _hard_targets(capacity: Capacity | None) -> tuple[str, ...]:
+    return (*(capacity.unreachable if capacity else ()), *_costly(capacity))
 
 
 def _costly(capacity: Capacity | None) -> tuple[str, ...]:
@@ -292,4 +295,4 @@ def _costly(capacity: Capacity | None) -> tuple[str, ...]:
     if tightest.requests_per_second >= _LITTLE * batch:
         return ()
     # Without the share itself, which would change the status in every cycle.
-    return (f"{tightest.text} is only met at less than {100 * _LITTLE:.0f} % of a replica's throughput",)
+    return (f"{tightest.text} is only met at less than {percent(_LITTLE)} of a replica's throughput",)

@@ -78,7 +78,6 @@ class NoisyEngines:
         )
         return Reading(
             time_seconds=self.seconds,
-            kv_usage=min(1.0, running / 64),
             running=running,
             kv_tokens=400_000,
             parts={frozenset(): Part(waiting=0, totals=totals)},

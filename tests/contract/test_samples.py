@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import yaml
 from support.samples import REFUSED, SAMPLES, VALID, refusal_text
 
-from apiserver.kinds.judgement import judged
+from apiserver.kinds.judgement import complete_and_judge, judged
 from apiserver.kinds.registry import KINDS, find_version
+from apiserver.schema.json import JsonValue
 
 
 def name_of(path: Path) -> str:
@@ -24,6 +27,26 @@ def test_a_sample_has_no_errors(path: Path) -> None:
         found = find_version(manifest["apiVersion"], manifest["kind"])
         if found is not None:
             assert judged(*found, manifest) == []
+
+
+def changed_lists(before: JsonValue, after: JsonValue, path: str = "") -> Iterator[str]:
+    """Yield the paths of lists that differ."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for name, value in before.items():
+            yield from changed_lists(value, after[name], f"{path}.{name}")
+    elif isinstance(before, list) and before != after:
+        yield path
+
+
+@pytest.mark.parametrize("path", VALID, ids=name_of)
+def test_defaults_change_no_list_of_a_sample(path: Path) -> None:
+    """Appliers compare and own whole lists: a default within one is drift, or a conflict, in each apply."""
+    for manifest in yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
+        found = find_version(manifest["apiVersion"], manifest["kind"])
+        if found is not None:
+            value = copy.deepcopy(manifest)
+            complete_and_judge(*found, value)
+            assert not list(changed_lists(manifest, value))
 
 
 @pytest.mark.parametrize("path", REFUSED, ids=name_of)

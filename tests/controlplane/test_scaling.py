@@ -114,7 +114,7 @@ def test_the_controller_scales_up_and_down_without_an_hpa(
 
     events = bench.kubectl("events", "--for=aspb/chat")
     assert "Deployment 'chat' scaled from 1 to 4 replicas, with the permissions of user 'admin'" in events
-    assert "Deployment 'chat' scaled from 4 to 1 replicas" in events
+    assert "Deployment 'chat' scaled from 4 to 1 replica," in events
     with urlopen(installation.metrics_url("controller"), timeout=30) as answer:  # noqa: S310 (loopback)
         assert 'stowplan_policy_scale_writes_total{outcome="written"}' in answer.read().decode()
     place = ("--kubeconfig", str(bench.control_plane.kubeconfig), "-n", bench.namespace)

@@ -234,7 +234,6 @@ def _reading(name: str, time: datetime) -> Reading:
     requests = rate * (time - NOW).total_seconds()
     return Reading(
         time_seconds=time.timestamp(),
-        kv_usage=0.4 if rate else 0.0,
         running=2 * rate,
         kv_tokens=16_000,
         parts=alone(counted(requests, prompt_tokens=100 * requests, generation_tokens=100 * requests)),

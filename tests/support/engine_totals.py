@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.observe.readings import Part, Totals
-from controller.observe.said import Endpoint
+from controller.observe.series import Endpoint
 
 
 def counted(

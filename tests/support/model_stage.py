@@ -163,7 +163,7 @@ class ModelStage(Cluster):
         """Return the page of a loader."""
         page = self.pages[pod["metadata"]["name"]]
         if not page:
-            raise UnreadableMetricsError("no answer: TimeoutError: ")
+            raise UnreadableMetricsError("no answer: not in time")
         return json.dumps(page)
 
     # Calls of the API server.

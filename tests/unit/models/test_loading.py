@@ -221,7 +221,7 @@ class Pods:
         name = pod["metadata"]["name"]
         self.asked.append(f"{name}:{port}{path}")
         if name not in self.answers:
-            raise UnreadableMetricsError("no answer: TimeoutError: ")
+            raise UnreadableMetricsError("no answer: not in time")
         return self.answers[name]
 
 
@@ -250,7 +250,7 @@ async def test_a_pod_is_polled_until_it_has_loaded_the_wanted_adapters() -> None
     assert [item.silent for item in found] == [
         "",
         "the response is not that of a loader",
-        "no answer: TimeoutError: ",
+        "no answer: not in time",
     ]
     pods.answers |= {"b": page, "c": page}
     await reader.told(key, WANTED, given)
@@ -279,7 +279,7 @@ class SlowPods:
         await asyncio.sleep(0)
         self.now_seconds += 3.0 / self.most_open
         self.open -= 1
-        raise UnreadableMetricsError("no answer: TimeoutError: ")
+        raise UnreadableMetricsError("no answer: not in time")
 
 
 async def test_silent_pods_take_a_limited_time() -> None:

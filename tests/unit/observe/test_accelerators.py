@@ -108,7 +108,11 @@ UNCOUNTED = {
     "a MIG device": ([asking("nvidia.com/mig-1g.5gb", "cpu")], ["nvidia.com/mig-1g.5gb"]),
     "a share": ([asking("nvidia.com/gpu.shared")], ["nvidia.com/gpu.shared"]),
     "a network device next to accelerators": ([container(1), asking("nvidia.com/hostdev")], []),
-    "resources of nobody known": ([asking("cpu", "example.com/x")], []),
+    "a Neuron device": ([asking("aws.amazon.com/neuron")], ["aws.amazon.com/neuron"]),
+    "an Ascend device": ([asking("huawei.com/Ascend910")], ["huawei.com/Ascend910"]),
+    "a graphics device": ([asking("gpu.intel.com/i915")], ["gpu.intel.com/i915"]),
+    "a resource of nobody known": ([asking("cpu", "example.com/x")], ["example.com/x"]),
+    "network devices": ([asking("rdma/hca", "vpc.amazonaws.com/efa", "x.kubernetes.io/y")], []),
     "no resources": ([{"name": "engine"}], []),
 }
 

@@ -21,7 +21,6 @@ def reading(time_seconds: float, totals: Totals, *, waiting: int = 0, **changes:
     """Return a reading of an engine at a moment."""
     fields: dict[str, Any] = {
         "time_seconds": time_seconds,
-        "kv_usage": 0.5,
         "running": 3,
         "kv_tokens": 160_000,
         "parts": alone(totals, waiting=waiting),

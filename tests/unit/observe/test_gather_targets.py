@@ -127,7 +127,7 @@ def test_an_unsupported_leader_worker_set_is_unplanned_without_affecting_others(
 
     assert [item.name for item in found.snapshot.variants] == ["chat"]
     assert found.unplanned["ns", "big"].reason == "TargetNotSupported"
-    assert "its leader requests 1 accelerators" in found.unplanned["ns", "big"].message
+    assert "its leader requests 1 accelerator and" in found.unplanned["ns", "big"].message
 
 
 def test_scheduling_rules_of_pods_are_planned_or_reported_as_unsupported() -> None:

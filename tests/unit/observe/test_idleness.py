@@ -16,7 +16,6 @@ def reading(time_seconds: float, *, running: int = 0, finished: float = 5) -> Re
     """Return a reading of an engine that has finished some requests."""
     return Reading(
         time_seconds=time_seconds,
-        kv_usage=0.0,
         running=running,
         kv_tokens=160,
         parts=alone(counted(finished, prompt_tokens=10 * finished)),

@@ -58,6 +58,43 @@ def scraped(age_seconds: float, waiting: float, **labels: str) -> tuple[list[Ser
             id="a job that covers all endpoints precedes a more recent one that does not",
         ),
         pytest.param(
+            [
+                scraped(3, 5, job="a", instance="10.0.0.1:80", endpoint="metrics", container="vllm"),
+                scraped(2, 5, job="b", instance="10.0.0.1:80"),
+            ],
+            ([5], 2),
+            id="two jobs that name the port of one address differently",
+        ),
+        pytest.param(
+            [
+                scraped(3, 5, job="a", instance="10.0.0.1:80", endpoint="metrics", container="vllm"),
+                scraped(3, 5, job="a", instance="10.0.0.1:80", endpoint="http", container="vllm"),
+            ],
+            ([5], 3),
+            id="one job that scrapes one address twice",
+        ),
+        pytest.param(
+            [
+                scraped(3, 5, job="a", instance="10.0.0.1:80", container="first"),
+                scraped(3, 2, job="a", instance="10.0.0.1:81", container="second"),
+            ],
+            ([5, 2], 3),
+            id="two containers of one pod are two engines",
+        ),
+        pytest.param(
+            [scraped(3, 5, job="a", endpoint="metrics"), scraped(3, 2, job="a", endpoint="other")],
+            ([5, 2], 3),
+            id="two ports without addresses are two engines",
+        ),
+        pytest.param(
+            [
+                scraped(3, 5, job="a", priority="0"),
+                scraped(3, 2, job="a", priority="9"),
+            ],
+            ([5, 2], 3),
+            id="parts of a number",
+        ),
+        pytest.param(
             [scraped(3, 5, engine="0", job="a"), scraped(3, 2, engine="1", job="a")],
             ([5, 2], 3),
             id="two engines behind one endpoint",
@@ -90,7 +127,7 @@ def test_a_pod_without_a_scrape_time_is_rejected() -> None:
     """A value of unknown age is not usable."""
     gauges, _ = scraped(1, 5)
 
-    with pytest.raises(UnreadableMetricsError, match="no series with this pod's name"):
+    with pytest.raises(UnreadableMetricsError, match="no series of vLLM or SGLang with this pod's name"):
         of_one_origin(gauges, [])
 
 
@@ -115,6 +152,16 @@ EACH = {
         [gauge("q", 5, job="a", service="x"), gauge("q", 5, job="a", service="y")],
         [gauge("", 3, job="a", service="x"), gauge("", 3, job="a", service="y")],
         ({"q": [5]}, 3),
+    ),
+    "one job that scrapes one address twice": (
+        [gauge("q", 5, instance="p:80", endpoint="x"), gauge("q", 5, instance="p:80", endpoint="y")],
+        [gauge("", 3, instance="p:80", endpoint="x"), gauge("", 3, instance="p:80", endpoint="y")],
+        ({"q": [5]}, 3),
+    ),
+    "two jobs that name the port of one address differently": (
+        [gauge("q", 5, job="a", instance="p:80", endpoint="x"), gauge("q", 5, job="b", instance="p:80")],
+        [gauge("", 3, job="a", instance="p:80", endpoint="x"), gauge("", 2, job="b", instance="p:80")],
+        ({"q": [5]}, 2),
     ),
     "the job is chosen for each metric name": (
         [gauge("q", 5, job="a", instance="p:80"), gauge("r", 7, job="b", instance="p:81")],

@@ -175,13 +175,13 @@ async def test_a_pod_without_series_does_not_affect_others() -> None:
         scraped = await source.scrape([pod(), pod(name="stranger")])
 
     assert list(scraped.readings) == [("ns", "p")]
-    assert "no series with this pod's name" in scraped.failures["ns", "stranger"]
+    assert "no series of vLLM or SGLang with this pod's name" in scraped.failures["ns", "stranger"]
 
 
 @pytest.mark.parametrize(
     ("text", "age_seconds", "want"),
     [
-        pytest.param(VLLM.replace(" 0.25", " NaN"), 7, "is nan", id="NaN"),
+        pytest.param(VLLM.replace(" 3.0", " NaN"), 7, "is nan", id="NaN"),
         pytest.param(without(VLLM, "vllm:inter"), 7, "missing: vllm:inter", id="a series is missing"),
         pytest.param(VLLM, 100_000, "more than a day old", id="too old"),
         pytest.param(VLLM, float("nan"), "more than a day old", id="an invalid timestamp"),

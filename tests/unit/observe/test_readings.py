@@ -16,10 +16,8 @@ from controller.observe.readings import Reading, Totals, parse_exposition, readi
 from controller.observe.said import Series, UnreadableMetricsError
 from controller.observe.series import NAMES, SERIES
 
-OLD = (
-    VLLM.replace("kv_cache_usage_perc", "gpu_cache_usage_perc")
-    .replace("inter_token_latency", "time_per_output_token")
-    .replace("cache_config_info{block", "cache_config_info{other")
+OLD = VLLM.replace("inter_token_latency", "time_per_output_token").replace(
+    "cache_config_info{block", "cache_config_info{other"
 )
 SGLANG_COUNTERS = (
     "sglang:prompt",
@@ -43,10 +41,9 @@ def totals_of(reading: Reading) -> Totals:
 
 
 def test_engines_of_one_pod_are_aggregated() -> None:
-    """Usage is the mean; queues, caches and counters are summed."""
+    """Queues, caches and counters are summed."""
     assert read(VLLM) == Reading(
         time_seconds=5.0,
-        kv_usage=0.5,
         running=2,
         kv_tokens=3200,
         parts=alone(
@@ -75,7 +72,6 @@ def test_the_processes_of_one_sglang_engine_are_counted_once() -> None:
     """Every rank of a tensor-parallel engine reports the same requests."""
     assert read(SGLANG) == Reading(
         time_seconds=5.0,
-        kv_usage=0.28,
         running=4,
         kv_tokens=144_000,
         parts=alone(
@@ -101,23 +97,18 @@ def test_the_processes_of_one_sglang_engine_are_counted_once() -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        pytest.param(OLD, (0.5, 16), id="the names before vLLM 0.9.2"),
+        pytest.param(OLD, 16, id="the names before vLLM 0.10.2"),
         pytest.param(
-            VLLM + 'vllm:gpu_cache_usage_perc{engine="0",model_name="m"} 0.9\n'
-            'vllm:time_per_output_token_seconds_sum{engine="0",model_name="m"} 99\n',
-            (0.5, 16),
+            VLLM + 'vllm:time_per_output_token_seconds_sum{engine="0",model_name="m"} 99\n',
+            16,
             id="an old name beside the new one is ignored",
         ),
-        pytest.param(
-            SGLANG.replace("inter_token_latency", "time_per_output_token"), (0.28, 16), id="older SGLang"
-        ),
+        pytest.param(SGLANG.replace("inter_token_latency", "time_per_output_token"), 16, id="older SGLang"),
     ],
 )
-def test_old_series_names_give_the_same_reading(text: str, want: tuple[float, float]) -> None:
+def test_old_series_names_give_the_same_reading(text: str, want: float) -> None:
     """Releases renamed series without changing their meaning."""
-    reading = read(text)
-
-    assert (reading.kv_usage, totals_of(reading).inter_token_seconds) == want
+    assert totals_of(read(text)).inter_token_seconds == want
 
 
 @pytest.mark.parametrize(
@@ -184,12 +175,11 @@ def test_a_label_without_a_name_is_rejected() -> None:
         pytest.param("go_goroutines 7\n", "no series of vLLM or SGLang", id="another program"),
         pytest.param("vllm:num_requests_waiting{", "not a Prometheus exposition", id="an incomplete line"),
         pytest.param(VLLM + SGLANG, "of vLLM and of SGLang", id="two kinds of engines"),
-        pytest.param(VLLM.replace(" 0.25", " NaN"), r"in use\) is nan", id="NaN for one of two engines"),
+        pytest.param(VLLM.replace(" 3.0", " NaN"), r"queue\) is nan", id="NaN for one of two engines"),
         pytest.param(
             VLLM.replace(" 3.0", " 1.7e308"), r"queue\) is 1.7e\+308", id="an implausibly large value"
         ),
         pytest.param(VLLM.replace(" 3.0", " -3.0"), r"queue\) is -3", id="a negative queue"),
-        pytest.param(VLLM.replace(" 0.25", " 25.0"), r"in use\) is 25", id="a percentage"),
         pytest.param(VLLM.replace(" 900.0", " +Inf"), r"generated\) is inf", id="an infinite counter"),
         pytest.param(VLLM.replace(" 900.0", " -1.0"), r"generated\) is -1", id="a negative counter"),
         pytest.param(
@@ -262,13 +252,13 @@ def scraped(text: str, instance: str) -> list[Series]:
 
 
 def test_counters_of_each_endpoint_of_a_pod_are_kept_separately() -> None:
-    """Gauges are summed or averaged."""
+    """Gauges are summed."""
     other = VLLM.replace(" 5000.0", " 7000.0")
     reading = reading_of([*scraped(VLLM, "ip:1"), *scraped(other, "ip:2")], time_seconds=5.0)
 
     prompts = {dict(key)["instance"]: part.totals.prompt_tokens for key, part in reading.parts.items()}
     assert prompts == {"ip:1": 8000, "ip:2": 10_000}
-    assert (reading.waiting, reading.running, reading.kv_tokens, reading.kv_usage) == (14, 4, 6400, 0.5)
+    assert (reading.waiting, reading.running, reading.kv_tokens) == (14, 4, 6400)
 
 
 @pytest.mark.parametrize("missing", ["vllm:num_requests_waiting", "vllm:prompt_tokens_total"])
@@ -353,7 +343,6 @@ def test_random_series_give_plausible_values_or_are_rejected(garbage: list[Serie
         totals.time_to_first_token_seconds,
         *totals.prompt_lengths[1],
     ]
-    assert 0 <= reading.kv_usage <= 1
     assert 0 <= reading.waiting <= 1e7
     assert 0 <= reading.running <= 1e7
     assert reading.kv_tokens is None or reading.kv_tokens > 0

@@ -28,6 +28,26 @@ def test_the_configuration_of_the_controller_is_applied(plan: Plan, world: World
     assert "budget all allows 10 per hour" in plain[1]
 
 
+def test_declared_accelerators_count_like_known_ones(plan: Plan, world: World) -> None:
+    """Without the declaration, the log of the controller and a warning name the resource."""
+    text = world(nodes=1, size=1)
+    other = text.replace("nvidia.com/gpu.product", "own/type").replace(
+        "nvidia.com/gpu", "aws.amazon.com/neuron"
+    )
+    declared = {"accelerators": {"resources": ["aws.amazon.com/neuron"], "nodeLabels": ["own/type"]}}
+    files = {"known.yaml": text, "other.yaml": other, "c.yaml": yaml.safe_dump(declared)}
+
+    known = plan("-f", "known.yaml", "-o", "json", files=files)
+    counted = plan("-f", "other.yaml", "-o", "json", "--config", "c.yaml")
+    uncounted = plan("-f", "other.yaml", "-o", "json")
+
+    decided = [json.loads(out)["plan"]["decisions"] for _, out, _ in (known, counted)]
+    assert decided[0] == decided[1]
+    assert known[0] == counted[0] == 1, "one node with one accelerator is not enough"
+    warning = " request aws.amazon.com/neuron, which planning does not count"
+    assert any(warning in item for item in json.loads(uncounted[1])["warnings"])
+
+
 def test_duplicate_fields_of_the_configuration_are_rejected(plan: Plan, world: World) -> None:
     """The error has the file and the line, also within a ConfigMap."""
     twice = "planning:\n  unmet: model\n  solveSeconds: 1\n  unmet: value\n"
@@ -139,7 +159,7 @@ WRONG_CONFIGURATIONS = {
     ),
     "an unknown field": (
         "# of this cluster\nplaning: {}",
-        "c.yaml:2: error: planing: Forbidden: unknown field (is planning meant?); allowed are certificates, ",
+        "c.yaml:2: error: planing: Forbidden: unknown field (is planning meant?); allowed are accelerators, ",
     ),
     "a budget without a number": (
         "planning:\n  budgets:\n  - {name: a, costPerHour: '1'}\n  - name: b\n    costPerHour: '-1'\n",

@@ -236,7 +236,7 @@ def test_running_replicas_are_kept_if_demand_is_unknown(plan: Plan, world: World
         " default/chat=REQUESTS_PER_SECOND"
     )
     assert json.loads(out)["conclusion"] == (
-        "no model is known to be short; models of unknown demand: default/chat, default/code"
+        "no model is known to be short; models of unknown demand or capacity: default/chat, default/code"
     )
     assert code == 0
 

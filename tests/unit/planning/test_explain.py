@@ -69,8 +69,8 @@ CASES: dict[str, Case] = {
         "llama-70b needs 3 replicas for 34 requests/s now, up to 41 in the 140 s that a replica needs "
         "to start, 85 % of 3 x 16.1; one serves 16.1 within TTFT 2 s (ITL 80 ms would allow 19.2); "
         "granted 2, and 5.3 % of the present load is not covered: no H100 node has 8 free, "
-        "6 are held by priority 1 chat "
-        "and 16 are held by its own replicas; +1 free 8-accelerator H100 node would help",
+        "16 are held by its own replicas "
+        "and 6 are held by priority 1 chat; +1 free 8-accelerator H100 node would help",
     ),
     "enough in total, but on no node": (
         nodes_of(8, 8, 2, 2, 2, 2),

@@ -25,7 +25,7 @@ from controller.planning.load import CapacitySource, Signal
 TOO_SLOW = replace(
     capacity(12.8 * PER_SECOND),
     is_usable=False,
-    unreachable=("ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms",),
+    unreachable=("ITL 80 ms cannot be met: a step of an idle engine takes 125 ms",),
 )
 ESTIMATED = replace(capacity(12.8 * PER_SECOND, source=CapacitySource.ESTIMATED), is_usable=False)
 
@@ -42,9 +42,45 @@ CASES: dict[str, Case] = {
         nodes_of(8, 8),
         [llama("n0", capacity=None)],
         (asked(15),),
-        (1, 1, Reason.SHORTAGE, BoundBy.CAPACITY_UNKNOWN),
-        "llama-70b stays at 1 replica: llama lacks 100 % of the 17.6 requests/s of capacity that it needs; "
+        (1, 1, Reason.HOLDING, BoundBy.CAPACITY_UNKNOWN),
+        "llama-70b stays at 1 replica: 15 requests/s; what one replica serves is not known yet",
+    ),
+    "the capacity is unknown, and no replica is on a node yet": (
+        nodes_of(8, 8),
+        [llama(None, None, capacity=None)],
+        (asked(15),),
+        (2, 2, Reason.HOLDING, BoundBy.CAPACITY_UNKNOWN),
+        "llama-70b stays at 2 replicas: 15 requests/s; what one replica serves is not known yet",
+    ),
+    "the capacity is unknown, and one replica has no place": (
+        nodes_of(8),
+        [llama("n0", None, capacity=None)],
+        (asked(15),),
+        (1, 2, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        "llama-70b goes from 2 to 1 replica: 15 requests/s; what one replica serves is not known yet; "
+        "no H100 node has 8 free, 8 are held by its own replicas",
+    ),
+    "the capacity is unknown, and nothing runs": (
+        nodes_of(8),
+        [llama(capacity=None, may_scale_to_zero=True)],
+        (asked(15),),
+        (0, 0, Reason.SHORTAGE, BoundBy.CAPACITY_UNKNOWN),
+        "llama-70b stays at 0 replicas: llama lacks 100 % of the 17.6 requests/s of capacity that it needs; "
         "what one replica serves is not known yet",
+    ),
+    "the capacity is unknown, and the minimum was raised": (
+        nodes_of(8, 8),
+        [llama("n0", capacity=None, min_replicas=2)],
+        (asked(15),),
+        (2, 2, Reason.SCALE_UP, BoundBy.MIN_REPLICAS),
+        "llama-70b goes from 1 to 2 replicas: minReplicas is 2, 15 requests/s",
+    ),
+    "the capacity is unknown, and fewer replicas are pinned": (
+        nodes_of(8, 8),
+        [llama("n0", "n1", capacity=None, pinned_replicas=1)],
+        (asked(15),),
+        (1, 1, Reason.SCALE_DOWN, BoundBy.ORDERED),
+        "llama-70b goes from 2 to 1 replica: pinned to 1 replica, 15 requests/s",
     ),
     "one replica is kept without any data": (
         nodes_of(8),
@@ -139,7 +175,7 @@ CASES: dict[str, Case] = {
         [small("a", "n0", "n1")],
         (asked(1, releasable_requests_per_second=None),),
         (2, 2, Reason.STEADY, BoundBy.DEMAND),
-        "a stays at 2 replicas: 1 requests/s, 4 % of 2 x 12.8; one serves 12.8; "
+        "a stays at 2 replicas: 1 request/s, 4 % of 2 x 12.8; one serves 12.8; "
         "spare replicas stay until the load is known for some minutes",
     ),
     "no spare replica before there is a trend": (
@@ -153,10 +189,10 @@ CASES: dict[str, Case] = {
         nodes_of(8),
         [small("a", "n0", max_replicas=1), small("slow", capacity=TOO_SLOW)],
         (asked(15),),
-        (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        (0, 0, Reason.SHORTAGE, BoundBy.TARGETS),
         "slow stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs, "
         "and 14.7 % of the present load is not covered; "
-        "ITL 80 ms cannot be met: the best that an idle replica reaches is 125 ms; "
+        "ITL 80 ms cannot be met: a step of an idle engine takes 125 ms; "
         "maxReplicas of a raised to 2 would help",
     ),
     "unknown capacity, and no node of the type": (
@@ -164,13 +200,14 @@ CASES: dict[str, Case] = {
         [variant("b", None, accelerator="B200")],
         (asked(15),),
         (0, 1, Reason.SHORTAGE, BoundBy.ACCELERATORS),
-        "b goes from 1 to 0 replicas: llama must keep one replica; no node has B200",
+        "b goes from 1 to 0 replicas: llama must keep one replica; no node has B200; "
+        "+1 free 1-accelerator B200 node would help",
     ),
     "a further variant that never ran": (
         nodes_of(8),
         [small("a", "n0", max_replicas=1), small("new", capacity=ESTIMATED)],
         (asked(15),),
-        (0, 0, Reason.SHORTAGE, BoundBy.ACCELERATORS),
+        (0, 0, Reason.SHORTAGE, BoundBy.CAPACITY_UNKNOWN),
         "new stays at 0 replicas: llama lacks 27.5 % of the 17.6 requests/s of capacity that it needs, "
         "and 14.7 % of the present load is not covered; "
         "it never ran, and nothing is started on an estimate alone; "

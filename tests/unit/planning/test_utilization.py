@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from support.planning_builders import variant
 
 from controller.planning.demand import provided_rate
@@ -26,6 +28,16 @@ def test_variants_without_replicas_or_known_capacity_are_not_listed() -> None:
     """They provide no known capacity."""
     assert utilization_text(VARIANTS, (0, 4, 7), 0.5, position=1) == "25 % of 4 x 0.5"
     assert provided_rate(VARIANTS, (0, 4, 7)) == 2_000_000
+
+
+def test_replicas_count_that_serve_although_new_ones_are_not_counted_on() -> None:
+    """They are listed, so the percentage is of their capacity, too."""
+    slow = variant("slow", serves=1_000_000)
+    assert slow.capacity is not None
+    slow = replace(slow, capacity=replace(slow.capacity, is_usable=False))
+
+    assert utilization_text((VARIANTS[0], slow), (1, 10), 10, position=0) == "50 % of 1 x 10 + 10 x 1 slow"
+    assert utilization_text((slow,), (4,), 1, position=0) == "25 % of 4 x 1"
 
 
 def test_there_is_no_utilization_without_known_capacity() -> None:

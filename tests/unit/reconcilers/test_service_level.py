@@ -18,13 +18,13 @@ LEVELS = {
     "most requests are late": (
         Attained(requests=2000.0, missed_ttft=100.0, missed_itl=400.0),
         ("False", "TargetsMissed"),
-        "76.0 % of the model's 2000 requests within the last hour met TTFT 2 s and ITL 80 ms; 95.0 % are"
-        " promised; 5.0 % missed the TTFT and 20.0 % the ITL",
+        "76 % of the model's 2000 requests within the last hour met TTFT 2 s and ITL 80 ms; 95 % are"
+        " promised; 5 % missed the TTFT and 20 % the ITL",
     ),
     "few requests are late": (
         Attained(requests=2000.0, missed_ttft=40.0),
         ("True", "TargetsMet"),
-        "98.0 % of the model's 2000 requests within the last hour met TTFT 2 s and ITL 80 ms; 95.0 % are"
+        "98 % of the model's 2000 requests within the last hour met TTFT 2 s and ITL 80 ms; 95 % are"
         " promised",
     ),
     "too few to judge": (Attained(requests=99.0, missed_ttft=99.0), None, ""),

@@ -176,19 +176,20 @@ def test_learned_step_times_are_stored_in_the_status() -> None:
 
 def test_engines_that_differ_from_their_declared_profile_set_a_condition() -> None:
     """Otherwise there is no such condition."""
-    wrong = (
-        "variantProfile predicts 41 ms ITL at batch 24, engines show 63 ms",
-        "ITL 10 ms cannot be met: the best that an idle replica reaches is 16.5 ms",
-    )
+    wrong = ("variantProfile predicts 41 ms ITL at batch 24, engines show 63 ms",)
+    hard = ("ITL 10 ms cannot be met: a step of an idle engine takes 16.5 ms",)
     value = stored(variant("chat"))
 
-    status = planned_status(value, replace(INPUTS, problems=wrong), now=NOW)
+    status = planned_status(value, replace(INPUTS, problems=wrong, hard_targets=hard), now=NOW)
+    only_hard = planned_status(value, replace(INPUTS, hard_targets=hard), now=NOW)
 
     kinds = {item["type"]: item for item in planned_status(value, INPUTS, now=NOW)["conditions"]}
     told = next(item for item in status["conditions"] if item["type"] == "PerformanceAsDeclared")
     assert "PerformanceAsDeclared" not in kinds
     assert (told["status"], told["reason"]) == ("False", "PerformanceDiffers")
-    assert told["message"] == "; ".join(wrong)
+    assert told["message"] == "; ".join(wrong + hard)
+    told = next(item for item in only_hard["conditions"] if item["type"] == "PerformanceAsDeclared")
+    assert (told["status"], told["reason"], told["message"]) == ("False", "TargetsUnrealistic", hard[0])
     assert news(planned_status(value, INPUTS, now=NOW), status)
 
 

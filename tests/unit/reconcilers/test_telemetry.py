@@ -52,6 +52,7 @@ OUTCOME = CycleResult(
     written=1,
     unwritten={("ns", "chat"): Forbidden("denied")},
     scrape_failures=2,
+    silent_models={("ns", "m"): "connection refused"},
     advices={("ns", "chat"): ADVICE},
     service_levels={
         ("ns", "chat"): ServiceLevel(
@@ -103,6 +104,7 @@ TOLD = (
     ("stowplan_advisory_saved_cost", {"namespace": "ns", "variant_name": "chat"}, 25),
     ("stowplan_plan_level_gap_ratio", {"level": "cost"}, 0.125),
     ("stowplan_pending_replicas", {"namespace": "ns", "variant_name": "chat"}, 2),
+    ("stowplan_silent_model", MODEL, 1),
     ("stowplan_requested_nodes", {"pool": "gpus"}, 2),
     (
         "stowplan_invalid_settings_since_timestamp_seconds",
@@ -181,9 +183,8 @@ def test_series_end_with_the_objects_that_they_describe() -> None:
     empty = replace(PLAN, decisions=(), requests=(), solver=replace(PLAN.solver, levels=()))
 
     gone = Gathered(snapshot=Snapshot(nodes=(), variants=()))
-    ended = replace(
-        OUTCOME, plan=empty, gathered=gone, acting={}, advices={}, divergence=IN_STEP, settings=()
-    )
+    ended = replace(OUTCOME, plan=empty, gathered=gone, acting={}, advices={}, divergence=IN_STEP)
+    ended = replace(ended, settings=(), silent_models={})
     telemetry.observe(ended, seconds=0.1)
 
     left = {label for family in registry.collect() for sample in family.samples for label in sample.labels}

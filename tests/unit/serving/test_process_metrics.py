@@ -78,3 +78,11 @@ async def test_event_loop_lag_is_the_delay_of_a_timer() -> None:
 
     assert values["stowplan_event_loop_lag_seconds_sum", ()] == pytest.approx(3.0)
     assert values["stowplan_event_loop_lag_seconds_count", ()] == 3
+
+
+def test_counters_have_no_series_of_their_creation() -> None:
+    """Each would be a second series of the counter or histogram, as a gauge."""
+    metrics = ProcessMetrics("a")
+    metrics.observe_request("/x", "GET", code=200, seconds=0.1)
+
+    assert [name for name, _ in samples(metrics) if name.endswith("_created")] == []

@@ -62,11 +62,11 @@ def test_the_capacity_is_the_tightest_limit(name: str) -> None:
     assert not found.unreachable
 
 
-def test_an_unreachable_target_is_reported_with_the_time_of_a_request_alone_and_is_no_limit() -> None:
+def test_an_unreachable_target_is_reported_with_the_time_of_an_idle_engine_and_is_no_limit() -> None:
     """Steps of 90 ms cannot have a mean of 80 ms; the batch size is still a limit."""
     found = capacity(StepParameters(alpha_ms=90.0, beta_ms=0.12, delta_ms=0.11), CHAT, batch=114.2)
 
-    assert found.unreachable == ("ITL 80 ms cannot be met: a request alone takes 90 ms",)
+    assert found.unreachable == ("ITL 80 ms cannot be met: a step of an idle engine takes 90.1 ms",)
     assert found.limits[0].target is Target.BATCH
 
 

@@ -172,7 +172,9 @@ def test_a_variant_that_cannot_meet_the_targets_is_not_usable_beside_one_that_ca
 
     assert found.snapshot.variants[1].capacity is not None
     assert not found.snapshot.variants[1].capacity.is_usable
-    assert found.problems["llm", "small"] == ("ITL 80 ms cannot be met: a request alone takes 100 ms",)
+    text = "ITL 80 ms cannot be met: a step of an idle engine takes 100 ms"
+    assert found.hard_targets["llm", "small"] == (text,)
+    assert not found.problems
 
 
 def test_a_running_variant_is_usable_if_only_an_estimated_one_meets_the_targets() -> None:
@@ -245,4 +247,4 @@ def test_a_target_that_leaves_little_of_a_replicas_throughput_is_reported(
     strict = VariantFacts(targets=Targets(itl_seconds=itl_seconds), learned=known)
     watch = Watch(variants=(variant(),), facts={("llm", "llama"): strict})
 
-    assert watch.steady(10, each=1.0).problems.get(("llm", "llama"), ()) == want
+    assert watch.steady(10, each=1.0).hard_targets.get(("llm", "llama"), ()) == want

@@ -1,0 +1,99 @@
+"""Messages about those who hold what a variant lacks, and about what protects them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from support.explain_builders import PER_SECOND, asked, decide, nodes_of, small
+from support.planning_builders import capacity
+
+from controller.planning.decision import Decision, ReliefKind
+from controller.planning.plan import plan
+from controller.planning.settings import Settings
+from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.state import PlanningState
+
+
+def holder(name: str, *hosts: str | None, priority: int, **changes: Any) -> Variant:
+    """Return a variant of a model of its own, without load."""
+    given = {"capacity": capacity(12.8 * PER_SECOND), "may_scale_to_zero": True} | changes
+    return small(name, *hosts, model_id=name, priority=priority, **given)
+
+
+def short(*others: Variant, free: int, **changes: Any) -> Decision:
+    """Return the decision on variant `want` of priority 5, which needs two replicas on one node."""
+    loads = (asked(20, model_id="want"), *(asked(0, model_id=other.model_id) for other in others))
+    want = small("want", "n0", model_id="want", priority=5, **changes)
+    return decide(nodes_of(free), want, *others, loads=loads)["want"]
+
+
+PROTECTED: dict[str, tuple[dict[str, Any], str]] = {
+    "a minimum": ({"min_replicas": 1}, "priority 9 x (minReplicas is 1)"),
+    "a pin": ({"pinned_replicas": 1}, "priority 9 x (pinned to 1)"),
+    "a pause": ({"is_paused": True}, "priority 9 x (paused)"),
+    "the last replica of its model": ({"may_scale_to_zero": False}, "priority 9 x"),
+}
+
+
+@pytest.mark.parametrize(("changes", "want"), PROTECTED.values(), ids=PROTECTED.keys())
+def test_a_holder_is_named_with_what_protects_it(changes: dict[str, Any], want: str) -> None:
+    """Otherwise, a lower priority would have given way."""
+    found = short(holder("x", "n0", priority=9, **changes), free=2)
+
+    assert f"no H100 is free, 1 is held by {want}, 1 is held by its own replicas" in found.message
+
+
+def test_the_lowest_priorities_are_named_first() -> None:
+    """They could be asked to give way; of several with one priority, the one with the most accelerators."""
+    others = [
+        holder("high", "n0", priority=1, min_replicas=1),
+        holder("low", "n0", priority=9, min_replicas=1),
+        holder("more", "n0", "n0", priority=9, min_replicas=2),
+        holder("lowest", "n0", priority=20, min_replicas=1),
+    ]
+
+    message = short(*others, free=6).message
+
+    names = [message.index(f" {name} (minReplicas") for name in ("lowest", "more", "low")]
+    assert names == sorted(names)
+    assert "high" not in message, "three names are enough"
+
+
+def test_a_lower_minimum_of_the_least_important_holder_is_a_relief() -> None:
+    """It is tried by a new plan."""
+    found = short(holder("x", "n0", "n0", priority=9, min_replicas=2), free=3)
+
+    (relief,) = [item for item in found.reliefs if item.kind is ReliefKind.MIN_REPLICAS]
+    assert (relief.text, relief.unmet_per_mille) == ("minReplicas of x lowered to 1", 0)
+    assert "minReplicas of x lowered to 1" in found.message
+
+
+NO_RELIEF = {
+    "a higher priority": holder("x", "n0", priority=1, min_replicas=1),
+    "the same priority": holder("x", "n0", priority=5, min_replicas=1),
+    "no minimum": holder("x", "n0", priority=9, pinned_replicas=1),
+}
+
+
+@pytest.mark.parametrize("other", NO_RELIEF.values(), ids=NO_RELIEF.keys())
+def test_no_other_minimum_is_a_relief(other: Variant) -> None:
+    """Only a lower priority would give way."""
+    kinds = {item.kind for item in short(other, free=2).reliefs}
+
+    assert ReliefKind.MIN_REPLICAS not in kinds
+
+
+@pytest.mark.parametrize("names_all", [True, False])
+def test_a_minimum_in_another_namespace_is_named_only_if_names_are_shown(*, names_all: bool) -> None:
+    """Readers of one namespace must not learn names in another."""
+    other = holder("x", "n0", priority=9, min_replicas=1, namespace="team-b")
+    want = small("want", "n0", model_id="want", priority=5)
+    loads = (asked(20, model_id="want"), asked(0, model_id="x", namespace="team-b"))
+    snapshot = Snapshot(nodes=tuple(nodes_of(2)), variants=(want, other), loads=loads)
+
+    made, _ = plan(snapshot, PlanningState(), Settings(names_all=names_all))
+
+    (message,) = [item.message for item in made.decisions if item.name == "want"]
+    assert ("minReplicas of team-b/x lowered to 0" in message) == names_all
+    assert ("team-b" in message) == names_all
