@@ -281,7 +281,7 @@ def batched(pods: Sequence[Json]) -> list[Batch]:
 def _vector(body: bytes) -> Sequence[_Sample]:
     try:
         return msgspec.json.decode(body, type=_Envelope).data.result
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableMetricsError(f"not a vector of samples: {error}") from error
 
 
