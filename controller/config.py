@@ -51,7 +51,8 @@ class EnginesConfig:
     """Maximum size of one pod's response, in bytes."""
 
     concurrency: Annotated[int, Range(1, 1024)] = 32
-    """Maximum number of pods scraped at the same time."""
+    """Maximum number of pods scraped at the same time, half of them in one namespace. As many more may be
+    scraped that answered late before."""
 
 
 @declaration()

@@ -174,7 +174,7 @@ def test_a_namespace_with_expensive_pages_costs_others_no_time() -> None:
             time_left.spend("hostile", parse, 0.5)
             parsed += 1
 
-    assert parsed == (2 + 0.05 * 100) / 0.5
+    assert parsed == (2 + 0.02 * 100) / 0.5
     assert [time_left.spend("good", parse, 0.03) for _ in range(2)] == ["parsed"] * 2
 
 
