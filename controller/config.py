@@ -27,6 +27,10 @@ class PrometheusConfig:
     credentials: CredentialsConfig = CredentialsConfig()
     """TLS settings and credentials for Prometheus."""
 
+    trusted_jobs: Annotated[tuple[Annotated[str, Length(1, 512)], ...], Items(maximum=64)] = ()
+    """Jobs whose series may have the label `namespace` of other pods, with `tenants`: those of exporters that
+    no tenant controls. `*` stands for all, for servers whose configuration cannot be read."""
+
 
 @declaration()
 class EnginesConfig:

@@ -5,8 +5,9 @@ into samples. `accelerators`, `pods`, `inventory`, `policies`, `orders`, `schedu
 and `variants`
 translate Kubernetes objects, `idleness` tracks the last activity of models, and `gather` combines all of it.
 
-- engines: `endpoints`, `credentials`, `bounded` bodies, parsing of an `exposition`, `origins` of series,
-  `series` and what is `said` by them; performance and command lines: `performance`, `arguments`
+- engines: `prometheus_jobs` that may be trusted, `endpoints`, `credentials`, `bounded` bodies, parsing of an
+  `exposition`, `origins` of series, `series` and what is `said` by them; performance and command lines:
+  `performance`, `arguments`
 - objects: `identity`, and those that are `unplanned`; scale targets: `targets`, `scales`, their autoscalers:
   `scalers`, and whether these act: `acting`, `external_metrics`; targets as they are `running`, their
   `actual_types` and `roles`, and `obstacles`; pods: `replicas`, `lateness`, `waiting` for nodes, `leaving`

@@ -233,14 +233,14 @@ def grant(control_plane: ControlPlane, namespace: str, role: str, resource: str,
     raise AssertionError(f"{bob} still may not {verb} {resource}")
 
 
-CHANGES = {
+CHANGES: dict[str, dict[str, Any]] = {
     "a finalizer": {"metadata": {"finalizers": ["example.com/held"]}},
     "no finalizer": {"metadata": {"finalizers": None}},
     "a label": {"metadata": {"labels": {"team": "a"}}},
     "an annotation": {"metadata": {"annotations": {"example.com/note": "x"}}},
     "a status": {"status": {"actuation": {"applied": False}}},
 }
-JUDGED = {
+JUDGED: dict[str, dict[str, Any]] = {
     "the spec": {"spec": {"variantCost": "7"}},
     "the accelerator's label": {"metadata": {"labels": {"inference.optimization/acceleratorName": "H100"}}},
     "the writer": {"metadata": {"annotations": {"stowplan.dev/written-by": "{}"}}},
