@@ -14,6 +14,9 @@ from typing import Final
 LEVELS: Final = 256
 """Nesting levels that are kept: more than a review, an object and free-form JSON need together."""
 
+_MOST_LEVELS: Final = 11_000
+"""Nesting levels above which the rest is dropped: API servers send fewer, and reading millions takes time."""
+
 _NEXT_BRACKET: Final = re.compile(
     rb'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"?+)*+(?P<bracket>[\[\]{}]?)', re.DOTALL
 )
@@ -26,7 +29,8 @@ _OPENING: Final = frozenset((b"[", b"{"))
 def without_depths(text: bytes | bytearray) -> bytes:
     """Return JSON text in which null replaces every list and object nested deeper than LEVELS.
 
-    Text that is invalid or truncated JSON remains so. This takes linear time.
+    Text that is invalid or truncated JSON remains so, and text with more levels than an API server accepts
+    becomes so. This takes linear time.
     """
     return b"null".join(_kept(text))
 
@@ -40,6 +44,8 @@ def _kept(text: bytes | bytearray) -> Iterator[bytes | bytearray]:
             if depth == LEVELS + 1:
                 yield text[start : found.start("bracket")]
                 start = len(text)
+            elif depth > _MOST_LEVELS:
+                return
         elif bracket:
             if depth == LEVELS + 1:
                 start = found.end()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from controller.observe.said import UnreadableMetricsError
@@ -42,15 +42,19 @@ class Turns(Generic[K, T]):
     def __init__(self, concurrency: int) -> None:
         self._prompt, self._apart = _Gates(concurrency), _Gates(concurrency)
         self._tasks: dict[K, asyncio.Task[T | str]] = {}
+        self._queued: set[K] = set()
+        """Those that wait for a connection."""
+
         self._began: dict[K, float] = {}
+        """When those began that are being read."""
+
         self._late: set[K] = set()
         self._silent: dict[K, str] = {}
         """Why pods did not answer when they were last asked."""
 
     async def ask(self, wanted: Mapping[K, Request[T]]) -> Mapping[K, T | str]:
         """Return what pods answered in this round, or since the last one, or why they did not."""
-        answers = {key: task.result() for key, task in self._tasks.items() if task.done() and key in wanted}
-        self._tasks = {key: task for key, task in self._tasks.items() if not task.done()}
+        answers = self._taken(wanted)
         self._late &= wanted.keys()
         for key, request in wanted.items():
             if key not in self._tasks:
@@ -59,11 +63,8 @@ class Turns(Generic[K, T]):
         await self._wait([key for key in wanted if key not in self._late])
         if pending := self._pending(apart):
             await asyncio.wait(pending, timeout=_LATE_SECONDS)
-        ended = {key: task for key, task in self._tasks.items() if task.done() and key in wanted}
-        for key in ended:
-            del self._tasks[key]
         self._late |= self._began.keys() & wanted.keys()
-        answers |= {key: task.result() for key, task in ended.items()}
+        answers |= self._taken(wanted)
         found = {key: answers.get(key, self._silent.get(key, _NOT_YET)) for key in wanted}
         self._silent = {key: item for key, item in found.items() if isinstance(item, str)}
         return found
@@ -74,6 +75,12 @@ class Turns(Generic[K, T]):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
+    def _taken(self, wanted: Collection[K]) -> dict[K, T | str]:
+        """Return the answers that have arrived, and forget their requests."""
+        ended = {key: task for key, task in self._tasks.items() if task.done()}
+        self._tasks = {key: task for key, task in self._tasks.items() if key not in ended}
+        return {key: task.result() for key, task in ended.items() if key in wanted}
+
     async def _wait(self, keys: Sequence[K]) -> None:
         """Wait for pods, but no longer for those of a namespace with a slow one."""
         slow: set[object] = set()
@@ -82,7 +89,7 @@ class Turns(Generic[K, T]):
             due = asyncio.get_running_loop().time() - _PROMPT_SECONDS
             slow |= {key[0] for key, began in self._began.items() if began < due and key not in self._late}
         for key in keys:
-            if key[0] in slow and key not in self._began and not self._tasks[key].done():
+            if key[0] in slow and key in self._queued:
                 self._tasks.pop(key).cancel()  # it would wait for a connection that others need
                 self._late.add(key)
 
@@ -91,11 +98,15 @@ class Turns(Generic[K, T]):
 
     async def _asked(self, key: K, request: Request[T]) -> T | str:
         gates = self._apart if key in self._late else self._prompt
+        self._queued.add(key)
         try:
             async with gates.of_namespace[key[0]], gates.all:  # until the page is parsed: it takes memory
+                self._queued.discard(key)
                 return await request.parse(await self._page(key, request))
         except UnreadableMetricsError as error:
             return str(error)
+        finally:
+            self._queued.discard(key)
 
     async def _page(self, key: K, request: Request[T]) -> str:
         clock = asyncio.get_running_loop().time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Final
@@ -16,6 +17,7 @@ from apiserver.schema.json import Json
 from controller.observe.endpoints import question
 from controller.observe.identity import Key
 from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.observe.turns import Request, Turns
 
 PAGE: Final = exposition(model="m", usage=0.5, waiting=1)
 HEALTHY: Final = [("good", f"engine-{number}") for number in range(40)]
@@ -133,3 +135,32 @@ async def test_the_reason_of_a_silent_pod_stays_the_same() -> None:
             reasons += (await scraper.scrape(asked)).failures.values()
 
     assert len(dict.fromkeys(reasons)) == 2
+
+
+async def test_a_page_that_was_read_is_kept_while_another_pod_is_slow() -> None:
+    """Only requests that wait for a connection are given up."""
+    turns, is_parsed, is_over, reads = Turns[Key, str](4), asyncio.Event(), asyncio.Event(), Counter[str]()
+
+    def request(name: str, held: asyncio.Event | None) -> Request[str]:
+        async def read() -> str:
+            reads[name] += 1
+            if held:
+                await held.wait()
+            return name
+
+        async def parse(page: str) -> str:
+            await is_parsed.wait()
+            return page.upper()
+
+        return Request(read, parse)
+
+    wanted: dict[Key, Request[str]] = {("ns", "a"): request("a", None), ("ns", "b"): request("b", is_over)}
+    first = await turns.ask(wanted)
+    is_parsed.set()
+    second = await turns.ask(wanted)
+    is_over.set()
+    await turns.close()
+
+    assert ["no answer" in why for why in first.values()] == [True, True]
+    assert second["ns", "a"] == "A"
+    assert reads == {"a": 1, "b": 1}

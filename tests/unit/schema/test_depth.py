@@ -18,6 +18,10 @@ CUT = {
         b"[" * LEVELS + b'{"}": "]"}, {}, 4' + b"]" * LEVELS,
         b"[" * LEVELS + b"null, null, 4" + b"]" * LEVELS,
     ),
+    "text with more levels than API servers accept is truncated": (
+        b"[" * 20_000 + b"]" * 20_000,
+        b"[" * LEVELS,
+    ),
     "truncated text remains truncated": (b"[" * (LEVELS + 9), b"[" * LEVELS + b"null"),
     "an escaped quote does not end a string": (rb'["\"[", "\\", []]', rb'["\"[", "\\", []]'),
     "a string without an end is unchanged": (rb'[[], "\"[]', rb'[[], "\"[]'),
