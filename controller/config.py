@@ -28,6 +28,10 @@ class PrometheusConfig:
     credentials: CredentialsConfig = CredentialsConfig()
     """TLS settings and credentials for Prometheus."""
 
+    trusted_jobs: Annotated[tuple[Annotated[str, Length(1, 512)], ...], Items(maximum=64)] = ()
+    """Jobs whose series may have the label `namespace` of other pods, with `tenants`: those of exporters that
+    no tenant controls. `*` stands for all, for servers whose configuration cannot be read."""
+
 
 @declaration()
 class EnginesConfig:
@@ -52,7 +56,8 @@ class EnginesConfig:
     """Maximum size of one pod's response, in bytes."""
 
     concurrency: Annotated[int, Range(1, 1024)] = 32
-    """Maximum number of pods scraped at the same time."""
+    """Maximum number of pods scraped at the same time, half of them in one namespace. As many more may be
+    scraped that answered late before."""
 
 
 @declaration()

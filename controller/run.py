@@ -73,6 +73,8 @@ _LONGEST_BINDING_CYCLE_SECONDS = 120.0
 _MOST_SAMPLE_SECONDS = 15.0
 """Maximum time between the first two samples of the engines in seconds: published numbers become stale."""
 
+_ALL_JOBS = "*"
+
 _log = EventLogger(__name__)
 
 
@@ -316,7 +318,13 @@ class _Source(EngineSource, EndpointSource, Protocol):
 def _source(config: ControllerConfig, clock: SteadyClock) -> AbstractAsyncContextManager[_Source]:
     prometheus, engines = config.prometheus, config.engines
     if prometheus.url:
-        return PrometheusSource(prometheus.url, credentials=prometheus.credentials, clock=clock.seconds)
+        is_checked = config.tenants and _ALL_JOBS not in prometheus.trusted_jobs
+        return PrometheusSource(
+            prometheus.url,
+            credentials=prometheus.credentials,
+            clock=clock.seconds,
+            trusted_jobs=frozenset(prometheus.trusted_jobs) if is_checked else None,
+        )
     return Scraper(
         ScrapeLimits(
             port_names=engines.port_names,

@@ -9,7 +9,6 @@ import asyncio
 import os
 import pickle
 import sys
-from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
@@ -32,7 +31,9 @@ MEMORY_BYTES = 2 * 2**30
 START_SECONDS = 60.0
 """Time limit for the start of the child in seconds."""
 
-STDERR_LINES = 20
+_KEPT_BYTES = 4096
+"""The size of the end of the child's standard error that is kept: the last line of it is reported."""
+
 GRACE_SECONDS = 2.0
 
 
@@ -45,7 +46,7 @@ class Worker:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
-        self._last_words: deque[str] = deque(maxlen=STDERR_LINES)
+        self._last_words = b""
         self._listener = asyncio.create_task(self._listen())
 
     @classmethod
@@ -91,7 +92,8 @@ class Worker:
         except asyncio.IncompleteReadError:
             code = await self._process.wait()
             await self._listener
-            words = "; ".join(list(self._last_words)[-1:]) or "no output"
+            lines = self._last_words.decode(errors="replace").strip().splitlines()
+            words = lines[-1] if lines else "no output"
             raise WorkerEndedError(f"the solver process ended with code {code}: {words}") from None
 
     async def kill(self) -> None:
@@ -111,8 +113,8 @@ class Worker:
 
     async def _listen(self) -> None:
         assert self._process.stderr is not None
-        async for line in self._process.stderr:
-            self._last_words.append(line.decode(errors="replace").strip())
+        while piece := await self._process.stderr.read(_KEPT_BYTES):  # a line may be of any length
+            self._last_words = (self._last_words + piece)[-_KEPT_BYTES:]
 
 
 class Solver:

@@ -11,5 +11,5 @@ routes.
   `referents`
 - ConfigMaps of settings: `settings`
 - what the API server calls: `registration`; configuration: `config`
-- large input: `large`, `depth`
+- large input: `large`
 """

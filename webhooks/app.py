@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from apiserver.log import EventLogger
+from apiserver.schema.depth import without_depths
 from apiserver.schema.json import Json
 from apiserver.serving.bodies import Bodies, Post, Posts, Reply, Room, failure
 from webhooks.convert import UnconvertibleError, convert_all
@@ -82,6 +83,8 @@ def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_by
 def _judged(verb: str, load: Load, body: bytes) -> Reply | Awaitable[Reply]:
     try:
         review = decode_admission(body)
+    except RecursionError:
+        return _judged_truncated(verb, load, body)
     except MalformedReviewError as error:
         return failure(400, str(error))
     except UnreadableRequestError as error:
@@ -95,6 +98,12 @@ def _judged(verb: str, load: Load, body: bytes) -> Reply | Awaitable[Reply]:
     if isinstance(decided, AdmissionResponse):
         return _replied(verb, review, decided)
     return _replied_later(verb, review, decided)
+
+
+async def _judged_truncated(verb: str, load: Load, body: bytes) -> Reply:
+    """Judge a review without what is nested too deeply, which validation rejects at its field."""
+    reply = _judged(verb, load, await asyncio.to_thread(without_depths, body))
+    return reply if isinstance(reply, Reply) else await reply
 
 
 async def _decided_later(verb: str, judges: Awaitable[Judges], review: AdmissionRequest) -> AdmissionResponse:
@@ -117,6 +126,14 @@ def _replied(verb: str, review: AdmissionRequest, response: AdmissionResponse) -
 
 
 async def _converted(body: bytes) -> Reply:
+    try:
+        return await _converted_once(body)
+    except RecursionError:
+        # In a stored object, only managedFields can be nested so deeply. The API server restores them.
+        return await _converted_once(await asyncio.to_thread(without_depths, body))
+
+
+async def _converted_once(body: bytes) -> Reply:
     try:
         review = decode_conversion(body)
     except MalformedReviewError as error:

@@ -32,7 +32,7 @@ def converted(request: ConversionRequest) -> Iterator[Raw]:
     """Yield the objects of a conversion request in the desired version, in the order of the request.
 
     A text contains one object, or several separated by commas. Raises UnconvertibleError for an unknown kind
-    or version, and for an entry that cannot be decoded.
+    or version, and for an entry that cannot be decoded, and RecursionError for one that is nested too deeply.
     """
     desired = request.desired_api_version
     try:
@@ -43,8 +43,6 @@ def converted(request: ConversionRequest) -> Iterator[Raw]:
                 yield from _one_by_one(texts, desired)
     except KeyError as error:
         raise UnconvertibleError(f"cannot convert to {desired}: {error}") from error
-    except RecursionError as error:
-        raise UnconvertibleError("an object is nested too deeply to be read") from error
     except ValueError as error:
         raise UnconvertibleError(f"an entry of the list cannot be read: {error}") from error
 
@@ -73,7 +71,7 @@ def _one_by_one(texts: list[Raw], desired: str) -> Iterator[Raw]:
 
 
 async def convert_all(request: ConversionRequest) -> list[Raw]:
-    """Return all converted objects, yielding to the event loop in long lists. Raises UnconvertibleError."""
+    """Return all converted objects, yielding to the event loop in long lists. Raises as `converted`."""
     objects, began_seconds = [], monotonic()
     for each in converted(request):
         objects.append(each)

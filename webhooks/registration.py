@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from apiserver.kinds.authorship import telling_annotations
+from apiserver.kinds.conversion import telling_label
 from apiserver.kinds.families import Family
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
@@ -20,7 +22,8 @@ def registrations(family: Family) -> list[Json]:
     Mutating fails open, since the CRD schema and every reader apply the same defaults. Validating fails
     closed for the kinds that Stowplan acts on, since a wrong spec costs accelerators. It fails open for kinds
     of other projects, whose users must not be blocked when Stowplan is down. Only the family's groups are
-    listed, so that an outage of the webhook blocks no other kind. The controller injects the caBundle.
+    listed, so that an outage of the webhook blocks no other kind, and of updates only those that are judged:
+    finalizers can always be removed, so that objects can be deleted. The controller injects the caBundle.
     """
     guard = "Ignore" if family.is_foreign else "Fail"
     mutate = _webhook("mutate", family, failure_policy="Ignore", timeout_seconds=_MUTATE_SECONDS)
@@ -85,8 +88,25 @@ def _webhook(verb: str, family: Family, *, failure_policy: str, timeout_seconds:
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "timeoutSeconds": timeout_seconds,
+        "matchConditions": [{"name": "is-judged", "expression": _is_judged(family)}],
         "rules": [_rule(kind) for kind in family.kinds],
     }
+
+
+def _is_judged(family: Family) -> str:
+    """Return the CEL expression for requests that are judged, as `webhooks.admission.subject_of` decides.
+
+    It includes all updates that are, and of those that are not judged only rare ones.
+    """
+    labels = {telling_label(kind) for kind in family.kinds} - {""}
+    annotations = {name for kind in family.kinds for name in telling_annotations(kind)}
+    members = [
+        "?spec",
+        "metadata.?ownerReferences",
+        *(f"metadata.?labels[?'{name}']" for name in sorted(labels)),
+        *(f"metadata.?annotations[?'{name}']" for name in sorted(annotations)),
+    ]
+    return " || ".join(["oldObject == null", *(f"object.{name} != oldObject.{name}" for name in members)])
 
 
 def _rule(kind: Kind) -> Json:

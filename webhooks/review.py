@@ -7,6 +7,7 @@ stays undecoded inside an admission request, so that an unchanged one is never d
 from __future__ import annotations
 
 import codecs
+import contextlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
@@ -14,12 +15,11 @@ from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypedDict
 import msgspec
 
 from apiserver.schema.json import Json
-from webhooks.depth import without_depths
 
 _ADMISSION: Final[Json] = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
 _CONVERSION: Final[Json] = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview"}
 _UID: Final = re.compile(rb'\s*\{[^{}]{0,256}"request"\s*:\s*\{\s*"uid"\s*:\s*"([0-9A-Za-z-]{1,128})"')
-_UNREADABLE: Final = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+_UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 class MalformedReviewError(Exception):
@@ -32,10 +32,6 @@ class UnreadableRequestError(Exception):
     def __init__(self, uid: str, message: str) -> None:
         super().__init__(message)
         self.uid = uid
-
-
-class TooDeepError(UnreadableRequestError):
-    """The request has a uid, but is nested more deeply than the decoder supports."""
 
 
 T = TypeVar("T")
@@ -145,25 +141,16 @@ class AdmissionResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_admission(body: bytes) -> AdmissionRequest:
-    """Return the request of an AdmissionReview, truncating content that is nested too deeply.
+    """Return the request of an AdmissionReview.
 
-    Validation rejects the truncated content later. Raises MalformedReviewError, or UnreadableRequestError if
-    the body has at least a uid. Only the objects of a small review are decoded: others would be delayed.
+    Raises MalformedReviewError, or UnreadableRequestError if the body has at least a uid, and RecursionError
+    if it is nested too deeply. Only the objects of a small review are decoded: others would be delayed.
     """
-    if len(body) > SMALL_BYTES:
-        return _unusual(body)
-    try:
-        return _request(body, _admission_review, _ADMISSION)
-    except (MalformedReviewError, UnreadableRequestError):
-        return _unusual(body)
-
-
-def _unusual(body: bytes) -> AdmissionRequest:
-    """Return the request of a review that is large, or whose objects are not all of the usual shape."""
-    try:
-        return _request(body, _unusual_review, _ADMISSION)
-    except TooDeepError:
-        return _request(without_depths(body), _unusual_review, _ADMISSION)
+    if len(body) <= SMALL_BYTES:
+        # One that is large, or whose objects are not all of the usual shape, is read below.
+        with contextlib.suppress(MalformedReviewError, UnreadableRequestError):
+            return _request(body, _admission_review, _ADMISSION)
+    return _request(body, _unusual_review, _ADMISSION)
 
 
 def decode_conversion(body: bytes) -> ConversionRequest:
@@ -232,8 +219,7 @@ def _unreadable(body: bytes, error: Exception) -> Exception:
     found = _UID.match(body)
     if found is None:
         return MalformedReviewError(why)
-    unreadable = TooDeepError if isinstance(error, RecursionError) else UnreadableRequestError
-    return unreadable(found.group(1).decode(), why)
+    return UnreadableRequestError(found.group(1).decode(), why)
 
 
 def encode_response(uid: str, response: AdmissionResponse) -> bytes:

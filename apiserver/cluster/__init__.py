@@ -16,7 +16,8 @@ Importing this package is cheap; `Cluster.connect` loads the client library, in 
   `timestamps`
 - watches: `watch`, from the bytes of `watch_stream`; local copies: `cache`, `optional_cache` for objects that
   may be unreadable, and `grouped` by what objects belong to
-- leader election: `lease`, with the pure `lease_record`; `heartbeat` on the same Lease
+- leader election: `lease`, with the pure `lease_record`; `heartbeat` on the same Lease, and which `decisions`
+  it counts
 - events: `events`, aggregated by `event_series`; permissions of users: `access`; retries: `backoff`
 - namespaces: `namespaces` if none is given, and `installed` for that of Stowplan
 """

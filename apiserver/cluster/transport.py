@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import re
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NoReturn, Self
@@ -13,6 +12,7 @@ import aiohttp
 import msgspec
 
 from apiserver.cluster.errors import NotLeading, Oversized, Unavailable, error_of
+from apiserver.schema.depth import without_depths
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -27,9 +27,6 @@ _UNAUTHORIZED = 401
 _FIRST_ERROR = 300
 _CONNECT_SECONDS = 5.0
 _READ_BUFFER_BYTES = 1 << 18
-_MOST_LEVELS = 256
-_BRACKET = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|(?P<opening>[\[{])|(?P<closing>[\]}])', re.DOTALL)
-"""Matches a bracket, or a string, which may contain brackets."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -155,7 +152,7 @@ class Transport:
 
 
 def decode(body: bytes | bytearray) -> JsonValue:
-    """Return parsed JSON, in which values nested deeper than 256 levels are null.
+    """Return parsed JSON; in what is nested too deeply, values below 256 levels are null.
 
     Raises `Unavailable` if it is invalid, as when a proxy responds instead.
     """
@@ -163,28 +160,9 @@ def decode(body: bytes | bytearray) -> JsonValue:
         try:
             return msgspec.json.decode(body)
         except RecursionError:
-            return msgspec.json.decode(_without_depths(body))
+            return msgspec.json.decode(without_depths(body))
     except (msgspec.DecodeError, RecursionError) as error:
         raise Unavailable(f"the response is not JSON: {error}") from error
-
-
-def _without_depths(body: bytes | bytearray) -> bytearray:
-    """Return JSON with null for values that are nested too deeply.
-
-    The API server accepts 10,000 levels, where a decoder fails: one such object would hide all others of its
-    list.
-    """
-    kept, depth, start = bytearray(), 0, 0
-    for bracket in _BRACKET.finditer(body):
-        if bracket["opening"]:
-            depth += 1
-            if depth == _MOST_LEVELS + 1:
-                kept += body[start : bracket.start()] + b"null"
-        elif bracket["closing"]:
-            if depth == _MOST_LEVELS + 1:
-                start = bracket.end()
-            depth -= 1
-    return kept if depth > _MOST_LEVELS else kept + body[start:]
 
 
 async def _raise_for(response: aiohttp.ClientResponse) -> NoReturn:

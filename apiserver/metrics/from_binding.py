@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from apiserver.cluster.decisions import bound_replicas
 from apiserver.cluster.timestamps import moment_of
 from apiserver.kinds.metric_labels import target_labels
 from apiserver.metrics.series import BOUND_REPLICAS, Series, Unknown
@@ -39,8 +40,8 @@ def _entry(value: Json, status: Json, target: Json) -> Series | Unknown:
     metadata = value["metadata"]
     namespace = str(metadata.get("namespace", ""))
     labels = target_labels(value, str(target.get("kind", "")), str(target.get("name", "")))
-    replicas, time = target.get("replicas"), moment_of(status.get("lastDecisionTime"))
-    if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0 or time is None:
+    replicas, time = bound_replicas(target), moment_of(status.get("lastDecisionTime"))
+    if replicas is None or time is None:
         return Unknown(metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, why=_UNDECIDED)
     return Series(
         metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, value_milli=1000 * replicas, time=time

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from apiserver.cluster.timestamps import moment_of
+from apiserver.cluster.decisions import NotServedError, decision_time, desired_replicas, replicas_in
 from apiserver.kinds.metric_labels import variant_labels
 from apiserver.metrics.series import (
     DESIRED_RATIO,
@@ -44,10 +43,6 @@ def essentials(value: Json) -> Json:
     }
 
 
-class _UnknownError(Exception):
-    """The status does not contain the number; the message says why."""
-
-
 def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Series | Unknown:
     namespace = labels["namespace"]
     try:
@@ -56,40 +51,21 @@ def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Seri
             namespace=namespace,
             labels=labels,
             value_milli=_VALUES[metric_name](status),
-            time=_decision_time(status),
+            time=decision_time(status),
         )
-    except _UnknownError as error:
+    except NotServedError as error:
         return Unknown(metric_name=metric_name, namespace=namespace, labels=labels, why=str(error))
 
 
 def _desired_milli(status: Json) -> int:
-    if "decision" in status and as_object(status.get("actuation")).get("applied") is False:
-        # A number beside it is of an earlier controller, which writes no `decision`.
-        raise _UnknownError("its decision is only advice, or it cannot be planned: see its conditions")
-    return 1000 * _replicas(status, "desiredOptimizedAlloc", absent="it has no decision yet")
+    return 1000 * desired_replicas(status)
 
 
 def _ratio_milli(status: Json) -> int:
     desired_milli = _desired_milli(status)
-    current = _replicas(status, "currentAlloc", absent="its current number of replicas is unknown")
+    current = replicas_in(status, "currentAlloc", absent="its current number of replicas is unknown")
     # Rounded down: HPA multiplies by the current replicas and rounds up, which results in the decision.
     return desired_milli // current if current else desired_milli
-
-
-def _replicas(status: Json, allocation: str, *, absent: str) -> int:
-    replicas = as_object(status.get(allocation)).get("numReplicas")
-    if isinstance(replicas, bool) or not isinstance(replicas, int) or replicas < 0:
-        raise _UnknownError(f"{absent} (no status.{allocation}.numReplicas)")
-    return replicas
-
-
-def _decision_time(status: Json) -> dt.datetime:
-    time = moment_of(as_object(status.get("desiredOptimizedAlloc")).get("lastRunTime"))
-    if time is None:
-        raise _UnknownError(
-            "the time of its decision is unknown (no status.desiredOptimizedAlloc.lastRunTime)"
-        )
-    return time
 
 
 _VALUES: Final[Mapping[str, Callable[[Json], int]]] = {

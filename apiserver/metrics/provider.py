@@ -29,12 +29,15 @@ class MetricIndex:
         self._unproven: Heartbeat | None = None
         self._heartbeat: Heartbeat | None = None
 
-    def put(self, entries: Iterable[Series | Unknown]) -> None:
-        """Add entries, each replacing the one with the same name."""
+    def put(self, entries: Iterable[Series | Unknown], *, now: dt.datetime) -> None:
+        """Add entries, each replacing the one with the same name.
+
+        Only somebody else can have written a time in the future, so it does not show what was received.
+        """
         for entry in entries:
             bucket = self._buckets.setdefault((entry.namespace, entry.metric_name), {})
             bucket[_entry_name(entry)] = entry
-            if isinstance(entry, Series):
+            if isinstance(entry, Series) and entry.time <= now + _CLOCK_SKEW:
                 self._newest = max(entry.time, self._newest or entry.time)
         self._prove()
 

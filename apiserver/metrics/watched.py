@@ -15,6 +15,7 @@ from apiserver.cluster.resource import (
     LEASES,
     VARIANT_AUTOSCALINGS,
 )
+from apiserver.cluster.timestamps import utc_now
 from apiserver.kinds.metric_labels import TARGET_ID
 from apiserver.log import EventLogger
 from apiserver.metrics.authentication import (
@@ -73,7 +74,7 @@ class Watched:
             namespace, name = change.key
             self._index.remove(namespace=namespace, entry_name=name, metric_names=METRIC_NAMES)
         else:
-            self._index.put(metrics_of(change.new))
+            self._index.put(metrics_of(change.new), now=utc_now())
 
     def take_binding(self, change: Change) -> None:
         """Handle an added, changed or deleted AutoscalingPolicyBinding and its targets."""
@@ -83,7 +84,7 @@ class Watched:
                 entry_name=entry.labels[TARGET_ID],
                 metric_names=(entry.metric_name,),
             )
-        self._index.put(bound_metrics_of(change.new) if change.new else ())
+        self._index.put(bound_metrics_of(change.new) if change.new else (), now=utc_now())
 
     def _cache_of_bindings(self, cluster: Cluster) -> OptionalCache:
         """Return the cache of bindings, whose kind need not be installed."""

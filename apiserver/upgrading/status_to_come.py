@@ -62,7 +62,7 @@ def resumed(value: Json, shape: Shape) -> Json:
         return plain
     try:
         to_come = msgspec.json.decode(as_object(value["metadata"]["annotations"])[ANNOTATION], type=_ToCome)
-    except (msgspec.DecodeError, TypeError):  # not written by us
+    except (msgspec.DecodeError, RecursionError, TypeError):  # not written by us
         return plain
     if to_come.status != _digest(value.get("status")):
         return plain

@@ -82,7 +82,7 @@ def listed(config_map: Json) -> dict[str, Json]:
     """Return the listed adapters by name, without entries that are malformed."""
     try:
         entries = json.loads((config_map.get("data") or {}).get(LIST, ""))
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     if not isinstance(entries, dict):
         return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -19,6 +19,12 @@ from controller.policies.measuring import Look
 
 MOST_NAMES: Final = 500
 """Maximum number of metrics, counted with their label matchers, that bindings may name at one endpoint."""
+
+_MOST_ENDPOINTS: Final = 8
+"""Maximum number of endpoints of one pod: each is a request in every cycle."""
+
+TOO_MANY_ENDPOINTS: Final = f"it is not read: bindings name more of this pod than {_MOST_ENDPOINTS} endpoints"
+"""Why an endpoint beyond this number is not read."""
 
 _SUFFIXES: Final = ("_total", "_count", "_sum", "_bucket")
 _BUCKET: Final = "_bucket"
@@ -60,6 +66,16 @@ def question(
     """Return the question for a pod."""
     endpoint = Endpoint(*key_of(pod), port, path)
     return Question(endpoint=endpoint, pod=pod, names=frozenset(names), optional=frozenset(optional))
+
+
+def first_of_each_pod(endpoints: Iterable[Endpoint]) -> set[Endpoint]:
+    """Return the endpoints that are read: the first of each pod, by port and path."""
+    read: dict[tuple[str, str], list[Endpoint]] = defaultdict(list)
+    for endpoint in sorted(endpoints):
+        of_pod = read[endpoint.namespace, endpoint.pod]
+        if len(of_pod) < _MOST_ENDPOINTS:
+            of_pod.append(endpoint)
+    return {endpoint for of_pod in read.values() for endpoint in of_pod}
 
 
 def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:

@@ -94,6 +94,9 @@ class Terms:
     steers_removal: bool = True
     """Whether the controller annotates which pods ReplicaSets should delete first."""
 
+    unsteered: frozenset[str] = frozenset()
+    """The namespaces in which it may not."""
+
 
 NEVER_WATCHED: Final = Idleness()
 """No activity of engines observed yet."""
@@ -293,7 +296,8 @@ def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:
 def _in_order(
     target: Target, pods: tuple[Json, ...], nodes: Mapping[str, Node], terms: Terms
 ) -> tuple[Json, ...]:
-    return leaving_order(pods, nodes) if terms.steers_removal and target.is_steerable else pods
+    is_steered = terms.steers_removal and target.is_steerable and target.key.namespace not in terms.unsteered
+    return leaving_order(pods, nodes) if is_steered else pods
 
 
 def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surroundings]) -> None:

@@ -29,6 +29,7 @@ from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, Cred
 from controller.observe.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
 from controller.observe.identity import Key, key_of
 from controller.observe.origins import of_one_origin, of_one_origin_each
+from controller.observe.prometheus_jobs import forgeable_jobs
 from controller.observe.readings import Reading, reading_of
 from controller.observe.said import Series, UnreadableMetricsError
 from controller.observe.scraping import Scraped
@@ -49,6 +50,9 @@ _REFUSED: Final = frozenset({400, 422})
 """Status codes for a query that cannot be parsed or evaluated."""
 
 _AT_ONCE: Final = 4
+_MOST_JOBS: Final = 3
+"""The number of jobs that a reason names."""
+
 _WAITING: Final = tuple(name for kind in Kind for name in names_of(kind, Meaning.WAITING))
 
 
@@ -66,8 +70,14 @@ class PrometheusSource:
         credentials: CredentialsConfig = NO_CREDENTIALS,
         timeout_seconds: float = 10.0,
         clock: Callable[[], float] = time.time,
+        trusted_jobs: frozenset[str] | None = None,
     ) -> None:
-        self._url = f"{url.rstrip('/')}/api/v1/query"
+        """Create it. Jobs other than `trusted_jobs` must enforce the label `namespace`; None trusts all."""
+        self._url = f"{url.rstrip('/')}/api/v1"
+        self._trusted_jobs = trusted_jobs
+        self._checked: tuple[bytes, list[str]] = b"", []
+        """The last configuration, and its forgeable jobs."""
+
         self._files = CredentialFiles(credentials)
         self._timeout_seconds = timeout_seconds
         self._clock = clock
@@ -86,6 +96,8 @@ class PrometheusSource:
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
         """Return the readings of the pods known to Prometheus, and the errors for the others."""
+        if why := await self._why_untrusted():
+            return Scraped(readings={}, failures=dict.fromkeys(map(key_of, pods), why))
         chosen = f'"{"|".join(NAMES)}"'
         found = await _of_each(batched(pods), partial(self._answers, chosen=chosen, dated=_WAITING))
         readings: dict[Key, Reading] = {}
@@ -100,6 +112,8 @@ class PrometheusSource:
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
         """Return the metrics of pods known to Prometheus, whichever endpoint it scraped them from."""
+        if why := await self._why_untrusted():
+            return Exposures(failures=dict.fromkeys((item.endpoint for item in questions), why))
         names: dict[Key, frozenset[str]] = {}
         for item in questions:
             key = key_of(item.pod)
@@ -153,18 +167,44 @@ class PrometheusSource:
         return await asyncio.to_thread(_answers_of, times, values, asked_seconds=asked_seconds)
 
     async def _query(self, expression: str, moment: float | None = None) -> Sequence[_Sample]:
-        assert self._session is not None, "enter the source before asking"
         if len(expression) > _LONGEST_QUERY:
             raise RefusedQueryError(f"the query has {len(expression)} characters, of {_LONGEST_QUERY}")
-        arguments = await self._files.arguments(is_encrypted=self._url.startswith("https:"))
         asked = {"query": expression} | ({} if moment is None else {"time": f"{moment:.3f}"})
-        async with self._session.post(self._url, data=asked, allow_redirects=False, **arguments) as response:
+        return await asyncio.to_thread(_vector, await self._answer("POST", "query", asked))
+
+    async def _why_untrusted(self) -> str:
+        """Return why readings may be those of other namespaces, or an empty string."""
+        if self._trusted_jobs is None:
+            return ""
+        try:
+            body = await self._answer("GET", "status/config")
+            if body != self._checked[0]:  # parsing takes a second for thousands of jobs
+                self._checked = body, await asyncio.to_thread(_forgeable_jobs, body)
+        except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
+            return f"the jobs of Prometheus cannot be checked: {type(error).__name__}: {error}"
+        jobs = [job for job in self._checked[1] if job not in self._trusted_jobs]
+        if not jobs:
+            return ""
+        more = f" and {len(jobs) - _MOST_JOBS} more" if len(jobs) > _MOST_JOBS else ""
+        return (
+            f"series of the jobs {', '.join(jobs[:_MOST_JOBS])}{more} of Prometheus can claim any namespace:"
+            " set enforcedNamespaceLabel, or list the job in prometheus.trustedJobs"
+        )
+
+    async def _answer(self, method: str, path: str, data: Mapping[str, str] | None = None) -> bytes:
+        """Return the body of a response. Raises UnreadableMetricsError for an error code."""
+        assert self._session is not None, "enter the source before asking"
+        url = f"{self._url}/{path}"
+        arguments = await self._files.arguments(is_encrypted=url.startswith("https:"))
+        async with self._session.request(
+            method, url, data=data, allow_redirects=False, **arguments
+        ) as response:
             body = await read_bounded(response, _LIMIT_BYTES)
-            if response.status != _OK:
-                raise (RefusedQueryError if response.status in _REFUSED else UnreadableMetricsError)(
-                    f"HTTP {response.status}: {body[:200].decode(errors='replace')}"
-                )
-        return await asyncio.to_thread(_vector, body)
+        if response.status != _OK:
+            raise (RefusedQueryError if response.status in _REFUSED else UnreadableMetricsError)(
+                f"HTTP {response.status}: {body[:200].decode(errors='replace')}"
+            )
+        return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +298,14 @@ class _Envelope(msgspec.Struct, frozen=True):
     data: _Data
 
 
+class _Configuration(msgspec.Struct, frozen=True):
+    yaml: str
+
+
+class _Configured(msgspec.Struct, frozen=True):
+    data: _Configuration
+
+
 def batched(pods: Sequence[Json]) -> list[Batch]:
     """Return pods in batches of whole namespaces, where no two consecutive batches would fit into one."""
     by_namespace: dict[str, list[Key]] = defaultdict(list)
@@ -279,10 +327,17 @@ def batched(pods: Sequence[Json]) -> list[Batch]:
     return [*batches, Batch(held)] if held else batches
 
 
+def _forgeable_jobs(body: bytes) -> list[str]:
+    try:
+        return forgeable_jobs(msgspec.json.decode(body, type=_Configured).data.yaml)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UnreadableMetricsError(f"not a configuration: {error}") from error
+
+
 def _vector(body: bytes) -> Sequence[_Sample]:
     try:
         return msgspec.json.decode(body, type=_Envelope).data.result
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableMetricsError(f"not a vector of samples: {error}") from error
 
 

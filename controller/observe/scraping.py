@@ -23,19 +23,28 @@ from apiserver.schema.json import Json
 from controller.observe.bounded import read_bounded
 from controller.observe.causes import cause_of
 from controller.observe.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
-from controller.observe.endpoints import Exposures, Question, exposed_in
+from controller.observe.endpoints import (
+    TOO_MANY_ENDPOINTS,
+    Endpoint,
+    Exposures,
+    Question,
+    exposed_in,
+    first_of_each_pod,
+)
 from controller.observe.foreign import no_engine
 from controller.observe.identity import Key, key_of
 from controller.observe.readings import Reading, parse_exposition, reading_of
 from controller.observe.said import UnreadableMetricsError
+from controller.observe.turns import Request, Turns
 from controller.policies.measuring import Look
 
+K = TypeVar("K")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 _OK: Final = 200
 _NAMESPACE_SECONDS: Final = 2.0
-_POD_SECONDS: Final = 0.05
+_POD_SECONDS: Final = 0.02
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,23 +133,27 @@ class Scraper:
         self._steady = steady or clock
         self._files = CredentialFiles(limits.credentials)
         self._gate = asyncio.Semaphore(limits.concurrency)
+        self._engines = Turns[Key, Reading](limits.concurrency)
+        self._endpoints = Turns[Endpoint, Look](limits.concurrency)
         # The lease must be renewed while a large page is parsed. The default threads are for planning, and
         # pages of bindings must not delay those of engines. One thread each: parsing holds the interpreter.
-        self._of_engines = ThreadPoolExecutor(1, "engine-pages")
-        self._of_bindings = ThreadPoolExecutor(1, "binding-pages")
+        self._engine_pages = ThreadPoolExecutor(1, "engine-pages")
+        self._endpoint_pages = ThreadPoolExecutor(1, "binding-pages")
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
-        # The gate limits concurrency, and the timeout starts behind it: a pod that waits for its turn behind
-        # silent ones must not be considered silent.
+        # Turns limit concurrency, and the timeout starts with the turn: a pod that waits behind silent ones
+        # must not be considered silent.
         connector = aiohttp.TCPConnector(limit=0)
         self._session = aiohttp.ClientSession(connector=connector, trust_env=False)
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        await self._engines.close()
+        await self._endpoints.close()
         if self._session is not None:
             await self._session.close()
-        for threads in (self._of_engines, self._of_bindings):
+        for threads in (self._engine_pages, self._endpoint_pages):
             threads.shutdown(wait=False, cancel_futures=True)
 
     async def scrape(self, pods: Sequence[Json]) -> Scraped:
@@ -151,9 +164,8 @@ class Scraper:
         except UnreadableMetricsError as error:
             return Scraped(readings={}, failures=dict.fromkeys(keys, str(error)))
         budget = ParsingTime(namespace for namespace, _ in keys)
-        answers = await asyncio.gather(*(self._ask(pod, arguments, budget) for pod in pods))
-        readings = {key: item for key, item in zip(keys, answers, strict=True) if isinstance(item, Reading)}
-        failures = {key: item for key, item in zip(keys, answers, strict=True) if isinstance(item, str)}
+        asked = {key_of(pod): self._of_engine(pod, arguments, budget) for pod in pods}
+        readings, failures = _parted(await self._engines.ask(asked))
         return Scraped(readings=readings, failures=failures)
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
@@ -169,44 +181,49 @@ class Scraper:
         except UnreadableMetricsError as error:
             return Exposures(failures=dict.fromkeys((item.endpoint for item in wanted), str(error)))
         budget = ParsingTime(key_of(item.pod)[0] for item in wanted)
-        answers = await asyncio.gather(*(self._answer(*item, arguments, budget) for item in wanted.items()))
-        found = {item.endpoint: answer for item, answer in zip(wanted, answers, strict=True)}
-        return Exposures(
-            looks={endpoint: item for endpoint, item in found.items() if isinstance(item, Look)},
-            failures={endpoint: item for endpoint, item in found.items() if isinstance(item, str)},
-        )
+        first = first_of_each_pod(item.endpoint for item in wanted)
+        asked = {
+            item.endpoint: self._of_endpoint(item, names, arguments, budget)
+            for item, names in wanted.items()
+            if item.endpoint in first
+        }
+        looks, failures = _parted(await self._endpoints.ask(asked))
+        excess = {item.endpoint: TOO_MANY_ENDPOINTS for item in wanted if item.endpoint not in asked}
+        return Exposures(looks=looks, failures=failures | excess)
 
     async def read(self, pod: Json, port: int, path: str) -> str:
         """Return a pod's response at a path. Raises UnreadableMetricsError with the reason on failure."""
         async with self._gate:
             return await self._read(f"{_origin(pod, port, self._limits)}{path}", {})
 
-    async def _ask(self, pod: Json, arguments: dict[str, Any], budget: ParsingTime) -> Reading | str:
-        try:
-            async with self._gate:  # until the page is parsed: waiting pages take memory
-                text = await self._read(metrics_url(pod, self._limits), arguments)
-                now_seconds, steady_seconds = self._clock(), self._steady()
-                reading = await asyncio.get_running_loop().run_in_executor(
-                    self._of_engines, budget.spend, key_of(pod)[0], _reading, text, now_seconds
-                )
-            return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
-        except UnreadableMetricsError as error:
-            return str(error)
+    def _of_engine(self, pod: Json, arguments: dict[str, Any], budget: ParsingTime) -> Request[Reading]:
+        async def read() -> str:
+            return await self._read(metrics_url(pod, self._limits), arguments)
 
-    async def _answer(
+        async def parse(text: str) -> Reading:
+            now_seconds, steady_seconds = self._clock(), self._steady()
+            reading = await asyncio.get_running_loop().run_in_executor(
+                self._engine_pages, budget.spend, key_of(pod)[0], _reading, text, now_seconds
+            )
+            return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
+
+        return Request(read, parse)
+
+    def _of_endpoint(
         self, item: Question, names: set[str], arguments: dict[str, Any], budget: ParsingTime
-    ) -> Look | str:
-        try:
-            url = f"{_origin(item.pod, item.endpoint.port, self._limits)}{item.endpoint.path}"
-            async with self._gate:  # as above
-                text = await self._read(url, arguments)
-                asked_seconds = self._steady()
-                said = await asyncio.get_running_loop().run_in_executor(
-                    self._of_bindings, budget.spend, key_of(item.pod)[0], exposed_in, text, names
-                )
+    ) -> Request[Look]:
+        async def read() -> str:
+            origin = _origin(item.pod, item.endpoint.port, self._limits)
+            return await self._read(f"{origin}{item.endpoint.path}", arguments)
+
+        async def parse(text: str) -> Look:
+            asked_seconds = self._steady()
+            said = await asyncio.get_running_loop().run_in_executor(
+                self._endpoint_pages, budget.spend, key_of(item.pod)[0], exposed_in, text, names
+            )
             return Look(asked_seconds, said)
-        except UnreadableMetricsError as error:
-            return str(error)
+
+        return Request(read, parse)
 
     async def _read(self, url: str, arguments: dict[str, Any]) -> str:
         assert self._session is not None, "enter the scraper before asking"
@@ -221,6 +238,12 @@ class Scraper:
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise UnreadableMetricsError(f"no answer: {cause_of(error)}") from error
         return body.decode(errors="replace")
+
+
+def _parted(answers: Mapping[K, T | str]) -> tuple[dict[K, T], dict[K, str]]:
+    """Return the answers, and why pods gave none."""
+    failures = {key: item for key, item in answers.items() if isinstance(item, str)}
+    return {key: item for key, item in answers.items() if not isinstance(item, str)}, failures
 
 
 def _reading(text: str, time_seconds: float) -> Reading:

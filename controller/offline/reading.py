@@ -118,7 +118,7 @@ def _is_saved(source: Source) -> bool:
         return False
     try:
         members = msgspec.json.decode(source.data, type=dict[str, msgspec.Raw]).keys()
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         members = _with_endless(source.data).keys()
     wanted = _SAVED if source.is_named else {"snapshot"}
     return not members.isdisjoint(wanted) and "kind" not in members

@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.decisions import bound_served_time
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
@@ -36,7 +37,6 @@ from controller.reconcilers.binding_status import (
     binding_news,
     binding_status,
     unwritten_seconds,
-    written_time,
 )
 from controller.reconcilers.heartbeat import Pulse
 from controller.reconcilers.joint import INTERVALS_WAITED, Exchange, Grant, joined
@@ -337,10 +337,10 @@ class AutoscalingPolicyBindingReconciler:
         unwritten = {place: item for place, item in ended.items() if isinstance(item, BaseException)}
         newest = None
         for place, result in enumerate(results):
-            is_new = ended.get(place) is True
-            shown = statuses[place] if is_new else result.case.value.get("status") or {}
-            if shown.get("desiredReplicas") is not None:
-                newest = max(filter(None, (newest, written_time(shown))), default=None)
+            if ended.get(place, True) is not True:
+                continue  # users may have written any time into a status that could not be written
+            shown = statuses[place] if place in ended else result.case.value.get("status") or {}
+            newest = max(filter(None, (newest, bound_served_time(shown))), default=None)
         return _Published(
             results=results,
             newest=newest,

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
+from apiserver.cluster.decisions import served_time
 from apiserver.cluster.heartbeat import Heartbeat, Key, shortened, whole_kind
 from apiserver.schema.json import Json
 from controller.observe.identity import key_of
-from controller.reconcilers.news import decided_time
 from controller.reconcilers.publishing import Published
 
 NO_BINDINGS: Final = frozenset({whole_kind("AutoscalingPolicyBinding")})
@@ -34,15 +34,17 @@ class Pulse:
         """Record a cycle that published at `time`; `statuses` are its decisions.
 
         If too many could not be written, all decisions in their namespaces become stale. If these are too
-        many, the cycle does not count, and all decisions become stale.
+        many, the cycle does not count, and all decisions become stale. The stored status of an object whose
+        status could not be written does not count: its users may have written any time.
         """
         newest, bound_unconfirmed = self._bound
         unconfirmed: set[Key] = set()
         for item in autoscalings:
             key, old = key_of(item), item.get("status") or {}
-            if key in published.unwritten or key not in statuses:
+            if key not in statuses or key in published.unwritten or key in published.gone:
                 unconfirmed.add(key)
-            decided = decided_time(statuses[key] if key in published.written else old)
+                continue
+            decided = served_time(statuses[key] if key in published.written else old)
             newest = max(filter(None, (newest, decided)), default=None)
         entries = shortened(frozenset(unconfirmed))
         if entries is not None:

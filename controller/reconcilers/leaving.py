@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
 from apiserver.cluster.resource import PODS
 from apiserver.log import EventLogger
 from controller.observe.gather import Gathered
@@ -38,28 +38,39 @@ def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[tuple[str, s
 
 
 class PodMarker:
-    """Writes marks; remembers only whether that worked recently."""
+    """Writes marks; remembers only for a while where that failed."""
 
     def __init__(self, cluster: Cluster, *, now: Callable[[], datetime]) -> None:
         self._cluster = cluster
         self._now = now
-        self._failed_time: datetime | None = None
+        self._failed: dict[tuple[str, str], datetime] = {}
+        """When a pod could not be marked; with an empty name, when a namespace forbade it."""
+
         self._gate = asyncio.Semaphore(_WRITERS)
 
     @property
-    def is_working(self) -> bool:
-        """Whether marks can be written, so that pods will be removed in the chosen order."""
-        return self._failed_time is None or self._now() - self._failed_time >= ASK_AGAIN
+    def forbidden(self) -> frozenset[str]:
+        """The namespaces in which pods cannot be marked, and are removed in the default order."""
+        return frozenset(namespace for namespace, name in self._recent() if not name)
 
     async def write(self, due: Iterable[Mark]) -> None:
-        """Write every mark; never raises."""
-        due = list(due)
-        if not due or not self.is_working:
-            return
-        failures = [error for error in await asyncio.gather(*map(self._write, due)) if error is not None]
-        if failures and self._failed_time is None:
-            _log.warning("pod deletion costs not set", why=failures[0].message)
-        self._failed_time = self._now() if failures else None
+        """Write every mark; never raises. A failure concerns one pod, or its namespace if it is forbidden."""
+        recent = self._recent()
+        due = [item for item in due if recent.isdisjoint({(item.namespace, ""), (item.namespace, item.name)})]
+        errors = await asyncio.gather(*map(self._write, due))
+        failures = {
+            (item.namespace, "" if isinstance(error, Forbidden) else item.name): error
+            for item, error in zip(due, errors, strict=True)
+            if error is not None
+        }
+        for (namespace, name), error in failures.items():
+            if (namespace, name) not in self._failed:
+                _log.warning("pod deletion cost not set", namespace=namespace, pod=name, why=error.message)
+        self._failed = {key: self._failed[key] for key in recent} | dict.fromkeys(failures, self._now())
+
+    def _recent(self) -> frozenset[tuple[str, str]]:
+        now = self._now()
+        return frozenset(key for key, failed in self._failed.items() if now - failed < ASK_AGAIN)
 
     async def _write(self, mark: Mark) -> ClusterError | None:
         metadata = {"resourceVersion": mark.resource_version, "annotations": dict(mark.annotations)}

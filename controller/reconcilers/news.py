@@ -8,11 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from datetime import datetime
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from apiserver.cluster.timestamps import moment_of
+from apiserver.cluster.decisions import served_time
 from apiserver.schema.json import Json
 from apiserver.schema.undecoded import without
 from controller.observe.conditions import ConditionType
@@ -99,18 +98,8 @@ def _is_misdated(old: Json, new: Json) -> bool:
     The status was edited, or the clock was set back. The metrics API serves no number without a time, or with
     a time more than a minute later than now.
     """
-    before, now = (decided_time(status) for status in (old, new))
+    before, now = (served_time(status) for status in (old, new))
     return now is not None and (before is None or before > now)
-
-
-def decided_time(status: Json) -> datetime | None:
-    """Return when a status was decided, or None for advice and for an invalid time.
-
-    Readers of the metric recognize decisions by their numbers, and would wait forever for one without a
-    number.
-    """
-    desired = status.get("desiredOptimizedAlloc") or {}
-    return moment_of(desired.get("lastRunTime")) if desired.get("numReplicas") is not None else None
 
 
 def _acted_on(status: Json) -> Json:

@@ -42,6 +42,9 @@ class Published:
     unwritten: Mapping[Key, BaseException] = field(default_factory=dict)
     """Errors of the statuses that were due but could not be written."""
 
+    gone: frozenset[Key] = frozenset()
+    """The objects that were deleted or replaced before their status was written."""
+
 
 class Publisher:
     """Writes changed statuses, and announces the changes."""
@@ -83,6 +86,7 @@ class Publisher:
         ended = dict(zip(map(key_of, chosen), results, strict=True))
         return Published(
             written=frozenset([key for key, result in ended.items() if result is True]),
+            gone=frozenset([key for key, result in ended.items() if result is False]),
             unwritten={key: result for key, result in ended.items() if isinstance(result, BaseException)},
         )
 

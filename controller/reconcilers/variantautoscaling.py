@@ -287,8 +287,7 @@ class VariantAutoscalingReconciler:
         )
 
     def _terms(self) -> Terms:
-        terms = self._settings.terms
-        return replace(terms, steers_removal=terms.steers_removal and self._marker.is_working)
+        return replace(self._settings.terms, unsteered=self._marker.forbidden)
 
     def _acting(
         self, world: World, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]

@@ -66,17 +66,17 @@ class Client:
         self,
         method: str,
         path: str,
-        value: Json | None = None,
+        value: Json | bytes | None = None,
         *,
         media_type: str = "application/json",
     ) -> bytes:
         """Send a request with a body of a media type, such as `MERGE_PATCH`; return the response.
 
-        Raises ConflictError if the object was changed since it was read, RefusedError for other error codes,
-        and OSError if the server cannot be reached.
+        The body is an object, or its text. Raises ConflictError if the object was changed since it was read,
+        RefusedError for other error codes, and OSError if the server cannot be reached.
         """
         headers = {"Content-Type": media_type}
-        body = None if value is None else json.dumps(value)
+        body = json.dumps(value) if isinstance(value, dict) else value
         try:
             self._connection.request(method, path, body, headers)
             response = self._connection.getresponse()

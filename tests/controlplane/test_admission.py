@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.manifests import legacy_variant, listed, profiled_variant, variant
 
-from hack.controlplane.client import collection_of
+from hack.controlplane.client import MERGE_PATCH, NotServedError, RefusedError, collection_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -231,3 +231,44 @@ def grant(control_plane: ControlPlane, namespace: str, role: str, resource: str,
         if kubectl(*question, check=False).returncode == 0:
             return
     raise AssertionError(f"{bob} still may not {verb} {resource}")
+
+
+CHANGES: dict[str, dict[str, Any]] = {
+    "a finalizer": {"metadata": {"finalizers": ["example.com/held"]}},
+    "no finalizer": {"metadata": {"finalizers": None}},
+    "a label": {"metadata": {"labels": {"team": "a"}}},
+    "an annotation": {"metadata": {"annotations": {"example.com/note": "x"}}},
+    "a status": {"status": {"actuation": {"applied": False}}},
+}
+JUDGED: dict[str, dict[str, Any]] = {
+    "the spec": {"spec": {"variantCost": "7"}},
+    "the accelerator's label": {"metadata": {"labels": {"inference.optimization/acceleratorName": "H100"}}},
+    "the writer": {"metadata": {"annotations": {"stowplan.dev/written-by": "{}"}}},
+    "an owner": {
+        "metadata": {"ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "u"}]}
+    },
+}
+
+
+def test_metadata_can_be_changed_and_objects_deleted_while_the_webhooks_are_down(
+    control_plane: ControlPlane, installation: Installation, namespace: str
+) -> None:
+    """Otherwise, objects whose controller removes its finalizer stay, and so does their namespace."""
+    control_plane.apply(variant("x"), namespace=namespace)
+    path = f"{collection_of('llmd.ai/v1alpha2', 'VariantAutoscaling', namespace)}/x"
+    installation.processes["webhooks"].stop()
+    try:
+        with control_plane.client() as client:
+            for change in JUDGED.values():
+                with pytest.raises(RefusedError, match="failed calling webhook"):
+                    client.call("PATCH", path, change, media_type=MERGE_PATCH)
+            for change in CHANGES.values():
+                where = f"{path}/status" if "status" in change else path
+                client.call("PATCH", where, change, media_type=MERGE_PATCH)
+            client.call("PATCH", path, CHANGES["a finalizer"], media_type=MERGE_PATCH)
+            client.call("DELETE", path)
+            client.call("PATCH", path, CHANGES["no finalizer"], media_type=MERGE_PATCH)
+            with pytest.raises(NotServedError):
+                client.call("GET", path)
+    finally:
+        installation.start_component("webhooks")

@@ -80,6 +80,21 @@ async def test_readings_have_the_time_of_their_scrape(monitored: ControlPlane) -
     assert reading.time_seconds > 1_700_000_000
 
 
+async def test_a_job_whose_series_can_claim_any_namespace_is_refused(monitored: ControlPlane) -> None:
+    """Here, labels of a pod replace those of its target, unless its job is trusted."""
+    (pod,) = running_pods(monitored)
+    with StubEngine(pod["status"]["podIP"], model="m", usage=0.25, waiting=3):
+        await ask_until_known(monitored, [pod])
+        scraped = []
+        for trusted in (frozenset[str](), frozenset({"pods"})):
+            async with PrometheusSource(monitored.prometheus_url, trusted_jobs=trusted) as source:
+                scraped.append(await source.scrape([pod]))
+
+    (reason,) = scraped[0].failures.values()
+    assert reason.startswith("series of the jobs pods of Prometheus can claim any namespace")
+    assert (len(scraped[1].readings), scraped[1].failures) == (1, {})
+
+
 async def test_metrics_named_like_keywords_do_not_affect_others(monitored: ControlPlane) -> None:
     """A policy may name any metric, and the policies of all namespaces are queried together."""
     (pod,) = running_pods(monitored)

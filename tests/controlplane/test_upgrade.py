@@ -31,6 +31,7 @@ from support.upgrade_rig import (
     said,
     samples,
     stowplan,
+    without_admission,
 )
 
 from apiserver.cluster.client import Cluster
@@ -39,7 +40,9 @@ from apiserver.kinds.llmd.shapes import RELEASES, in_shape
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
+from apiserver.upgrading.status_to_come import ANNOTATION as TO_COME
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import collection_of
 from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
@@ -247,6 +250,34 @@ async def test_an_object_that_cannot_be_converted_is_named(old_plane: ControlPla
     assert f"{NAMESPACE}/large" in found["message"]
     assert "does not fit into annotations" in found["message"]
     assert [item["name"] for item in definition(old_plane)["spec"]["versions"]] == ["v1alpha1"]
+
+
+async def test_a_deeply_nested_object_stops_neither_an_upgrade_nor_a_downgrade(
+    old_plane: ControlPlane, cluster: Cluster
+) -> None:
+    """API servers accept ten thousand levels in the managed fields, and any text in annotations."""
+    await asyncio.to_thread(enter, old_plane, "v0.5.1")
+    before = await fill(old_plane, cluster, samples("v0.5.1"))
+    deep = copy.deepcopy(samples("v0.5.1")[0])
+    entry = {"manager": "m", "operation": "Update", "apiVersion": OLD.api_version, "fieldsType": "FieldsV1"}
+    deep["metadata"] |= {
+        "name": "deep",
+        "annotations": {TO_COME: "[" * 5000 + "]" * 5000},
+        "managedFields": [entry | {"fieldsV1": "HERE"}],
+    }
+    with old_plane.client() as client:
+        async with without_admission(old_plane):
+            body = json.dumps(deep).replace('"HERE"', '{"f:a":' * 1500 + "{}" + "}" * 1500)
+            client.call("POST", collection_of(OLD.api_version, OLD.kind, NAMESPACE), body.encode())
+
+        up = await stowplan(old_plane, "upgrade", "--apply")
+        back = await stowplan(old_plane, "downgrade", "--to-release", "v0.5.1", "--apply")
+
+    assert up.returncode == 0, up.stdout
+    assert back.returncode == 0, back.stdout
+    after = await read(cluster, OLD)
+    assert after.pop("deep")["spec"] == before[samples("v0.5.1")[0]["metadata"]["name"]]["spec"]
+    assert after == before
 
 
 async def test_an_object_without_a_spec_can_be_labelled_and_deleted_after_the_upgrade(

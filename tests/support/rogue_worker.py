@@ -38,6 +38,15 @@ def _babble() -> None:
     print("not a plan", flush=True)  # noqa: T201 (to test that prints do not reach the parent)
 
 
+def _chatter() -> None:
+    sys.stderr.write("x" * (1 << 20))  # a line that is longer than a pipe holds and a reader of lines accepts
+
+
+def _shout() -> None:
+    _chatter()
+    raise SystemExit("planned nothing")
+
+
 def planner(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
     """Fail if the snapshot has a variant named rogue; otherwise return its plan."""
     if any(variant.name == "rogue" for variant in snapshot.variants):

@@ -29,7 +29,8 @@ def put(built: MetricIndex, name: str, replicas: int | None, age_seconds: float)
     time = (NOW - dt.timedelta(seconds=age_seconds)).isoformat()
     decided = {"numReplicas": replicas, "lastRunTime": time, "accelerator": "A100"}
     status = {"desiredOptimizedAlloc": {} if replicas is None else decided}
-    built.put(metrics_of({"metadata": {"name": name, "namespace": "team"}, "spec": {}, "status": status}))
+    value = {"metadata": {"name": name, "namespace": "team"}, "spec": {}, "status": status}
+    built.put(metrics_of(value), now=NOW)
 
 
 def ask(
@@ -148,6 +149,14 @@ def test_a_heartbeat_counts_once_its_newest_decision_has_been_received() -> None
 
     assert [NOW - item.time for item in old] == [dt.timedelta(seconds=100)]
     assert [NOW - item.time for item in new] == [dt.timedelta(seconds=10)] * 2
+
+
+def test_a_decision_in_the_future_does_not_count_as_the_newest_that_was_received() -> None:
+    """Otherwise, whoever writes one makes outdated numbers count as confirmed, until the process restarts."""
+    asked = index(("a", 3, 5000), ("forged", 1, -3600))
+    asked.beat(beat(10, newest_seconds=20))
+
+    assert "5000 s old" in str(answer(asked))
 
 
 def test_a_variant_without_a_decision_is_an_error() -> None:

@@ -42,6 +42,12 @@ def test_a_change_of_adapters_does_not_change_the_pods() -> None:
     assert "--lora-modules" not in command
 
 
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"law": 7}', "[" * 5000 + "]" * 5000])
+def test_an_invalid_list_of_adapters_has_no_entries(text: str) -> None:
+    """Users of the namespace can write the ConfigMap; the next reconciliation repairs it."""
+    assert listed({"data": {"adapters.json": text}}) == {}
+
+
 PODS_CHANGE = {
     "loading at runtime is not enabled in the engine": (
         loading_backend("a", env=[]),

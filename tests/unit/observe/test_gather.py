@@ -95,7 +95,8 @@ def test_replicas_are_listed_in_removal_order() -> None:
         return [item.name for item in found.snapshot.variants[0].replicas]
 
     assert names(Terms()) == ["c", "a", "b"]
-    assert names(Terms(steers_removal=False)) == ["a", "b", "c"]
+    for terms in (Terms(steers_removal=False), Terms(unsteered=frozenset({"ns"}))):
+        assert names(terms) == ["a", "b", "c"]
 
 
 def test_the_snapshot_contains_which_pods_may_be_evicted() -> None:

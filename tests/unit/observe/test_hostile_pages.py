@@ -174,8 +174,20 @@ def test_a_namespace_with_expensive_pages_costs_others_no_time() -> None:
             time_left.spend("hostile", parse, 0.5)
             parsed += 1
 
-    assert parsed == (2 + 0.05 * 100) / 0.5
+    assert parsed == (2 + 0.02 * 100) / 0.5
     assert [time_left.spend("good", parse, 0.03) for _ in range(2)] == ["parsed"] * 2
+
+
+def test_expensive_pages_take_the_time_that_their_namespace_has() -> None:
+    """Together they would take 17 s; the one that exceeds the time is parsed to its end."""
+    page, number = f"{_WAITING} 1\n" * 18_000, 40
+    time_left = ParsingTime(["hostile"] * number)
+    began = time.thread_time()
+    for _ in range(number):
+        with suppress(UnreadableMetricsError):
+            time_left.spend("hostile", parse_exposition, page)
+
+    assert time.thread_time() - began < 2 + 0.02 * number + _MOST_CPU_SECONDS
 
 
 def test_an_invalid_page_uses_the_time_of_its_namespace() -> None:

@@ -124,6 +124,10 @@ UNREADABLE = {
             "there is no such member; is most_per_node meant?; settings.unit: there is no such member; "
         ],
     ),
+    "a saved decision that is nested deeply": (
+        '{"snapshot": ' + "[" * 5000 + "]" * 5000 + "}",
+        ["a.yaml:1: error: nested deeper than 200 levels"],
+    ),
     "an unsupported value in a saved decision": (
         '{"snapshot": {"nodes": [], "variants": [], "loads": [{"signal": "luck"}]}}',
         ["a.yaml: error: the saved decision cannot be read: snapshot.loads[0].signal: must be one of "],

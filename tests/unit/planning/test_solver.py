@@ -48,6 +48,7 @@ async def test_the_child_returns_the_same_plan_as_the_parent_process() -> None:
         pytest.param("crash", "ended with code -6", id="abort in native code"),
         pytest.param("raise", "ZeroDivisionError: planned nothing", id="an unexpected exception"),
         pytest.param("explode", "MemoryError", id="more memory than allowed"),
+        pytest.param("shout", "xplanned nothing", id="a line of a mebibyte"),
         pytest.param("stillborn", "no solver today", id="the process fails to start"),
     ],
 )
@@ -97,9 +98,10 @@ async def test_cancelling_a_request_kills_the_child() -> None:
     assert solver.starts == 2
 
 
-async def test_printed_output_does_not_corrupt_the_reply() -> None:
-    """Native code may print, so replies do not use standard output."""
-    async with _rogue("babble") as solver:
+@pytest.mark.parametrize("behaviour", ["babble", "chatter"])
+async def test_printed_output_does_not_corrupt_the_reply(behaviour: str) -> None:
+    """Native code may print anything, so replies do not use standard output."""
+    async with _rogue(behaviour) as solver:
         planned, _ = await solver.solve(BAD, NOTHING, SETTINGS)
 
     assert planned == plan(BAD, NOTHING, SETTINGS)[0]

@@ -8,6 +8,7 @@ from support.manifests import autoscaler
 
 from apiserver.cluster.errors import Unavailable
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
+from apiserver.schema.json import Json
 from controller.policies.history import History
 from controller.reconcilers.advisory import Scope
 from controller.reconcilers.autoscalingpolicybinding import (
@@ -259,6 +260,32 @@ async def test_a_binding_whose_status_was_not_written_is_not_confirmed() -> None
     stage.pulse.beat([], {}, Published(), time=NOW)
     assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == ""
     assert stage.pulse.annotations()["stowplan.dev/newest-decision"].startswith("2026-01-01T12:00:15")
+
+
+@pytest.mark.parametrize("targets", [[], [{"kind": "Deployment", "name": "a", "replicas": 1}]])
+async def test_a_forged_time_in_a_binding_is_not_the_newest_decision(targets: list[Json]) -> None:
+    """Readers that wait for it would confirm no other decision. This one cannot be written."""
+    stage = Stage(loads={"a": 30.0}, unwritable="b")
+    stage.bindings["b"]["status"] = {
+        "desiredReplicas": 1,
+        "targets": targets,
+        "lastDecisionTime": "2036-01-01T00:00:00Z",
+    }
+    await stage.cycle()
+    stage.pulse.beat([], {}, Published(), time=NOW)
+
+    assert stage.pulse.annotations()["stowplan.dev/newest-decision"] == ""
+
+
+async def test_a_binding_with_advice_only_is_not_the_newest_decision() -> None:
+    """It has no number for a target, so no reader ever receives its time, whatever `desiredReplicas` says."""
+    stage = Stage(loads={"a": 30.0}, settings=BindingSettings(advisory=Scope(everywhere=True)))
+    await stage.cycle()
+    stage.bindings["b"]["status"]["desiredReplicas"] = 7
+    await stage.cycle()
+    stage.pulse.beat([], {}, Published(), time=NOW)
+
+    assert stage.pulse.annotations()["stowplan.dev/newest-decision"] == ""
 
 
 def test_the_default_kind_of_a_target_is_modelinfer() -> None:

@@ -142,6 +142,44 @@ def test_an_unwritten_decision_is_confirmed_with_its_stored_time() -> None:
     assert written == Heartbeat(time=NOW, newest_decision=NOW + timedelta(minutes=5))
 
 
+FORGED = {
+    "a time in the future": {"lastRunTime": (NOW + timedelta(days=3650)).isoformat(), "numReplicas": 1},
+    "a time since the newest decision": {"lastRunTime": NOW.isoformat(), "numReplicas": 1},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+@pytest.mark.parametrize("outcome", ["refused", "gone"])
+def test_the_time_in_a_status_that_could_not_be_written_does_not_count(forged: Json, outcome: str) -> None:
+    """Its users may have written any. Readers that wait for it would confirm no other decision."""
+    pulse, acted = Pulse(), NOW - timedelta(seconds=60)
+    victim = {"metadata": {"namespace": "ns", "name": "a"}, "status": _desired(acted, 1)}
+    status = {"desiredOptimizedAlloc": forged, "actuation": {"applied": False}, "decision": {"message": ""}}
+    attacker = {"metadata": {"namespace": "other", "name": "b"}, "status": status}
+    key = key_of(attacker)
+    published = (
+        Published(unwritten={key: TimeoutError()})
+        if outcome == "refused"
+        else Published(gone=frozenset({key}))
+    )
+
+    pulse.beat([victim, attacker], statuses(victim, attacker), published, time=NOW)
+
+    assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted, unconfirmed=frozenset({key}))
+
+
+def test_a_decision_that_readers_do_not_serve_does_not_count_as_the_newest() -> None:
+    """`applied` is false beside a number: readers call it advice."""
+    pulse, acted = Pulse(), NOW - timedelta(seconds=60)
+    acting = {"metadata": {"namespace": "ns", "name": "a"}, "status": _desired(acted, 1)}
+    advice = {"actuation": {"applied": False}, "decision": {"message": ""}}
+    advised = {"metadata": {"namespace": "ns", "name": "b"}, "status": _desired(NOW, 1) | advice}
+
+    pulse.beat([acting, advised], statuses(acting, advised), Published(), time=NOW)
+
+    assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted)
+
+
 def test_advice_does_not_count_as_the_newest_decision() -> None:
     """Advice has no number, so the metrics API never sees its time, and would trust no more cycles."""
     pulse, acted = Pulse(), NOW - timedelta(seconds=60)

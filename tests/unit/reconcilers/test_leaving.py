@@ -13,7 +13,7 @@ from support.manifests import deployment
 from support.workloads import stateful_pod, stateful_set
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Invalid, NotFound
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered
 from controller.observe.leaving import OURS, Mark
@@ -24,9 +24,9 @@ from controller.reconcilers.leaving import ASK_AGAIN, PodMarker, due_marks
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def mark(name: str) -> Mark:
+def mark(name: str, namespace: str = "ns") -> Mark:
     """Return the changes of one pod's annotations."""
-    return Mark(namespace="ns", name=name, resource_version="7", annotations={"a": "1", "b": None})
+    return Mark(namespace=namespace, name=name, resource_version="7", annotations={"a": "1", "b": None})
 
 
 @dataclass
@@ -71,7 +71,32 @@ async def test_a_deleted_or_changed_pod_is_no_error() -> None:
     marker = server.marker()
 
     assert await _warnings(marker, [mark("gone"), mark("other"), mark("p")]) == []
-    assert (list(server.patched), marker.is_working) == (["p"], True)
+    assert (list(server.patched), marker.forbidden) == (["p"], set())
+
+
+async def test_a_pod_that_cannot_be_marked_affects_no_other() -> None:
+    """Its annotations are as large as they may be. It is tried again later, as it may change."""
+    server = Server({"full": Invalid("annotations: Too long")})
+    marker = server.marker()
+
+    assert await _warnings(marker, [mark("full"), mark("p")]) == ["annotations: Too long"]
+    assert await _warnings(marker, [mark("full"), mark("q")]) == []
+    assert (list(server.patched), marker.forbidden) == (["p", "q"], set())
+    server.time += ASK_AGAIN
+    server.refusals.clear()
+    await marker.write([mark("full")])
+    assert list(server.patched) == ["p", "q", "full"]
+
+
+async def test_a_namespace_that_forbids_patches_affects_no_other() -> None:
+    """An admission policy of a tenant does, for example."""
+    server = Server({"p": Forbidden("denied by a policy")})
+    marker = server.marker()
+
+    assert await _warnings(marker, [mark("p"), mark("r", "other")]) == ["denied by a policy"]
+    assert marker.forbidden == {"ns"}
+    await marker.write([mark("q"), mark("s", "other")])
+    assert list(server.patched) == ["r", "s"]
 
 
 async def test_a_missing_permission_is_logged_once_and_retried_later() -> None:
@@ -80,7 +105,7 @@ async def test_a_missing_permission_is_logged_once_and_retried_later() -> None:
     marker = server.marker()
 
     assert await _warnings(marker, [mark("p")]) == ["pods are forbidden"]
-    assert not marker.is_working
+    assert marker.forbidden == {"ns"}
     assert await _warnings(marker, [mark("q")]) == []
     assert server.patched == {}
 
@@ -89,7 +114,7 @@ async def test_a_missing_permission_is_logged_once_and_retried_later() -> None:
     server.time += ASK_AGAIN
     server.refusals.clear()
     await marker.write([mark("p")])
-    assert (list(server.patched), marker.is_working) == (["p"], True)
+    assert (list(server.patched), marker.forbidden) == (["p"], set())
     server.time += timedelta(seconds=1)
     server.refusals["p"] = Forbidden("again")
     assert await _warnings(marker, [mark("p")]) == ["again"]

@@ -89,6 +89,7 @@ def test_the_announcement_of_a_long_status_is_short() -> None:
         "{}",
         "[]",
         '{"status": 1}',
+        '{"other": ' + "[" * 5000 + "]" * 5000 + "}",
         '{"status": "", "gone": [], "filled": {"currentAlloc": {"maxBatch": ""}}}',
     ],
 )

@@ -269,17 +269,6 @@ async def test_a_review_fails_as_a_whole_if_anything_cannot_be_converted(
     assert response["convertedObjects"] == []
 
 
-async def test_nesting_that_is_too_deep_fails_with_a_message_and_the_uid(client: Client) -> None:
-    """The object is nested more deeply than the decoder supports."""
-    text = json.dumps(review([variant(spec={"deep": "HERE"})]))
-
-    status, answer = await posted(client, text.replace('"HERE"', "[" * 50_000 + "]" * 50_000).encode())
-
-    assert status == 200
-    assert answer["response"]["uid"] == UID
-    assert answer["response"]["result"]["status"] == "Failure"
-
-
 ODD_REQUESTS = {
     "objects that are not a list": review({"a": 1}),
     "objects that are null": review(None),
