@@ -19,9 +19,6 @@ from controller.sizing.trust import Grade, grade
 _QUEUED_PER_ENGINE: Final = 2
 """Requests in the queue of an engine that wait for the step under way, and are no backlog."""
 
-DRAIN_CYCLES: Final = 20
-"""Cycles to work off waiting requests. In closed loop, 8 to 40 made no difference."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Observed:
@@ -80,9 +77,9 @@ def load_of(
 ) -> tuple[ModelLoad, ModelMemory]:
     """Return the load of a model whose variants have their capacities and start-up times, and its memory.
 
-    The capacity that must exist is enough for the forecast, and to work off waiting requests in time, but at
-    most `most_required`. The most that was required within the hold may not be removed: a replica that was
-    just needed is soon needed again, and starting it takes minutes.
+    The capacity that must exist is enough for the forecast, but at most `most_required`. The margin also
+    works off waiting requests. The most that was required within the hold may not be removed: a replica that
+    was just needed is soon needed again, and starting it takes minutes.
     """
     running = [variant for variant in variants if variant.current_replicas] or variants
     lengths, ticks, memory = seen.memory.lengths, seen.memory.ticks, seen.memory
@@ -101,8 +98,7 @@ def load_of(
         return load, memory
     found = forecast([tick.requests_per_second for tick in ticks])
     backlog = float(max(0, seen.waiting - _QUEUED_PER_ENGINE * seen.engines))
-    required = max(found.upper, found.now + backlog / (DRAIN_CYCLES * settings.interval_seconds))
-    required = min(required, most_required)
+    required = min(found.upper, most_required)
     now_seconds = ticks[-1].moment_seconds
     since = now_seconds - settings.hold_seconds
     held = (*[item for item in memory.required if since < item[0] < now_seconds], (now_seconds, required))

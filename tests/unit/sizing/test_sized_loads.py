@@ -12,7 +12,6 @@ from support.sizing_cycles import CYCLE_SECONDS, Watch, facts, interval, load, r
 
 from controller.planning.load import CapacitySource, Signal
 from controller.planning.snapshot import Replica
-from controller.sizing.demand import DRAIN_CYCLES
 from controller.sizing.records import (
     EngineInterval,
 )
@@ -90,7 +89,7 @@ def test_a_model_without_replicas_keeps_its_load() -> None:
 def test_few_samples_of_unknown_engines_double_the_ready_replicas_at_the_most() -> None:
     """The first step times of an overloaded engine seem ten times as slow as they are."""
     watch = Watch(variants=(variant(ready=2),), facts=facts())
-    slow = {pod: report(interval(10.0), waiting=20_000) for pod in watch.pods()}
+    slow = {pod: report(interval(10.0, waiting_change=6_000.0), waiting=20_000) for pod in watch.pods()}
 
     watch.see(slow)
     found = watch.see(slow)
@@ -98,7 +97,7 @@ def test_few_samples_of_unknown_engines_double_the_ready_replicas_at_the_most() 
     capacity = found.snapshot.variants[0].capacity
     assert capacity is not None
     assert load(found).required_requests_per_second == pytest.approx(2 * 2 * capacity.requests_per_second)
-    settled = watch.steady(20)
+    settled = watch.steady(45)
     assert load(settled).required_requests_per_second < 2 * 2 * capacity.requests_per_second
 
 
@@ -146,7 +145,7 @@ def test_the_load_is_unknown_before_engines_have_answered_twice() -> None:
 
 
 def test_queue_growth_counts_as_arrivals_and_requests_that_remain_as_backlog() -> None:
-    """More than two requests in the queue of an engine increase the required rate."""
+    """More than two requests in the queue of an engine are work to be done."""
     watch = Watch(variants=(variant(),), facts=facts())
     watch.steady(10)
 
@@ -155,9 +154,6 @@ def test_queue_growth_counts_as_arrivals_and_requests_that_remain_as_backlog() -
 
     assert watch.memory.models["llm", "llama"].ticks[-1].counted_per_second == pytest.approx(60.0)
     assert load(found).backlog_requests == 2996
-    now = load(found).requests_per_second
-    assert now is not None
-    assert load(found).required_requests_per_second >= now + 2996 / (DRAIN_CYCLES * CYCLE_SECONDS)
 
 
 def test_a_rollout_does_not_hide_growth_of_the_load() -> None:
