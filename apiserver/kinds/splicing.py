@@ -3,8 +3,7 @@
 A conversion review may hold thousands of objects, and each conversion is part of a client's read. Conversion
 moves members of spec and status and inspects few of them, so members stay encoded until it needs them.
 `apiserver.kinds.conversion` does the conversion itself. Each object is encoded again before the next one is
-decoded, so that the garbage collector finds no objects to traverse. For objects in the usual form,
-`apiserver.kinds.llmd.usual` is faster.
+decoded, so that the garbage collector finds no objects to traverse.
 """
 
 from __future__ import annotations
