@@ -126,7 +126,8 @@ def _holding(case: Case) -> Explanation | None:
 
 def _unsized(case: Case) -> Explanation | None:
     """Explain that the load cannot be compared with what replicas serve, so the existing ones stay."""
-    if not case.demand.is_unsized or case.published > case.variant.current_replicas:
+    has_load = case.demand.lower_rate > 0
+    if not case.demand.is_unsized or not has_load or case.published > case.variant.current_replicas:
         return None
     message = f"{case.variant.name} {_change(case)}: {_load(case)}; what one replica serves is not known yet"
     if case.placed < allowed_replicas(case.variant):

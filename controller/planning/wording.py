@@ -99,14 +99,6 @@ def percent(share: float) -> str:
     return f"{max(0.01, round(100 * share, 2)) if share > 0 else 0:g} %"
 
 
-def span(seconds: float) -> str:
-    """Return a duration as it reads after `the last`: hour, 2 hours, 90 minutes, 45 seconds."""
-    for length, noun in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
-        if seconds >= length and seconds % length == 0:
-            return noun if seconds == length else f"{seconds / length:g} {noun}s"
-    return f"{seconds:g} seconds"
-
-
 def listing(parts: Sequence[str]) -> str:
     """Return `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
