@@ -18,8 +18,7 @@ from apiserver.cluster.resource import (
     MODELS,
     PODS,
 )
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_object
+from apiserver.schema.json import Json, as_object
 from controller.models.adapters import LOADER
 from controller.models.kept import kept
 from controller.models.parts import MODEL_LABEL, served_name

@@ -15,9 +15,8 @@ from apiserver.kinds.forms import Form, other_forms
 from apiserver.kinds.llmd.relabelling import kept_when_relabelled
 from apiserver.kinds.registry import find_version
 from apiserver.schema.depth import without_depths
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json, JsonValue, same
 from apiserver.schema.kind import Kind, Reference, Version
-from apiserver.schema.undecoded import same
 from apiserver.schema.validation import judge
 from webhooks.review import AdmissionRequest, ReviewedObject
 

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from time import monotonic
 from typing import Final
 
+import msgspec
 from msgspec import Raw
 
-from apiserver.kinds.splicing import convert_text
+from apiserver.kinds.conversion import convert
+from apiserver.schema.json import Json, JsonValue
 from webhooks.review import ConversionRequest
 
 _TURN_SECONDS: Final = 0.02
@@ -19,6 +21,10 @@ _LARGEST_BYTES: Final = 4 << 20
 object takes many times as much."""
 
 
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
 class UnconvertibleError(Exception):
     """No conversion exists for the requested version or kind, or an object cannot be decoded."""
 
@@ -26,25 +32,29 @@ class UnconvertibleError(Exception):
 def converted(request: ConversionRequest) -> Iterator[Raw]:
     """Yield the objects of a conversion request in the desired version, in the order of the request.
 
-    Raises UnconvertibleError for an unknown kind or version, and for an entry that cannot be decoded, and
+    Each is encoded again before the next one is decoded, so that a long list takes little memory. Raises
+    UnconvertibleError for an unknown kind or version, and for an entry that cannot be decoded, and
     RecursionError for one that is nested too deeply.
     """
     desired = request.desired_api_version
     try:
         for text in request.objects:
-            _check_size(text)
-            yield convert_text(text, desired)
+            yield Raw(_encode(convert(_decoded(text), desired)))
     except KeyError as error:
         raise UnconvertibleError(f"cannot convert to {desired}: {error}") from error
     except ValueError as error:
         raise UnconvertibleError(f"an entry of the list cannot be read: {error}") from error
 
 
-def _check_size(text: Raw) -> None:
-    """Raise ValueError for a text that is too large."""
+def _decoded(text: Raw) -> Json:
+    """Return an object. Raises ValueError for a text that is too large or no object."""
     if memoryview(text).nbytes > _LARGEST_BYTES:
         why = f"it has more than {_LARGEST_BYTES} bytes, and no API server stores such an object"
         raise ValueError(why)
+    value: JsonValue = _decode(text)
+    if not isinstance(value, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 (an invalid value, not a wrong Python type)
+    return value
 
 
 async def convert_all(request: ConversionRequest) -> list[Raw]:

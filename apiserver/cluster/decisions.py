@@ -10,8 +10,7 @@ from datetime import datetime
 from typing import TypeGuard
 
 from apiserver.cluster.timestamps import moment_of
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_list, as_object
+from apiserver.schema.json import Json, JsonValue, as_list, as_object
 
 
 class NotServedError(Exception):

@@ -9,8 +9,7 @@ from typing import Final
 
 import yaml
 
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_list, as_object
+from apiserver.schema.json import Json, JsonValue, as_list, as_object
 
 DEFAULT: Final = "default"
 INSTALLATION: Final = "stowplan-system"

@@ -16,9 +16,8 @@ from apiserver.checking.tree import MOST_LEVELS, Tree, UnreadableError
 from apiserver.converting.json_documents import json_spans, rewritten
 from apiserver.converting.objects import Convert, Told, UnknownVersionError
 from apiserver.converting.splice import Spliced, Uncommented, UnspliceableError, newline_of, spliced
-from apiserver.schema.json import JsonValue
+from apiserver.schema.json import JsonValue, same
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.undecoded import same
 
 _SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
 _MARKER: Final = re.compile(r"[\r\x85\u2028\u2029]---")

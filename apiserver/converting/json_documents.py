@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from apiserver.checking.json_text import after_space, end_of_value
-from apiserver.schema.json import JsonValue
-from apiserver.schema.undecoded import same
+from apiserver.schema.json import JsonValue, same
 
 _TEXT: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _INDENT: Final = re.compile(r"[\[{]\r?\n([ \t]*)")

@@ -13,9 +13,8 @@ from apiserver.kinds.llmd.conversion import ANNOTATION
 from apiserver.kinds.llmd.shapes import Shape, in_shape, without_annotation
 from apiserver.kinds.registry import find_kind
 from apiserver.schema.conversion import Kept
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json, JsonValue, as_object
 from apiserver.schema.kind import Kind
-from apiserver.schema.undecoded import as_object
 
 _LIST: Final = "List"
 _REMEMBERED: Final = frozenset({"modelProfile", "variantID"})

@@ -20,8 +20,7 @@ from typing import Final
 import yaml
 
 from apiserver.checking.objects import as_flow_yaml, as_yaml
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import same
+from apiserver.schema.json import Json, JsonValue, same
 
 _SEPARATOR_LINE: Final = "---\n"
 _COMMENT: Final = re.compile(r"#[^\r\n]*")

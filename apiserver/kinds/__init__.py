@@ -1,8 +1,7 @@
 """Declarations of the API kinds, one file for each kind and version. Data only, no I/O.
 
 - all served kinds: `registry`, grouped by `families`
-- complete validation of an object: `judgement`, and of its other versions: `forms`; conversion: `conversion`,
-  and without decoding: `splicing`
+- complete validation of an object: `judgement`, and of its other versions: `forms`; conversion: `conversion`
 - shared types: `meta`, printer `columns`
 - settings in ConfigMaps: `settings`, with `settings_names`
 - Stowplan's annotations: `annotations`

@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, as_list, as_object
 from apiserver.schema.quantities import amount
-from apiserver.schema.undecoded import as_list, as_object
 
 VARIANT_METRIC: Final = "wva_desired_replicas"
 """The external metric through which a HorizontalPodAutoscaler follows a VariantAutoscaling."""

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from apiserver.kinds.conversion import convert, kept_annotation
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, same
 from apiserver.schema.kind import Kind, Reference, Version
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.undecoded import same
 from apiserver.schema.validation import judge
 
 

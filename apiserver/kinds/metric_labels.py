@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, variant_identifier
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_object
+from apiserver.schema.json import Json, as_object
 
 VARIANT_NAME: Final = "variant_name"
 TARGET_ID: Final = "target_id"

@@ -8,8 +8,7 @@ from apiserver.cluster.decisions import bound_replicas
 from apiserver.cluster.timestamps import moment_of
 from apiserver.kinds.metric_labels import target_labels
 from apiserver.metrics.series import BOUND_REPLICAS, Series, Unknown
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_object
+from apiserver.schema.json import Json, as_object
 
 _STATUS_FIELDS: Final = ("lastDecisionTime", "targets")
 _UNDECIDED: Final = "it has no decision yet, or its decision is only advice"

@@ -14,8 +14,7 @@ from apiserver.metrics.series import (
     Series,
     Unknown,
 )
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_object
+from apiserver.schema.json import Json, as_object
 
 _SPEC_FIELDS: Final = ("modelID", "accelerator", "acceleratorCount")
 _STATUS_FIELDS: Final = ("desiredOptimizedAlloc", "currentAlloc", "actuation")

@@ -10,6 +10,6 @@
 - defaults: `defaulting`, `filler`; conversion: `conversion`, with `kept` fields
 - generated from declarations: `structural` for CRDs, `reference` pages with `descriptions`, schemas of
   `editor`, source of functions: `generated`
-- values: `durations`, `quantities`, `objectmeta`, `annotations`, `json` with its `depth`, `undecoded` members
+- values: `durations`, `quantities`, `objectmeta`, `annotations`, `json` with its `depth`
 - cached functions: `remembering`
 """

@@ -18,17 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import msgspec
-
-from apiserver.schema.annotations import (
-    annotation_bytes,
-    annotations_fit,
-    take_annotation,
-    with_annotation,
-)
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.kept import NOTHING_KEPT, Kept, kept_text, lost_fields, read_kept, restore
-from apiserver.schema.undecoded import may_mention, opened
+from apiserver.schema.annotations import LIMIT_BYTES, annotation_bytes, take_annotation, with_annotation
+from apiserver.schema.json import Json
+from apiserver.schema.kept import Kept, kept_text, lost_fields, read_kept, restore
 
 __all__ = ["Direction", "Kept", "annotation_bytes_wanted", "converted"]
 
@@ -39,67 +31,48 @@ class Direction:
 
     `convert` takes the object without the annotation, and the source that the last conversion remembered; it
     must accept any JSON object. It returns a new object, and the source that the opposite direction will
-    need. `is_alike` tells from spec and status whether `convert` would change neither in both directions,
-    given that nothing is kept; it may return False if so. `open` decodes those members of an undecoded object
-    that `convert` inspects; the others stay encoded and are cheap to compare.
+    need.
     """
 
     api_version: str
     convert: Callable[[Json, Json], tuple[Json, Json]]
-    is_alike: Callable[[JsonValue, JsonValue], bool]
-    open: Callable[[Json, Json], Json] | None = None
 
 
 def converted(value: Json, *, there: Direction, back: Direction, annotation: str) -> Json:
     """Return an object in the version of `there`, without changing the input.
 
-    Neither function ever fails on a JSON object, whatever its shape. Members of `metadata`, `spec` and
-    `status` may be undecoded (`msgspec.Raw`) and stay so unless they must be inspected. What exceeds the size
-    limit of annotations is lost: one object that failed to convert would make every list fail.
+    Never fails on a JSON object, whatever its shape. What exceeds the size limit of annotations is lost: one
+    object that failed to convert would make every list fail.
     """
-    bare, remembered = _taken_apart(value, annotation)
-    if remembered is NOTHING_KEPT and there.is_alike(bare.get("spec"), bare.get("status")):
-        return bare | {"apiVersion": there.api_version}
-    result, kept = _told_apart(bare, remembered, there, back)
+    result, kept = _told_apart(value, there, back, annotation)
     for candidate in (kept, _of_spec(kept)) if kept.fields or kept.source else ():
         text = kept_text(candidate)
         if not text:
             break
         annotated = with_annotation(result, annotation, text)
-        if annotations_fit(annotated):
+        if annotation_bytes(annotated) <= LIMIT_BYTES:
             return annotated
     return result
 
 
 def annotation_bytes_wanted(value: Json, *, there: Direction, back: Direction, annotation: str) -> int:
     """Return the size in bytes of all annotations in the version of `there` if nothing were lost."""
-    result, kept = _told_apart(*_taken_apart(value, annotation), there, back)
+    result, kept = _told_apart(value, there, back, annotation)
     text = kept_text(kept)
     own = len(annotation.encode()) + len(text.encode()) if text else 0
     return annotation_bytes(result) + own
 
 
-def _told_apart(bare: Json, kept: Kept, there: Direction, back: Direction) -> tuple[Json, Kept]:
+def _told_apart(value: Json, there: Direction, back: Direction, annotation: str) -> tuple[Json, Kept]:
     """Return the converted object, and what its version cannot express."""
-    if type(bare.get("metadata")) is msgspec.Raw:  # it is inspected several times
-        bare = bare | {"metadata": opened(bare["metadata"])}
-    if there.open is not None:
-        bare = there.open(bare, kept.source)
-    result, source = there.convert(bare, kept.source)
+    bare, text = take_annotation(value, annotation)
+    remembered = read_kept(text)
+    result, source = there.convert(bare, remembered.source)
     result["apiVersion"] = there.api_version
-    for field in kept.fields:
+    for field in remembered.fields:
         restore(result, field)
     returned, _ = back.convert(result, source)
     return result, Kept(fields=lost_fields(bare, returned), source=source)
-
-
-def _taken_apart(value: Json, annotation: str) -> tuple[Json, Kept]:
-    """Return an object without the annotation, and the decoded content of the annotation."""
-    metadata = value.get("metadata")
-    if not may_mention(metadata, annotation):
-        return value, NOTHING_KEPT
-    bare, text = take_annotation(value, annotation)
-    return bare, read_kept(text, undecoded=type(metadata) is msgspec.Raw)
 
 
 def _of_spec(kept: Kept) -> Kept:

@@ -7,8 +7,7 @@ from typing import Final
 
 import msgspec
 
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import may_exceed_numbers, opened, same
+from apiserver.schema.json import Json, JsonValue, same
 
 CONVERTED: Final = ("spec", "status")
 """The members of an object that conversion may change; all others are carried over."""
@@ -31,36 +30,19 @@ class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
     source: Json = msgspec.field(default_factory=dict)
 
 
-class _UndecodedField(KeptField, frozen=True):
-    value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    derived: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
-class _Undecoded(Kept, frozen=True):
-    """The same as `Kept` with undecoded values, for objects that are undecoded themselves."""
-
-    fields: Sequence[_UndecodedField] = ()
-    source: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
-
-
 NOTHING_KEPT: Final = Kept()
 """The value for an object that the other version can express completely."""
 
 _decode: Final = msgspec.json.Decoder(Kept).decode
-_decode_undecoded: Final = msgspec.json.Decoder(_Undecoded).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def read_kept(text: JsonValue, *, undecoded: bool) -> Kept:
+def read_kept(text: JsonValue) -> Kept:
     """Return the decoded value of an annotation; `NOTHING_KEPT` if it is invalid."""
     if not isinstance(text, str):
         return NOTHING_KEPT
     try:
-        if not undecoded:
-            return _decode(text)
-        if may_exceed_numbers(text):
-            _decode(text)  # fail now rather than later, when a value is decoded
-        return _decode_undecoded(text)
+        return _decode(text)
     except (msgspec.DecodeError, RecursionError):
         # Conversion is part of every read, so the rest of the object must still convert.
         return NOTHING_KEPT
@@ -77,7 +59,7 @@ def restore(value: Json, field: KeptField) -> None:
         return
     holder, (*outer, name) = value, field.path
     for part in outer:
-        inner = opened(holder.get(part))
+        inner = holder.get(part)
         if not isinstance(inner, dict):
             return
         holder[part] = dict(inner)
@@ -87,7 +69,7 @@ def restore(value: Json, field: KeptField) -> None:
     if field.value is _ABSENT:
         holder.pop(name, None)
     else:
-        holder[name] = field.value if outer else opened(field.value)
+        holder[name] = field.value
 
 
 def lost_fields(original: Json, returned: Json) -> list[KeptField]:
@@ -104,15 +86,9 @@ def _collect_differences(
     original: JsonValue, returned: JsonValue, path: list[str], lost: list[KeptField]
 ) -> None:
     if type(original) is not dict or type(returned) is not dict:
-        if original is _ABSENT or returned is _ABSENT:
+        if not same(original, returned):
             lost.append(KeptField(path, original, returned))
-            return
-        if same(original, returned):
-            return
-        original, returned = opened(original), opened(returned)
-        if type(original) is not dict or type(returned) is not dict:
-            lost.append(KeptField(path, original, returned))
-            return
+        return
     for name, was in original.items():
         came_back = returned.get(name, _ABSENT)
         if was is not came_back:

@@ -11,11 +11,10 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from apiserver.schema.errors import FieldError
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json, JsonValue, same
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.ruling import item_key
-from apiserver.schema.undecoded import same
 
 _NOTHING: Final = object()
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import same
+from apiserver.schema.json import Json, JsonValue, same
 
 
 def difference(one: Json, other: Json) -> str:

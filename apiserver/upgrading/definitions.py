@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from apiserver.cluster.namespaces import INSTALLATION
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json, JsonValue, same
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
-from apiserver.schema.undecoded import same
 from apiserver.upgrading.ownership import is_ours, without_label, without_our_chart
 
 

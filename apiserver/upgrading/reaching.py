@@ -11,9 +11,8 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, Unavailable
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, same
 from apiserver.schema.kind import Kind
-from apiserver.schema.undecoded import same
 from apiserver.upgrading.findings import Failure
 from apiserver.upgrading.resources import resource_of
 from apiserver.upgrading.retrying import Pace, failures_of, patiently, steadily

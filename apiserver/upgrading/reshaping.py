@@ -10,8 +10,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import Resource
 from apiserver.kinds.llmd.shapes import Shape, in_shape
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import same
+from apiserver.schema.json import Json, same
 from apiserver.upgrading.accounts import account, shaped_anew, without_annotations
 from apiserver.upgrading.comparison import difference
 from apiserver.upgrading.findings import Failure

@@ -19,8 +19,7 @@ import msgspec
 from apiserver.kinds.llmd.shapes import Shape
 from apiserver.kinds.llmd.shapes_released import missing_members
 from apiserver.schema.annotations import take_annotation, with_annotation
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_object
+from apiserver.schema.json import Json, JsonValue, as_object
 
 ANNOTATION: Final = "llmd.ai/status-to-come"
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_list, as_object
+from apiserver.schema.json import Json, as_list, as_object
 from controller.models.adapters import listed, with_entries
 from controller.models.applied import is_current
 from controller.models.expansion import Expansion

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_list, as_object
+from apiserver.schema.json import Json, as_list, as_object
 
 API_SERVICE: Final = "v1beta1.external.metrics.k8s.io"
 TARGET: Final = "stowplan-apiserver"

@@ -13,8 +13,7 @@ from typing import Final
 
 import yaml
 
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_list, as_object
+from apiserver.schema.json import Json, as_list, as_object
 from controller.observe.said import UnreadableMetricsError
 
 _NAMESPACE: Final = "namespace"

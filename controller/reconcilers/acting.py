@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_object
+from apiserver.schema.json import Json, as_object
 from controller.observe.acting import ActingFinding, Situation
 from controller.observe.binding_conditions import BindingCondition
 from controller.observe.gather import Gathered

@@ -21,8 +21,7 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.judgement import judged
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import defaulted
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_list, as_object
+from apiserver.schema.json import Json, as_list, as_object
 from controller.gateways.annotations import is_opted_in, parent_refs
 from controller.gateways.installed import Installed
 from controller.gateways.reporting import (

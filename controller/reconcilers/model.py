@@ -24,8 +24,7 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.judgement import judged
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import defaulted
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_list, as_object
+from apiserver.schema.json import Json, as_list, as_object
 from controller.models.expansion import Expansion, ExpansionSettings, expand
 from controller.models.loading import Loading, loading, routed_pairs, wanted_paths
 from controller.models.parts import Note, served_name

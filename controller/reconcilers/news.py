@@ -12,8 +12,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from apiserver.cluster.decisions import served_time
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import without
+from apiserver.schema.json import Json, without
 from controller.observe.conditions import ConditionType
 from controller.observe.performance import learned_of
 from controller.reconcilers.rounds import BEING_MOVED

@@ -17,8 +17,7 @@ from apiserver.cluster.errors import Conflict, NotFound, Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import Resource
 from apiserver.log import EventLogger
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import same, without
+from apiserver.schema.json import Json, same, without
 
 _UNDECLARED: Final = re.compile(r"\.status\.(\w+)[^:\n]*: field not declared in schema")
 """Matches the API server's error for an undeclared field, which comes without a specific code.

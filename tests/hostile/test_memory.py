@@ -39,7 +39,7 @@ def _list(entry: str) -> bytes:
 
 
 def _owners() -> bytes:
-    """Return an object in the usual form whose owners are decoded."""
+    """Return an object with very many owners."""
     owners = _filled("{}", CONVERSION_MIB)
     value = (
         '{"apiVersion":"llmd.ai/v1alpha1","kind":"VariantAutoscaling","metadata":{"name":"a",'

@@ -6,21 +6,12 @@ from operator import is_
 from typing import Final
 
 from apiserver.kinds.llmd.identity import label_of
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_list, as_object, opened, opened_objects, plain, same
+from apiserver.schema.json import Json, JsonValue, as_list, as_object, same
 
 PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
 """The fields of the hub that describe a variant as an entry of `accelerators` describes a candidate."""
 
 _PROFILED: Final = frozenset(PROFILED)
-
-
-def opened_profile(value: JsonValue) -> JsonValue:
-    """Return an undecoded modelProfile with its candidates decoded one level deep; unchanged without any."""
-    profile = opened(value)
-    if profile is value or not isinstance(profile, dict) or "accelerators" not in profile:
-        return value
-    return profile | {"accelerators": opened_objects(profile["accelerators"])}
 
 
 def in_use(value: Json, profile: JsonValue, remembered: JsonValue = None) -> tuple[Json, Json]:
@@ -54,7 +45,7 @@ def _fields(entry: Json) -> Json:
 
 def to_remember(value: Json, profile: JsonValue, accelerator: JsonValue) -> Json:
     """Return what `in_use` must be given to find the accelerator in use; empty if it does so by itself."""
-    if label_of(value) == plain(accelerator):  # conversion has put a candidate in its place
+    if label_of(value) == accelerator:  # conversion has put a candidate in its place
         return {}
     candidates = _objects(as_list(as_object(profile).get("accelerators")))
     found = candidates[_position(value, candidates, None)].get("acc") if candidates else None
@@ -63,11 +54,11 @@ def to_remember(value: Json, profile: JsonValue, accelerator: JsonValue) -> Json
 
 def _position(value: Json, entries: list[Json], remembered: JsonValue) -> int:
     """Return the index of the candidate in use: by `remembered`, else by label, else by status, else 0."""
-    names = [plain(entry.get("acc")) for entry in entries]
-    for accelerator in (plain(remembered), label_of(value)):
+    names = [entry.get("acc") for entry in entries]
+    for accelerator in (remembered, label_of(value)):
         if accelerator and accelerator in names:
             return names.index(accelerator)
-    current = plain(as_object(as_object(value.get("status")).get("currentAlloc")).get("accelerator"))
+    current = as_object(as_object(value.get("status")).get("currentAlloc")).get("accelerator")
     return names.index(current) if current and current in names else 0
 
 
@@ -76,8 +67,7 @@ def profile_of(spec: Json, source: Json) -> Json:
 
     The profile is returned as it is if its values are already the current ones.
     """
-    remembered, position = opened_profile(source.get("modelProfile")), plain(source.get("position"))
-    profile = as_object(remembered)
+    profile, position = as_object(source.get("modelProfile")), source.get("position")
     entries = as_list(profile.get("accelerators"))
     if not isinstance(position, int) or not 0 <= position < len(entries):
         return {}

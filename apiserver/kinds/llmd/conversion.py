@@ -9,13 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from msgspec import Raw
-
-from apiserver.kinds.llmd.candidates import PROFILED, in_use, opened_profile, profile_of, to_remember
+from apiserver.kinds.llmd.candidates import PROFILED, in_use, profile_of, to_remember
 from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of, implied_target, variant_identifier
 from apiserver.schema.conversion import Direction, annotation_bytes_wanted, converted
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_object, may_mention, opened, plain, sealed, without
+from apiserver.schema.json import Json, JsonValue, as_object, without
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"
@@ -26,8 +23,6 @@ ANNOTATION: Final = "llmd.ai/kept-by-conversion"
 
 _HUB_LEGACY: Final = frozenset({"accelerator", "acceleratorCount", "sloClassRef", "variantProfile"})
 _SPOKE_ONLY: Final = frozenset({"variantID", "modelProfile"})
-_TOLD_APART: Final = _SPOKE_ONLY.union(PROFILED)
-"""The fields that the two versions represent differently, or that only one of them has."""
 
 VARIANT_ID: Final = re.compile(r".+-[A-Za-z0-9]+-[1-9][0-9]*", re.ASCII)
 """The schema's pattern of an identifier, compiled with `re`, since this runs in every read."""
@@ -50,16 +45,6 @@ def wanted_bytes(value: Json, api_version: str) -> int:
     return annotation_bytes_wanted(value, there=there, back=back, annotation=ANNOTATION)
 
 
-def _is_alike(spec: JsonValue, status: JsonValue) -> bool:
-    """Tell whether both versions represent an object alike: one of the current shape without a decision."""
-    return (
-        isinstance(spec, dict)
-        and "scaleTargetRef" in spec
-        and _TOLD_APART.isdisjoint(spec)
-        and not (isinstance(status, dict) and "decision" in status)
-    )
-
-
 def _to_hub(value: Json, remembered: Json) -> tuple[Json, Json]:
     result = dict(value)
     source: Json = {}
@@ -73,28 +58,19 @@ def _to_hub(value: Json, remembered: Json) -> tuple[Json, Json]:
     elif "variantID" in given and _is_own_identifier(given["variantID"], spec):
         source = {"variantID": given["variantID"]}
     if "scaleTargetRef" not in spec:
-        target = implied_target(value)
-        spec["scaleTargetRef"] = sealed(target) if type(target["name"]) is Raw else target
+        spec["scaleTargetRef"] = implied_target(value)
     result["spec"] = spec
     return result, source
 
 
-def _is_own_identifier(value: JsonValue, spec: Json) -> bool:
+def _is_own_identifier(identifier: JsonValue, spec: Json) -> bool:
     """Tell whether a user chose the identifier. A chosen one cannot be derived, so it outlives every edit."""
-    identifier = plain(value)
     return (
         isinstance(identifier, str)
         and VARIANT_ID.fullmatch(identifier) is not None
         and _is_legacy(spec)
         and identifier != _speakable_identifier(spec)
     )
-
-
-def _with_open_profile(value: Json, _: Json) -> Json:
-    spec = value.get("spec")
-    if not isinstance(spec, dict) or type(spec.get("modelProfile")) is not Raw:
-        return value
-    return value | {"spec": spec | {"modelProfile": opened_profile(spec["modelProfile"])}}
 
 
 def _from_hub(value: Json, source: Json) -> tuple[Json, Json]:
@@ -110,17 +86,6 @@ def _from_hub(value: Json, source: Json) -> tuple[Json, Json]:
     return result, {}
 
 
-def _with_open_performance(value: Json, source: Json) -> Json:
-    spec = value.get("spec")
-    if (
-        "modelProfile" not in source
-        or not isinstance(spec, dict)
-        or type(spec.get("variantProfile")) is not Raw
-    ):
-        return value
-    return value | {"spec": spec | {"variantProfile": opened(spec["variantProfile"])}}
-
-
 def _spoke_spec(spec: Json, source: Json) -> Json:
     profile = profile_of(spec, source) if "modelProfile" in source else {}
     if profile:
@@ -131,10 +96,7 @@ def _spoke_spec(spec: Json, source: Json) -> Json:
 
 def _is_legacy(spec: Json) -> bool:
     """Tell whether a spec has every field that the legacy shape requires, parameters included."""
-    if not spec.keys() >= _HUB_LEGACY:
-        return False
-    profile = spec["variantProfile"]
-    return may_mention(profile, "perfParms") and "perfParms" in as_object(opened(profile))
+    return spec.keys() >= _HUB_LEGACY and "perfParms" in as_object(spec["variantProfile"])
 
 
 def _speakable_identifier(spec: Json) -> str:
@@ -146,14 +108,12 @@ def _speakable_identifier(spec: Json) -> str:
     if VARIANT_ID.fullmatch(identifier):
         return identifier
     model, accelerator, count = (
-        plain(spec.get(name, UNKNOWN)) for name in ("modelID", "accelerator", "acceleratorCount")
+        spec.get(name, UNKNOWN) for name in ("modelID", "accelerator", "acceleratorCount")
     )
     identifier = identifier_of(str(model), str(accelerator), count)
     return identifier if VARIANT_ID.fullmatch(identifier) else ""
 
 
-_TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub, is_alike=_is_alike, open=_with_open_profile)
-_TO_SPOKE: Final = Direction(
-    api_version=SPOKE, convert=_from_hub, is_alike=_is_alike, open=_with_open_performance
-)
+_TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub)
+_TO_SPOKE: Final = Direction(api_version=SPOKE, convert=_from_hub)
 _WAYS: Final = {HUB: (_TO_HUB, _TO_SPOKE), SPOKE: (_TO_SPOKE, _TO_HUB)}

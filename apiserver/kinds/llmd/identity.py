@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_list, as_object, plain
+from apiserver.schema.json import Json, JsonValue, as_list, as_object
 
 ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
 """The label with which every release names the accelerator in use."""
@@ -26,8 +25,7 @@ _NOT_IN_AN_IDENTIFIER: Final = re.compile(r"[^A-Za-z0-9]+", re.ASCII)
 
 def variant_identifier(spec: Json) -> str:
     """Return the identifier of a variant in the legacy shape: model, accelerator and count."""
-    model, accelerator = plain(spec.get("modelID")), plain(spec.get("accelerator"))
-    return f"{model}-{accelerator}-{plain(spec.get('acceleratorCount'))}"
+    return f"{spec.get('modelID')}-{spec.get('accelerator')}-{spec.get('acceleratorCount')}"
 
 
 def identifier_of(model: str, accelerator: str, count: int) -> str:
@@ -38,7 +36,7 @@ def identifier_of(model: str, accelerator: str, count: int) -> str:
 
 def label_of(value: Json) -> str | None:
     """Return the accelerator named by an object's label, or None."""
-    label = plain(as_object(as_object(value.get("metadata")).get("labels")).get(ACCELERATOR_LABEL))
+    label = as_object(as_object(value.get("metadata")).get("labels")).get(ACCELERATOR_LABEL)
     return label if isinstance(label, str) and label else None
 
 
@@ -49,8 +47,7 @@ def implied_target(value: Json) -> Json:
     Deployment with the name of the object, where those controllers looked.
     """
     metadata = as_object(value.get("metadata"))
-    owners = as_list(metadata["ownerReferences"]) if "ownerReferences" in metadata else []
-    names = [owner.get("name") for owner in owners if _is_deployment(owner)]
+    names = [owner.get("name") for owner in as_list(metadata.get("ownerReferences")) if _is_deployment(owner)]
     name = next((name for name in names if isinstance(name, str)), metadata.get("name", ""))
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
 

@@ -10,9 +10,8 @@ from __future__ import annotations
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, label_of
 from apiserver.schema.annotations import take_annotation
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json, JsonValue, as_object
 from apiserver.schema.kept import Kept, kept_text, read_kept
-from apiserver.schema.undecoded import as_object
 
 
 def kept_when_relabelled(value: Json, old: Json) -> str | None:
@@ -25,7 +24,7 @@ def kept_when_relabelled(value: Json, old: Json) -> str | None:
     in_use = _in_use(old)
     if not isinstance(in_use, str) or in_use == _in_use(value):
         return None
-    kept = read_kept(take_annotation(value, ANNOTATION)[1], undecoded=False)
+    kept = read_kept(take_annotation(value, ANNOTATION)[1])
     return kept_text(Kept(fields=kept.fields, source=kept.source | {"accelerator": in_use}))
 
 

@@ -27,8 +27,7 @@ from apiserver.kinds.llmd.shapes_released import (
 )
 from apiserver.kinds.llmd.shapes_status import released_status
 from apiserver.schema.annotations import take_annotation
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import as_object, same
+from apiserver.schema.json import Json, as_object, same
 
 __all__ = [
     "CURRENT",

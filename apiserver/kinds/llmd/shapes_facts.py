@@ -9,8 +9,7 @@ from decimal import Context, Decimal
 from typing import Final
 
 from apiserver.kinds.llmd.identity import implied_target, label_of
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_object
+from apiserver.schema.json import Json, JsonValue, as_object
 
 _DECIMAL: Final = re.compile(r"[0-9]{1,40}(\.[0-9]{1,40})?", re.ASCII)
 _MOST_CHARACTERS_SHOWN: Final = 60

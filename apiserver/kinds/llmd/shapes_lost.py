@@ -8,8 +8,7 @@ from apiserver.kinds.llmd.conversion import HUB, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, label_of, names_deployment, variant_identifier
 from apiserver.kinds.llmd.shapes_facts import shown
 from apiserver.kinds.llmd.shapes_released import Family, Shape
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_object, same
+from apiserver.schema.json import Json, JsonValue, as_object, same
 
 
 def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[str]:

@@ -8,8 +8,7 @@ from typing import Final
 
 from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of
 from apiserver.kinds.llmd.shapes_facts import Facts, shown
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_list, as_object
+from apiserver.schema.json import Json, JsonValue, as_list, as_object
 
 _DEFAULT_BATCH: Final = 256
 """The default maximum batch size of the engines."""

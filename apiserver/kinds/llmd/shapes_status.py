@@ -10,8 +10,7 @@ from typing import Final
 
 from apiserver.kinds.llmd.shapes_facts import Facts, total_cost
 from apiserver.kinds.llmd.shapes_released import StatusShape, missing_members
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import as_object
+from apiserver.schema.json import Json, JsonValue, as_object
 
 _LEAST_CHARACTERS_WANTED: Final = 2
 

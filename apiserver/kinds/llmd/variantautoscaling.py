@@ -18,11 +18,10 @@ from apiserver.kinds.llmd.identity import (
 )
 from apiserver.kinds.llmd.performance import missing_parameters
 from apiserver.kinds.llmd.relabelling import label_advice
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, as_object
 from apiserver.schema.kept import read_kept
 from apiserver.schema.kind import Column, Filled, Kind, Reference, Version
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.undecoded import as_object
 
 DEFAULT_COST: Final = "10.0"
 """The cost of one replica if no other is known."""
@@ -70,7 +69,7 @@ def _cost(value: Json) -> Iterator[Filled]:
 def _kept_of_spec(value: Json) -> Iterator[str]:
     """Yield the spec fields that conversion keeps in the annotation."""
     annotations = as_object(as_object(value.get("metadata")).get("annotations"))
-    for field in read_kept(annotations.get(ANNOTATION), undecoded=False).fields:
+    for field in read_kept(annotations.get(ANNOTATION)).fields:
         if len(field.path) > 1 and field.path[0] == "spec" and field.value is not UNSET:
             yield field.path[1]
 

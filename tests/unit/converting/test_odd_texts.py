@@ -19,8 +19,7 @@ from apiserver.converting.objects import Wanted, convert_value
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.llmd.shapes import without_annotation
-from apiserver.schema.json import JsonValue
-from apiserver.schema.undecoded import same
+from apiserver.schema.json import JsonValue, same
 
 VARIANT = '{"apiVersion":"llmd.ai/v1alpha1","kind":"VariantAutoscaling","metadata":{"name":"a"},"spec":{}}'
 BLOCK = """\

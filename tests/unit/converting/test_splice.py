@@ -17,8 +17,7 @@ from apiserver.converting.documents import convert_file
 from apiserver.converting.objects import Converted, Wanted, convert_value
 from apiserver.converting.splice import spliced
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import same
+from apiserver.schema.json import Json, JsonValue, same
 
 
 def said(text: str) -> JsonValue:

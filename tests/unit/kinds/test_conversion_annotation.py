@@ -15,8 +15,7 @@ from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.annotations import LIMIT_BYTES, annotation_bytes
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.undecoded import same
+from apiserver.schema.json import Json, JsonValue, same
 from apiserver.schema.validation import validate
 
 DECLARED = {SPOKE: v1alpha1.VariantAutoscaling, HUB: v1alpha2.VariantAutoscaling}
@@ -95,7 +94,7 @@ def annotated(seed: int, version: str) -> Json:
 def test_conversion_of_json_text_equals_conversion_of_decoded_objects(
     draw: Callable[[int, str], Json],
 ) -> None:
-    """The webhook leaves as much of the text undecoded as possible."""
+    """The webhook decodes and encodes each object."""
 
     @law
     def check(seed: int, version: str) -> None:

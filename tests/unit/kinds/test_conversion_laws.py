@@ -15,9 +15,8 @@ from support.variants import odd, valid
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json, JsonValue, same
 from apiserver.schema.model import node_of
-from apiserver.schema.undecoded import same
 from apiserver.schema.validation import validate
 
 Path = tuple[str | int, ...]

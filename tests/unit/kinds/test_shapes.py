@@ -16,9 +16,8 @@ from apiserver.kinds.llmd import v1alpha1
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape, in_shape, shape_of
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, same
 from apiserver.schema.model import node_of
-from apiserver.schema.undecoded import same
 from apiserver.schema.validation import validate
 
 ALL = [*SHAPES.values(), *RELEASES.values()]

@@ -12,8 +12,7 @@ from support.variants import valid
 
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.kinds.llmd.shapes import LEGACY, RELEASES, Shape, in_shape
-from apiserver.schema.json import Json
-from apiserver.schema.undecoded import same
+from apiserver.schema.json import Json, same
 from apiserver.upgrading.status_to_come import ANNOTATION, announcing, resumed, without_announcement
 
 LEAST = RELEASES["v0.4.2"]
