@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
+from aiohttp import web
+
 from apiserver.log import EventLogger
 from apiserver.schema.depth import without_depths
 from apiserver.schema.json import Json
-from apiserver.serving.bodies import Bodies, Post, Posts, Reply, Room, failure
+from apiserver.serving.bodies import Bodies, Reply, Room, failure
 from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.review import (
     SMALL_BYTES,
@@ -41,17 +43,17 @@ bytes."""
 
 _log = EventLogger(__name__)
 
-Decide = Callable[[AdmissionRequest], AdmissionResponse | Awaitable[AdmissionResponse]]
+Decide = Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]
 
 Judges = dict[str, Decide]
 """The decision functions of the admission webhooks: `mutate`, `validate` and `validate-settings`."""
 
-Load = Callable[[], Judges | Awaitable[Judges]]
-"""Returns the decision functions, if necessary later."""
+Load = Callable[[], Awaitable[Judges]]
+"""Returns the decision functions, once they are loaded."""
 
 
-def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_bytes: int) -> Posts:
-    """Return the handlers of `/mutate`, `/validate`, `/validate-settings` and `/convert`.
+def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_bytes: int) -> web.Application:
+    """Return the application with `/mutate`, `/validate`, `/validate-settings` and `/convert`.
 
     All but the last wait until `judges` has loaded; `/convert` does not need it.
     """
@@ -69,59 +71,34 @@ def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_by
         large_bytes=largest,
         shared=shared,
     )
-    judged = partial(Post, bodies=admissions, limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES)
-    return {
-        "/mutate": judged(answer=partial(_judged, "mutate", judges)),
-        "/validate": judged(answer=partial(_judged, "validate", judges)),
-        "/validate-settings": judged(answer=partial(_judged, "validate-settings", judges)),
-        "/convert": Post(
-            answer=_converted, bodies=conversions, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES
-        ),
-    }
+    made = web.Application()
+    for verb in ("mutate", "validate", "validate-settings"):
+        handler = admissions.handler(
+            partial(_judged, verb, judges), limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES
+        )
+        made.router.add_post(f"/{verb}", handler)
+    handler = conversions.handler(_converted, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES)
+    made.router.add_post("/convert", handler)
+    return made
 
 
-def _judged(verb: str, load: Load, body: bytes) -> Reply | Awaitable[Reply]:
+async def _judged(verb: str, load: Load, body: bytes) -> Reply:
     try:
         review = decode_admission(body)
     except RecursionError:
-        return _judged_truncated(verb, load, body)
+        # Judge the review without what is nested too deeply, which validation rejects at its field.
+        return await _judged(verb, load, await asyncio.to_thread(without_depths, body))
     except MalformedReviewError as error:
         return failure(400, str(error))
     except UnreadableRequestError as error:
         refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
         return Reply(encode_response(error.uid, AdmissionResponse(refusal=refusal)))
     try:
-        judges = load()
-        decided = judges[verb](review) if isinstance(judges, dict) else _decided_later(verb, judges, review)
+        response = await (await load())[verb](review)
     except Exception as error:  # noqa: BLE001 (unexpected errors must also get a response)
-        return _replied(verb, review, _fault(verb, review, error))
-    if isinstance(decided, AdmissionResponse):
-        return _replied(verb, review, decided)
-    return _replied_later(verb, review, decided)
-
-
-async def _judged_truncated(verb: str, load: Load, body: bytes) -> Reply:
-    """Judge a review without what is nested too deeply, which validation rejects at its field."""
-    reply = _judged(verb, load, await asyncio.to_thread(without_depths, body))
-    return reply if isinstance(reply, Reply) else await reply
-
-
-async def _decided_later(verb: str, judges: Awaitable[Judges], review: AdmissionRequest) -> AdmissionResponse:
-    decided = (await judges)[verb](review)
-    return decided if isinstance(decided, AdmissionResponse) else await decided
-
-
-async def _replied_later(verb: str, review: AdmissionRequest, decided: Awaitable[AdmissionResponse]) -> Reply:
-    try:
-        return _replied(verb, review, await decided)
-    except Exception as error:  # noqa: BLE001 (as above)
-        return _replied(verb, review, _fault(verb, review, error))
-
-
-def _replied(verb: str, review: AdmissionRequest, response: AdmissionResponse) -> Reply:
+        response = _fault(verb, review, error)
     if response.refusal is not None:
-        # After the responses to all requests that arrived together: no client waits for a log line.
-        asyncio.get_running_loop().call_soon(_log_refusal, verb, review, response.refusal)
+        _log_refusal(verb, review, response.refusal)
     return Reply(encode_response(review.uid, response))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -28,10 +28,6 @@ _UNAVAILABLE: Final = 503
 _MOST_ERRORS: Final = MOST_ERRORS + 1
 
 
-Decided = AdmissionResponse | Awaitable[AdmissionResponse]
-"""A response: at once, or after work in a thread or permission checks."""
-
-
 class Assessment(msgspec.Struct, kw_only=True):
     """What is known of an object before the API server is asked for permissions."""
 
@@ -45,14 +41,14 @@ class Assessment(msgspec.Struct, kw_only=True):
     """Why permissions could not be checked, if so."""
 
 
-def decide(
+async def decide(
     request: AdmissionRequest,
     scaling: Scaling,
     tenancy: Tenancy,
     admit: Callable[[Assessment], AdmissionResponse],
     *,
     is_final: bool,
-) -> Decided:
+) -> AdmissionResponse:
     """Judge the object under review, and whether its writer may use what it references.
 
     This also fills defaults into the object. `admit` returns the response for one that is not rejected. A
@@ -65,27 +61,17 @@ def decide(
         return AdmissionResponse(refusal=_status(422, "Invalid", str(error)))
     if subject is None:
         return AdmissionResponse()
+    is_apart = is_costly(request)
     assess = partial(_assessed, request, subject, scaling, tenancy, is_final=is_final)
-    conclude = partial(_concluded, admit=admit, is_final=is_final)
-    if is_costly(request):
-        return _decided_apart(assess, conclude)
-    assessed = assess()
-    return _decided_after_checks(assessed, conclude) if assessed.asked else conclude(assessed)
-
-
-async def _decided_apart(
-    assess: Callable[[], Assessment], conclude: Callable[[Assessment], AdmissionResponse]
-) -> AdmissionResponse:
-    assessed = await in_thread(assess)
+    assessed = await in_thread(assess) if is_apart else assess()
     await _check_permissions(assessed)
-    return await in_thread(_refused, assessed) if assessed.errors else conclude(assessed)
-
-
-async def _decided_after_checks(
-    assessed: Assessment, conclude: Callable[[Assessment], AdmissionResponse]
-) -> AdmissionResponse:
-    await _check_permissions(assessed)
-    return conclude(assessed)
+    if assessed.errors:
+        return await in_thread(_refused, assessed) if is_apart else _refused(assessed)
+    if assessed.undecided and is_final:
+        return AdmissionResponse(
+            refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{assessed.undecided}; try again")
+        )
+    return admit(assessed)
 
 
 async def _check_permissions(assessed: Assessment) -> None:
@@ -116,18 +102,6 @@ def _assessed(
     except UndecidedError as error:
         assessed.undecided = str(error)
     return assessed
-
-
-def _concluded(
-    assessed: Assessment, admit: Callable[[Assessment], AdmissionResponse], *, is_final: bool
-) -> AdmissionResponse:
-    if assessed.errors:
-        return _refused(assessed)
-    if assessed.undecided and is_final:
-        return AdmissionResponse(
-            refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{assessed.undecided}; try again")
-        )
-    return admit(assessed)
 
 
 def _refused(assessed: Assessment) -> AdmissionResponse:

@@ -6,8 +6,6 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
-
     from webhooks.app import Judges
     from webhooks.config import WebhooksConfig
     from webhooks.judging import Judging
@@ -21,11 +19,8 @@ class Admission:
         self._loaded = asyncio.Event()
         self._judging: Judging | None = None
 
-    def judges(self) -> Judges | Awaitable[Judges]:
+    async def judges(self) -> Judges:
         """Return the decision functions, once they are loaded."""
-        return self._judging.judges if self._judging else self._awaited()
-
-    async def _awaited(self) -> Judges:
         await self._loaded.wait()
         assert self._judging is not None
         return self._judging.judges

@@ -13,20 +13,20 @@ from apiserver.kinds.conversion import kept_annotation
 from apiserver.schema.filler import Addition
 from webhooks.admission import Subject
 from webhooks.authorship import due_record
-from webhooks.decision import Assessment, Decided, decide
+from webhooks.decision import Assessment, decide
 from webhooks.review import AdmissionRequest, AdmissionResponse
 from webhooks.scaling import Scaling
 from webhooks.tenancy import OPEN, Tenancy
 
 
-def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> Decided:
+async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> AdmissionResponse:
     """Return the response to a request: a rejection, or a patch that adds absent fields.
 
     The patch may replace only the annotations of conversion and of the writer.
 
     Permissions that cannot be checked are left to `/validate`.
     """
-    return decide(request, scaling, tenancy, partial(_patched, request), is_final=False)
+    return await decide(request, scaling, tenancy, partial(_patched, request), is_final=False)
 
 
 def _patched(request: AdmissionRequest, assessed: Assessment) -> AdmissionResponse:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
-from webhooks.decision import Assessment, Decided, decide
+from webhooks.decision import Assessment, decide
 from webhooks.references import Referents, advise
 from webhooks.review import AdmissionRequest, AdmissionResponse
 from webhooks.scaling import Scaling
 from webhooks.tenancy import OPEN, Tenancy
 
 
-def validate(
+async def validate(
     request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
-) -> Decided:
+) -> AdmissionResponse:
     """Return the response to a request: a rejection, or warnings about probably unintended values."""
-    return decide(request, scaling, tenancy, partial(_warned, referents), is_final=True)
+    return await decide(request, scaling, tenancy, partial(_warned, referents), is_final=True)
 
 
 def _warned(referents: Referents, assessed: Assessment) -> AdmissionResponse:

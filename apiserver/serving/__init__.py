@@ -8,8 +8,6 @@ supervisor        background jobs that must never end by themselves
 tls               server-side TLS, with certificate files that are reloaded without a restart
 accepting         accepts connections, and counts each from then on
 connections       limits open connections, and requests that never complete
-fast_path         answers small requests in the form of API servers without the HTTP library
-usual_http        the form of these requests and their responses
 bodies            limits on the memory of request bodies; `memory` returns it to the operating system
 requests          the middleware: counts and measures requests, and closes connections while draining
 readiness         named readiness checks

@@ -12,11 +12,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from aiohttp import web
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler
 
 SMALL_ANSWER_BYTES: Final = 64 << 10
 """The maximum size of a small response, in bytes."""
@@ -31,7 +34,7 @@ PATIENCE_SECONDS: Final = 8.0
 """The maximum time for which a body waits to be decoded, in seconds: API servers wait 10 s for admission, and
 30 s for conversion."""
 
-JSON: Final = "application/json"
+_JSON: Final = "application/json"
 
 
 class Reply(NamedTuple):
@@ -47,8 +50,8 @@ def failure(code: int, message: str) -> Reply:
     return Reply(json.dumps(status).encode(), code)
 
 
-Answer: TypeAlias = Callable[[bytes], Reply | Awaitable[Reply]]
-"""A function that returns the response to a body, if necessary later."""
+Answer: TypeAlias = Callable[[bytes], Awaitable[Reply]]
+"""A function that returns the response to a body."""
 
 _AGAIN: Final = {"Retry-After": "1"}
 
@@ -61,12 +64,22 @@ class Bodies:
     """
 
     def __init__(self, *, arriving_bytes: int, small_bytes: int, large_bytes: int, shared: Room) -> None:
-        self.small_bytes = small_bytes
+        self._small_bytes = small_bytes
         self._arriving = _Arriving(arriving_bytes, small_bytes)
-        self.small = Room(SMALL_ROOM_BYTES)
-        """The room for small bodies."""
+        self._small = Room(SMALL_ROOM_BYTES)
         self._large_bytes = large_bytes
         self._large = Room(large_bytes), shared
+
+    def handler(self, answer: Answer, *, limit_bytes: int, times: int) -> Handler:
+        """Return the handler of requests whose responses `answer` returns, with the arguments of `answer`."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            # The size of a compressed body would be unbounded, and API servers compress none.
+            if request.headers.get("Content-Encoding"):
+                return _response(failure(400, "compressed bodies are not supported"))
+            return await self.answer(request, answer, limit_bytes=limit_bytes, times=times)
+
+        return handle
 
     async def answer(
         self, request: web.BaseRequest, answer: Answer, *, limit_bytes: int, times: int
@@ -77,13 +90,13 @@ class Bodies:
         and HTTPServiceUnavailable if the body is aborted in favor of others or finds no room in time.
         """
         content = request.content
-        if content.is_eof() and content.total_bytes <= min(self.small_bytes, limit_bytes):
+        if content.is_eof() and content.total_bytes <= min(self._small_bytes, limit_bytes):
             amount = content.total_bytes * times
-            if self.small.take_at_once(amount):
+            if self._small.take_at_once(amount):
                 try:
-                    return await _sent(request, answer(content.read_nowait()))
+                    return await _sent(request, await answer(content.read_nowait()))
                 finally:
-                    self.small.give(amount)
+                    self._small.give(amount)
         return await self._answer_in_turn(request, answer, limit_bytes=limit_bytes, times=times)
 
     async def _answer_in_turn(
@@ -95,16 +108,16 @@ class Bodies:
             try:
                 text = await self._arriving.read(body, limit_bytes)
                 amount = min(len(text) * times, self._large_bytes)
-                is_small = len(text) <= self.small_bytes
-                if is_small and self.small.take_at_once(amount):
-                    taken.append(self.small)
+                is_small = len(text) <= self._small_bytes
+                if is_small and self._small.take_at_once(amount):
+                    taken.append(self._small)
                 else:
-                    await _wait(body, (self.small,) if is_small else self._large, amount, taken)
+                    await _wait(body, (self._small,) if is_small else self._large, amount, taken)
             except TimeoutError:
                 raise _unavailable() from None
             finally:
                 self._arriving.forget(body)
-            return await _sent(request, answer(text))
+            return await _sent(request, await answer(text))
         finally:
             for room in taken:
                 room.give(amount)
@@ -118,19 +131,17 @@ async def _wait(body: _Body, rooms: Sequence[Room], amount: int, taken: list[Roo
             taken.append(room)
 
 
-def web_response(reply: Reply) -> web.Response:
-    """Return a response for the HTTP library."""
-    return web.Response(body=reply.body, status=reply.status, content_type=JSON)
+def _response(reply: Reply) -> web.Response:
+    return web.Response(body=reply.body, status=reply.status, content_type=_JSON)
 
 
-async def _sent(request: web.BaseRequest, answered: Reply | Awaitable[Reply]) -> web.Response:
+async def _sent(request: web.BaseRequest, reply: Reply) -> web.Response:
     """Return a response, a large one only after it is sent; abort a client that does not read it in time.
 
     Until then, a written response waits in memory for the client. aiohttp keeps the last response of an idle
     connection, so a large one loses its body.
     """
-    reply = answered if isinstance(answered, Reply) else await answered
-    response = web_response(reply)
+    response = _response(reply)
     if len(reply.body) <= SMALL_ANSWER_BYTES:
         return response
     try:
@@ -161,28 +172,6 @@ class _Body:
                 self.request.transport.abort()  # it may never send another byte
         elif not self.patience.expired():
             self.patience.reschedule(asyncio.get_running_loop().time())
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Post:
-    """The handler of POST requests to one path, and the memory that their bodies may take."""
-
-    answer: Answer
-    bodies: Bodies
-    limit_bytes: int
-    """The maximum size of a body."""
-    times: int
-    """The memory that answering may need, as a multiple of the size of a body."""
-
-    @property
-    def most_small_bytes(self) -> int:
-        """The size up to which a body is small."""
-        return min(self.bodies.small_bytes, self.limit_bytes)
-
-
-Posts: TypeAlias = Mapping[str, Post]
-"""The handlers of POST requests by path. This is an application without the HTTP library's routing and
-middlewares. Its small requests in the usual form are answered without the library, see `FastPath`."""
 
 
 class _Arriving:

@@ -36,15 +36,13 @@ class Connections:
         *,
         limit: int,
         unfinished_seconds: float,
-        idle_seconds: float,
         clock: Callable[[], float],
     ) -> None:
-        """Allow `limit` connections, `unfinished_seconds` per request, and `idle_seconds` before the next."""
+        """Allow `limit` connections, and `unfinished_seconds` for each request to arrive completely."""
         self.clock = clock
         self._factory = factory
         self._limit = limit
         self._unfinished_seconds = unfinished_seconds
-        self._idle_seconds = idle_seconds
         self._open: set[Guard] = set()
         self._unanswered: dict[Guard, None] = {}
         self._idle: dict[Guard, None] = {}
@@ -87,13 +85,10 @@ class Connections:
         self.occupy(guard)
 
     def sweep(self) -> None:
-        """Abort connections whose request has been incomplete for too long, and close idle ones."""
-        now = self.clock()
-        for guard in [*self._open]:
-            if guard.is_unfinished_since(now - self._unfinished_seconds):
-                guard.abort()
-            elif guard.is_idle_since(now - self._idle_seconds):
-                guard.close()
+        """Abort connections whose request has been incomplete for too long."""
+        earliest = self.clock() - self._unfinished_seconds
+        for guard in [guard for guard in self._open if guard.is_unfinished_since(earliest)]:
+            guard.abort()
 
     async def keep_sweeping(self) -> None:
         """Sweep every two seconds, until cancelled."""
@@ -116,9 +111,7 @@ class Connections:
 class Guard(asyncio.Protocol):
     """Forwards everything to the HTTP protocol, and records when a request begins and is complete."""
 
-    __slots__ = (
-        "_busy", "_connections", "_idle_since", "_inner", "_is_given_up", "_since", "_transport", "handshake"
-    )  # fmt: skip
+    __slots__ = ("_busy", "_connections", "_inner", "_is_given_up", "_since", "_transport", "handshake")
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner
@@ -127,7 +120,6 @@ class Guard(asyncio.Protocol):
         self._is_given_up = False
         self._busy = False
         self._since: float | None = None
-        self._idle_since = connections.clock()
         self.handshake: asyncio.Task[object] | None = None
         """The TLS handshake, until the connection is established."""
 
@@ -168,32 +160,15 @@ class Guard(asyncio.Protocol):
             self._since = self._connections.clock()
         request.content.on_eof(self._request_arrived)
 
-    def request_complete(self) -> None:
-        """Record that a request has arrived completely, and is being answered."""
-        self._busy = True
-        self._request_arrived()
-
     def request_ended(self) -> None:
         """Record that the request is answered, whether or not all of it was read."""
         self._busy = False
         self._since = None
-        self._idle_since = self._connections.clock()
         self._connections.rest(self)
 
     def is_unfinished_since(self, moment: float) -> bool:
         """Tell whether a request began before `moment` and is still incomplete."""
         return self._since is not None and self._since <= moment
-
-    def is_idle_since(self, moment: float) -> bool:
-        """Tell whether a connection has had neither a request nor a part of one since `moment`."""
-        return not self._busy and self._since is None and self._idle_since <= moment
-
-    def close(self) -> None:
-        """Close the connection, or cancel its handshake."""
-        if self._transport:
-            self._transport.close()
-        else:
-            self.abort()
 
     def abort(self) -> None:
         """Abort the connection, or cancel its handshake."""

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from aiohttp import web
 
@@ -14,12 +13,8 @@ from apiserver.serving.connections import Connections
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import Callable
 
-    from apiserver.serving.bodies import Posts
-    from apiserver.serving.fast_path import FastPath
     from apiserver.serving.options import Limits, ServerOptions
-    from apiserver.serving.requests import Requests, Server
 
 _HEADER_LIMIT = 512
 
@@ -29,43 +24,40 @@ class Listener:
 
     def __init__(
         self,
-        runner: web.BaseRunner,
+        runner: web.AppRunner,
         acceptor: Acceptor,
         connections: Connections,
-        fast_path: FastPath | None,
-        limits: Limits,
     ) -> None:
         self._runner = runner
         self._acceptor = acceptor
         self._connections = connections
-        self._fast_path = fast_path
-        self._limits = limits
         self._sweeping = asyncio.create_task(connections.keep_sweeping())
 
     @classmethod
     async def open(
         cls,
-        application: web.Application | Server,
+        application: web.Application,
         limits: Limits,
         *,
         host: str | None,
         port: int,
         context: ssl.SSLContext | None = None,
-        fast_path: Callable[[web.Server], FastPath] | None = None,
     ) -> Self:
-        """Listen on a port (0: any free one) of `host` (None: all addresses). Raises `OSError` if in use.
-
-        `fast_path` returns the fast path in front of the HTTP library's server, if there is one.
-        """
-        runner = _runner_of(application, limits)
+        """Listen on a port (0: any free one) of `host` (None: all addresses). Raises `OSError` if in use."""
+        runner = web.AppRunner(
+            application,
+            access_log=None,
+            keepalive_timeout=limits.keep_alive_seconds,
+            shutdown_timeout=limits.finish_seconds,
+            max_headers=_HEADER_LIMIT,  # the aggregator sends one header per group of the user
+            auto_decompress=False,  # no legitimate client compresses requests
+        )
         await runner.setup()
         assert runner.server is not None
-        fast = fast_path(runner.server) if fast_path else None
         connections = Connections(
-            fast or runner.server,
+            runner.server,
             limit=limits.connections,
             unfinished_seconds=limits.unfinished_request_seconds,
-            idle_seconds=limits.keep_alive_seconds,
             clock=asyncio.get_running_loop().time,
         )
         try:
@@ -73,7 +65,7 @@ class Listener:
         except OSError:
             await runner.cleanup()
             raise
-        return cls(runner, Acceptor(listening, connections, context), connections, fast, limits)
+        return cls(runner, Acceptor(listening, connections, context), connections)
 
     @property
     def port(self) -> int:
@@ -86,29 +78,12 @@ class Listener:
         With `settle`, requests that are still on their way are completed as well.
         """
         await self._acceptor.close()
-        if self._fast_path:
-            self._fast_path.leave()
         if settle:
             await self._connections.settle()
-        ending = [self._runner.cleanup()]
-        if self._fast_path:
-            ending.append(self._fast_path.close(within_seconds=self._limits.finish_seconds))
-        await asyncio.gather(*ending)
+        await self._runner.cleanup()
         self._sweeping.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._sweeping
-
-
-def _runner_of(application: web.Application | Server, limits: Limits) -> web.BaseRunner:
-    options: dict[str, Any] = {
-        "access_log": None,
-        "keepalive_timeout": limits.keep_alive_seconds,
-        "max_headers": _HEADER_LIMIT,  # the aggregator sends one header per group of the user
-        "auto_decompress": False,  # no legitimate client compresses requests
-    }
-    if isinstance(application, web.Application):
-        return web.AppRunner(application, shutdown_timeout=limits.finish_seconds, **options)
-    return web.ServerRunner(web.Server(application, **options), shutdown_timeout=limits.finish_seconds)
 
 
 class ProcessListeners:
@@ -126,20 +101,9 @@ class ProcessListeners:
         named = {"https": self._https, "metrics": self._metrics, "health": self._health}
         return ", ".join(f"{name} {listener.port}" for name, listener in named.items() if listener)
 
-    async def open_https(
-        self, application: web.Application | Posts, requests: Requests, context: ssl.SSLContext
-    ) -> None:
+    async def open_https(self, application: web.Application, context: ssl.SSLContext) -> None:
         """Open the HTTPS port, if configured."""
-        if isinstance(application, web.Application):
-            application.middlewares.insert(0, requests.middleware())
-            self._https = await self._open(application, self._options.port, context=context)
-        else:
-            self._https = await self._open(
-                requests.server(application),
-                self._options.port,
-                context=context,
-                fast_path=partial(requests.fast_path, application),
-            )
+        self._https = await self._open(application, self._options.port, context=context)
 
     async def open_plain(self, *, health: web.Application, metrics: web.Application) -> None:
         """Open the health and metrics ports, if configured."""
@@ -160,21 +124,11 @@ class ProcessListeners:
                 await listener.close()
 
     async def _open(
-        self,
-        application: web.Application | Server,
-        port: int | None,
-        *,
-        context: ssl.SSLContext | None = None,
-        fast_path: Callable[[web.Server], FastPath] | None = None,
+        self, application: web.Application, port: int | None, *, context: ssl.SSLContext | None = None
     ) -> Listener | None:
         if port is None:
             return None
         options = self._options
         return await Listener.open(
-            application,
-            options.limits,
-            host=options.bind_address,
-            port=port,
-            context=context,
-            fast_path=fast_path,
+            application, options.limits, host=options.bind_address, port=port, context=context
         )

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 import uvloop
 
 from apiserver.log import EventLogger
-from apiserver.serving.bodies import Posts
 from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
 from apiserver.serving.memory import ask_for_blocks
 from apiserver.serving.options import ServerOptions
-from apiserver.serving.requests import Requests
+from apiserver.serving.requests import tracking
 from apiserver.serving.supervisor import Supervisor
 from apiserver.serving.tls import ServerTls
 
@@ -43,7 +42,7 @@ _OTHER_DESCRIPTORS = 512
 
 
 def run_server(
-    application: web.Application | Posts | None,
+    application: web.Application | None,
     options: ServerOptions,
     *,
     readiness: Readiness,
@@ -72,7 +71,7 @@ def run_server(
 
 
 async def _serve(
-    application: web.Application | Posts | None,
+    application: web.Application | None,
     options: ServerOptions,
     *,
     readiness: Readiness,
@@ -88,8 +87,9 @@ async def _serve(
             tls = tls or _tls_of(options)
             jobs.append(tls.follow)
             _watch_certificate(tls, readiness=readiness, metrics=metrics)
-            requests = Requests(metrics, readiness, clock=asyncio.get_running_loop().time)
-            await listeners.open_https(application, requests, tls.context)
+            clock = asyncio.get_running_loop().time
+            application.middlewares.insert(0, tracking(metrics, readiness, clock=clock))
+            await listeners.open_https(application, tls.context)
         await listeners.open_plain(health=health_application(readiness), metrics=metrics_application(metrics))
     except OSError as error:
         log.critical("cannot listen", address=options.bind_address or "all", error=str(error))

@@ -12,7 +12,6 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
 from support.manifests import autoscaler
 from webhooks.claims import Claimant
-from webhooks.decision import Decided
 from webhooks.mutate import mutate as ask_mutate
 from webhooks.permissions import AccessRequest, UndecidedError
 from webhooks.references import Referents
@@ -80,19 +79,14 @@ ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
 
 def mutate(request: Json, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN) -> AdmissionResponse:
     """Return the response of /mutate to a request."""
-    return asyncio.run(response_of(ask_mutate(read(request), scaling, tenancy)))
+    return asyncio.run(ask_mutate(read(request), scaling, tenancy))
 
 
 def validate(
     request: Json, referents: Referents = NOBODY, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN
 ) -> AdmissionResponse:
     """Return the response of /validate to a request."""
-    return asyncio.run(response_of(ask_validate(read(request), scaling, referents, tenancy)))
-
-
-async def response_of(decided: Decided) -> AdmissionResponse:
-    """Return a response that may be there only later."""
-    return decided if isinstance(decided, AdmissionResponse) else await decided
+    return asyncio.run(ask_validate(read(request), scaling, referents, tenancy))
 
 
 def read(request: Json) -> AdmissionRequest:

@@ -5,12 +5,11 @@ They call what `webhooks.app` calls between reading a body and writing a respons
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from typing import Final
 
 from apiserver.kinds.scalable import SCALABLE
 from hack.bench.in_process import Answerer
-from webhooks.decision import Decided
 from webhooks.mutate import mutate
 from webhooks.referents import CachedReferents
 from webhooks.review import AdmissionResponse, decode_admission, encode_response
@@ -38,8 +37,11 @@ def answers() -> Mapping[str, Answerer]:
     return {"/mutate": answer_mutate, "/validate": answer_validate}
 
 
-def _finished(decided: Decided) -> AdmissionResponse:
-    """Return a response. Raises RuntimeError if it is not there at once."""
-    if not isinstance(decided, AdmissionResponse):
-        raise RuntimeError("a handler waits, although there is no cluster")  # noqa: TRY004 (no wrong argument)
-    return decided
+def _finished(decision: Coroutine[None, None, AdmissionResponse]) -> AdmissionResponse:
+    """Return a response. Raises RuntimeError if the handler waits."""
+    try:
+        decision.send(None)
+    except StopIteration as ended:
+        found: AdmissionResponse = ended.value
+        return found
+    raise RuntimeError("a handler waits, although there is no cluster")

@@ -14,7 +14,7 @@ from apiserver.serving.accepting import Acceptor, listening_socket
 from apiserver.serving.connections import Connections, Guard
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
-from apiserver.serving.requests import Requests
+from apiserver.serving.requests import tracking
 from apiserver.serving.tls import ServerTls
 
 if TYPE_CHECKING:
@@ -96,16 +96,13 @@ async def bench() -> AsyncIterator[Bench]:
     """Run the server with a limit of four connections."""
     bench = Bench()
     application = web.Application()
-    requests = Requests(ProcessMetrics("t"), Readiness(), clock=lambda: bench.now)
-    application.middlewares.append(requests.middleware())
+    application.middlewares.append(tracking(ProcessMetrics("t"), Readiness(), clock=lambda: bench.now))
     application.router.add_route("*", "/echo", bench.echo)
     application.router.add_post("/ignore", bench.ignore)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     assert runner.server is not None
-    bench.connections = Admitting(
-        runner.server, limit=4, unfinished_seconds=10.0, idle_seconds=7200.0, clock=lambda: bench.now
-    )
+    bench.connections = Admitting(runner.server, limit=4, unfinished_seconds=10.0, clock=lambda: bench.now)
     server = Acceptor(listening_socket("127.0.0.1", 0), bench.connections, None)
     bench.port = server.port
     yield bench

@@ -6,10 +6,10 @@ import json
 
 import pytest
 from support.posting import client_of
-from support.reviews import ANYBODY, NOBODY, mutate, read, response_of, review, variant
+from support.reviews import ANYBODY, NOBODY, mutate, read, review, variant
 
 from apiserver.schema.json import Json
-from webhooks.app import application
+from webhooks.app import Judges, application
 from webhooks.judging import judges_of
 from webhooks.mutate import mutate as ask_mutate
 from webhooks.referents import CachedReferents
@@ -77,15 +77,18 @@ def nested(levels: int) -> str:
 async def refusals(request: AdmissionRequest) -> list[Json | None]:
     """Return the rejections by both webhooks."""
     decided = [ask_mutate(request, ANYBODY), ask_validate(request, ANYBODY, NOBODY)]
-    return [(await response_of(each)).refusal for each in decided]
+    return [(await each).refusal for each in decided]
 
 
 @pytest.mark.parametrize("levels", DEPTHS)
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
 async def test_a_config_nested_too_deeply_is_rejected_at_its_field(path: str, levels: int) -> None:
     """Other errors are listed as well, however deep the nesting."""
-    judges = judges_of(ANYBODY, CachedReferents(""))
-    app = application(lambda: judges, admission_limit_bytes=1 << 20, conversion_limit_bytes=1 << 20)
+
+    async def judges() -> Judges:
+        return judges_of(ANYBODY, CachedReferents(""))
+
+    app = application(judges, admission_limit_bytes=1 << 20, conversion_limit_bytes=1 << 20)
 
     async with client_of(app) as client:
         response = await client.post(path, data=model(config=nested(levels), image="a b"))

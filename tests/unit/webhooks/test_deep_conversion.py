@@ -11,7 +11,7 @@ from support.reviews import variant
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
-from webhooks.app import application
+from webhooks.app import Judges, application
 
 OLD, NEW = SPOKE, HUB
 UID = "4f6a0d57-63f0-4a3f-8d31-5f0c0a5b0c11"
@@ -22,7 +22,11 @@ DEPTHS = (300, *range(960, 1000), 1_500, 9_900)
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     """Serve conversion in this process."""
-    app = application(dict, admission_limit_bytes=1 << 20, conversion_limit_bytes=1 << 20)
+
+    async def judges() -> Judges:
+        return {}
+
+    app = application(judges, admission_limit_bytes=1 << 20, conversion_limit_bytes=1 << 20)
     async with client_of(app) as started:
         yield started
 
