@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
 SMALL_ANSWER_BYTES: Final = 64 << 10
-"""The maximum size of a small response, in bytes."""
-
-SMALL_ROOM_BYTES: Final = 64 << 20
-"""The total decoded size of concurrent small bodies of one kind of request, in bytes."""
+"""The maximum size of a small response, in bytes, and that of the parts of a large one."""
 
 ANSWER_SECONDS: Final = 10.0
 """The timeout for a client to read a large response, in seconds."""
+
+SMALL_ROOM_BYTES: Final = 64 << 20
+"""The total decoded size of concurrent small bodies of one kind of request, in bytes."""
 
 PATIENCE_SECONDS: Final = 8.0
 """The maximum time for which a body waits to be decoded, in seconds: API servers wait 10 s for admission, and
@@ -83,7 +83,7 @@ class Bodies:
 
     async def answer(
         self, request: web.BaseRequest, answer: Answer, *, limit_bytes: int, times: int
-    ) -> web.Response:
+    ) -> web.StreamResponse:
         """Return the response to a request body, for which `times` its size is reserved meanwhile.
 
         A large response is returned only after it is sent. Raises HTTPRequestEntityTooLarge beyond the limit,
@@ -101,7 +101,7 @@ class Bodies:
 
     async def _answer_in_turn(
         self, request: web.BaseRequest, answer: Answer, *, limit_bytes: int, times: int
-    ) -> web.Response:
+    ) -> web.StreamResponse:
         taken: list[Room] = []
         body, amount = _Body(request), 0
         try:
@@ -135,24 +135,27 @@ def _response(reply: Reply) -> web.Response:
     return web.Response(body=reply.body, status=reply.status, content_type=_JSON)
 
 
-async def _sent(request: web.BaseRequest, reply: Reply) -> web.Response:
+async def _sent(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
     """Return a response, a large one only after it is sent; abort a client that does not read it in time.
 
-    Until then, a written response waits in memory for the client. aiohttp keeps the last response of an idle
-    connection, so a large one loses its body.
+    A large one is written in parts: over TLS, the event loop accepts any amount at once, which would wait in
+    memory for a client that reads nothing. aiohttp keeps the last response of an idle connection, so a large
+    one is no attribute of its response.
     """
-    response = _response(reply)
     if len(reply.body) <= SMALL_ANSWER_BYTES:
-        return response
+        return _response(reply)
+    response = web.StreamResponse(status=reply.status, headers={"Content-Type": _JSON})
+    response.content_length = len(reply.body)
+    parts, size = memoryview(reply.body), SMALL_ANSWER_BYTES
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await response.prepare(request)
+            for start in range(0, len(parts), size):
+                await response.write(parts[start : start + size])
             await response.write_eof()
     except TimeoutError:
         if request.transport:
             request.transport.abort()
-    finally:
-        response.body = None
     return response
 
 

@@ -1,8 +1,8 @@
-"""Limits on what a client can hold: connections, and requests that it begins but never completes.
+"""Limits on what a client can hold: connections, requests it never completes, and responses it never reads.
 
-The HTTP library closes idle connections, but waits indefinitely for the rest of a request body. A guard in
-front of its protocol records when the request on each connection began; a periodic sweep aborts those that
-take too long.
+The HTTP library closes idle connections, but waits indefinitely for the rest of a request body, and for a
+client to read a response. A guard in front of its protocol records when either began on each connection; a
+periodic sweep aborts those that take too long.
 """
 
 from __future__ import annotations
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from aiohttp.web import BaseRequest
 
 SWEEP_SECONDS = 2.0
+_UNREAD_BYTES = 64 << 10
+"""Total size of unread responses on a connection from which no more requests are read, in bytes."""
+
 _SETTLE_STEP_SECONDS = 0.05
 _SETTLE_LEAST_STEPS = 5
 _SETTLE_MOST_STEPS = 20
@@ -38,7 +41,7 @@ class Connections:
         unfinished_seconds: float,
         clock: Callable[[], float],
     ) -> None:
-        """Allow `limit` connections, and `unfinished_seconds` for each request to arrive completely."""
+        """Allow `limit` connections, and `unfinished_seconds` to send a request, or to read a response."""
         self.clock = clock
         self._factory = factory
         self._limit = limit
@@ -85,7 +88,7 @@ class Connections:
         self.occupy(guard)
 
     def sweep(self) -> None:
-        """Abort connections whose request has been incomplete for too long."""
+        """Abort connections whose request has been incomplete, or its response unread, for too long."""
         earliest = self.clock() - self._unfinished_seconds
         for guard in [guard for guard in self._open if guard.is_unfinished_since(earliest)]:
             guard.abort()
@@ -111,7 +114,16 @@ class Connections:
 class Guard(asyncio.Protocol):
     """Forwards everything to the HTTP protocol, and records when a request begins and is complete."""
 
-    __slots__ = ("_busy", "_connections", "_inner", "_is_given_up", "_since", "_transport", "handshake")
+    __slots__ = (
+        "_busy",
+        "_connections",
+        "_inner",
+        "_is_given_up",
+        "_since",
+        "_transport",
+        "_unread_since",
+        "handshake",
+    )
 
     def __init__(self, inner: asyncio.Protocol, connections: Connections) -> None:
         self._inner = inner
@@ -120,12 +132,14 @@ class Guard(asyncio.Protocol):
         self._is_given_up = False
         self._busy = False
         self._since: float | None = None
+        self._unread_since: float | None = None
         self.handshake: asyncio.Task[object] | None = None
         """The TLS handshake, until the connection is established."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
         self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(_UNREAD_BYTES)  # over TLS, the default is eight times as much
         self._inner.connection_made(transport)
         if self._is_given_up:
             self._transport.abort()
@@ -146,11 +160,17 @@ class Guard(asyncio.Protocol):
         return self._inner.eof_received()
 
     def pause_writing(self) -> None:
-        """See `asyncio.Protocol`."""
+        """See `asyncio.Protocol`: from a client that does not read responses, no more requests are read."""
+        self._unread_since = self._connections.clock()
+        if self._transport:
+            self._transport.pause_reading()
         self._inner.pause_writing()
 
     def resume_writing(self) -> None:
         """See `asyncio.Protocol`."""
+        self._unread_since = None
+        if self._transport:
+            self._transport.resume_reading()
         self._inner.resume_writing()
 
     def request_begun(self, request: BaseRequest) -> None:
@@ -167,8 +187,8 @@ class Guard(asyncio.Protocol):
         self._connections.rest(self)
 
     def is_unfinished_since(self, moment: float) -> bool:
-        """Tell whether a request began before `moment` and is still incomplete."""
-        return self._since is not None and self._since <= moment
+        """Tell whether a request began before `moment` and is still incomplete, or a response is unread."""
+        return any(since is not None and since <= moment for since in (self._since, self._unread_since))
 
     def abort(self) -> None:
         """Abort the connection, or cancel its handshake."""

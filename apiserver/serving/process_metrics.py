@@ -75,7 +75,7 @@ class ProcessMetrics:
         )
         self._durations = Histogram(
             "stowplan_http_request_duration_seconds",
-            "Time from when a request has been read to its response, including waits.",
+            "Time from the headers of a request to its response, including its body and waits.",
             ["route"],
             buckets=REQUEST_BUCKETS,
             registry=self.registry,

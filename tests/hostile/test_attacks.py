@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import io
 import itertools
+import json
 import resource
 import socket
 import ssl
@@ -17,6 +18,7 @@ import aiohttp
 import pytest
 from support.attacked import Attacked, attacked
 from support.campaign import rounds, share, tell
+from support.reviews import variant
 
 from hack.calling.conversion_reviews import SERVER_NAME
 from hack.calling.server_process import ADDRESS
@@ -30,6 +32,14 @@ HELD: Final = 1_024 + 256
 """More concurrent connections than a listener accepts."""
 
 SLOW: Final = share(HELD + 100, full=60_000)
+DEAF: Final = 1_024 - 16
+PIPELINED: Final = 20
+"""Requests of 60 kB that are sent at once."""
+
+UNREAD: Final = share(32, full=320)
+LONG: Final = 30_000
+"""Objects of 1 kB in one list."""
+
 ABORTED: Final = share(2_000, full=100_000)
 BOMBS: Final = share(4, full=1_000)
 AT_ONCE: Final = 16
@@ -112,6 +122,68 @@ async def test_connections_that_stay_idle_do_not_block_other_clients(tmp_path: P
         for transport in held:
             transport.abort()
         say(target, f"{SLOW} connections that wait, {HELD} at once")
+
+
+class Deaf(asyncio.Protocol):
+    """A client that reads nothing."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See `asyncio.Protocol`."""
+        assert isinstance(transport, asyncio.Transport)
+        transport.pause_reading()
+
+
+def conversion(size: int, *, count: int = 1) -> bytes:
+    """Return a request to convert objects of about this size."""
+    request = {"uid": "u", "desiredAPIVersion": "llmd.ai/v1alpha2"}
+    objects = [variant(version="v1alpha1", odd="x" * size)] * count
+    body = json.dumps({"kind": "ConversionReview", "request": request | {"objects": objects}}).encode()
+    return HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+
+async def test_connections_that_send_many_requests_at_once_and_read_nothing_take_little_memory(
+    tmp_path: Path,
+) -> None:
+    """Their number is just below the limit, so that none is closed for another one."""
+    sent = conversion(60_000) * PIPELINED
+
+    async def send(target: Attacked) -> asyncio.Transport:
+        loop, server = asyncio.get_running_loop(), target.server
+        transport, _ = await loop.create_connection(
+            Deaf, ADDRESS, server.port, ssl=server.context, server_hostname=SERVER_NAME
+        )
+        transport.write(sent)
+        return transport
+
+    async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
+        held: list[asyncio.Transport] = []
+        for _ in rounds(DEAF // AT_ONCE):
+            held += await asyncio.gather(*(send(target) for _ in range(AT_ONCE)))
+        await more_reads(target, AT_ONCE)
+        for transport in held:
+            transport.abort()
+        say(target, f"{DEAF} connections with {PIPELINED} requests each")
+
+
+async def test_clients_that_request_long_lists_and_do_not_read_them_take_little_memory(
+    tmp_path: Path,
+) -> None:
+    """All lists together are larger than the memory limit."""
+    sent = conversion(900, count=LONG)
+    async with attacked(tmp_path, patience_seconds=PATIENCE_SECONDS) as target:
+        server, held = target.server, []
+        for _ in rounds(UNREAD):
+            _, writer = await asyncio.open_connection(
+                ADDRESS, server.port, ssl=server.context, server_hostname=SERVER_NAME, limit=1
+            )
+            held.append(writer)
+            writer.write(sent)
+            with contextlib.suppress(ConnectionError):
+                await writer.drain()
+        await more_reads(target, AT_ONCE)
+        for writer in held:
+            writer.transport.abort()
+        say(target, f"{UNREAD} lists of {LONG} objects that are not read")
 
 
 async def test_reads_continue_when_no_file_descriptor_is_left(tmp_path: Path) -> None:

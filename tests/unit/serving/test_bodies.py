@@ -32,7 +32,7 @@ class Served:
             arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=DECODED, shared=Room(DECODED)
         )
 
-    async def handle(self, request: web.BaseRequest) -> web.Response:
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Respond with the size of the body, whose decoded size is the path times as large."""
         times = int(request.path.removeprefix("/"))
         return await self._bodies.answer(request, self._answer, limit_bytes=LIMIT, times=times)
@@ -154,6 +154,12 @@ async def test_a_body_whose_decoded_size_exceeds_the_memory_is_decoded_alone(
         sender.close()
 
 
+def text_of(response: web.StreamResponse) -> str:
+    """Return the body of a small response."""
+    assert isinstance(response, web.Response)
+    return response.text or ""
+
+
 def whole(size: int) -> web.Request:
     """Return a request whose body has been received completely."""
     payload = StreamReader(BaseProtocol(asyncio.get_running_loop()), limit=size)
@@ -197,7 +203,7 @@ async def test_small_bodies_are_read_while_large_complete_ones_wait_for_decoding
     async def read(size: int) -> int:
         request = small(size) if size == SMALL_BYTES else whole(size)
         response = await bodies.answer(request, answer, limit_bytes=LIMIT, times=64)
-        return int(response.text or "")
+        return int(text_of(response))
 
     sizes = (64 * UNIT, 120 * UNIT, 128 * UNIT, *[SMALL_BYTES] * 3)
     async with asyncio.timeout(PATIENCE_SECONDS):
@@ -226,11 +232,11 @@ async def test_one_kind_of_request_cannot_use_all_memory() -> None:
         """Answer a request of the other kind, while the first one holds its room."""
         body = whole(DECODED // 2)
         answered = await other.answer(body, answer_with_size, limit_bytes=LIMIT, times=1)
-        return Reply((answered.text or "").encode())
+        return Reply(text_of(answered).encode())
 
     async with asyncio.timeout(PATIENCE_SECONDS):
         response = await one.answer(whole(64 * UNIT), answer_other, limit_bytes=LIMIT, times=64)
-    assert response.text == str(DECODED // 2)
+    assert text_of(response) == str(DECODED // 2)
 
 
 async def answer_with_size(body: bytes) -> Reply:

@@ -197,6 +197,57 @@ async def test_a_connection_remains_usable_if_a_handler_does_not_read_the_body(b
     await answer(reader, b"efgh")
 
 
+class Recorded(asyncio.Transport):
+    """A transport that records whether it reads, and whether it was aborted."""
+
+    def __init__(self) -> None:
+        """Start reading."""
+        super().__init__()
+        self.is_aborted = False
+        self._is_reading = True
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """See `asyncio.Transport`."""
+
+    def is_reading(self) -> bool:
+        """See `asyncio.Transport`."""
+        return self._is_reading
+
+    def pause_reading(self) -> None:
+        """See `asyncio.Transport`."""
+        self._is_reading = False
+
+    def resume_reading(self) -> None:
+        """See `asyncio.Transport`."""
+        self._is_reading = True
+
+    def abort(self) -> None:
+        """See `asyncio.Transport`."""
+        self.is_aborted = True
+
+
+@pytest.mark.parametrize("reads_at_last", [False, True])
+def test_a_client_that_does_not_read_responses_is_disconnected(*, reads_at_last: bool) -> None:
+    """Until it reads them or is disconnected, no more of its requests are read."""
+    now = 0.0
+    connections = Connections(asyncio.Protocol, limit=1, unfinished_seconds=10.0, clock=lambda: now)
+    guard, transport = connections.admit(), Recorded()
+    assert guard is not None
+    guard.connection_made(transport)
+    guard.pause_writing()
+    assert not transport.is_reading()
+
+    now = 9.0
+    connections.sweep()
+    assert not transport.is_aborted
+    if reads_at_last:
+        guard.resume_writing()
+    assert transport.is_reading() is reads_at_last
+    now = 10.0
+    connections.sweep()
+    assert transport.is_aborted is not reads_at_last
+
+
 async def answered(bench: Bench) -> asyncio.StreamReader:
     """Connect and complete one request; the connection stays open."""
     reader, writer = await bench.client(HEAD + b"\r\nabcd")
