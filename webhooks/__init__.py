@@ -1,12 +1,11 @@
 """Admission and conversion webhooks, served over HTTPS.
 
-`review` decodes and encodes the review envelopes; `admission`, `mutate`, `validate` and `convert` decide, as
-pure functions of a request; `references` warns about other objects but never rejects; `app` serves the
-routes.
+`review` decodes and encodes the review envelopes; `decision` (with `admission`) and `convert` answer one
+request; `references` warns about other objects but never rejects; `app` serves the routes.
 
-`run` is the entry point. `process` answers conversions at once, while `later` loads `judging` for admission.
+`run` is the entry point. `process` answers conversions at once, while it loads `judging` for admission.
 
-- the decision: `decision`; permissions: `permissions`, asked by `authorizer`
+- permissions: `permissions`, asked by `authorizer`
 - writers of objects: `authorship`, `tenancy`; scale targets: `scaling`, `claims`; caches of other objects:
   `referents`
 - ConfigMaps of settings: `settings`

@@ -1,4 +1,9 @@
-"""The decision that both admission webhooks share: a rejection with all errors, or the judged object."""
+"""`/mutate` and `/validate`: a rejection with all errors, or defaults, or warnings.
+
+`/mutate` receives the raw object before the API server validates the schema. It must report all errors at
+once, because the server would report only those that its schema covers. `/validate` repeats the checks after
+other mutating webhooks.
+"""
 
 from __future__ import annotations
 
@@ -9,26 +14,30 @@ from typing import Final
 import msgspec
 
 from apiserver.kinds.annotations import advice
+from apiserver.kinds.authorship import WRITTEN_BY
+from apiserver.kinds.conversion import kept_annotation
 from apiserver.kinds.forms import form_errors
 from apiserver.kinds.judgement import Judgement, complete_and_judge
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
+from apiserver.schema.filler import Addition
 from apiserver.schema.json import Json
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, subject_of
-from webhooks.authorship import record_errors, user_of
+from webhooks.authorship import due_record, record_errors, user_of
 from webhooks.large import in_thread, is_costly
 from webhooks.permissions import Asked, UndecidedError, refused
+from webhooks.references import Referents, advise
 from webhooks.review import AdmissionRequest, AdmissionResponse
 from webhooks.scaling import Scaling
-from webhooks.tenancy import Tenancy
+from webhooks.tenancy import OPEN, Tenancy
 
 _UNAVAILABLE: Final = 503
 _MOST_ERRORS: Final = MOST_ERRORS + 1
 
 
-class Assessment(msgspec.Struct, kw_only=True):
+class _Assessment(msgspec.Struct, kw_only=True):
     """What is known of an object before the API server is asked for permissions."""
 
     subject: Subject
@@ -41,11 +50,54 @@ class Assessment(msgspec.Struct, kw_only=True):
     """Why permissions could not be checked, if so."""
 
 
-async def decide(
+async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> AdmissionResponse:
+    """Return the response to a request: a rejection, or a patch that adds absent fields.
+
+    The patch may replace only the annotations of conversion and of the writer.
+
+    Permissions that cannot be checked are left to `/validate`.
+    """
+    return await _decide(request, scaling, tenancy, partial(_patched, request), is_final=False)
+
+
+def _patched(request: AdmissionRequest, assessed: _Assessment) -> AdmissionResponse:
+    completion = assessed.judgement.completion
+    patch = (*completion.additions, *_annotated(assessed.subject, request))
+    return AdmissionResponse(patch=patch, warnings=tuple(completion.warnings))
+
+
+def _annotated(subject: Subject, request: AdmissionRequest) -> list[Addition]:
+    """Return the patch operation that sets our annotations and keeps all others; none if they are set."""
+    record = due_record(subject, request)
+    if record is None and subject.to_keep is None:
+        return []
+    ours = {kept_annotation(subject.kind): subject.to_keep, WRITTEN_BY: record}
+    others = subject.value["metadata"].get("annotations", {})
+    all_ = others | {name: text for name, text in ours.items() if text is not None}
+    return [] if others == all_ else [Addition("/metadata/annotations", all_)]
+
+
+async def validate(
+    request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
+) -> AdmissionResponse:
+    """Return the response to a request: a rejection, or warnings about probably unintended values."""
+    return await _decide(request, scaling, tenancy, partial(_warned, referents), is_final=True)
+
+
+def _warned(referents: Referents, assessed: _Assessment) -> AdmissionResponse:
+    if not assessed.judgement.is_sound:
+        return AdmissionResponse()
+    subject = assessed.subject
+    own = subject.kind.kind, subject.name
+    missing = advise(subject.references(), subject.value, referents, own)
+    return AdmissionResponse(warnings=(*assessed.advice, *missing))
+
+
+async def _decide(
     request: AdmissionRequest,
     scaling: Scaling,
     tenancy: Tenancy,
-    admit: Callable[[Assessment], AdmissionResponse],
+    admit: Callable[[_Assessment], AdmissionResponse],
     *,
     is_final: bool,
 ) -> AdmissionResponse:
@@ -74,7 +126,7 @@ async def decide(
     return admit(assessed)
 
 
-async def _check_permissions(assessed: Assessment) -> None:
+async def _check_permissions(assessed: _Assessment) -> None:
     try:
         for asked in assessed.asked:
             assessed.errors += await refused(asked)
@@ -84,7 +136,7 @@ async def _check_permissions(assessed: Assessment) -> None:
 
 def _assessed(
     request: AdmissionRequest, subject: Subject, scaling: Scaling, tenancy: Tenancy, *, is_final: bool
-) -> Assessment:
+) -> _Assessment:
     judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
     is_advised = is_final and judgement.is_sound
     advised = [*advice(subject.kind, subject.version, subject.value)] if is_advised else []
@@ -93,7 +145,7 @@ def _assessed(
         found = form_errors(subject.kind, subject.forms)
     if is_final:
         found += record_errors(subject, request)
-    assessed = Assessment(subject=subject, judgement=judgement, advice=advised, errors=found, asked=[])
+    assessed = _Assessment(subject=subject, judgement=judgement, advice=advised, errors=found, asked=[])
     try:
         if claims := subject.claims(is_typed=judgement.is_sound or bool(judgement.completion.is_typed)):
             found += scaling.errors(claims)
@@ -104,7 +156,7 @@ def _assessed(
     return assessed
 
 
-def _refused(assessed: Assessment) -> AdmissionResponse:
+def _refused(assessed: _Assessment) -> AdmissionResponse:
     """Return the rejection with the Status that kubectl prints like an error of a built-in kind.
 
     The API server validates metadata only after admission. Metadata errors are listed here too, so that the

@@ -16,14 +16,13 @@ from apiserver.schema.validation import judge
 from webhooks.app import Judges
 from webhooks.authorizer import ClusterAuthorizer
 from webhooks.config import ScalingConfig, WebhooksConfig
-from webhooks.mutate import mutate
+from webhooks.decision import mutate, validate
 from webhooks.permissions import Authorizer
 from webhooks.references import Referents
 from webhooks.referents import CachedReferents
 from webhooks.scaling import Scaling
 from webhooks.settings import SettingsAdmission
 from webhooks.tenancy import OPEN, Tenancy
-from webhooks.validate import validate
 
 _log = EventLogger(__name__)
 

@@ -12,14 +12,14 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
 from support.manifests import autoscaler
 from webhooks.claims import Claimant
-from webhooks.mutate import mutate as ask_mutate
+from webhooks.decision import mutate as ask_mutate
+from webhooks.decision import validate as ask_validate
 from webhooks.permissions import AccessRequest, UndecidedError
 from webhooks.references import Referents
 from webhooks.referents import CachedReferents
 from webhooks.review import AdmissionRequest, AdmissionResponse, decode_admission
 from webhooks.scaling import Scaling
 from webhooks.tenancy import OPEN, Tenancy
-from webhooks.validate import validate as ask_validate
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
 

@@ -10,11 +10,10 @@ from typing import Final
 
 from apiserver.kinds.scalable import SCALABLE
 from hack.bench.in_process import Answerer
-from webhooks.mutate import mutate
+from webhooks.decision import mutate, validate
 from webhooks.referents import CachedReferents
 from webhooks.review import AdmissionResponse, decode_admission, encode_response
 from webhooks.scaling import Scaling
-from webhooks.validate import validate
 
 _SCALING: Final = Scaling(resources=SCALABLE, authorizer=None)
 _REFERENTS: Final = CachedReferents("")

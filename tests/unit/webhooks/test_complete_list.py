@@ -10,11 +10,11 @@ from support.reviews import ANYBODY, NOBODY, mutate, read, review, variant
 
 from apiserver.schema.json import Json
 from webhooks.app import Judges, application
+from webhooks.decision import mutate as ask_mutate
+from webhooks.decision import validate as ask_validate
 from webhooks.judging import judges_of
-from webhooks.mutate import mutate as ask_mutate
 from webhooks.referents import CachedReferents
 from webhooks.review import AdmissionRequest, ReviewedObject, decode_admission
-from webhooks.validate import validate as ask_validate
 
 DEPTHS = (101, 150, 300, 1000, 5000, 9900)
 """Levels of `config`, more than the allowed 100; API servers accept 9,900."""

@@ -9,7 +9,7 @@ import pytest
 from support.reviews import ANYBODY, read, review, variant
 
 from apiserver.schema.json import Json
-from webhooks.mutate import mutate
+from webhooks.decision import mutate
 
 
 def route(count: int) -> Json:

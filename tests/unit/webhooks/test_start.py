@@ -36,8 +36,7 @@ LATER = {
     "apiserver.kinds.registry",
     "apiserver.schema.validation",
     "apiserver.cluster",
-    "webhooks.mutate",
-    "webhooks.validate",
+    "webhooks.decision",
     "webhooks.judging",
 }
 """Modules that take long to import and that conversion does not need."""
