@@ -77,8 +77,8 @@ def load_of(
 ) -> tuple[ModelLoad, ModelMemory]:
     """Return the load of a model whose variants have their capacities and start-up times, and its memory.
 
-    The capacity that must exist is enough for the forecast, but at most `most_required`. The margin also
-    works off waiting requests. The most that was required within the hold may not be removed: a replica that
+    The capacity that must exist is enough for the forecast, and to work off waiting requests within a start,
+    but at most `most_required`. The most that was required within the hold may not be removed: a replica that
     was just needed is soon needed again, and starting it takes minutes.
     """
     running = [variant for variant in variants if variant.current_replicas] or variants
@@ -98,7 +98,7 @@ def load_of(
         return load, memory
     found = forecast([tick.requests_per_second for tick in ticks])
     backlog = float(max(0, seen.waiting - _QUEUED_PER_ENGINE * seen.engines))
-    required = min(found.upper, most_required)
+    required = min(max(found.upper, found.now + backlog / load.start_seconds), most_required)
     now_seconds = ticks[-1].moment_seconds
     since = now_seconds - settings.hold_seconds
     held = (*[item for item in memory.required if since < item[0] < now_seconds], (now_seconds, required))

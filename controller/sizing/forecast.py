@@ -47,7 +47,9 @@ def forecast(rates: Sequence[float]) -> Forecast:
     mean = sum(recent) / len(recent)
     latest = min(rates[-2:])
     now = max(mean, latest)
-    wide = rates[-SPREAD_TICKS:]
+    # Higher rates from before are of a load that is over, and no deviation from the present one.
+    most = max(recent)
+    wide = [min(rate, most) for rate in rates[-SPREAD_TICKS:]]
     center = sum(wide) / len(wide)
     spread = math.sqrt(sum([(rate - center) ** 2 for rate in wide]) / max(1, len(wide) - 1))
     return Forecast(now=now, upper=max(now, mean + DEVIATIONS * _SHARE_OF_SPREAD * spread))

@@ -23,6 +23,7 @@ from controller.sizing.records import (
     EngineReport,
     Learned,
     StepParameters,
+    Targets,
     VariantFacts,
 )
 from controller.sizing.result_time import result_time
@@ -48,8 +49,11 @@ _FADED_SAMPLES: Final = 50.0
 _MOST_FORMER_SAMPLES: Final = 20.0
 """Maximum weight of former samples, so that a changed engine is soon reflected."""
 
+_OVERLOAD_TARGETS: Final = 2.0
+"""Mean time to first token, relative to its target, from which an engine with a queue has too much load."""
+
 _OVERLOAD_SECONDS: Final = 10.0
-"""Mean time to first token from which clients of an engine with a queue may give up."""
+"""The same without a target: clients may give up."""
 
 _SMOOTHING: Final = 0.2
 """Weight of a new sample in the moving average of the deviation from a declared profile."""
@@ -103,7 +107,7 @@ def performance(
         if report.interval
     ]
     # Those without long queues: only they show what engines attain, and how fast their steps are.
-    calm = [item for item in seen if not _is_overloaded(item[0], item[1])]
+    calm = [item for item in seen if not _is_overloaded(item[0], item[1], facts.targets)]
     prior, prior_source = _prior(facts, memory)
     samples = [
         found
@@ -154,15 +158,17 @@ def _begun(facts: VariantFacts) -> VariantMemory:
     )
 
 
-def _is_overloaded(report: EngineReport, interval: EngineInterval) -> bool:
-    """Return whether an engine's requests wait so long that clients give up.
+def _is_overloaded(report: EngineReport, interval: EngineInterval, targets: Targets) -> bool:
+    """Return whether an engine's requests wait so long that they miss their target, or clients give up.
 
     Such an engine computes prompts of requests that leave before their first token, and counts none of their
     tokens: its steps would seem slow for their load. What its requests miss is the consequence of a shortage,
     and not of the utilization that is planned for.
     """
     had_queue = report.waiting or interval.waiting_change < 0  # without one, long prompts alone take long
-    return bool(had_queue) and interval.mean_wait_seconds >= _OVERLOAD_SECONDS
+    target = targets.ttft_seconds
+    most = _OVERLOAD_SECONDS if target is None else _OVERLOAD_TARGETS * target
+    return bool(had_queue) and interval.mean_wait_seconds >= most
 
 
 def _experience(

@@ -128,7 +128,7 @@ def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelL
     before = cycle.memory.models.get(key, _NEW_MODEL)
     seen = observed(own, cycle.reports, before, now_seconds=cycle.now_seconds, settings=cycle.settings)
     lengths = _stated_lengths(stated) or seen.memory.lengths
-    utilization = _utilization(own, before, max(seen.waiting, before.waiting))
+    utilization = _utilization(own, before, max(seen.waiting, before.waiting), seen.memory)
     shown = {
         variant.key: _performance(cycle, variant, lengths=seen.memory.lengths, utilization=utilization)
         for variant in own
@@ -195,13 +195,17 @@ def _by_model(variants: Sequence[Variant]) -> Mapping[Key, list[Variant]]:
     return {key: models[key] for key in sorted(models)}
 
 
-def _utilization(variants: Sequence[Variant], before: ModelMemory, waiting: int) -> float:
-    """Return the utilization of a model's ready replicas, by the last cycle; 0 if it is unknown.
+def _utilization(variants: Sequence[Variant], before: ModelMemory, waiting: int, after: ModelMemory) -> float:
+    """Return the utilization of a model's ready replicas, by the last cycle; 0 if nothing follows from it.
 
-    It is that of the most that was required within the hold, for which the replicas exist.
+    It is that of the most that was required within the hold, for which the replicas exist. Nothing follows if
+    it is unknown, or if more requests arrive than the replicas serve at any latency, for example while others
+    start: then the queue grows as long as that lasts, whatever utilization was planned for.
     """
     full = sum([before.full_rates.get(item.key, 0.0) * item.ready_replicas for item in variants])
     if not full or not before.required:
+        return 0.0
+    if after.ticks and after.ticks[-1].requests_per_second > full:
         return 0.0
     return (max([rate for _, rate in before.required]) + waiting / _QUEUE_SECONDS) / full
 

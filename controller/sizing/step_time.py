@@ -3,10 +3,12 @@
 The time of a busy engine is spent on steps, on the tokens they decode and on the prompts they compute: `1 =
 alpha / tau + beta * G + delta * P`, with tau the mean time of a step, and G and P the decoded and the
 prompt tokens per second. vLLM counts steps. For SGLang, the mean time between two tokens stands for tau,
-although steps with many sequences weigh more in it. Divided by alpha this is linear in observable values:
-`1 / tau = 1 / alpha - (beta / alpha) * G - (delta / alpha) * P`. It is fitted by weighted least squares
-with forgetting; a saturated engine obeys the same line. Prior knowledge (a declared profile, the status)
-counts as a few samples, so that it holds where samples say little, and fades as far as they say more.
+although steps with many sequences weigh more in it. This is a plane through the origin of (1 / tau, G, P),
+which is fitted by least squares with forgetting. The engine's time is the dependent variable, because the
+rates contain errors: a prompt is counted when it ends, and not while it is computed. A line of 1 / tau over
+G and P would flatten with them, and make a saturated engine seem several times slower. Prior knowledge (a
+declared profile, the status) counts as a few samples, so that it holds where samples say little, and fades
+as far as they say more.
 """
 
 from __future__ import annotations
@@ -30,11 +32,13 @@ _RIDGE: Final = 1e-4
 _BUSY_SEQUENCES: Final = 3.0
 """Mean sequences above which an engine is assumed to compute all the time."""
 
-_RATIO_WEIGHT: Final = 0.02
 _BETA_RATIO: Final = 0.008
 _DELTA_RATIO: Final = 0.005
-"""beta / alpha and delta / alpha of common engines, used until the load has varied. Their weight is that of
-about ten samples at a tenth of an engine's capacity.
+"""beta / alpha and delta / alpha of common engines, used until the load has varied."""
+
+_RATIO_WEIGHT: Final = 0.003
+"""Weight of the prior ratios, relative to the mean of the samples' squares. With ten times as much, learned
+coefficients of engines with other ratios are off by up to 30 percent after an hour.
 """
 
 _OUTLIER: Final = 4.0
@@ -44,9 +48,7 @@ because excluding the slow intervals of a bursty load would flatten the line.
 """
 
 _MOST_SPREAD: Final = 1.5
-"""Factor between the time of a step and the time between tokens, up to which counted steps are believed.
-Several API servers of one engine (vLLM's `--api-server-count`) count each step several times.
-"""
+"""Factor on the tokens that a step can yield, within which counted steps are believed."""
 
 _LEAST_TOKENS: Final = 1e-3
 """The minimum number of tokens of a sample. Prometheus extrapolates, so a number may be a fraction."""
@@ -57,8 +59,10 @@ _POINTS: Final = tuple(
 )
 """(sequences, prompt tokens) of the steps that represent known parameters as samples."""
 
+_SCALE_STEPS: Final = 1e2
 _SCALE_G: Final = 1e3
 _SCALE_P: Final = 1e4
+"""Units of steps, decoded and prompt tokens per second, so that the equations are well conditioned."""
 
 Vector = tuple[float, float, float]
 Symmetric = tuple[float, float, float, float, float, float]
@@ -90,7 +94,9 @@ def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engin
 
     With several engines in the interval, it is that of one of them, as if all had the same load. An engine
     with few sequences idles between requests. With Poisson arrivals it is busy for `1 - exp(-n)` of the time,
-    with n the mean number of requests in it; the rates of a sample refer to its busy time.
+    with n the mean number of requests in it; the rates of a sample refer to its busy time, which is also its
+    weight. Without counted steps, prompt tokens refer to the whole time: a token waits for the prompts that
+    arrive while its request decodes, and those arrive at all times alike.
     """
     if interval.seconds <= 0 or interval.inter_tokens < _LEAST_TOKENS:
         return None
@@ -98,9 +104,12 @@ def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engin
     least, most = _STEP_SECONDS
     if not least < tau < most:
         return None
+    engine_seconds = interval.seconds * engines
     busy_seconds = _busy_seconds(interval, engines)
-    if interval.steps and 1 / _MOST_SPREAD < busy_seconds / interval.steps / tau < _MOST_SPREAD:
+    prompt_seconds = engine_seconds
+    if _are_steps_counted(interval, busy_seconds=busy_seconds, engine_seconds=engine_seconds):
         tau = busy_seconds / interval.steps
+        prompt_seconds = busy_seconds
     prompted = interval.prompt_tokens
     if lengths is not None:
         if interval.begun != interval.first_tokens:
@@ -109,8 +118,23 @@ def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engin
     return Sample(
         tau_seconds=tau,
         decoded=interval.inter_tokens / busy_seconds,
-        prompted=prompted / busy_seconds,
+        prompted=prompted / prompt_seconds,
+        weight=(busy_seconds / engine_seconds),
     )
+
+
+def _are_steps_counted(interval: EngineInterval, *, busy_seconds: float, engine_seconds: float) -> bool:
+    """Return whether the counted steps yield as many tokens as the sequences in a step can.
+
+    They yield fewer if several API servers of one engine (vLLM's `--api-server-count`) count each of them,
+    and more with speculative decoding.
+    """
+    if not interval.steps:
+        return False
+    tokens = (interval.inter_tokens + interval.first_tokens) / interval.steps
+    least = max(1.0, interval.inter_token_seconds / busy_seconds)
+    most = 1 + interval.inter_token_seconds / engine_seconds  # with Poisson arrivals, as a token sees them
+    return least / _MOST_SPREAD < tokens < most * _MOST_SPREAD
 
 
 def _busy_seconds(interval: EngineInterval, engines: int) -> float:
@@ -155,19 +179,19 @@ class StepTimes:
 
     def added(self, sample: Sample) -> StepTimes:
         """Return the equations with one more sample, which resets the count of outliers."""
-        g, p = -sample.decoded / _SCALE_G, -sample.prompted / _SCALE_P
-        w, y = sample.weight * sample.tau_seconds, 1.0 / sample.tau_seconds
+        g, p = sample.decoded / _SCALE_G, sample.prompted / _SCALE_P
+        w, y = sample.weight, 1.0 / sample.tau_seconds / _SCALE_STEPS
         xx, xy = self.xx, self.xy
         return StepTimes(
             xx=(
-                xx[0] + w,
-                xx[1] + w * g,
-                xx[2] + w * p,
+                xx[0] + w * y * y,
+                xx[1] + w * y * g,
+                xx[2] + w * y * p,
                 xx[3] + w * g * g,
                 xx[4] + w * g * p,
                 xx[5] + w * p * p,
             ),
-            xy=(xy[0] + w * y, xy[1] + w * y * g, xy[2] + w * y * p),
+            xy=(xy[0] + w * y, xy[1] + w * g, xy[2] + w * p),
             samples=self.samples + sample.weight,
         )
 
@@ -249,8 +273,9 @@ TYPICAL: Final = Prior()
 def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
     """Return the parameters that fit best, or None if nothing is known.
 
-    The ratios of beta and delta to alpha are regularized towards those of the prior, as far as samples do not
-    determine them. A coefficient that would be negative is 0, and the others are fitted again.
+    `alpha - beta / ratio` and `alpha - delta / ratio` are regularized towards 0, with the prior's ratios of
+    beta and delta to alpha, as far as samples do not determine them. A coefficient that would be negative is
+    0, and the others are fitted again.
     """
     xx, xy = times.xx, times.xy
     if prior.parameters is not None:
@@ -261,18 +286,38 @@ def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
         xy = tuple(a + b for a, b in zip(xy, known.xy, strict=True))  # type: ignore[assignment]
     if xx[0] <= 0:
         return None
-    ratios = (prior.beta_ratio * _SCALE_G, prior.delta_ratio * _SCALE_P)
-    weights = [
-        _RIDGE * square + (_RATIO_WEIGHT / ratio**2 if ratio else 0.0)
-        for square, ratio in zip((xx[3], xx[5]), ratios, strict=True)
-    ]
-    matrix = (xx[0], xx[1], xx[2], xx[3] + weights[0], xx[4], xx[5] + weights[1])
-    right = (xy[0], xy[1] + weights[0] * ratios[0], xy[2] + weights[1] * ratios[1])
-    return _parameters(_not_negative(matrix, right))
+    weight = _RATIO_WEIGHT * xx[0] / (times.samples + prior.weight)
+    beta = _inverse(prior.beta_ratio * _SCALE_G / _SCALE_STEPS)
+    delta = _inverse(prior.delta_ratio * _SCALE_P / _SCALE_STEPS)
+    matrix = (
+        xx[0] * (1 + _RIDGE) + weight * ((beta > 0) + (delta > 0)),
+        xx[1] - weight * beta,
+        xx[2] - weight * delta,
+        xx[3] * (1 + _RIDGE) + weight * beta**2,
+        xx[4],
+        xx[5] * (1 + _RIDGE) + weight * delta**2,
+    )
+    point = _not_negative(matrix, xy)
+    if point is None or point[0] <= 0:  # full batches only, which do not show the time of an idle step
+        point = _with_ratios(xx, xy, 1 / beta if beta else 0.0, 1 / delta if delta else 0.0)
+    return _parameters(point)
+
+
+def _with_ratios(xx: Symmetric, xy: Vector, beta: float, delta: float) -> Vector:
+    """Return the solution with given ratios of the second and third coefficient to the first."""
+    square = xx[0] + xx[3] * beta**2 + xx[5] * delta**2
+    product = xx[1] * beta + xx[2] * delta + xx[4] * beta * delta
+    alpha = (xy[0] + xy[1] * beta + xy[2] * delta) / (square + 2 * product)
+    return alpha, alpha * beta, alpha * delta
+
+
+def _inverse(ratio: float) -> float:
+    """Return the inverse of a ratio; 0 if it is 0, as in a profile without that coefficient."""
+    return 1 / ratio if ratio else 0.0
 
 
 def _not_negative(matrix: Symmetric, right: Vector) -> Vector | None:
-    """Return the solution in which negative ratios are 0, as in an active-set method; None if singular."""
+    """Return the solution in which negative coefficients are 0, by an active-set method; None if singular."""
     free = _solved(matrix, right)
     if free is not None and free[1] < 0:
         matrix, right = _without_beta(matrix, right)
@@ -315,10 +360,8 @@ def _solved(matrix: Symmetric, right: Vector) -> Vector | None:
     return (right[0] - b * y - c * z) / a, y, z
 
 
-def _parameters(point: Vector | None) -> StepParameters | None:
-    if point is None or point[0] <= 0:
+def _parameters(point: Vector) -> StepParameters | None:
+    alpha, beta, delta = point[0] / _SCALE_STEPS, point[1] / _SCALE_G, point[2] / _SCALE_P
+    if alpha >= _STEP_SECONDS[1]:
         return None
-    inverse, g, p = point
-    alpha = 1e3 / inverse
-    found = StepParameters(alpha_ms=alpha, beta_ms=alpha * g / _SCALE_G, delta_ms=alpha * p / _SCALE_P)
-    return found if alpha < _STEP_SECONDS[1] * 1e3 else None
+    return StepParameters(alpha_ms=alpha * 1e3, beta_ms=beta * 1e3, delta_ms=delta * 1e3)

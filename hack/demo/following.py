@@ -10,8 +10,7 @@ UP_SECONDS = 15.0
 """Replicas must not be below the smallest decision of this period, in seconds."""
 
 DOWN_SECONDS = 80.0
-"""Replicas must not exceed the largest decision of this period, in seconds: the longest scale-down window
-of 20 s, plus a margin for slow machines."""
+"""Replicas must not exceed the largest decision of this period, in seconds; it is long for slow machines."""
 
 
 def unfollowed(views: Sequence[tuple[float, VariantView]]) -> Iterator[float]:

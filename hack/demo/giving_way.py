@@ -10,8 +10,7 @@ from hack.demo.history import History, model_view
 from hack.demo.observation import VariantView
 
 CARRIED_OUT_SECONDS = 70.0
-"""Time in seconds within which replicas follow a decision: the scale-down window of the freemium model, 20 s,
-plus a margin for slow machines."""
+"""Time in seconds within which replicas follow a decision; it is long for slow machines."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

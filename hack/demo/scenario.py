@@ -62,16 +62,16 @@ class Chapter:
     headline: str
 
 
-RAMP_SECONDS = 30.0
+RAMP_SECONDS = 60.0
 """Duration in seconds of the ramp in the premium model's surge."""
 
 CHAPTERS = (
     Chapter(name="calm", from_seconds=0, headline="little load on every model"),
     Chapter(name="surge", from_seconds=30, headline="a surge on the freemium model"),
-    Chapter(name="shortage", from_seconds=90, headline="the premium model surges too: not enough for all"),
-    Chapter(name="relief", from_seconds=215, headline="both surges are over"),
+    Chapter(name="shortage", from_seconds=110, headline="the premium model surges too: not enough for all"),
+    Chapter(name="relief", from_seconds=240, headline="both surges are over"),
 )
-END_SECONDS = 300.0
+END_SECONDS = 320.0
 MODEL_CHAPTER = Chapter(
     name="model", from_seconds=END_SECONDS, headline="one Model expands to engines on two accelerators"
 )
@@ -81,15 +81,10 @@ MODEL_LOAD_SECONDS = 15.0
 MODEL_SCALES_SECONDS = 60.0
 """Time in seconds within which the Model must scale, including the beginning of its load."""
 
-GIVES_WAY_SECONDS = 20.0
-"""The scale-down window of the freemium model in seconds, which delays giving way."""
-
 DRAIN_SECONDS = 10.0
 """Time for the backlog of the premium model to drain, in seconds."""
 
-EXCUSED_SECONDS = (
-    RAMP_SECONDS + PLANNING.interval_seconds + 2 + GIVES_WAY_SECONDS + START_UP_SECONDS + DRAIN_SECONDS
-)
+EXCUSED_SECONDS = RAMP_SECONDS + PLANNING.interval_seconds + 2 + START_UP_SECONDS + DRAIN_SECONDS
 """Time in seconds after its surge begins during which the premium model may miss its targets. The peak of the
 ramp needs a decision and a sync of the autoscaler; then the lower priority is preempted, engines start, and
 the backlog drains."""
@@ -108,10 +103,10 @@ def model_nodes() -> Iterator[Node]:
 
 
 def nodes() -> Iterator[Node]:
-    """Yield the nodes: 16 H100, 16 A100 and 12 L40S for the variants, 3 L4 and 4 A10 for the bound pair."""
+    """Yield the nodes: 16 H100, 20 A100 and 12 L40S for the variants, 3 L4 and 4 A10 for the bound pair."""
     for number in range(2):
         yield Node(name=f"h100-{number}", accelerator="NVIDIA-H100-80GB-HBM3", accelerator_count=8)
-    for number in range(4):
+    for number in range(5):
         yield Node(name=f"a100-{number}", accelerator="NVIDIA-A100-SXM4-80GB", accelerator_count=4)
     for number in range(6):
         yield Node(
@@ -126,17 +121,17 @@ def load() -> dict[str, tuple[Phase, ...]]:
     return {
         "meta/llama-3.1-70b": (
             *_ramp(at=60, seconds=30, speeds=(0.3, 0.5, 0.7)),
-            _phase(_CONVERSATION, at=110, seconds=60, speed=0.8),
-            *_ramp(at=1400, seconds=RAMP_SECONDS, speeds=(1.1, 1.6, 2.1)),
-            _phase(_CONVERSATION, at=1680, seconds=60, speed=2.4),
-            _phase(_CONVERSATION, at=1830, seconds=35, speed=3.5),
+            _phase(_CONVERSATION, at=110, seconds=80, speed=0.8),
+            *_ramp(at=1400, seconds=RAMP_SECONDS, speeds=(1.1, 1.5, 1.9, 2.3, 2.7, 3.1)),
+            _phase(_CONVERSATION, at=1680, seconds=20, speed=3.4),
+            _phase(_CONVERSATION, at=1830, seconds=50, speed=3.7),
             _phase(_CONVERSATION, at=2220, seconds=1000, speed=0.8),
         ),
         "qwen/qwen2.5-coder-32b": (_phase(_CODE, at=1080, seconds=400, speed=5, keep=0.08),),
         "meta/llama-3.1-8b": (
             *_ramp(at=100, seconds=30, speeds=(1, 1.7, 2.4)),
-            *_ramp(at=230, seconds=50, speeds=(4, 5.5, 7, 8.5, 9.5)),
-            _phase(_CONVERSATION, at=630, seconds=135, speed=10),
+            *_ramp(at=230, seconds=80, speeds=(3, 4, 5, 6, 7, 8, 8.5)),
+            _phase(_CONVERSATION, at=830, seconds=130, speed=9),
             _phase(_CONVERSATION, at=2220, seconds=1000, speed=2),
         ),
     }

@@ -14,7 +14,6 @@ from hack.demo.rehearsal import simulated
 from hack.demo.scenario import (
     CHAPTERS,
     END_SECONDS,
-    GIVES_WAY_SECONDS,
     MODEL_CHAPTER,
     START_UP_SECONDS,
     arrivals,
@@ -104,15 +103,11 @@ def test_the_engines_start_up_time_is_the_one_that_the_checks_assume() -> None:
     assert START_UP_SECONDS >= 20
 
 
-def test_the_freemium_model_has_the_scale_down_window_that_the_checks_assume() -> None:
-    """Meanwhile, the premium model may miss its target; the window is not shorter than a start-up."""
+def test_autoscalers_follow_decisions_without_a_window() -> None:
+    """Decisions are held already; a window would delay the replicas of a higher priority."""
     played, _ = simulated()
-    windows = {
-        variant.name: played.published_behaviour(variant).down.window_seconds for variant in played.variants
-    }
 
-    assert {windows["llama-8b-a100"], windows["llama-8b-l40s"]} == {GIVES_WAY_SECONDS}
-    assert GIVES_WAY_SECONDS >= START_UP_SECONDS
+    assert {played.published_behaviour(variant).down.window_seconds for variant in played.variants} == {0.0}
 
 
 def test_scored_requests_end_with_the_scenario() -> None:

@@ -28,13 +28,16 @@ async def test_the_checks_of_the_demo_hold_in_the_simulated_scenario() -> None:
 
 
 def test_plain_autoscalers_miss_more_requests_if_they_cost_less() -> None:
-    """They have no priorities: with all variants, more than 10 % of premium requests are missed."""
+    """They have no priorities, and those of one variant cannot use the accelerators of another.
+
+    More than 5 % of premium requests are missed, whatever is scaled by whatever target.
+    """
     accounts = plain_accounts()
     every, chosen = accounts[:3], accounts[3:]
 
     for generous, middle, tight in (every, chosen):
         premium = [account.missed["meta/llama-3.1-70b"] for account in (generous, middle, tight)]
         assert generous.cost > middle.cost > tight.cost
-        assert premium == sorted(premium)
-    assert min(account.missed["meta/llama-3.1-70b"] for account in every) > 0.1
+        assert max(premium) == premium[-1]
+        assert min(premium) > 0.05
     assert every[0].reversals.keys() >= CHOSEN

@@ -18,6 +18,7 @@ EXAMPLES = {
     ),
     "one high rate is not yet a jump": ([30.0] * 39 + [90.0], 37.5, 51.015),
     "two high rates are one": ([30.0] * 38 + [90.0, 92.0], 90.0, 90.0),
+    "a load that has ended is no deviation from the present one": ([90.0] * 20 + [30.0] * 20, 30.0, 30.0),
     "a single rate": ([7.0], 7.0, 7.0),
 }
 

@@ -135,6 +135,22 @@ def test_requests_that_miss_their_targets_in_a_long_queue_do_not_lower_the_capac
     assert after.requests_per_second == pytest.approx(before.requests_per_second, rel=0.01)
 
 
+def test_requests_that_miss_while_more_arrive_than_is_served_do_not_lower_the_capacity() -> None:
+    """The queue grows by ten requests per second, because other replicas start; it is not yet long."""
+    slow = (1.0, 3.0, math.inf), (0.0, 0.0, 300.0)
+    watch = Watch(variants=(variant(),), facts=facts())
+    before = watch.steady(80, each=20.0).snapshot.variants[0].capacity
+    late = interval(20.0, first_token_times=slow, waiting_change=150.0)
+
+    for _ in range(10):
+        after = watch.see({pod: report(late, waiting=150) for pod in watch.pods()})
+
+    found = after.snapshot.variants[0].capacity
+    assert before is not None
+    assert found is not None
+    assert found.requests_per_second == pytest.approx(before.requests_per_second, rel=0.01)
+
+
 def test_the_start_up_time_is_the_median_of_existing_pods() -> None:
     """One that became ready hours after its start has no influence."""
     watch = Watch(variants=(variant(),), facts=facts(start_seconds=(90.0, 100.0, 7200.0)))

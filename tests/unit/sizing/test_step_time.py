@@ -56,22 +56,28 @@ def observed(samples: list[Sample]) -> StepTimes:
     return times
 
 
-STEPS = {
-    "the engine counts its steps": (1500.0, 10.0),
-    "the engine counts none": (0.0, 10.5),
-    "three API servers count each step": (4500.0, 10.5),
+ALONE = {"inter_tokens": 20.0, "inter_token_seconds": 0.21, "first_tokens": 1.0, "first_token_seconds": 1.2}
+
+STEPS: dict[str, tuple[dict[str, float], float]] = {
+    "the engine counts its steps": ({"steps": 1500.0}, 10.0),
+    "the engine counts none": ({}, 10.5),
+    "three API servers count each step": ({"steps": 4500.0}, 10.5),
+    "a step yields three tokens of each request": ({"steps": 500.0}, 10.5),
+    "a long prompt is computed alone": (ALONE | {"steps": 21.0}, 64.1),
+    "three API servers count each step of a long prompt": (ALONE | {"steps": 63.0}, 10.5),
+    "a step yields three tokens of one request": (ALONE | {"steps": 7.0}, 10.5),
 }
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_the_time_of_a_step_is_that_of_counted_steps_if_they_are_plausible(name: str) -> None:
     """Otherwise it is the time between tokens."""
-    steps, milliseconds = STEPS[name]
+    counted, milliseconds = STEPS[name]
 
-    found = sample_of(busy(steps=steps))
+    found = sample_of(busy(**counted))
 
     assert found is not None
-    assert found.tau_seconds == pytest.approx(milliseconds / 1e3)
+    assert found.tau_seconds == pytest.approx(milliseconds / 1e3, rel=0.001)
 
 
 def test_the_fit_equals_that_of_a_worked_example() -> None:
@@ -102,11 +108,22 @@ def test_a_partly_idle_engine_counts_for_its_busy_time() -> None:
     The requests whose prompts are computed count, too.
     """
     seconds = {"inter_token_seconds": 6.397, "first_token_seconds": 4.0}
-    found = sample_of(busy(inter_tokens=1000.0, prompt_tokens=1500.0, **seconds))
+    found = sample_of(busy(inter_tokens=1000.0, prompt_tokens=1500.0, steps=1000.0, **seconds))
 
     assert found is not None
     assert found.decoded == pytest.approx(1000 / 15 / 0.5, rel=0.001)
     assert found.prompted == pytest.approx(100 / 0.5, rel=0.001)
+    assert found.weight == pytest.approx(0.5, rel=0.001)
+
+
+def test_without_counted_steps_prompts_refer_to_the_whole_time() -> None:
+    """A token waits for the prompts that arrive while its request decodes, at any time alike."""
+    seconds = {"inter_token_seconds": 6.397, "first_token_seconds": 4.0}
+    found = sample_of(busy(inter_tokens=1000.0, prompt_tokens=1500.0, **seconds))
+
+    assert found is not None
+    assert found.decoded == pytest.approx(1000 / 15 / 0.5, rel=0.001)
+    assert found.prompted == pytest.approx(100, rel=0.001)
 
 
 NOTHING_TO_LEARN = {
@@ -182,10 +199,10 @@ def test_no_samples_give_a_negative_parameter(rows: list[tuple[float, float, flo
 
     found = fitted(observed(samples))
 
-    if found is not None:
-        assert found.alpha_ms > 0
-        assert found.beta_ms >= 0
-        assert found.delta_ms >= 0
+    assert found is not None
+    assert found.alpha_ms > 0
+    assert found.beta_ms >= 0
+    assert found.delta_ms >= 0
 
 
 def test_a_single_outlier_is_ignored_but_a_changed_engine_is_learned() -> None:
@@ -199,6 +216,26 @@ def test_a_single_outlier_is_ignored_but_a_changed_engine_is_learned() -> None:
 
     assert once.xx == times.forgotten().xx
     assert often.xx != times.forgotten().xx
+
+
+def test_a_saturated_engine_does_not_seem_slower_than_it_is() -> None:
+    """Prompts count when they end: of each pair of intervals, one has a tenth of the other's tokens too many.
+
+    A line of steps per second over the tokens would give an alpha of three times the true one.
+    """
+    rng = random.Random(3)
+    times = observed([sample(H100, rng.uniform(1, 20), rng.uniform(0, 100)) for _ in range(10)])
+    for _ in range(200):
+        full = sample(H100, rng.uniform(20, 200), rng.uniform(500, 4000))
+        for factor in (0.9, 1.1):
+            times = times.added(replace(full, prompted=full.prompted * factor))
+
+    found = fitted(times)
+
+    assert found is not None
+    assert found.alpha_ms == pytest.approx(H100.alpha_ms, rel=0.15)
+    assert found.beta_ms == pytest.approx(H100.beta_ms, rel=0.15)
+    assert found.delta_ms == pytest.approx(H100.delta_ms, rel=0.15)
 
 
 def test_prompts_count_when_they_are_computed_and_without_what_a_cache_holds() -> None:
