@@ -98,7 +98,8 @@ def load_of(
         return load, memory
     found = forecast([tick.requests_per_second for tick in ticks])
     backlog = float(max(0, seen.waiting - _QUEUED_PER_ENGINE * seen.engines))
-    required = min(max(found.upper, found.now + backlog / load.start_seconds), most_required)
+    work_off_seconds = max(settings.interval_seconds, load.start_seconds)
+    required = min(max(found.upper, found.now + backlog / work_off_seconds), most_required)
     now_seconds = ticks[-1].moment_seconds
     since = now_seconds - settings.hold_seconds
     held = (*[item for item in memory.required if since < item[0] < now_seconds], (now_seconds, required))
