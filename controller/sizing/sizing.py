@@ -20,7 +20,7 @@ from controller.sizing.attainment import (
     within_the_hour,
 )
 from controller.sizing.capacity import Sized as CapacitySize
-from controller.sizing.demand import load_of, observed
+from controller.sizing.demand import Observed, load_of, observed
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import ModelMemory, SizingMemory
 from controller.sizing.performance import Performance, capacity_of, estimated_capacity, performance
@@ -128,7 +128,7 @@ def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelL
     before = cycle.memory.models.get(key, _NEW_MODEL)
     seen = observed(own, cycle.reports, before, now_seconds=cycle.now_seconds, settings=cycle.settings)
     lengths = _stated_lengths(stated) or seen.memory.lengths
-    utilization = _utilization(own, before, max(seen.waiting, before.waiting), seen.memory)
+    utilization = _utilization(own, before, seen)
     shown = {
         variant.key: _performance(cycle, variant, lengths=seen.memory.lengths, utilization=utilization)
         for variant in own
@@ -195,7 +195,7 @@ def _by_model(variants: Sequence[Variant]) -> Mapping[Key, list[Variant]]:
     return {key: models[key] for key in sorted(models)}
 
 
-def _utilization(variants: Sequence[Variant], before: ModelMemory, waiting: int, after: ModelMemory) -> float:
+def _utilization(variants: Sequence[Variant], before: ModelMemory, seen: Observed) -> float:
     """Return the utilization of a model's ready replicas, by the last cycle; 0 if nothing follows from it.
 
     It is that of the most that was required within the hold, for which the replicas exist. Nothing follows if
@@ -205,7 +205,8 @@ def _utilization(variants: Sequence[Variant], before: ModelMemory, waiting: int,
     full = sum([before.full_rates.get(item.key, 0.0) * item.ready_replicas for item in variants])
     if not full or not before.required:
         return 0.0
-    if after.ticks and after.ticks[-1].requests_per_second > full:
+    ticks, waiting = seen.memory.ticks, max(seen.waiting, before.waiting)
+    if ticks and ticks[-1].requests_per_second > full:
         return 0.0
     return (max([rate for _, rate in before.required]) + waiting / _QUEUE_SECONDS) / full
 

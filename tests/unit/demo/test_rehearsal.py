@@ -30,7 +30,7 @@ async def test_the_checks_of_the_demo_hold_in_the_simulated_scenario() -> None:
 def test_plain_autoscalers_miss_more_requests_if_they_cost_less() -> None:
     """They have no priorities, and those of one variant cannot use the accelerators of another.
 
-    More than 5 % of premium requests are missed, whatever is scaled by whatever target.
+    More than 10 % of premium requests are missed, whatever is scaled by whatever target.
     """
     accounts = plain_accounts()
     every, chosen = accounts[:3], accounts[3:]
@@ -39,5 +39,5 @@ def test_plain_autoscalers_miss_more_requests_if_they_cost_less() -> None:
         premium = [account.missed["meta/llama-3.1-70b"] for account in (generous, middle, tight)]
         assert generous.cost > middle.cost > tight.cost
         assert max(premium) == premium[-1]
-        assert min(premium) > 0.05
+        assert min(premium) > 0.1
     assert every[0].reversals.keys() >= CHOSEN
