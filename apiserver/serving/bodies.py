@@ -10,6 +10,7 @@ own, and so has each kind of request, so that none can block another.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -87,7 +88,8 @@ class Bodies:
         """Return the response to a request body, for which `times` its size is reserved meanwhile.
 
         A large response is returned only after it is sent. Raises HTTPRequestEntityTooLarge beyond the limit,
-        and HTTPServiceUnavailable if the body is aborted in favor of others or finds no room in time.
+        HTTPServiceUnavailable if the body is aborted in favor of others or finds no room in time, and
+        HTTPBadRequest if the client leaves before it is complete.
         """
         content = request.content
         if content.is_eof() and content.total_bytes <= min(self._small_bytes, limit_bytes):
@@ -115,6 +117,8 @@ class Bodies:
                     await _wait(body, (self._small,) if is_small else self._large, amount, taken)
             except TimeoutError:
                 raise _unavailable() from None
+            except ConnectionError:  # no error of the server, and nobody reads the response
+                raise web.HTTPBadRequest from None
             finally:
                 self._arriving.forget(body)
             return await _sent(request, await answer(text))
@@ -148,11 +152,12 @@ async def _sent(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
     response.content_length = len(reply.body)
     parts, size = memoryview(reply.body), SMALL_ANSWER_BYTES
     try:
-        async with asyncio.timeout(ANSWER_SECONDS):
-            await response.prepare(request)
-            for start in range(0, len(parts), size):
-                await response.write(parts[start : start + size])
-            await response.write_eof()
+        with contextlib.suppress(ConnectionError):  # the client may leave before it has read all
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await response.prepare(request)
+                for start in range(0, len(parts), size):
+                    await response.write(parts[start : start + size])
+                await response.write_eof()
     except TimeoutError:
         if request.transport:
             request.transport.abort()

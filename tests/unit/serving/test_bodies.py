@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Final
 
 import pytest
@@ -11,9 +12,13 @@ from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import RawTestServer, make_mocked_request
 
 from apiserver.serving.bodies import Bodies, Reply, Room
+from apiserver.serving.listener import Listener
+from apiserver.serving.options import Limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from aiohttp.typedefs import Handler
 
 UNIT: Final = 1 << 16
 SMALL_BYTES: Final = 16 * UNIT
@@ -256,3 +261,49 @@ async def test_a_closed_connection_releases_its_memory(served: Served, server: R
 
     assert await sender.status() == web.HTTPOk.status_code
     sender.close()
+
+
+@pytest.mark.parametrize(
+    ("size", "response_bytes"),
+    [
+        pytest.param(2, 1, id="before the body is complete"),
+        pytest.param(1, 64 << 20, id="before the response is read"),
+    ],
+)
+async def test_a_client_that_leaves_is_no_error(
+    size: int, response_bytes: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each of two requests ends without a message."""
+    bodies = Bodies(arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=DECODED, shared=Room(DECODED))
+    ended: asyncio.Queue[web.StreamResponse | Exception] = asyncio.Queue()
+
+    async def answer(_: bytes) -> Reply:
+        return Reply(b"x" * response_bytes)
+
+    @web.middleware
+    async def note(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            response = await handler(request)
+        except Exception as error:
+            ended.put_nowait(error)
+            raise
+        ended.put_nowait(response)
+        return response
+
+    app = web.Application(middlewares=[note])
+    app.router.add_post("/1", bodies.handler(answer, limit_bytes=LIMIT, times=1))
+    listener = await Listener.open(app, Limits(), host="127.0.0.1", port=0)
+    try:
+        for _ in range(2):
+            reader, writer = await asyncio.open_connection("127.0.0.1", listener.port)
+            writer.write(f"POST /1 HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\nx".encode())
+            await writer.drain()
+            if size == 1:
+                await reader.readexactly(1)
+            writer.transport.abort()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await ended.get()
+    finally:
+        await listener.close()
+
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
