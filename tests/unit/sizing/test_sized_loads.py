@@ -251,13 +251,17 @@ def test_a_clock_that_jumps_back_discards_the_trend_but_not_the_step_times() -> 
 NUMBERS = st.one_of(st.just(0.0), st.floats(0, 1e12))
 
 
-@example([(1.0, 1.0, 2.2e-311, 2.2e-311, 0)])
-@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.integers(0, 10**7)), min_size=1, max_size=6))
+@example([(1.0, 1.0, 2.2e-311, 2.2e-311, 0)], 120.0)
+@example([(1.0, 1.0, 1.0, 1.0, 9)], 0.0)
+@given(
+    st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.integers(0, 10**7)), min_size=1, max_size=6),
+    NUMBERS,
+)
 def test_any_counters_of_engines_give_a_valid_load(
-    rows: list[tuple[float, float, float, float, int]],
+    rows: list[tuple[float, float, float, float, int]], start_seconds: float
 ) -> None:
-    """Absurd counters neither end a cycle nor give an invalid rate."""
-    watch = Watch(variants=(variant(ready=1),), facts=facts())
+    """Absurd counters and start-up times neither end a cycle nor give an invalid rate."""
+    watch = Watch(variants=(variant(ready=1),), facts=facts(start_seconds=(start_seconds,)))
     for first, prompts, tokens, seconds, waiting in rows:
         odd = EngineInterval(
             seconds=CYCLE_SECONDS,
@@ -273,6 +277,9 @@ def test_any_counters_of_engines_give_a_valid_load(
             ended=first,
             inter_token_seconds=seconds,
             inter_tokens=tokens,
+            steps=tokens,
+            first_token_times=((seconds, math.inf), (0.0, first)),
+            token_times=((seconds, math.inf), (first, first)),
         )
         found = load(watch.see({"llama-0": report(odd, waiting=waiting)}))
 
