@@ -79,21 +79,40 @@ class Property:
 
     name: str
     node: Node
-    owner: Declared
-    attribute: str
-    """The Python name of the field in its owner."""
     is_required: bool
+    owner: Declared | None = None
+    """The declaration with the field; None if it is part of an `object_node`."""
+    attribute: str = ""
+    """The Python name of the field in its owner."""
     default: JsonValue = msgspec.UNSET
 
     @property
     def description(self) -> str:
         """Return the docstring below the field, read from source on access: only generators need it."""
-        return describe(self.owner).get(self.attribute, "")
+        return describe(self.owner).get(self.attribute, "") if self.owner else ""
 
     @property
     def has_default(self) -> bool:
         """Tell whether the schema has a default for the field."""
         return self.default is not msgspec.UNSET
+
+
+def object_node(required: str = "", /, **members: object) -> Node:
+    """Return the node of an object that is read and not declared, as those of other projects are.
+
+    `members` are types of the declaration language or nodes, by JSON name; `required` has the names of those
+    that must be set, separated by spaces.
+    """
+    names = required.split()
+    properties = [
+        Property(name=name, node=_node(member), is_required=name in names) for name, member in members.items()
+    ]
+    return Node(type="object", properties=tuple(properties))
+
+
+def list_node(items: Node) -> Node:
+    """Return the node of a list."""
+    return Node(type="array", items=items)
 
 
 def node_of(declared: type) -> Node:
@@ -147,6 +166,8 @@ def _node(annotation: object) -> Node:
 
 
 def _leaf(annotation: object) -> Node:
+    if isinstance(annotation, Node):
+        return annotation
     if annotation is Any:
         return Node(type="any")
     if isinstance(annotation, TypeVar):

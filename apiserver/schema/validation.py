@@ -45,10 +45,10 @@ MOST_ERRORS: Final = 100
 
 
 class Judge:
-    """The compiled validation and defaults of a declaration. There is one instance for each, see `judge`."""
+    """The compiled validation and defaults of a kind of object. For that of a declaration, see `judge`."""
 
-    def __init__(self, declared: type) -> None:
-        self.node: Final = with_metadata(node_of(declared))
+    def __init__(self, node: Node) -> None:
+        self.node: Final = with_metadata(node)
         # This regex engine behaves like Go's; the default one supports look-arounds, which Go's does not.
         self._schema = jsonschema_rs.Draft202012Validator(
             judged_schema(self.node), validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
@@ -145,7 +145,7 @@ class Judge:
 @functools.cache
 def judge(declared: type) -> Judge:
     """Return the compiled judge of a declaration."""
-    return Judge(declared)
+    return Judge(node_of(declared))
 
 
 def validate(declared: type, value: Json, old: Json | None = None) -> list[FieldError]:

@@ -16,9 +16,8 @@ from apiserver.checking.sources import Source
 from apiserver.checking.tree import Tree, UnreadableError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.validation import validate
 from controller.observe.targets import TargetKind
-from controller.offline.shapes import SHAPES, GroupKind
+from controller.offline.shapes import GroupKind, judge_of
 from controller.planning.inputs import PlanningInputs, from_json
 
 _LIST: Final = "List"
@@ -208,13 +207,13 @@ def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> No
             found.problems.append(Problem(file=source.name, line=tree.line, text=text))
         return
     group_kind = value["apiVersion"].rpartition("/")[0], value["kind"]
-    shape = SHAPES.get(group_kind)
-    if shape is None:
+    judge = judge_of(group_kind)
+    if judge is None:
         found.skipped[f"{value['kind']} ({value['apiVersion']})"] += 1
         return
     problems = [
         Problem(file=source.name, line=tree.line_of(error.path), text=f"{_called(value)}: {error}")
-        for error in validate(shape, value)
+        for error in judge.validate(value)
     ]
     if problems and can_be_left_out(value):
         found.broken.setdefault(_called(value, namespace), []).extend(problems)
