@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -10,18 +11,18 @@ from typing import Final
 import yaml
 
 from apiserver.checking.documents import read_documents
+from apiserver.checking.json_text import after_space, end_of_value
 from apiserver.checking.objects import as_yaml
 from apiserver.checking.strictness import duplicates
 from apiserver.checking.tree import MOST_LEVELS, Tree, UnreadableError
-from apiserver.converting.json_documents import json_spans, rewritten
 from apiserver.converting.objects import Convert, Told, UnknownVersionError
 from apiserver.converting.splice import Spliced, Uncommented, UnspliceableError, newline_of, spliced
 from apiserver.schema.json import JsonValue, same
-from apiserver.schema.paths import FieldPath
 
 _SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
 _MARKER: Final = re.compile(r"[\r\x85\u2028\u2029]---")
 """A separator after a line break that only YAML recognizes as one."""
+_INDENT: Final = re.compile(r"[\[{]\r?\n([ \t]*)")
 _RESTYLED: Final = "numbers and spacing are reformatted; numbers of more than 15 digits lose the further ones"
 _MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
@@ -74,7 +75,7 @@ def _converted(text: str, convert: Convert, file: ConvertedFile) -> Iterator[str
 
 def _part(text: str, line: int, convert: Convert, file: ConvertedFile) -> str:
     trees = [tree for tree in read_documents(text.encode()) if isinstance(tree, Tree)]
-    spans = json_spans(text)
+    spans = _json_spans(text)
     if spans is None and (down := _lines_to_second(text)) is not None:
         file.problems.append(
             Note(line=line + down, text="a second document: insert a line with --- before it")
@@ -82,14 +83,40 @@ def _part(text: str, line: int, convert: Convert, file: ConvertedFile) -> str:
         return text
     values = [_value(tree, line + tree.line - 1, convert, file) for tree in trees]
     file.values += values
-    if all(same(tree.value, value) for tree, value in zip(trees, values, strict=True)):
+    if file.problems or all(same(tree.value, value) for tree, value in zip(trees, values, strict=True)):
         return text
     if spans is None:
         return _yaml(text, line, trees[0], values[0], file)
-    result = rewritten(text, spans, [tree.value for tree in trees], values)
-    lines = dict.fromkeys(line + text.count("\n", 0, span.start) for span in result.restyled)
-    file.notes += [Note(line=restyled, text=_RESTYLED) for restyled in lines]
-    return result.text
+    pieces, place = [], 0
+    for (start, end), tree, value in zip(spans, trees, values, strict=True):
+        was = text[start:end]
+        pieces += [text[place:start], was if same(tree.value, value) else _json(value, was)]
+        if not same(tree.value, value) and _json(tree.value, was) != was:
+            file.notes.append(Note(line=line + text.count("\n", 0, start), text=_RESTYLED))
+        place = end
+    return "".join([*pieces, text[place:]])
+
+
+def _json_spans(text: str) -> list[tuple[int, int]] | None:
+    """Return the begin and end of each JSON value in a text, except null; None if it is not JSON."""
+    if not text.lstrip().startswith("{"):
+        return None
+    spans: list[tuple[int, int]] = []
+    place = after_space(text, 0)
+    try:
+        while place < len(text):
+            spans.append((place, end_of_value(text, place)))
+            place = after_space(text, spans[-1][1])
+    except ValueError:
+        return None
+    return [(start, end) for start, end in spans if text[start:end] != "null"]
+
+
+def _json(value: JsonValue, former: str) -> str:
+    """Return a value as JSON, with the indentation and line endings of its former text."""
+    indented = _INDENT.search(former)
+    text = json.dumps(value, indent=indented.group(1) if indented else None, ensure_ascii=False)
+    return text.replace("\n", newline_of(former))
 
 
 def _lines_to_second(text: str) -> int | None:
@@ -132,19 +159,10 @@ def _value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> Json
         file.problems += [
             Note(line=line - tree.line + error.line, text=f"{error}: keep one of them")
             for error in duplicates(tree)
-            if _is_in_changes(error.path, tree.value, converted.value)
         ]
     file.found += converted.found
     file.notes += [Note(line=line + _lines_down(tree, note), text=note.text) for note in converted.notes]
     return converted.value
-
-
-def _is_in_changes(path: FieldPath, old: JsonValue, new: JsonValue) -> bool:
-    """Tell whether a field is in what conversion may change: other items of a list stay as they are."""
-    if path.parts[:1] != ("items",) or len(path.parts) == 1:
-        return True
-    position = path.parts[1]
-    return not same(old["items"][position], new["items"][position])
 
 
 def _is_too_deep(value: JsonValue) -> bool:

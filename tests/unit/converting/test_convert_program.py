@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.manifests import variant
 
 from apiserver import cli
 
@@ -339,22 +338,14 @@ def test_unreadable_input_is_reported_with_its_line(
     assert err[1:] == ["nothing is printed because of the errors above"]
 
 
-def test_duplicate_fields_of_other_kinds_are_accepted(convert: Convert) -> None:
-    """Such objects stay as they are."""
+def test_duplicate_fields_of_other_documents_are_accepted(convert: Convert) -> None:
+    """They stay as they are."""
     text = f"{OTHERS}data: {{}}\n"
 
     code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", a_yaml=f"{text}---\n{CURRENT}")
 
     assert (code, err) == (0, [])
     assert out.startswith(text)
-
-    twice = '{"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1", "a": "2"}}'
-    current = json.dumps(variant("chat"))
-    items = f'{{"apiVersion": "v1", "kind": "List", "items": [{twice}, {current}]}}'
-    code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", a_yaml=items)
-
-    assert code == 0, err
-    assert twice in out
 
 
 @pytest.mark.parametrize(
