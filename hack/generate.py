@@ -19,14 +19,14 @@ import yaml
 from apiserver.kinds.families import FAMILIES, Family
 from apiserver.kinds.registry import KINDS
 from apiserver.kinds.settings import PriceDocument, ServiceClassDocument
-from apiserver.metrics.config import MetricsConfig
+from apiserver.metrics.run import MetricsConfig
 from apiserver.schema.editor import editor_schema
 from apiserver.schema.json import Json
 from apiserver.schema.reference import configuration_page, documents_page, kind_page, settings_table
 from apiserver.schema.structural import crd_manifest
 from controller.config import ControllerConfig
 from controller.config_planning import PlanningConfig
-from controller.models_config import ModelsConfig
+from controller.models_run import ModelsConfig
 from webhooks.config import WebhooksConfig
 from webhooks.registration import registrations
 

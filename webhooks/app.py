@@ -1,23 +1,30 @@
-"""HTTP routes of the webhooks, their size limits, and the mapping of malformed input to responses."""
+"""HTTP routes of the webhooks, their size limits, and the mapping of malformed input to responses.
+
+`/convert` converts a list of objects to another version, in order, without any lookup.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from time import monotonic
 from typing import Final
 
+import msgspec
 from aiohttp import web
+from msgspec import Raw
 
+from apiserver.kinds.conversion import convert
 from apiserver.log import EventLogger
 from apiserver.schema.depth import without_depths
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.bodies import Bodies, Reply, Room, failure
-from webhooks.convert import UnconvertibleError, convert_all
 from webhooks.review import (
     SMALL_BYTES,
     AdmissionRequest,
     AdmissionResponse,
+    ConversionRequest,
     MalformedReviewError,
     UnreadableRequestError,
     decode_admission,
@@ -26,6 +33,60 @@ from webhooks.review import (
     encode_converted,
     encode_response,
 )
+
+_TURN_SECONDS: Final = 0.02
+
+_LARGEST_BYTES: Final = 4 << 20
+"""The maximum size of the text of an object, in bytes: kube-apiserver accepts 3 MiB in a request. Decoded, an
+object takes many times as much."""
+
+
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class UnconvertibleError(Exception):
+    """No conversion exists for the requested version or kind, or an object cannot be decoded."""
+
+
+def converted(request: ConversionRequest) -> Iterator[Raw]:
+    """Yield the objects of a conversion request in the desired version, in the order of the request.
+
+    Each is encoded again before the next one is decoded, so that a long list takes little memory. Raises
+    UnconvertibleError for an unknown kind or version, and for an entry that cannot be decoded, and
+    RecursionError for one that is nested too deeply.
+    """
+    desired = request.desired_api_version
+    try:
+        for text in request.objects:
+            yield Raw(_encode(convert(_decoded(text), desired)))
+    except KeyError as error:
+        raise UnconvertibleError(f"cannot convert to {desired}: {error}") from error
+    except ValueError as error:
+        raise UnconvertibleError(f"an entry of the list cannot be read: {error}") from error
+
+
+def _decoded(text: Raw) -> Json:
+    """Return an object. Raises ValueError for a text that is too large or no object."""
+    if memoryview(text).nbytes > _LARGEST_BYTES:
+        why = f"it has more than {_LARGEST_BYTES} bytes, and no API server stores such an object"
+        raise ValueError(why)
+    value: JsonValue = _decode(text)
+    if not isinstance(value, dict):
+        raise ValueError("it is no object")  # noqa: TRY004 (an invalid value, not a wrong Python type)
+    return value
+
+
+async def convert_all(request: ConversionRequest) -> list[Raw]:
+    """Return all converted objects, yielding to the event loop in long lists. Raises as `converted`."""
+    objects, began_seconds = [], monotonic()
+    for each in converted(request):
+        objects.append(each)
+        if monotonic() - began_seconds > _TURN_SECONDS:
+            await asyncio.sleep(0)
+            began_seconds = monotonic()
+    return objects
+
 
 ADMISSION_TIMES: Final = 32
 """Memory that an admission review may need, as a multiple of its text: objects are decoded in full."""

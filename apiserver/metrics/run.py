@@ -1,20 +1,93 @@
-"""`stowplan apiserver`: the entry point, which connects the parts."""
+"""`stowplan apiserver`: the entry point with its configuration, which connects the parts.
+
+All requests but health checks are authenticated.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ssl
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Annotated, Final
+
+from aiohttp import web
 
 from apiserver.cluster.namespaces import installation_namespace
-from apiserver.metrics.app import application
-from apiserver.metrics.config import MetricsConfig
+from apiserver.metrics.authentication import Gate
 from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.routes import Clock, Handler, routes, statuses
+from apiserver.metrics.status import ServiceUnavailableError
 from apiserver.metrics.watched import Watched
+from apiserver.schema.declaration import declaration
+from apiserver.schema.markers import Length, Range
+from apiserver.serving.config import ClusterConfig, ServingConfig
+from apiserver.serving.health import add_health_routes
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options
 from apiserver.serving.tls import ServerTls
+
+
+@declaration()
+class MetricsConfig:
+    """Configuration of the external metrics API."""
+
+    serving: ServingConfig = ServingConfig()
+    """Settings of listeners, certificates and logs."""
+
+    cluster: ClusterConfig = ClusterConfig()
+    """The API server on which VariantAutoscalings and AutoscalingPolicyBindings are watched."""
+
+    namespace: Annotated[str, Length(maximum=63)] = ""
+    """The namespace of Stowplan, where the controller's Lease records its last cycle. Defaults to the
+    namespace of the pod."""
+
+    stale_after_seconds: Annotated[int, Range(1, 86400)] = 180
+    """The maximum age of a decision, in seconds. If no cycle of the controller has confirmed a decision for
+    longer, a query returns an error instead of a number, and the HorizontalPodAutoscaler keeps its replicas.
+    """
+
+
+_OPEN_PATHS: Final = frozenset(["/livez", "/readyz"])
+
+
+def application(
+    index: MetricIndex,
+    *,
+    gate: Callable[[], Gate | None],
+    why_incomplete: Callable[[str], str | None],
+    readiness: Readiness,
+    clock: Clock,
+) -> web.Application:
+    """Return the application; `gate` returns the current gate, None until the front proxy is known.
+
+    It must be served over TLS by a listener that requests client certificates.
+    """
+
+    @web.middleware
+    async def authentication(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if request.path not in _OPEN_PATHS:
+            current = gate()
+            if current is None:
+                raise ServiceUnavailableError(
+                    "the front proxy settings of this cluster have not been read yet"
+                )
+            current.authenticate(peer_certificate(request), request.headers, now=clock())
+        return await handler(request)
+
+    made = web.Application(middlewares=[statuses, authentication])
+    made.add_routes(routes(index, why_incomplete=why_incomplete, clock=clock))
+    add_health_routes(made, readiness)
+    return made
+
+
+def peer_certificate(request: web.Request) -> bytes | None:
+    """Return the verified client certificate (DER) of the TLS connection; None without one."""
+    connection = None if request.transport is None else request.transport.get_extra_info("ssl_object")
+    if not isinstance(connection, ssl.SSLObject | ssl.SSLSocket):
+        return None
+    return connection.getpeercert(binary_form=True)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,12 +1,24 @@
-"""Watches that keep the index, the front proxy and the heartbeat up to date."""
+"""Watches that keep the index, the front proxy and the heartbeat up to date.
+
+The metrics of a variant are read from the status of its VariantAutoscaling, those of bound targets from that of
+their AutoscalingPolicyBinding.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from apiserver.cluster.cache import Cache, Change
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.decisions import (
+    NotServedError,
+    bound_replicas,
+    decision_time,
+    desired_replicas,
+    replicas_in,
+)
 from apiserver.cluster.heartbeat import LEASE_NAME, heartbeat_of
 from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import (
@@ -15,8 +27,8 @@ from apiserver.cluster.resource import (
     LEASES,
     VARIANT_AUTOSCALINGS,
 )
-from apiserver.cluster.timestamps import utc_now
-from apiserver.kinds.metric_labels import TARGET_ID
+from apiserver.cluster.timestamps import moment_of, utc_now
+from apiserver.kinds.metric_labels import TARGET_ID, target_labels, variant_labels
 from apiserver.log import EventLogger
 from apiserver.metrics.authentication import (
     CONFIG_MAP_NAME,
@@ -25,12 +37,114 @@ from apiserver.metrics.authentication import (
     FrontProxyUnknownError,
     Gate,
 )
-from apiserver.metrics.from_binding import bound_essentials, bound_metrics_of
-from apiserver.metrics.from_status import essentials, metrics_of
 from apiserver.metrics.provider import MetricIndex
-from apiserver.metrics.series import BOUND_REPLICAS, METRIC_NAMES
+from apiserver.metrics.series import (
+    BOUND_REPLICAS,
+    DESIRED_RATIO,
+    DESIRED_REPLICAS,
+    DESIRED_REPLICAS_LEGACY,
+    METRIC_NAMES,
+    Series,
+    Unknown,
+)
+from apiserver.schema.json import Json, as_object
 from apiserver.serving.config import ClusterConfig
 from apiserver.serving.tls import ServerTls
+
+_SPEC_FIELDS: Final = ("modelID", "accelerator", "acceleratorCount")
+_STATUS_FIELDS: Final = ("desiredOptimizedAlloc", "currentAlloc", "actuation")
+
+
+def metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
+    """Return one entry per metric name for a raw `v1alpha2` VariantAutoscaling.
+
+    Never raises, whatever its content: an unreadable value becomes an `Unknown` with the reason.
+    """
+    labels, status = variant_labels(value), as_object(value.get("status"))
+    return tuple(_entry(name, status, labels=labels) for name in _VALUES)
+
+
+def essentials(value: Json) -> Json:
+    """Return only the parts of an object that `metrics_of` reads, to keep a cache of many objects small."""
+    metadata, spec, status = (as_object(value.get(name)) for name in ("metadata", "spec", "status"))
+    kept: Json = {name: status[name] for name in _STATUS_FIELDS if name in status}
+    if "decision" in status:  # only whether there is one is read
+        kept["decision"] = {}
+    return {
+        "metadata": {name: metadata[name] for name in ("namespace", "name", "labels") if name in metadata},
+        "spec": {name: spec[name] for name in _SPEC_FIELDS if name in spec},
+        "status": kept,
+    }
+
+
+def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Series | Unknown:
+    namespace = labels["namespace"]
+    try:
+        return Series(
+            metric_name=metric_name,
+            namespace=namespace,
+            labels=labels,
+            value_milli=_VALUES[metric_name](status),
+            time=decision_time(status),
+        )
+    except NotServedError as error:
+        return Unknown(metric_name=metric_name, namespace=namespace, labels=labels, why=str(error))
+
+
+def _desired_milli(status: Json) -> int:
+    return 1000 * desired_replicas(status)
+
+
+def _ratio_milli(status: Json) -> int:
+    desired_milli = _desired_milli(status)
+    current = replicas_in(status, "currentAlloc", absent="its current number of replicas is unknown")
+    # Rounded down: HPA multiplies by the current replicas and rounds up, which results in the decision.
+    return desired_milli // current if current else desired_milli
+
+
+_VALUES: Final[Mapping[str, Callable[[Json], int]]] = {
+    DESIRED_REPLICAS: _desired_milli,
+    DESIRED_REPLICAS_LEGACY: _desired_milli,
+    DESIRED_RATIO: _ratio_milli,
+}
+
+
+_BINDING_FIELDS: Final = ("lastDecisionTime", "targets")
+_UNDECIDED: Final = "it has no decision yet, or its decision is only advice"
+
+
+def bound_metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
+    """Return one entry for each target of a raw binding.
+
+    Never raises, whatever its content: an unreadable value becomes an `Unknown` with the reason.
+    """
+    status = as_object(value.get("status"))
+    targets = status.get("targets")
+    found = [item for item in targets if isinstance(item, dict)] if isinstance(targets, list) else []
+    return tuple(_of_target(value, status, target) for target in found)
+
+
+def bound_essentials(value: Json) -> Json:
+    """Return only the parts of a binding that `bound_metrics_of` reads."""
+    metadata, spec, status = (as_object(value.get(name)) for name in ("metadata", "spec", "status"))
+    return {
+        "metadata": {name: metadata[name] for name in ("namespace", "name") if name in metadata},
+        "spec": {"policyRef": spec.get("policyRef")},
+        "status": {name: status[name] for name in _BINDING_FIELDS if name in status},
+    }
+
+
+def _of_target(value: Json, status: Json, target: Json) -> Series | Unknown:
+    metadata = value["metadata"]
+    namespace = str(metadata.get("namespace", ""))
+    labels = target_labels(value, str(target.get("kind", "")), str(target.get("name", "")))
+    replicas, time = bound_replicas(target), moment_of(status.get("lastDecisionTime"))
+    if replicas is None or time is None:
+        return Unknown(metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, why=_UNDECIDED)
+    return Series(
+        metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, value_milli=1000 * replicas, time=time
+    )
+
 
 _LOG: Final = EventLogger(__name__)
 

@@ -1,4 +1,5 @@
-"""Entry point of `stowplan plan`: the plan for given files, with its reasons, without a cluster."""
+"""Entry point of `stowplan plan`: the plan for given files, with its reasons, without a cluster.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +12,59 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from apiserver.checking.sources import read_sources
 from apiserver.checking.text import Line, Tone, write_lines
 from apiserver.program import exit_code
+from apiserver.schema.json import Json
 from controller.offline.arguments import parser
 from controller.offline.changes import Changes, changed
 from controller.offline.configuring import Configuring, configured
-from controller.offline.document import as_document
 from controller.offline.gathering import Gathering, gathered
 from controller.offline.ignorance import ignorance, useless
+from controller.offline.layout import NodeLayout, layouts
 from controller.offline.page import page
 from controller.offline.published import equipped
 from controller.offline.reading import Problem, read
 from controller.offline.terminal import present, terminal
-from controller.offline.text import Shown, text_parts
+from controller.offline.text import Shown, conclusion, text_parts
 from controller.planning.decision import BoundBy, Plan
 from controller.planning.inputs import PlanningInputs, to_json
 from controller.planning.snapshot import Snapshot
 from controller.uncollected import uncollected
+
+
+def as_document(shown: Shown) -> Json:
+    """Return the plan, the pods on each node after it, and the warnings."""
+    return {
+        "is_enough": shown.is_enough,
+        "conclusion": conclusion(shown),
+        "warnings": list(shown.warnings),
+        "plan": msgspec.to_builtins(shown.plan),
+        "nodes": [_node(item) for item in layouts(shown.snapshot, shown.plan)],
+    }
+
+
+def _node(item: NodeLayout) -> Json:
+    return {
+        "name": item.node.name,
+        "accelerator": item.node.accelerator,
+        "accelerators": item.node.accelerators_allocatable,
+        "accelerators_free": item.free,
+        "accelerators_used_by_others": item.others,
+        "is_schedulable": item.node.schedulable,
+        "variants": [
+            {
+                "namespace": holding.variant[0],
+                "name": holding.variant[1],
+                "pods": holding.stays + holding.comes,
+                "new_pods": holding.comes,
+            }
+            for holding in item.holdings
+        ],
+    }
+
 
 _ENOUGH: Final = 0
 _SHORT: Final = 1

@@ -3,6 +3,9 @@
 The order is: the CA, its bundle in every object that refers to our services, and then the leaf certificates.
 The manifests contain the Secrets, empty. If another replica writes concurrently, one write fails with a
 conflict, and that replica reads the Secret again shortly after.
+
+Definitions and the APIService may belong to another project, and then stay as they are. Webhook
+configurations have a name of our own.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.families import FAMILIES
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
+from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.serving.authority import service_names
-from controller.observe.external_metrics import API_SERVICE, is_ours
+from controller.observe.external_metrics import API_SERVICE, TARGET, is_ours
 from controller.reconcilers.authority import (
     Authority,
     authority_of,
@@ -41,7 +45,50 @@ from controller.reconcilers.authority import (
     why_unusable,
 )
 from controller.reconcilers.former_claim import ClaimRecord
-from controller.reconcilers.trust import CONVERSION, api_service_patch, conversion_patch, webhook_patch
+
+CONVERSION: Final = str(CONVERSION_SERVICE["name"])
+"""The Service of the conversion webhook."""
+
+
+def webhook_patch(configuration: Json, trusted: str) -> list[Json]:
+    """Return the patch of a webhook configuration of ours."""
+    operations: list[Json] = []
+    for position, webhook in enumerate(configuration.get("webhooks") or []):
+        if webhook["clientConfig"].get("caBundle") != trusted:
+            here = f"/webhooks/{position}"
+            operations += [
+                {"op": "test", "path": f"{here}/name", "value": webhook["name"]},
+                {"op": "add", "path": f"{here}/clientConfig/caBundle", "value": trusted},
+            ]
+    return operations
+
+
+def conversion_patch(definition: Json, trusted: str, *, namespace: str) -> list[Json]:
+    """Return the patch of a definition, if our Service in a namespace converts its objects."""
+    conversion = definition["spec"].get("conversion") or {}
+    client = (conversion.get("webhook") or {}).get("clientConfig") or {}
+    service = client.get("service") or {}
+    is_converted_here = (service.get("name"), service.get("namespace")) == (CONVERSION, namespace)
+    if not is_converted_here or client.get("caBundle") == trusted:
+        return []  # converted by another project, by nothing, or up to date
+    here = "/spec/conversion/webhook/clientConfig"
+    return [
+        {"op": "test", "path": f"{here}/service", "value": service},
+        {"op": "add", "path": f"{here}/caBundle", "value": trusted},
+    ]
+
+
+def api_service_patch(service: Json, trusted: str) -> list[Json]:
+    """Return the patch of the APIService, if it is ours."""
+    if not is_ours(service) or service["spec"].get("caBundle") == trusted:
+        return []  # owned by another project, or up to date
+    return [
+        {"op": "test", "path": "/spec/service/name", "value": TARGET},
+        # An earlier owner may have set this to true, and applying our APIService over it keeps the field.
+        {"op": "add", "path": "/spec/insecureSkipTLSVerify", "value": False},
+        {"op": "add", "path": "/spec/caBundle", "value": trusted},
+    ]
+
 
 AUTHORITY_SECRET: Final = "stowplan-authority"  # noqa: S105 (a name, not a secret)
 LEAVES: Final[Mapping[str, tuple[str, ...]]] = {

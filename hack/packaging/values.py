@@ -15,7 +15,7 @@ import yaml
 from apiserver.kinds.core.affinity import Affinity
 from apiserver.kinds.core.names import DnsLabel
 from apiserver.kinds.core.references import LocalObjectReference
-from apiserver.metrics.config import MetricsConfig
+from apiserver.metrics.run import MetricsConfig
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.descriptions import summary
 from apiserver.schema.editor import DIALECT, settings_schema
@@ -23,7 +23,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.schema.model import Node, node_of
 from controller.config import ControllerConfig
-from controller.models_config import ModelsConfig
+from controller.models_run import ModelsConfig
 from webhooks.config import WebhooksConfig
 
 Replicas = Annotated[int, Range(1, 100)]

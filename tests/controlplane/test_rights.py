@@ -24,7 +24,7 @@ from apiserver.cluster.errors import Forbidden
 from apiserver.cluster.event_series import SERIES_INTERVAL
 from apiserver.cluster.events import EventRecorder
 from controller.planning.decision import Move
-from controller.reconcilers.allowing import ask, spent_budget
+from controller.reconcilers.evicting import ask, spent_budget
 from controller.reconcilers.rounds import Target
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE
 from apiserver.schema.json import Json
 from support.campaign import often
-from webhooks.convert import converted
+from webhooks.app import converted
 from webhooks.review import decode_conversion
 
 OTHER = {SPOKE: HUB, HUB: SPOKE}

@@ -1,15 +1,164 @@
-"""The kind Model: names, printer columns, object defaults and warnings."""
+"""The kind Model: names, printer columns, object defaults, and warnings about probable mistakes.
+
+Defaults that depend on other fields are filled in by the webhook.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from apiserver.kinds.columns import AGE, condition
+from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
+from apiserver.kinds.kthena.autoscalingpolicy_behavior import behavior_fill
+from apiserver.kinds.kthena.autoscalingpolicybinding import MOST_TARGET_REPLICAS
 from apiserver.kinds.kthena.groups import REGISTRY
 from apiserver.kinds.kthena.model import Model
-from apiserver.kinds.kthena.modeladvice import model_advice
-from apiserver.kinds.kthena.modelfill import model_fill
-from apiserver.schema.kind import Column, Kind, Version
+from apiserver.kinds.kthena.modelconfigadvice import config_advice
+from apiserver.kinds.kthena.modelroute import MOST_TARGETS
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Column, Filled, Kind, Version
+
+GRACE_PERIOD: Final = "30s"
+"""The default idle time before the last replica is removed, if a policy of the model scales the backends."""
+
+EXPANSION_RATE_PERCENT: Final = 200
+"""The default expansion rate in percent, if a policy of the model scales the backends."""
+
+
+def model_fill(value: Json) -> list[Filled]:
+    """Return the defaults that a policy of the model implies, and the scaling behavior of every policy."""
+    spec = value.get("spec", {})
+    backends = spec.get("backends", ())
+    found: list[Filled] = []
+    if "autoscalingPolicy" in spec:
+        found += _with_policy(spec, backends)
+        found += behavior_fill(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
+    for position, backend in enumerate(backends):
+        if "autoscalingPolicy" in backend:
+            where = ("spec", "backends", position, "autoscalingPolicy")
+            found += behavior_fill(backend["autoscalingPolicy"], where)
+    return found
+
+
+def _with_policy(spec: Json, backends: list[Json]) -> Iterator[Filled]:
+    for position, backend in enumerate(backends):
+        if "scaleToZeroGracePeriod" not in backend:
+            yield Filled(
+                path=("spec", "backends", position, "scaleToZeroGracePeriod"),
+                value=GRACE_PERIOD,
+                warning=f"spec.backends[{position}].scaleToZeroGracePeriod: filled in with {GRACE_PERIOD}",
+            )
+    if "costExpansionRatePercent" not in spec:
+        yield Filled(
+            path=("spec", "costExpansionRatePercent"),
+            value=EXPANSION_RATE_PERCENT,
+            warning=f"spec.costExpansionRatePercent: filled in with {EXPANSION_RATE_PERCENT}",
+        )
+
+
+_LONGEST_LABEL: Final = 63
+_LONGEST_ENDING: Final = len("--999999-coordinator-999999-999999")
+"""The maximum number of characters that pod names have in addition to the names of model and backend."""
+
+
+def model_advice(value: Json) -> list[str]:
+    """Return warnings about a valid model, those on the whole model first."""
+    spec = value["spec"]
+    model = str(value.get("metadata", {}).get("name", ""))
+    found, is_costed = list(_whole(spec["backends"])), "autoscalingPolicy" in spec
+    if is_costed:
+        found += policy_advice(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
+    for position, backend in enumerate(spec["backends"]):
+        where = f"spec.backends[{position}]"
+        found += _backend(where, backend, model, is_costed=is_costed)
+        found += _workers(where, backend)
+        if "autoscalingPolicy" in backend:
+            path = ("spec", "backends", position, "autoscalingPolicy")
+            found += policy_advice(backend["autoscalingPolicy"], path)
+    return found
+
+
+def _whole(backends: list[Json]) -> Iterator[str]:
+    weighed = [backend for backend in backends if backend.get("routeWeight") != 0]
+    if not weighed:
+        yield "spec.backends: every routeWeight is 0, so no backend gets requests"
+    elif len(weighed) > MOST_TARGETS:
+        yield (
+            f"spec.backends: a ModelRoute routes requests to at most {MOST_TARGETS} of {len(weighed)}"
+            " backends"
+        )
+    if 0 < len(weighed) < len(backends) and (lost := sorted(_adapters(backends) - _adapters(weighed))):
+        yield f"spec.backends: no requests for adapter {lost[0]:.40}: routeWeight is 0 where it is"
+
+
+def _adapters(backends: Iterable[Json]) -> set[str]:
+    return {adapter["name"] for backend in backends for adapter in backend.get("loraAdapters", [])}
+
+
+def _backend(where: str, backend: Json, model: str, *, is_costed: bool) -> Iterator[str]:
+    is_short = len(model) + len(backend["name"]) + _LONGEST_ENDING <= _LONGEST_LABEL
+    if not is_short and (longest := _longest_pod_name(model, backend)) > _LONGEST_LABEL:
+        yield (
+            f"{where}.name: Kthena's own controller derives pod names with {longest} characters from it;"
+            f" at most {_LONGEST_LABEL} are allowed"
+        )
+    source, cache = backend["modelURI"], backend.get("cacheURI", "")
+    if (source.startswith("s3://") or _has_adapter_in_bucket(backend)) and not _may_set(backend, "ENDPOINT"):
+        yield f"{where}.env: Kthena's own controller reads s3:// only with the variable ENDPOINT"
+    if cache.startswith("hostpath://"):
+        yield f"{where}.cacheURI: hostpath:// reads and writes the disk of every node that runs the model"
+    if source.startswith("pvc://") and not cache.startswith("pvc://"):
+        yield f"{where}.modelURI: Kthena's own controller mounts pvc:// only where cacheURI is one, too"
+    if is_costed and backend.get("scalingCost") == 0:
+        yield f"{where}.scalingCost: 0 counts as free, so this backend is scaled first"
+
+
+def _longest_pod_name(model: str, backend: Json) -> int:
+    """Return the length of the longest pod name that Kthena's controller would create.
+
+    The name is also a label value.
+    """
+    tails = [
+        f"-{worker.get('type', 'server')}-{(int(worker.get('replicas', 1)) or 1) - 1}"
+        f"-{(int(worker.get('pods', 1)) or 1) - 1}"
+        for worker in backend["workers"]
+    ]
+    return len(f"{model}-{backend['name']}-{int(backend['maxReplicas']) - 1}") + max(map(len, tails))
+
+
+def _has_adapter_in_bucket(backend: Json) -> bool:
+    for adapter in backend.get("loraAdapters", ()):  # noqa: SIM110 (a generator would take longer)
+        if adapter["artifactURL"].startswith("s3://"):
+            return True
+    return False
+
+
+def _may_set(backend: Json, variable: str) -> bool:
+    return bool(backend.get("envFrom")) or variable in [each["name"] for each in backend.get("env", ())]
+
+
+def _workers(where: str, backend: Json) -> list[str]:
+    """Return warnings about the workers of a backend, those on the number of engines first."""
+    limited: list[str] = []
+    found: list[str] = []
+    workers, most = backend["workers"], backend["maxReplicas"]
+    for position, worker in enumerate(workers):
+        replicas = worker.get("replicas", 1)
+        if most * replicas > MOST_TARGET_REPLICAS:
+            here = f"{where}.workers[{position}].replicas"
+            limited.append(f"{here}: limited to {MOST_TARGET_REPLICAS} engines at maxReplicas")
+        if not worker.get("image"):
+            found.append(f"{where}.workers[{position}].image: not set, so there is nothing to run")
+        if replicas == 0:
+            found.append(f"{where}.workers[{position}].replicas: 0, so the backend cannot serve")
+        if worker.get("pods") == 0:
+            found.append(f"{where}.workers[{position}].pods: 0 counts as 1")
+        if "resources" in worker and worker["resources"].get("claims"):
+            here = f"{where}.workers[{position}].resources.claims"
+            found.append(f"{here}: pods of a model have no resource claims, so they are refused")
+    return [*limited, *found, *config_advice(where, workers)]
+
 
 MODEL: Final = Kind(
     group=REGISTRY,

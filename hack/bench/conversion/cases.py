@@ -15,7 +15,7 @@ from hack.bench.in_process import Answerer
 from hack.calling import variants
 from hack.calling.conversion_reviews import converted_objects, review
 from hack.calling.load import WrongAnswerError
-from webhooks.convert import converted
+from webhooks.app import converted
 from webhooks.review import decode_conversion, encode_converted
 
 

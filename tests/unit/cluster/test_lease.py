@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from apiserver.cluster.lease import LeaderElector, LeaseLost, LeaseOptions
-from apiserver.cluster.lease_record import claimed
+from apiserver.cluster.lease import LeaderElector, LeaseLost, LeaseOptions, claimed
 from apiserver.cluster.watch import Timing
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.cluster.lease_record import LeaseOptions, claimed, released
+from apiserver.cluster.lease import LeaseOptions, claimed, released
 
 NOW = datetime(2026, 7, 1, 12, 0, 0, tzinfo=UTC)
 OPTIONS = LeaseOptions(namespace="ns", name="lease", identity="me")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from support.bindings import SCALING_REF, optimizer, param, reference, scaling
 
+from apiserver.kinds.kthena.autoscaling import binding_advice
 from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
-from apiserver.kinds.kthena.autoscalingpolicybinding_advice import binding_advice
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 

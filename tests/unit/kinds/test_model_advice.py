@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.kinds.kthena.modeladvice import model_advice
+from apiserver.kinds.kthena.models import model_advice
 from apiserver.schema.json import Json
 
 WORKER = {"image": "vllm:1"}

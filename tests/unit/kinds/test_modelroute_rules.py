@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.kinds.kthena.modelmatch_advice import matches_everything
 from apiserver.kinds.kthena.modelroute import ModelRoute
-from apiserver.kinds.kthena.modelroute_advice import route_advice
 from apiserver.kinds.kthena.regularexpressions import compile_fault
-from apiserver.kinds.kthena.routing import MODEL_ROUTE
+from apiserver.kinds.kthena.routing import MODEL_ROUTE, matches_everything, route_advice
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from apiserver.kinds.kthena.modelserver import ModelServer
-from apiserver.kinds.kthena.modelserver_advice import server_advice
-from apiserver.kinds.kthena.routing import MODEL_SERVER
+from apiserver.kinds.kthena.routing import MODEL_SERVER, server_advice
 from apiserver.schema.defaulting import defaulted
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate

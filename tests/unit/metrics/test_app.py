@@ -13,8 +13,8 @@ import pytest
 from support.certified import Certified, issued
 
 from apiserver.cluster.cache import Change
-from apiserver.metrics.app import application
 from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.run import application
 from apiserver.metrics.watched import Watched
 from apiserver.serving.listener import Listener
 from apiserver.serving.options import Limits

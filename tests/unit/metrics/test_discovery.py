@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from apiserver.metrics.discovery import API_GROUP, API_RESOURCE_LIST, negotiate
+from apiserver.metrics.routes import API_GROUP, API_RESOURCE_LIST, negotiate
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2_BETA = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"

@@ -11,12 +11,11 @@ from hypothesis import strategies as st
 
 from apiserver.cluster.cache import Change
 from apiserver.cluster.heartbeat import Heartbeat
-from apiserver.metrics.from_binding import bound_essentials, bound_metrics_of
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.selector import parse_selector
 from apiserver.metrics.series import BOUND_REPLICAS, Series
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
-from apiserver.metrics.watched import Watched
+from apiserver.metrics.watched import Watched, bound_essentials, bound_metrics_of
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.metrics.from_status import essentials, metrics_of
 from apiserver.metrics.series import METRIC_NAMES, Series, Unknown
+from apiserver.metrics.watched import essentials, metrics_of
 
 TIME = "2026-11-21T12:00:00Z"
 LEAVES = (

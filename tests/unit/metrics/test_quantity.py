@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.metrics.quantity import canonical_quantity
+from apiserver.metrics.routes import canonical_quantity
 
 SCALE_MILLI = {
     "m": 1,

@@ -15,7 +15,7 @@ from support.samples import SAMPLES
 
 from apiserver.schema.json import Json
 from controller.models.expansion import ExpansionSettings, expand
-from controller.models_config import ModelsConfig, expansion_settings
+from controller.models_run import ModelsConfig, expansion_settings
 
 SCALED = {"minReplicas": 1, "maxReplicas": 4}
 

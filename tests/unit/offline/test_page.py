@@ -12,7 +12,7 @@ from support.manifests import deployment, l4_node, listed, variant
 from support.outline import outline
 from support.plan_verb import Parts, Plan, World
 
-from controller.offline.colours import colours, contrast_with_white
+from controller.offline.page import colours, contrast_with_white
 
 HOSTILE = '<script>alert("x")</script><img src=//evil.example onerror=alert(1)>&amp;\'"'
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from apiserver.cluster.lease_record import LeaseOptions, claimed
+from apiserver.cluster.lease import LeaseOptions, claimed
 from apiserver.schema.json import Json
 from controller.reconcilers.eviction_record import ANNOTATION, moments_in, record_of
 from controller.reconcilers.lease_annotation import annotated

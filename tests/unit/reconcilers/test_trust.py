@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from apiserver.schema.json import Json
-from controller.reconcilers.trust import CONVERSION, conversion_patch
+from controller.reconcilers.certificates import CONVERSION, conversion_patch
 
 NAMESPACE: Final = "gpu-system"
 OURS: Final[Json] = {"name": CONVERSION, "namespace": NAMESPACE, "path": "/convert", "port": 9443}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from aiohttp import web
 
-from apiserver.serving.accepting import Acceptor, listening_socket
 from apiserver.serving.connections import Connections, Guard
+from apiserver.serving.listener import Acceptor, listening_socket
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.requests import tracking

@@ -31,8 +31,7 @@ from apiserver.upgrading.retrying import Pace, each
 from apiserver.upgrading.runs import RunOutcome
 from apiserver.upgrading.snapshot import Snapshot, Webhook
 from apiserver.upgrading.steps import Action
-from apiserver.upgrading.text import Tone, end_lines, plan_lines, printed
-from apiserver.upgrading.verb import run
+from apiserver.upgrading.verb import Tone, end_lines, plan_lines, printed, run
 from apiserver.upgrading.waiting import storage_hash
 
 KUBECONFIG = """

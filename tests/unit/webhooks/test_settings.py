@@ -8,8 +8,8 @@ import pytest
 
 from apiserver.kinds.settings_names import ALLOW_EMPTY, NamesConfig
 from apiserver.schema.json import Json
+from webhooks.judging import SettingsAdmission
 from webhooks.review import AdmissionResponse, decode_admission
-from webhooks.settings import SettingsAdmission
 
 CLASSES, PRICES = "service-classes-config", "accelerator-unit-costs"
 GOOD = "name: Premium\npriority: 1\ndata:\n- {model: llama, slo-tpot: 24}\n"

@@ -41,7 +41,7 @@ LATER = {
 }
 """Modules that take long to import and that conversion does not need."""
 
-NEEDED = {"aiohttp.web_app", "uvloop", "yaml", "webhooks.app", "webhooks.convert"}
+NEEDED = {"aiohttp.web_app", "uvloop", "yaml", "webhooks.app"}
 CONVERSION: Json = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "ConversionReview",
