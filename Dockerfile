@@ -27,7 +27,7 @@ FROM python:3.11-slim-bookworm
 COPY --from=build /opt/stowplan /opt/stowplan
 ENV PATH=/opt/stowplan/bin:$PATH PYTHONUNBUFFERED=1
 # Check that all libraries of the processes are installed and compatible with the base image.
-RUN python -B -c 'import apiserver.metrics.run, controller.models_run, controller.run, webhooks.run, ortools.sat.python.cp_model'
+RUN python -B -c 'import apiserver.metrics.run, controller.models.run, controller.run, webhooks.run, ortools.sat.python.cp_model'
 USER 65532:65532
 ENTRYPOINT ["stowplan"]
 CMD ["--help"]

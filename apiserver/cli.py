@@ -20,25 +20,37 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
     "webhooks": ("webhooks.run", "run the admission and conversion webhooks"),
     "apiserver": ("apiserver.metrics.run", "run the external metrics API server (external.metrics.k8s.io)"),
     "controller": ("controller.run", "run the controller that observes, plans and publishes decisions"),
-    "models": ("controller.models_run", "run the controller that expands Models into workloads and routes"),
-    "check": ("apiserver.checking.run", "validate manifests without a cluster"),
-    "convert": ("apiserver.converting.run", "convert VariantAutoscaling manifests to another API version"),
-    "expand": ("controller.expanding.run", "print the objects that a Model expands to, without a cluster"),
+    "models": ("controller.models.run", "run the controller that expands Models into workloads and routes"),
+    "check": ("controller.commands.check.run", "validate manifests without a cluster"),
+    "convert": (
+        "controller.commands.convert.run",
+        "convert VariantAutoscaling manifests to another API version",
+    ),
+    "expand": (
+        "controller.commands.expand.run",
+        "print the objects that a Model expands to, without a cluster",
+    ),
     "plan": (
-        "controller.offline.run",
+        "controller.commands.plan.run",
         "compute a plan from manifests or exported objects, without a cluster",
     ),
-    "simulate": ("controller.simulating.run", "simulate autoscaling policies, and compare cost and latency"),
+    "simulate": (
+        "controller.commands.simulate.run",
+        "simulate autoscaling policies, and compare cost and latency",
+    ),
     "explain": (
-        "controller.explaining.run",
+        "controller.commands.explain.run",
         "explain the decision for a variant or a binding in a live cluster",
     ),
-    "upgrade": ("apiserver.upgrading.upgrade", "upgrade a live cluster to the definitions of this release"),
+    "upgrade": (
+        "controller.commands.upgrade.upgrade",
+        "upgrade a live cluster to the definitions of this release",
+    ),
     "downgrade": (
-        "apiserver.upgrading.downgrade",
+        "controller.commands.upgrade.downgrade",
         "restore a live cluster to the definitions of an earlier release",
     ),
-    "uninstall": ("controller.uninstalling.uninstall", "remove Stowplan from a cluster"),
+    "uninstall": ("controller.commands.uninstall.uninstall", "remove Stowplan from a cluster"),
 }
 """The subcommands: the module whose `main(arguments)` returns an exit code, and the description."""
 

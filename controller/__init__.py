@@ -1,12 +1,11 @@
-"""Controllers that observe the cluster, plan replicas and publish or apply the plan.
+"""Controllers that observe the cluster, plan replicas and publish the plan, and the verbs of `stowplan`.
 
-`observe` converts cluster objects and engine metrics into frozen records. `planning` decides on them in pure
-functions. `reconcilers` gather, plan and act. `solver` runs planning in a child process that can be killed.
-`simulation` models inference engines under load, for trace replays and for the demo.
+`engines` fetches metrics, `observe` translates objects into a snapshot, `sizing` adds loads and capacities,
+and `planning` decides, in pure functions. `variants` and `bindings` run this in cycles. `commands` has the
+verbs.
 
-- the process `stowplan controller`: `run`, with `config` and `config_planning`; `stowplan models`:
-  `models_run`, with `models_config`
-- planning in a child process: `planner`, `solver`, `solver_worker`, `uncollected`
-- caches: `caches`, `models_caches`, `gateway_caches`, `traffic_caches`; scale subresources: `scale_reader`
-- metrics: `telemetry`, `binding_telemetry`; one replica of several: `replica`
+- the process `stowplan controller`: `run`, with `config` and `config_planning`, `caches` of
+  `projections`, and `telemetry`
+- planning in a child process that can be killed: `planner`, `solver`, `solver_worker`, `uncollected`
+- one replica of several: `replica`
 """

@@ -30,6 +30,7 @@ from apiserver.cluster.resource import (
 )
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.json import Json
+from controller.bindings.scale_reader import ScaleReader
 from controller.observe.bound import BoundWorld, bound_targets, scale_claims
 from controller.observe.claims import Translation
 from controller.observe.external_metrics import (
@@ -41,10 +42,9 @@ from controller.observe.external_metrics import (
 from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.gather import World
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules, Objectives
-from controller.observe.projections import Projection
 from controller.observe.scales import Scale, scaled_targets
 from controller.observe.targets import TargetKey, TargetKind, asked_replicas
-from controller.scale_reader import ScaleReader
+from controller.projections import Projection
 
 RESOURCE_QUOTAS: Final = Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota")
 NODE_POOLS: Final = Resource(

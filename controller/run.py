@@ -23,8 +23,17 @@ from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options
-from controller.binding_telemetry import BindingTelemetry
+from controller.bindings.autoscalingpolicybinding import (
+    AutoscalingPolicyBindingReconciler,
+    BindingSettings,
+    BindingTools,
+    EndpointSource,
+)
+from controller.bindings.joint import Exchange
+from controller.bindings.scaling import DirectScaler, ScalingTools
+from controller.bindings.telemetry import BindingTelemetry
 from controller.caches import Caches
+from controller.certificates.certificates import CertificateReconciler, CertificateSettings
 from controller.config import ControllerConfig, config_problems, further_accelerators
 from controller.config_planning import (
     PlanningConfig,
@@ -34,37 +43,28 @@ from controller.config_planning import (
     settings_of,
     sizing_of,
 )
+from controller.engines.prometheus import PrometheusSource
+from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.evictions.record import EvictionRecord
+from controller.evictions.rounds import EvictionRules
 from controller.observe.gather import Terms
-from controller.observe.prometheus import PrometheusSource
-from controller.observe.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.observe.settings_reading import PolicyReader
 from controller.planner import RememberingPlanner
-from controller.reconcilers.advisory import Scope
-from controller.reconcilers.autoscalingpolicybinding import (
-    AutoscalingPolicyBindingReconciler,
-    BindingSettings,
-    BindingTools,
-    EndpointSource,
-)
-from controller.reconcilers.certificates import CertificateReconciler, CertificateSettings
-from controller.reconcilers.clock import SteadyClock
-from controller.reconcilers.eviction_record import EvictionRecord
-from controller.reconcilers.heartbeat import Pulse
-from controller.reconcilers.joint import Exchange
-from controller.reconcilers.privileges import Privileges
-from controller.reconcilers.publishing import log_unwritten
-from controller.reconcilers.rounds import EvictionRules
-from controller.reconcilers.scaling import DirectScaler, ScalingTools
-from controller.reconcilers.settings_keeping import SettingsKeeper
-from controller.reconcilers.variantautoscaling import (
+from controller.replica import exit_at_once, new_identity
+from controller.solver import Solver
+from controller.telemetry import Telemetry
+from controller.variants.advisory import Scope
+from controller.variants.clock import SteadyClock
+from controller.variants.heartbeat import Pulse
+from controller.variants.privileges import Privileges
+from controller.variants.publishing import log_unwritten
+from controller.variants.settings_keeping import SettingsKeeper
+from controller.variants.variantautoscaling import (
     CycleSettings,
     Tools,
     VariantAutoscalingReconciler,
 )
-from controller.reconcilers.watching import EngineSource
-from controller.replica import exit_at_once, new_identity
-from controller.solver import Solver
-from controller.telemetry import Telemetry
+from controller.variants.watching import EngineSource
 
 REPORTER = "stowplan.dev/controller"
 _LONGEST_BINDING_CYCLE_SECONDS = 120.0

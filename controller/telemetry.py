@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from controller.observe.asks import binding_of
 from controller.planning.decision import Decision
-from controller.reconcilers.variantautoscaling import CycleResult
+from controller.variants.variantautoscaling import CycleResult
 
 _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _VARIANT: Final = ("namespace", "variant_name", "accelerator_type")

@@ -26,7 +26,7 @@ from apiserver.schema.reference import configuration_page, documents_page, kind_
 from apiserver.schema.structural import crd_manifest
 from controller.config import ControllerConfig
 from controller.config_planning import PlanningConfig
-from controller.models_run import ModelsConfig
+from controller.models.run import ModelsConfig
 from webhooks.config import WebhooksConfig
 from webhooks.registration import registrations
 

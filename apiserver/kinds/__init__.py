@@ -2,7 +2,7 @@
 
 - all served kinds: `registry`, grouped by `families`
 - complete validation of an object: `judgement`, and of its other versions: `forms`; conversion: `conversion`
-- shared types: `meta`, printer `columns`
+- shared types: `meta`, printer `columns`; namespace and name: `identity`
 - settings in ConfigMaps: `settings`, with `settings_names`
 - Stowplan's annotations: `annotations`
 - who acts for whom: `authorship`; what writers need: `privileges`

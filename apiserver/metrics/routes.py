@@ -1,5 +1,4 @@
-"""The paths of `external.metrics.k8s.io/v1beta1`, its discovery documents, and its errors.
-"""
+"""The paths of `external.metrics.k8s.io/v1beta1`, its discovery documents, and its errors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Watches that keep the index, the front proxy and the heartbeat up to date.
 
-The metrics of a variant are read from the status of its VariantAutoscaling, those of bound targets from that of
-their AutoscalingPolicyBinding.
+The metrics of a variant are read from the status of its VariantAutoscaling, those of bound targets from that
+of their AutoscalingPolicyBinding.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Listeners: an application on a port, from the first connection to graceful shutdown.
 
-Connections are accepted here, so that each counts from the start: one in its TLS handshake holds memory, too, and
-the event loop's own server reports it only after the handshake.
+Connections are accepted here, so that each counts from the start: one in its TLS handshake holds memory, too,
+and the event loop's own server reports it only after the handshake.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from controller.closedloop.policy import Policy
     from controller.closedloop.scenario import Scenario
     from controller.planning.settings import Settings
-    from controller.reconcilers.variantautoscaling import CycleSettings
     from controller.simulation.request import Request
+    from controller.variants.variantautoscaling import CycleSettings
 
 PLAIN = ("stowplan", "wva-v1", "wva-v2", "lower-bound")
 FIGURED = ("concurrency", "queue", "constant")

@@ -8,21 +8,21 @@ from controller.closedloop.manifests import manifests_of
 from controller.closedloop.pods import moment
 from controller.closedloop.policy import Told
 from controller.closedloop.series import series_of
+from controller.engines.readings import reading_of
+from controller.engines.scraping import Scraped
 from controller.observe.gather import World
 from controller.observe.policies import Policies
-from controller.observe.readings import reading_of
-from controller.observe.scraping import Scraped
 from controller.observe.settings_reading import read_policies
 from controller.observe.targets import target_key
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.state import PlanningState
-from controller.reconcilers.variantautoscaling import (
+from controller.variants.variantautoscaling import (
     CycleSettings,
     Tools,
     VariantAutoscalingReconciler,
 )
-from controller.reconcilers.watching import EngineSource
+from controller.variants.watching import EngineSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,5 +1,4 @@
-"""Simulate one scenario with one policy, and record the observable state at each tick.
-"""
+"""Simulate one scenario with one policy, and record the observable state at each tick."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from controller.observe.said import Series
+from controller.engines.metrics import Series
 from controller.simulation.exposition import EngineCollector
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Final
 
 from apiserver.kinds.annotations import ENDPOINT_PICKER, PARENT_REFS, REQUEST_PRIORITY
 from apiserver.schema.json import Json
-from controller.models.parts import Note
+from controller.expansion.parts import Note
 
 DEFAULT_PICKER_PORT: Final = 9002
 """Default port of an endpoint picker of the Inference Extension."""

@@ -17,7 +17,7 @@ from typing import Final
 import re2
 
 from apiserver.schema.json import Json
-from controller.models.parts import Note
+from controller.expansion.parts import Note
 
 MODEL_HEADER: Final = "x-gateway-model-name"
 """The header in which body-based routing of the Inference Extension writes the model of a request's body."""

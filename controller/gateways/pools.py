@@ -11,9 +11,9 @@ from typing import Final
 
 from apiserver.kinds.inference.inferenceobjective import POOL_KIND
 from apiserver.schema.json import Json
+from controller.expansion.parts import ENGINE_LABEL, VLLM, Note, made_metadata
 from controller.gateways.annotations import picker_reference
 from controller.gateways.installed import API_VERSIONS, POOLS
-from controller.models.parts import ENGINE_LABEL, VLLM, Note, made_metadata
 
 _MOST_LABELS: Final = 64
 

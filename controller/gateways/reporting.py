@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from apiserver.schema.json import Json
-from controller.models.parts import Note
-from controller.models.standing import ChildKey
+from controller.expansion.parts import Note
+from controller.expansion.standing import ChildKey
 
 
 class GatewayCondition(StrEnum):

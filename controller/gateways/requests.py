@@ -8,9 +8,9 @@ from typing import Final
 from apiserver.kinds.annotations import REQUEST_PRIORITY
 from apiserver.kinds.inference.inferenceobjective import POOL_GROUP, POOL_KIND
 from apiserver.schema.json import Json
+from controller.expansion.parts import Note, owned_metadata
 from controller.gateways.annotations import priority
 from controller.gateways.installed import API_VERSIONS, OBJECTIVES, REWRITES, Installed
-from controller.models.parts import Note, owned_metadata
 
 _HEADER: Final = "x-gateway-inference-objective"
 """The header with a request's objective."""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from apiserver.kinds.inference.inferenceobjective import POOL_KIND
 from apiserver.schema.json import Json
+from controller.expansion.applied import is_current
+from controller.expansion.standing import ChildKey, Steps, belongs_to, key_of, targets_of
 from controller.gateways.pools import pool_of, shared_by
 from controller.gateways.translation import Translation
-from controller.models.applied import is_current
-from controller.models.standing import ChildKey, Steps, belongs_to, key_of, targets_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.kinds.inference.inferenceobjective import POOL_GROUP, POOL_KIND
 from apiserver.schema import durations
 from apiserver.schema.json import Json
-from controller.models.parts import Note
+from controller.expansion.parts import Note
 
 _NANOSECONDS: Final = 1_000_000
 """Nanoseconds per millisecond, the resolution of a Gateway's durations."""

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.expansion.parts import Note, owned_metadata
+from controller.expansion.routing import with_endpoints
 from controller.gateways.installed import API_VERSIONS, HTTP_ROUTES, Installed
 from controller.gateways.matching import (
     MODEL_HEADER,
@@ -25,8 +27,6 @@ from controller.gateways.pools import pool_of
 from controller.gateways.precedence import MOST_MATCHES, MOST_MATCHES_IN_ROUTE, in_order
 from controller.gateways.requests import numbered, objectives, rewrites
 from controller.gateways.traffic import backend_references, traffic_fields
-from controller.models.parts import Note, owned_metadata
-from controller.models.routing import with_endpoints
 
 _RULE_NAME: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z"

@@ -1,7 +1,9 @@
-"""Expansion of Models into workloads, Services, routes, policies and autoscalers. Pure functions.
+"""The process `stowplan models`, which is opt-in: creates the objects of Models, and reports routes.
 
-- all objects of a Model: `expansion`, from its `parts`; what runs them: `workloads`, `commands`, `weights`
-- adapters loaded at run time: `adapters`, `adapter_loader`, `loading`
-- requests and replicas: `routing`, `scaling`
-- next steps and status: `standing`, with `applied` and `kept`, and `reporting`
+`run` is the entry point. `model` creates what `expansion` computes, with `child_writer` and
+`model_adapters`;
+`gateways` and `traffic` do the same for ModelRoutes and for the statuses of routing; `workers` runs them on
+changed objects.
+
+- caches: `caches`, `gateway_caches`, `traffic_caches`
 """

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_class_of
 from apiserver.schema.json import Json
-from controller.observe.identity import Key
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.policies.binding import Binding, BoundTarget

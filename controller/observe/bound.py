@@ -9,6 +9,7 @@ from typing import Final
 from apiserver.kinds.annotations import PAUSED
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import FollowingProblem, Problem, following_problems, target_subject
+from apiserver.kinds.identity import Key, key_of, seniority
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_source
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
@@ -24,7 +25,6 @@ from controller.observe.binding_conditions import (
     BindingReason,
     annotations_finding,
 )
-from controller.observe.identity import Key, key_of, seniority
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scalers import RESTING, autoscalers_by_target, is_resting
 from controller.observe.scales import is_reference

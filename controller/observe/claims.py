@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
 from controller.observe.accelerators import (
     CLAIMED,
@@ -20,7 +21,6 @@ from controller.observe.accelerators import (
 )
 from controller.observe.devices import DRIVERS, devices_in
 from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
-from controller.observe.identity import Key, key_of
 
 _ALL: Final = "All"
 

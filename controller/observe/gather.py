@@ -10,14 +10,14 @@ from typing import Final
 
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import Problem
+from apiserver.kinds.identity import Key, key_of, seniority
 from apiserver.schema.json import Json
+from controller.engines.idleness import Idleness
 from controller.observe.accelerators import accelerators_of, uncounted
 from controller.observe.actual_types import ActualTypes
 from controller.observe.asks import Ask, binding_of, stand_ins, with_asks
 from controller.observe.disruptions import Disruptions
 from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
-from controller.observe.identity import Key, key_of, seniority
-from controller.observe.idleness import Idleness
 from controller.observe.inventory import inventory, oversized
 from controller.observe.karpenter import KarpenterPools, karpenter_pools
 from controller.observe.leaving import leaving_order

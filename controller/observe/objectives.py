@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from apiserver.kinds.identity import key_of
 from apiserver.kinds.inference.inferenceobjective import FORMER_POOL_GROUP, POOL_GROUP, POOL_KIND
 from apiserver.schema.json import Json
-from controller.observe.identity import key_of
 from controller.observe.targets import Target
 from controller.planning.snapshot import LOWEST_PRIORITY
 

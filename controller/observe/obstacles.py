@@ -6,12 +6,12 @@ from collections.abc import Container, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from apiserver.kinds.identity import Key, key_of, seniority
 from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.asks import binding_of
 from controller.observe.conditions import ConditionReason
-from controller.observe.identity import Key, key_of, seniority
 from controller.observe.roles import RolesOfModels
 from controller.observe.targets import TargetKey, TargetKind, scaled_by
 from controller.observe.unplanned import Unplanned

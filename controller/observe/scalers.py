@@ -7,9 +7,9 @@ from typing import Final
 
 from apiserver.kinds.autoscalers import KEDA_LABEL, Autoscaler, autoscaler_of
 from apiserver.kinds.following import Problem, following_problems, variant_subject
+from apiserver.kinds.identity import Key, key_of
 from apiserver.kinds.metric_labels import variant_labels
 from apiserver.schema.json import Json, as_object
-from controller.observe.identity import Key, key_of
 from controller.observe.scales import is_reference
 from controller.observe.targets import TargetKey, target_key
 

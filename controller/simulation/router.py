@@ -1,8 +1,9 @@
 """Distribute the requests of one model over its servers, like an endpoint picker in a gateway.
 
-The server with the shortest queue, then the emptiest cache, is found without querying all of them: a server's queue changes only at times that the server knows in advance, and until then its cache can only
-fill. So the last observation of a server is a lower bound: the server with the least bound is queried, and
-is the answer if its current value does not exceed the bounds of all others.
+The server with the shortest queue, then the emptiest cache, is found without querying all of them: a server's
+queue changes only at times that the server knows in advance, and until then its cache can only fill. So the
+last observation of a server is a lower bound: the server with the least bound is queried, and is the answer
+if its current value does not exceed the bounds of all others.
 """
 
 from __future__ import annotations

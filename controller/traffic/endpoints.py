@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.json import Json
-from controller.models.reporting import pod_trouble
+from controller.expansion.reporting import pod_trouble
 from controller.observe.pods import is_present, is_ready
 from controller.planning.wording import count
 from controller.traffic.conditions import Finding, TrafficReason

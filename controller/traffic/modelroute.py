@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from apiserver.kinds.identity import seniority
 from apiserver.kinds.kthena.modelroute import DEFAULT_WEIGHT
 from apiserver.schema.json import Json
-from controller.observe.identity import seniority
 from controller.traffic.conditions import Finding, Found, TrafficCondition, TrafficReason, acceptance
 from controller.traffic.endpoints import Endpoints, server_endpoints
 

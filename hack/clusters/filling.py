@@ -17,7 +17,7 @@ from apiserver.cluster.client import Cluster as Connection
 from apiserver.cluster.resource import NODES, PODS, Resource
 from apiserver.schema.json import Json
 from controller.observe.pods import by_target
-from controller.reconcilers.placing import let_in
+from controller.variants.placing import let_in
 from hack.clusters.generated import NAMESPACE, Cluster
 from hack.clusters.judged import is_settled, offences
 from hack.clusters.objects import CLUSTER_LABEL

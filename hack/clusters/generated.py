@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.offline.changes import stated
+from controller.commands.plan.changes import stated
 from controller.planning.load import ModelLoad
 from hack.clusters.objects import CAPACITY, Shape, bound_pod, deployment, node, variant
 

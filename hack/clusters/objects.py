@@ -8,7 +8,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.planning.load import Capacity, CapacitySource
-from controller.reconcilers.placing import GATE
+from controller.variants.placing import GATE
 from hack.controlplane.nodes import Node
 
 CLUSTER_LABEL: Final = "stowplan.dev/cluster"

@@ -13,11 +13,11 @@ from functools import cache
 from typing import Final
 
 from controller.closedloop.scenario import Model, NodeGroup, Outage, Scenario, VariantSetup
-from controller.reconcilers.variantautoscaling import CycleSettings
 from controller.simulation.curve import Curve
 from controller.simulation.trace import load_trace
 from controller.simulation.workload import Drawn, Played, Workload
 from controller.sizing.records import ATTAINMENT, SizingSettings, Targets
+from controller.variants.variantautoscaling import CycleSettings
 from hack.decisions import fleet
 
 CONVERSATIONS: Final = "azure-llm-2023-conv"

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from apiserver.schema.json import Json
-from controller.models.adapters import LIST, LOADER, PROGRAM
+from controller.expansion.adapters import LIST, LOADER, PROGRAM
 from controller.observe.pods import is_ready
 from hack.controlplane.errors import ComponentCrashedError
 from hack.controlplane.process import end, spawn

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 
-from apiserver.checking.sources import Source, read_sources
 from apiserver.kinds.settings_names import NamesConfig
 from controller.closedloop.cluster import VirtualCluster
 from controller.closedloop.manifests import Manifests
@@ -19,14 +18,15 @@ from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.reconciled import ReconciledPolicy
 from controller.closedloop.run import play
 from controller.closedloop.scenario import Scenario
+from controller.commands.check.sources import Source, read_sources
+from controller.commands.plan.reading import Found, of_kind, read
+from controller.commands.simulate.exported import Supplied, read_export
 from controller.config_planning import settings_of, sizing_of
-from controller.offline.reading import Found, of_kind, read
-from controller.reconcilers.variantautoscaling import CycleSettings
-from controller.simulating.exported import Supplied, read_export
 from controller.simulation.request import Completion
 from controller.simulation.trace import TraceEntry
 from controller.simulation.workload import Played
 from controller.sizing.records import StepParameters
+from controller.variants.variantautoscaling import CycleSettings
 from hack.demo import scenario
 from hack.demo.history import History
 from hack.demo.observe import observe

@@ -23,7 +23,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.schema.model import Node, node_of
 from controller.config import ControllerConfig
-from controller.models_run import ModelsConfig
+from controller.models.run import ModelsConfig
 from webhooks.config import WebhooksConfig
 
 Replicas = Annotated[int, Range(1, 100)]

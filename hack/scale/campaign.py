@@ -22,9 +22,9 @@ from controller.caches import Caches
 from controller.observe.settings_reading import PolicyReader
 from controller.planner import RememberingPlanner
 from controller.planning.settings import Settings
-from controller.reconcilers.heartbeat import Pulse
-from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from controller.solver import Solver
+from controller.variants.heartbeat import Pulse
+from controller.variants.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from hack.calling.cores import memory_mebibytes
 from hack.controlplane import ControlPlane
 from hack.controlplane.auditing import AuditLog

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from apiserver.schema.json import Json
-from controller.observe.readings import Part, Reading, Totals
-from controller.observe.scraping import Scraped
+from controller.engines.readings import Part, Reading, Totals
+from controller.engines.scraping import Scraped
 
 _RATES: Final = (0.003, 4.0)
 """Requests per second of an engine, log-uniformly distributed: most models have little load."""

@@ -19,7 +19,7 @@ from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
 from controller.gateways.installed import installed_of, reduced
 from controller.gateways.translation import translate
-from controller.reconcilers.gateways import RESOURCES
+from controller.models.gateways import RESOURCES
 from hack.controlplane.foreign import Definition
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from support.manifests import autoscaler, variant
 from support.watching import Place, conditions_of
 from support.workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
 
-from controller.reconcilers.placing import GATE
+from controller.variants.placing import GATE
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 

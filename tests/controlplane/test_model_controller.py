@@ -16,7 +16,7 @@ from support.models_process import models_process
 from support.polling import wait_for
 from support.watching import Place, conditions_of
 
-from controller.models.expansion import expand
+from controller.expansion.expansion import expand
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process

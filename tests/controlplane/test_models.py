@@ -15,11 +15,11 @@ from support.samples import SAMPLES
 from apiserver import cli
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
-from controller.models.expansion import expand
-from controller.models.standing import ChildKey, Steps
-from controller.reconcilers.child_writer import ChildWriter
-from controller.reconcilers.model import FIELD_MANAGER, RESOURCES
-from controller.reconcilers.status_writer import StatusWriter
+from apiserver.cluster.status_writer import StatusWriter
+from controller.expansion.expansion import expand
+from controller.expansion.standing import ChildKey, Steps
+from controller.models.child_writer import ChildWriter
+from controller.models.model import FIELD_MANAGER, RESOURCES
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 

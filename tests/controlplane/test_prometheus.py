@@ -17,8 +17,8 @@ from support.manifests import deployment, listed
 from support.monitoring import BadNews, alerts, panel_queries
 from support.stub_engine import StubEngine
 
-from controller.observe.endpoints import question
-from controller.observe.prometheus import PrometheusSource
+from controller.engines.endpoints import question
+from controller.engines.prometheus import PrometheusSource
 from controller.policies.exposed import Exposed
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
@@ -26,7 +26,7 @@ from hack.controlplane.nodes import Node, create_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from controller.observe.scraping import Scraped
+    from controller.engines.scraping import Scraped
 
 pytestmark = pytest.mark.controlplane
 

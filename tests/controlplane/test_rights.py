@@ -23,9 +23,9 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden
 from apiserver.cluster.event_series import SERIES_INTERVAL
 from apiserver.cluster.events import EventRecorder
+from controller.evictions.evicting import ask, spent_budget
+from controller.evictions.rounds import Target
 from controller.planning.decision import Move
-from controller.reconcilers.evicting import ask, spent_budget
-from controller.reconcilers.rounds import Target
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

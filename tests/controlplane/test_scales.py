@@ -9,9 +9,9 @@ import pytest
 from support.manifests import variant
 
 from apiserver.cluster.client import Cluster
+from controller.bindings.scale_reader import ScaleReader
 from controller.observe.scales import Scale
 from controller.observe.targets import TargetKey, TargetKind
-from controller.scale_reader import ScaleReader
 
 if TYPE_CHECKING:
     from hack.controlplane import ControlPlane

@@ -19,17 +19,17 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.timestamps import utc_now
 from apiserver.kinds.authorship import WRITTEN_BY, writer_of
-from controller.observe.bound import BoundWorld
-from controller.observe.endpoints import Exposures, Question
-from controller.observe.targets import TargetKey, TargetKind
-from controller.reconcilers.advisory import Scope
-from controller.reconcilers.autoscalingpolicybinding import (
+from controller.bindings.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
     BindingSettings,
     BindingTools,
 )
-from controller.reconcilers.scaling import DirectScaler, Ending, ScalingTools
-from controller.scale_reader import ScaleReader
+from controller.bindings.scale_reader import ScaleReader
+from controller.bindings.scaling import DirectScaler, Ending, ScalingTools
+from controller.engines.endpoints import Exposures, Question
+from controller.observe.bound import BoundWorld
+from controller.observe.targets import TargetKey, TargetKind
+from controller.variants.advisory import Scope
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation.manifests import ROOT
 

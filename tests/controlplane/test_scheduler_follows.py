@@ -14,7 +14,7 @@ import pytest
 from support.manifests import deployment, variant
 from support.watching import Place, conditions_of
 
-from controller.reconcilers.placing import GATE
+from controller.variants.placing import GATE
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ from apiserver.kinds.llmd.shapes import RELEASES, in_shape
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
-from apiserver.upgrading.status_to_come import ANNOTATION as TO_COME
+from controller.commands.upgrade.status_to_come import ANNOTATION as TO_COME
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import collection_of
 from hack.installation import Installation

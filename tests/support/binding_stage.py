@@ -15,20 +15,20 @@ from apiserver.metrics.series import Series
 from apiserver.metrics.watched import bound_essentials, bound_metrics_of
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
-from controller.observe.bound import BoundWorld
-from controller.observe.endpoints import Exposures, Question
-from controller.observe.targets import TargetKey, TargetKind
-from controller.policies.exposed import Exposed
-from controller.policies.measuring import Look
-from controller.reconcilers.autoscalingpolicybinding import (
+from controller.bindings.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
     BindingCycleResult,
     BindingSettings,
     BindingTools,
 )
-from controller.reconcilers.heartbeat import Pulse
-from controller.reconcilers.joint import Exchange
-from controller.reconcilers.scaling import DirectScaler
+from controller.bindings.joint import Exchange
+from controller.bindings.scaling import DirectScaler
+from controller.engines.endpoints import Exposures, Question
+from controller.observe.bound import BoundWorld
+from controller.observe.targets import TargetKey, TargetKind
+from controller.policies.exposed import Exposed
+from controller.policies.measuring import Look
+from controller.variants.heartbeat import Pulse
 from support.manifests import autoscaler
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

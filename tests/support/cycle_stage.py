@@ -11,21 +11,21 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
+from controller.engines.readings import Reading
+from controller.engines.scraping import Scraped
 from controller.observe.gather import World
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
-from controller.observe.readings import Reading
-from controller.observe.scraping import Scraped
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import LOWEST_PRIORITY, Snapshot
 from controller.planning.state import PlanningState
-from controller.reconcilers.advisory import Scope
-from controller.reconcilers.heartbeat import Pulse
-from controller.reconcilers.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from controller.sizing.records import SizingSettings
+from controller.variants.advisory import Scope
+from controller.variants.heartbeat import Pulse
+from controller.variants.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from support.engine_totals import alone, counted
 from support.gathering import placed, pod
 from support.manifests import autoscaler, deployment, node, variant

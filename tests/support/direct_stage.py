@@ -12,9 +12,9 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS, DEPLOYMENTS, Resource
 from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.schema.json import Json
-from controller.reconcilers.advisory import Scope
-from controller.reconcilers.autoscalingpolicybinding import BindingSettings
-from controller.reconcilers.scaling import DirectScaler, ScalingTools
+from controller.bindings.autoscalingpolicybinding import BindingSettings
+from controller.bindings.scaling import DirectScaler, ScalingTools
+from controller.variants.advisory import Scope
 from support.binding_stage import Stage, binding
 
 ANN: Json = {"username": "ann", "groups": ["devs"]}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from controller.observe.readings import Part, Totals
-from controller.observe.series import Endpoint
+from controller.engines.readings import Part, Totals
+from controller.engines.series import Endpoint
 
 
 def counted(

@@ -12,12 +12,12 @@ from apiserver.cluster.errors import ClusterError, Conflict, Throttled
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import DISRUPTION_BUDGETS, LEASES
 from apiserver.schema.json import Json
+from controller.evictions.evicting import Evictor
+from controller.evictions.record import EvictionRecord
+from controller.evictions.rounds import EvictionRules
 from controller.observe.gather import Gathered, World
 from controller.planning.decision import Move, Plan
 from controller.planning.snapshot import Snapshot
-from controller.reconcilers.evicting import Evictor
-from controller.reconcilers.eviction_record import EvictionRecord
-from controller.reconcilers.rounds import EvictionRules
 from support.decisions import plan_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

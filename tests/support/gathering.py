@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from apiserver.schema.json import Json
+from controller.engines.idleness import Idleness
 from controller.observe.gather import (
     Gathered,
     Terms,
@@ -12,7 +13,6 @@ from controller.observe.gather import (
     gather,
     never_asked,
 )
-from controller.observe.idleness import Idleness
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.replicas import ReportAge
 from controller.observe.targets import TargetKey, TargetKind

@@ -10,22 +10,22 @@ from typing import cast
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
+from controller.bindings.autoscalingpolicybinding import BindingSettings
+from controller.bindings.joint import Exchange
+from controller.engines.scraping import Scraped
 from controller.observe.bound import bound_targets
 from controller.observe.gather import Terms, World
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
-from controller.observe.scraping import Scraped
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
-from controller.reconcilers.advisory import Scope
-from controller.reconcilers.autoscalingpolicybinding import BindingSettings
-from controller.reconcilers.joint import Exchange
-from controller.reconcilers.privileges import Privileges
-from controller.reconcilers.variantautoscaling import (
+from controller.variants.advisory import Scope
+from controller.variants.privileges import Privileges
+from controller.variants.variantautoscaling import (
     CycleResult,
     CycleSettings,
     Tools,

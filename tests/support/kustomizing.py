@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from controller.uninstalling.installed import REMOVED, WEBHOOK_CONFIGURATIONS
+from controller.commands.uninstall.installed import REMOVED, WEBHOOK_CONFIGURATIONS
 from hack.controlplane import ControlPlane
 from hack.installation.manifests import ROOT
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, error_of
 from apiserver.cluster.events import EventRecorder
-from controller.models.adapters import listed
-from controller.models.expansion import ExpansionSettings
-from controller.models.kept import kept
-from controller.models.loading import wanted_paths
-from controller.models.standing import ChildKey
-from controller.observe.said import UnreadableMetricsError
-from controller.reconcilers.model import FIELD_MANAGER, ModelReconciler, ModelTools
-from controller.reconcilers.model_adapters import AdapterReader
-from controller.reconcilers.status_writer import StatusWriter
+from apiserver.cluster.status_writer import StatusWriter
+from controller.engines.metrics import UnreadableMetricsError
+from controller.expansion.adapters import listed
+from controller.expansion.expansion import ExpansionSettings
+from controller.expansion.kept import kept
+from controller.expansion.loading import wanted_paths
+from controller.expansion.standing import ChildKey
+from controller.models.model import FIELD_MANAGER, ModelReconciler, ModelTools
+from controller.models.model_adapters import AdapterReader
 from support.models import model
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Types of the fixtures that run `stowplan plan`, which `tests/unit/offline/conftest.py` defines."""
+"""Types of the fixtures that run `stowplan plan`, which `tests/unit/plan/conftest.py` defines."""
 
 from __future__ import annotations
 

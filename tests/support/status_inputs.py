@@ -8,7 +8,7 @@ from decimal import Decimal
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
 from controller.planning.snapshot import Replica, Variant
-from controller.reconcilers.status import StatusInputs
+from controller.variants.status import StatusInputs
 from support.decisions import SOLVED, decision
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

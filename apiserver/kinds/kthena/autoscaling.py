@@ -1,6 +1,4 @@
-"""The kinds AutoscalingPolicy and AutoscalingPolicyBinding: names, columns, object defaults, and warnings about
-probable mistakes.
-"""
+"""The kinds AutoscalingPolicy and AutoscalingPolicyBinding: names, columns, object defaults, warnings."""
 
 from __future__ import annotations
 

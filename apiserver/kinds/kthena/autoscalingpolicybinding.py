@@ -1,4 +1,4 @@
-"""AutoscalingPolicyBinding `v1alpha1`: the targets that an AutoscalingPolicy scales, their bounds and the status.
+"""AutoscalingPolicyBinding `v1alpha1`: the targets that an AutoscalingPolicy scales, and their bounds.
 
 Decisions where the reference page does not specify the behavior:
 

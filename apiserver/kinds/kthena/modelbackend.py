@@ -1,4 +1,6 @@
-"""The backends of a Model and their workers, which make up one replica. Each backend is one way to run it, scaled on its own or by cost along with the others.
+"""The backends of a Model, each with the workers that make up one replica.
+
+A backend is one way to run the Model, scaled on its own or by cost along with the others.
 
 Decisions where the reference page does not specify the behavior:
 

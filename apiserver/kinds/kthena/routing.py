@@ -1,6 +1,4 @@
-"""The kinds ModelRoute and ModelServer: names, printer columns, references, and warnings about probable
-mistakes.
-"""
+"""The kinds ModelRoute and ModelServer: names, printer columns, references, warnings."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from typing import Final
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller.closedloop.named import silent
-from controller.simulating.decided_text import sparkline
+from controller.commands.simulate.decided_text import sparkline
 from controller.uncollected import uncollected
 from hack.bench.frame import Frame
 from hack.bench.goals import Goal

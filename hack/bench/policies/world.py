@@ -12,21 +12,21 @@ from typing import Final, cast
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
-from controller.observe.bound import BoundWorld
-from controller.observe.endpoints import Exposures, Question, exposed_in
-from controller.observe.targets import TargetKey, TargetKind
-from controller.policies.measuring import Look
-from controller.reconcilers.advisory import Scope
-from controller.reconcilers.autoscalingpolicybinding import (
+from controller.bindings.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
     BindingSettings,
     BindingTools,
 )
-from controller.reconcilers.joint import Exchange, Grant
+from controller.bindings.joint import Exchange, Grant
+from controller.engines.endpoints import Exposures, Question, exposed_in
+from controller.observe.bound import BoundWorld
+from controller.observe.targets import TargetKey, TargetKind
+from controller.policies.measuring import Look
 from controller.simulation.exposition import exposition
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Request
 from controller.simulation.server import Server
+from controller.variants.advisory import Scope
 
 INTERVAL_SECONDS: Final = 15.0
 _PER_PAIR: Final = 10

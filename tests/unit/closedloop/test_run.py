@@ -17,7 +17,6 @@ from controller.closedloop.run import run
 from controller.closedloop.scenario import NodeGroup, Scenario, VariantSetup
 from controller.closedloop.scoring import quantile, reversals
 from controller.closedloop.series import series_of
-from controller.reconcilers.variantautoscaling import CycleSettings
 from controller.simulation.curve import Curve
 from controller.simulation.exposition import exposition
 from controller.simulation.profile import EngineProfile
@@ -25,6 +24,7 @@ from controller.simulation.request import Request
 from controller.simulation.server import Server
 from controller.simulation.workload import Drawn
 from controller.sizing.records import SizingSettings, Targets
+from controller.variants.variantautoscaling import CycleSettings
 
 POLICIES = (
     "stowplan",

@@ -15,8 +15,8 @@ from controller.closedloop.reconciled import ReconciledPolicy
 from controller.closedloop.scenario import Scenario
 from controller.closedloop.series import series_of
 from controller.closedloop.traffic import Traffic
-from controller.observe.readings import reading_of
-from controller.observe.scraping import Scraped
+from controller.engines.readings import reading_of
+from controller.engines.scraping import Scraped
 from controller.simulation.server import Server
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from controller.gateway_caches import GatewayCaches
+from controller.expansion.parts import MANAGED_BY
 from controller.gateways.installed import HTTP_ROUTES
-from controller.models.parts import MANAGED_BY
+from controller.models.gateway_caches import GatewayCaches
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 from support.models import model
 
-from controller.models.adapters import LIST
-from controller.models.standing import ChildKey
-from controller.models_caches import ModelCaches
-from controller.reconcilers.model import UNREAD
+from controller.expansion.adapters import LIST
+from controller.expansion.standing import ChildKey
+from controller.models.caches import ModelCaches
+from controller.models.model import UNREAD
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster
     from apiserver.schema.json import Json
-    from controller.reconcilers.model_adapters import Key
+    from controller.models.model_adapters import Key
 
     from .conftest import FakeApiServer
 

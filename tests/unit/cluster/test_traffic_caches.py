@@ -10,8 +10,8 @@ import pytest
 from support.manifests import variant
 from support.traffic import objective, pod, pool, route, rule, server
 
-from controller.reconcilers.traffic import TrafficKey
-from controller.traffic_caches import TrafficCaches
+from controller.models.traffic import TrafficKey
+from controller.models.traffic_caches import TrafficCaches
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster

@@ -10,7 +10,7 @@ import yaml
 from support.models import errors_of
 
 from apiserver.schema.json import Json
-from controller.models.expansion import expand
+from controller.expansion.expansion import expand
 from hack.demo import checks, model_story, scenario
 from hack.demo.checks import Finding
 from hack.demo.history import History

@@ -6,9 +6,9 @@ import pytest
 from support.routes import route, translated
 from support.samples import SAMPLES
 
+from controller.expansion.parts import Note
+from controller.expansion.standing import ChildKey
 from controller.gateways.reporting import GatewayReason, TranslationResult, finding
-from controller.models.parts import Note
-from controller.models.standing import ChildKey
 
 NOTE = Note(path="spec.rateLimit", text="nothing is limited")
 TAKEN = frozenset({ChildKey("HTTPRoute", "chat")})

@@ -7,6 +7,7 @@ from support.models import backend, model, one
 from support.routes import GATEWAY, http_rules, route, rule, said, server, translated
 
 from apiserver.schema.json import Json
+from controller.expansion.expansion import expand
 from controller.gateways.installed import (
     API_VERSIONS,
     HTTP_ROUTES,
@@ -18,7 +19,6 @@ from controller.gateways.installed import (
 from controller.gateways.pools import pool_of
 from controller.gateways.traffic import gateway_duration
 from controller.gateways.translation import Translation, translate
-from controller.models.expansion import expand
 
 
 def of_kind(translation: Translation, kind: str) -> list[Json]:

@@ -20,7 +20,7 @@ from controller.observe.settings_reading import read_policies
 from controller.planning.decision import BoundBy, Reason, SolverStatus
 from controller.planning.load import CapacitySource, Signal
 from controller.policies.correcting import Limit
-from controller.reconcilers.status import UNPLANNED
+from controller.variants.status import UNPLANNED
 from hack.controlplane.modules import KUBERNETES, OLDEST_KUBERNETES
 
 TOP = Path(__file__).resolve().parents[3]

@@ -9,7 +9,7 @@ from support.monitoring import PAGE, TOP, alerts, documented, panel_queries, var
 
 from apiserver.metrics.series import SUBJECTS
 from apiserver.serving.process_metrics import ProcessMetrics
-from controller.binding_telemetry import BindingTelemetry
+from controller.bindings.telemetry import BindingTelemetry
 from controller.telemetry import Telemetry
 
 CODE = ("apiserver", "controller", "webhooks")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from support.kustomizing import NO_OBJECTS, documents
 
-from controller.uninstalling.installed import (
+from controller.commands.uninstall.installed import (
     ACCOUNT_NAMES,
     REMOVED,
     WEBHOOK_CONFIGURATIONS,

@@ -12,8 +12,8 @@ from controller.observe.accelerators import accelerators_of
 from controller.observe.claims import Translation
 from controller.observe.devices import NodeDevices, devices_in
 from controller.observe.inventory import inventory
-from controller.observe.projections import Projection
 from controller.observe.targets import TargetKey, TargetKind, UnplannableTargetError, target_of
+from controller.projections import Projection
 
 NVIDIA, AMD, INTEL = "gpu.nvidia.com", "gpu.amd.com", "gpu.intel.com"
 

@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from apiserver.cluster.cache import Cache
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.resource import PODS
+from controller.engines.scraping import ScrapeLimits, metrics_url
+from controller.evictions.rounds import owner_of
 from controller.observe.accelerators import accelerators_of
 from controller.observe.arguments import engine_argument
 from controller.observe.disruptions import Disruptions
@@ -22,13 +24,11 @@ from controller.observe.leaving import leaving_order, marks
 from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.neighbours import Neighbours
 from controller.observe.pods import by_target, is_present, is_ready, removal_order, target_of_pod
-from controller.observe.projections import Projection
 from controller.observe.quotas import Tenant, limits
 from controller.observe.scheduling import node_affinity, tolerations
-from controller.observe.scraping import ScrapeLimits, metrics_url
 from controller.observe.targets import TargetKey, TargetKind, target_of
-from controller.reconcilers.placing import LetIn, is_gated
-from controller.reconcilers.rounds import owner_of
+from controller.projections import Projection
+from controller.variants.placing import LetIn, is_gated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

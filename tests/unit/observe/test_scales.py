@@ -12,13 +12,13 @@ from apiserver.cluster.errors import Forbidden, NotFound, Unavailable
 from apiserver.cluster.resource import Resource
 from apiserver.kinds.core.selecting import parse_selector, selects
 from apiserver.schema.json import Json
+from controller.bindings.scale_reader import ScaleReader
 from controller.observe.accelerators import accelerators_of
 from controller.observe.gather import World, engine_pods, gather
 from controller.observe.pods import target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.scales import Scale, UnreadableScaleError, scale_of, with_scales
 from controller.observe.targets import TargetKey, TargetKind, target_of
-from controller.scale_reader import ScaleReader
 
 API = "serving.example/v1"
 KEY = TargetKey(TargetKind.SCALED, "ns", "chat", "serving.example", "Server")

@@ -18,8 +18,8 @@ from controller.observe.grants import Grants, Question, question_of
 from controller.observe.performance import targets_of
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.prices import cost_refusal
-from controller.reconcilers.privileges import questions
 from controller.sizing.records import Targets
+from controller.variants.privileges import questions
 
 PREMIUM = ServiceClass(name="Premium", priority=1, ttft_ms={"llama": 500}, tpot_ms={})
 OPEN = Policies(classes={("classes", "premium"): PREMIUM})

@@ -15,7 +15,7 @@ from support.compact import place
 from support.planning_builders import EFFORT, load, node, variant
 from support.small_snapshots import constrained_snapshot, small_snapshot
 
-from controller.offline.changes import Changes, changed
+from controller.commands.plan.changes import Changes, changed
 from controller.planning.additions import Addition
 from controller.planning.cluster import Budget, Quota
 from controller.planning.decision import BoundBy, Decision, Plan, Relief, ReliefKind

@@ -16,7 +16,7 @@ from apiserver.serving.config import ConfigurationError, ServingConfig, load, pa
 from apiserver.serving.startup import server_options
 from controller.config import ControllerConfig, config_problems
 from controller.config_planning import budgets_of, pools_of, settings_of, sizing_of
-from controller.models_run import ModelsConfig
+from controller.models.run import ModelsConfig
 from controller.planning.cluster import Taint
 from controller.planning.settings import Settings
 from controller.sizing.records import SizingSettings

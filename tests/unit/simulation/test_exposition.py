@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller.closedloop.series import series_of
-from controller.observe.readings import reading_of
+from controller.engines.readings import reading_of
 from controller.simulation.exposition import exposition
 from controller.simulation.measures import Histogram
 from controller.simulation.profile import EngineProfile

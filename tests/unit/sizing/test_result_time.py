@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from controller.closedloop.series import series_of
-from controller.observe.engines import EngineRecords
-from controller.observe.readings import reading_of
+from controller.engines.readings import reading_of
+from controller.engines.records import EngineRecords
 from controller.planning.load import CapacitySource, Target
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Request

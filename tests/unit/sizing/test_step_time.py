@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from support.sizing_cycles import CYCLE_SECONDS, H100, interval
 
 from controller.closedloop.series import series_of
-from controller.observe.engines import EngineRecords
-from controller.observe.readings import reading_of
+from controller.engines.readings import reading_of
+from controller.engines.records import EngineRecords
 from controller.simulation.profile import EngineProfile
 from controller.simulation.request import Request
 from controller.simulation.server import Server

@@ -11,9 +11,9 @@ from support.traffic import objective, pod, pool, route, rule, server
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
+from controller.models.traffic import traffic_status
 from controller.observe.objectives import POOL_GROUPS
 from controller.observe.targets import TargetKey, TargetKind
-from controller.reconcilers.traffic import traffic_status
 from controller.traffic.conditions import Found, TrafficCondition, TrafficReason, left_alone
 from controller.traffic.inferenceobjective import PoolWorld, objective_found
 from controller.traffic.modelroute import route_found

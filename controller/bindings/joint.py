@@ -1,0 +1,220 @@
+"""The exchange between decisions on bindings and the joint plan: requests of bindings, grants of the plan.
+
+Both sides run independently, once per interval. The bindings' side sends requests, waits for the plan that
+contains all of them, and publishes the grants. It never uses a grant for an earlier request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from apiserver.kinds.identity import Key
+from controller.observe.asks import Ask, binding_of, holds_nothing, stand_ins, why_not_planned
+from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
+from controller.observe.bound import Case
+from controller.observe.classes import class_finding
+from controller.observe.conditions import ConditionReason
+from controller.observe.gather import Gathered
+from controller.observe.objectives import Objectives
+from controller.observe.policies import Policies
+from controller.observe.prices import cost_refusal, price_finding
+from controller.planning.decision import Decision, Plan, Reason
+from controller.planning.snapshot import Variant
+from controller.policies.history import History
+from controller.policies.sharing import BindingDecision, granted_decision
+from controller.sizing.records import DEFAULT_SIZING
+
+Findings = Mapping[BindingCondition, BindingFinding]
+
+_LEAST_PATIENCE_SECONDS: Final = 30.0
+_MOST_PATIENCE_SECONDS: Final = 90.0
+
+INTERVALS_WAITED: Final = 4
+"""The number of intervals without a plan after which bindings are decided on without it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grant:
+    """The plan's result for one binding."""
+
+    replicas: Mapping[Key, int] = field(default_factory=dict)
+    """Replicas by the targets' names as variants."""
+
+    message: str = ""
+    """Why it is less than requested, or what was planned."""
+
+    is_short: bool = False
+    resolved: Findings = field(default_factory=dict)
+    """The source of its targets' priority, and whether their costs count."""
+
+    why_not: str = ""
+    """Why the plan has no result; empty if it has one."""
+
+    has_nothing_to_place: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Taken:
+    """Requests as one plan received them."""
+
+    number: int
+    asks: tuple[Ask, ...]
+
+
+class Exchange:
+    """Requests and grants within one leader; both sides run in one event loop."""
+
+    def __init__(self, *, interval_seconds: float = DEFAULT_SIZING.interval_seconds) -> None:
+        self.patience_seconds = min(
+            max(2 * interval_seconds, _LEAST_PATIENCE_SECONDS), _MOST_PATIENCE_SECONDS
+        )
+        """How long to wait for a plan, in seconds."""
+
+        self._asks: tuple[Ask, ...] = ()
+        self._asked = asyncio.Event()
+        self._number = 0
+        self._grants: asyncio.Future[Mapping[Key, Grant]] | None = None
+
+    async def granted(self, asks: Sequence[Ask]) -> Mapping[Key, Grant] | None:
+        """Replace the bindings' requests; return the grants, or None if no plan arrives in time."""
+        self._asks, self._number = tuple(asks), self._number + 1
+        if not asks:
+            return {}
+        self._grants = asyncio.get_running_loop().create_future()
+        self._asked.set()
+        try:
+            async with asyncio.timeout(self.patience_seconds):
+                return await self._grants
+        except TimeoutError:
+            return None
+
+    async def wanted(self, *, within_seconds: float) -> None:
+        """Wait until a plan is requested, or for at most `within_seconds`."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_seconds):
+                await self._asked.wait()
+
+    def taken(self) -> Taken:
+        """Return the requests that the next plan must include."""
+        self._asked.clear()
+        return Taken(number=self._number, asks=self._asks)
+
+    def grant(self, number: int, grants: Mapping[Key, Grant]) -> None:
+        """Grant the requests of a number; the grants are dropped if newer requests exist."""
+        if self._grants is not None and number == self._number and not self._grants.done():
+            self._grants.set_result(grants)
+
+
+def grants_of(
+    asks: Iterable[Ask], gathered: Gathered, plan: Plan, policies: Policies, objectives: Objectives
+) -> Mapping[Key, Grant]:
+    """Return the grants for each binding, from a plan of what was gathered with some policies."""
+    variants = {variant.key: variant for variant in gathered.snapshot.variants}
+    decisions = {item.key: item for item in plan.decisions}
+    return {
+        ask.key: _refusal(ask, variants)
+        or replace(_grant(ask, decisions), resolved=dict(_resolved(ask, gathered, policies, objectives)))
+        for ask in asks
+    }
+
+
+def joined(
+    case: Case,
+    decision: BindingDecision,
+    ask: Ask,
+    grant: Grant | None,
+    *,
+    history: History,
+    now_seconds: float,
+) -> tuple[BindingDecision, Findings]:
+    """Return a decision limited to what the plan grants, and the findings about it.
+
+    Without a plan, the last published replicas stay. `history` is the one before the decision.
+    """
+    if grant is not None and grant.why_not:
+        reason = BindingReason.NOTHING_TO_PLACE if grant.has_nothing_to_place else BindingReason.NOT_PLANNED
+        text = f"decided without the plan: {grant.why_not}"
+        return decision, {BindingCondition.PLACED: (grant.has_nothing_to_place, reason, text)}
+    if grant is None:
+        text = "no plan arrived in time; until the next plan, the published decision stays"
+        found = (False, BindingReason.AWAITING_PLAN, text)
+        granted = _published(case)
+    else:
+        reason = BindingReason.TOO_LITTLE_ROOM if grant.is_short else BindingReason.ALL_PLACED
+        found = (not grant.is_short, reason, grant.message)
+        granted = [grant.replicas[key] for key in ask.variants]
+    placed = granted_decision(
+        decision, ask.binding, granted, history=history, now_seconds=now_seconds, detail=found[2]
+    )
+    return placed, {**(grant.resolved if grant else {}), BindingCondition.PLACED: found}
+
+
+def _published(case: Case) -> list[int]:
+    """Return the replicas of each target in the status, or the current replicas if there are none."""
+    said = {
+        (item.get("kind"), item.get("name")): item.get("replicas")
+        for item in (case.value.get("status") or {}).get("targets") or []
+    }
+    found = []
+    for state in case.targets:
+        count = said.get((state.bound.target.kind, state.bound.target.name))
+        found.append(count if isinstance(count, int) else state.current_replicas)
+    return found
+
+
+def _refusal(ask: Ask, variants: Mapping[Key, Variant]) -> Grant | None:
+    if why := why_not_planned(ask, variants):
+        return Grant(why_not=why)
+    if holds_nothing(ask, variants):
+        return Grant(why_not="its pods ask for no accelerators", has_nothing_to_place=True)
+    return None
+
+
+def _grant(ask: Ask, planned: Mapping[Key, Decision]) -> Grant:
+    decisions = [planned[key] for key in ask.variants]
+    short = [item for item in decisions if item.reason is Reason.SHORTAGE]
+    return Grant(
+        replicas={item.key: item.replicas for item in decisions},
+        message="; ".join(item.message for item in short or decisions),
+        is_short=bool(short),
+    )
+
+
+def _resolved(
+    ask: Ask, gathered: Gathered, policies: Policies, objectives: Objectives
+) -> Iterator[tuple[BindingCondition, BindingFinding]]:
+    """Yield the findings that VariantAutoscalings have, too, per target where they differ."""
+    items = tuple(stand_ins([ask]))
+    findings = [
+        class_finding(item, policies, objectives.of(gathered.targets[key], gathered.pods[key]))
+        for item, key in zip(items, ask.variants, strict=True)
+    ]
+    # All have the same service class. Without a class, an InferenceObjective may apply to some of them.
+    holds, reason, text = next(
+        (found for found in findings if found[1] is ConditionReason.OBJECTIVE_FOUND), findings[0]
+    )
+    if len(set(findings)) > 1:
+        names = (bound.target.name for bound in ask.binding.targets)
+        text = "; ".join(f"{name}: {found[2]}" for name, found in zip(names, findings, strict=True))
+    yield BindingCondition.SERVICE_CLASS_RESOLVED, (holds, BindingReason(str(reason)), text)
+    unpriced = dict.fromkeys(filter(None, (cost_refusal(item, policies) for item in items)))
+    if unpriced:
+        yield BindingCondition.COST_RESOLVED, (False, BindingReason.COST_NOT_ALLOWED, "; ".join(unpriced))
+        return
+    unlisted = dict.fromkeys(
+        price_finding(variant.accelerator, policies, gathered.cost_sources[variant.key])
+        for variant in gathered.snapshot.variants
+        if variant.key in ask.variants
+    )
+    if wrong := [text for text in unlisted if text]:
+        yield BindingCondition.COST_RESOLVED, (False, BindingReason.PRICE_INVALID, "; ".join(wrong))
+
+
+def of_variants(plan: Plan) -> Plan:
+    """Return the plan without the decisions for bindings' targets, which have a separate status."""
+    own = [item for item in plan.decisions if binding_of(*item.key) is None]
+    return replace(plan, decisions=tuple(own))

@@ -1,0 +1,283 @@
+"""Direct scaling: writes scale subresources, if the writer of the binding may scale the target.
+
+A decision is in the status before its scale is written. Immediately before the write, these are checked
+again: the binding is unchanged since the decision, its writer may still scale the target, the target still
+has the replicas that the decision was based on, and this process still leads. The write carries the resource
+version that was read. If no change is due, a dry run is made until one succeeds, so that a missing permission
+is reported before the load arrives.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from apiserver.cluster.access import access_review, is_allowed
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS, SUBJECT_ACCESS_REVIEWS, Resource
+from apiserver.kinds.authorship import writer_of
+from apiserver.log import EventLogger
+from apiserver.schema.json import Json
+from controller.bindings.scale_orders import (
+    Order,
+    Version,
+    orders_of,
+    taking_over,
+    told_before,
+    version_of,
+)
+from controller.bindings.status import BindingResult
+from controller.observe.binding_conditions import BindingFinding, BindingReason
+from controller.planning.wording import count
+
+CALL_SECONDS: Final = 5.0
+"""Timeout of each API call in seconds. A leader stops 5 s before another can lead, so its calls end by
+then."""
+
+_PATIENCE_SECONDS: Final = 30.0
+_AT_ONCE: Final = 8
+_GRANT: Final = (
+    "kubectl create rolebinding stowplan-controller-scaling -n {} --clusterrole=stowplan-controller-scaling"
+    " --serviceaccount={}:stowplan-controller"
+)
+_log = EventLogger(__name__)
+
+
+class Ending(StrEnum):
+    """The outcome of a write. Dry runs count only if they fail."""
+
+    WRITTEN = "written"
+    CONFLICT = "conflict"
+    """The binding or the scale was changed meanwhile; the next cycle decides again."""
+
+    REFUSED = "refused"
+    """The writer of the binding may not scale the target."""
+
+    FORBIDDEN = "forbidden"
+    """The controller may not scale the target."""
+
+    FAILED = "failed"
+    LATE = "late"
+    """Other writes used up the time of the cycle."""
+
+    NOT_LEADING = "not_leading"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ScalingTools:
+    """Dependencies of direct scaling."""
+
+    cluster: Cluster
+    events: EventRecorder
+    scalable: Callable[[str, str], Awaitable[Resource | None]]
+    """Returns the resource of a kind in an API version, if it has a scale subresource."""
+
+    is_leading: Callable[[], bool]
+    namespace: str
+    """Namespace of this installation, with the controller's service account."""
+
+
+class _Stopped(Exception):  # noqa: N818 (the name describes the event)
+    """A write that ended early, with the outcome and the finding to report, if any."""
+
+    def __init__(self, ending: Ending, finding: BindingFinding | None = None) -> None:
+        super().__init__(ending)
+        self.ending = ending
+        self.finding = finding
+
+
+class DirectScaler:
+    """Writes the scales of decisions; keeps the result of the last attempt for each binding."""
+
+    def __init__(self, tools: ScalingTools) -> None:
+        self._tools = tools
+        self._tried: dict[Version, BindingFinding] = {}
+        self._tries = 0
+        self._last_try: dict[Version, int] = {}
+        self._endings: Counter[Ending] = Counter()
+
+    def tried(self, value: Json) -> BindingFinding | None:
+        """Return the result of the last attempt for a binding, by this process or by the previous leader."""
+        return self._tried.get(version_of(value)) or told_before(value)
+
+    async def act(self, results: Sequence[BindingResult]) -> Mapping[Ending, int]:
+        """Write the scales that are due; return the number by outcome. Never raises ClusterError."""
+        versions = {version_of(item.case.value) for item in results}
+        self._tried = {key: item for key, item in self._tried.items() if key in versions}
+        self._last_try = {key: item for key, item in self._last_try.items() if key in versions}
+        self._endings = Counter()
+        due = sorted((item for item in results if self._due(item)), key=self._turn)
+        gate, done = asyncio.Semaphore(_AT_ONCE), 0
+
+        async def one(result: BindingResult) -> None:
+            nonlocal done
+            async with gate:
+                await self._isolated(result)
+            done += 1
+
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_PATIENCE_SECONDS), asyncio.TaskGroup() as group:
+                for result in due:
+                    group.create_task(one(result))
+        if late := len(due) - done:
+            self._endings[Ending.LATE] += late
+            _log.warning("not all scales were written in time", bindings=late)
+        return self._endings
+
+    def _due(self, result: BindingResult) -> tuple[Order, ...]:
+        """Return the scales to write, including those for dry runs unless an attempt has succeeded."""
+        known = self._tried.get(version_of(result.case.value))
+        orders = orders_of(result)
+        return tuple(item for item in orders if item.is_change) if known and known[0] else orders
+
+    def _turn(self, result: BindingResult) -> tuple[bool, int]:
+        """Return the sort key: writes before dry runs, then those with the longest wait."""
+        is_try = not any(order.is_change for order in self._due(result))
+        return is_try, self._last_try.get(version_of(result.case.value), 0)
+
+    async def _isolated(self, result: BindingResult) -> None:
+        """Process one binding; an error affects only this binding."""
+        version = version_of(result.case.value)
+        self._tries += 1
+        self._last_try[version] = self._tries
+        try:
+            found: BindingFinding | None = await self._try(result)
+        except _Stopped as stopped:
+            self._endings[stopped.ending] += 1
+            found = stopped.finding
+        except Conflict:
+            self._endings[Ending.CONFLICT] += 1
+            found = None
+        except ClusterError as error:
+            self._endings[Ending.FAILED] += 1
+            found = False, BindingReason.WRITE_FAILED, f"{error.message}; it is retried in the next cycle"
+        except Exception:  # noqa: BLE001 (an error of one binding must not affect others)
+            self._endings[Ending.FAILED] += 1
+            _log.exception("scale not written", binding="/".join(result.case.key))
+            found = False, BindingReason.WRITE_FAILED, "internal error in the controller: see its log"
+        if found is not None:
+            self._tried[version] = found
+
+    async def _try(self, result: BindingResult) -> BindingFinding:
+        """Write all scales of one binding. Raises _Stopped, or ClusterError if a call is rejected."""
+        user, orders = await self._writer(result), self._due(result)
+        resources = [await self._allowed(result.case.value, order, user) for order in orders]
+        for order, resource in zip(orders, resources, strict=True):
+            await self._write(result, order, resource, user)
+        text = f"the controller writes the scales, with the permissions of {_named(user)}"
+        return True, BindingReason.SCALES_WRITTEN, text
+
+    async def _writer(self, result: BindingResult) -> Json:
+        """Return the writer of the binding. Raises _Stopped unless the binding is as decided on."""
+        value, (namespace, name) = result.case.value, result.case.key
+        try:
+            now = await self._tools.cluster.get(
+                AUTOSCALING_POLICY_BINDINGS, name, namespace=namespace, timeout_seconds=CALL_SECONDS
+            )
+        except NotFound:
+            raise _Stopped(Ending.CONFLICT) from None
+        user = writer_of(now)
+        if user is None or _essentials(now) != _essentials(value):
+            raise _Stopped(Ending.CONFLICT)
+        return user
+
+    async def _allowed(self, value: Json, order: Order, user: Json) -> Resource:
+        """Return a target's resource. Raises _Stopped unless the binding's writer may scale the target."""
+        target, namespace = order.target, value["metadata"]["namespace"]
+        resource = await self._tools.scalable(target.api_version, target.kind)
+        if resource is None:
+            text = f"the cluster has no {target.kind} with a scale subresource in {target.api_version}"
+            raise _Stopped(Ending.FAILED, (False, BindingReason.WRITE_FAILED, text))
+        review = access_review(
+            user,
+            verb="update",
+            namespace=namespace,
+            group=resource.group,
+            resource=resource.plural,
+            subresource="scale",
+            name=target.name,
+        )
+        try:
+            answer = await self._tools.cluster.create(
+                SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=CALL_SECONDS
+            )
+        except Forbidden as error:
+            text = (
+                f"{error.message}: kubectl apply --server-side --field-manager=stowplan -k manifests/scaling"
+                " grants the permission to check access"
+            )
+            raise _forbidden(text) from error
+        if not is_allowed(answer):
+            text = (
+                f"{_named(user)}, who wrote the binding, cannot update {resource.plural}/scale of"
+                f" {target.name!r}: grant this permission, or {taking_over(value)}"
+            )
+            raise _Stopped(Ending.REFUSED, (False, BindingReason.WRITER_MAY_NOT_SCALE, text))
+        return resource
+
+    async def _write(self, result: BindingResult, order: Order, resource: Resource, user: Json) -> None:
+        """Set the replicas of one target, or make a dry run."""
+        namespace, cluster = result.case.key[0], self._tools.cluster
+        try:
+            scale = await cluster.get(
+                resource,
+                order.target.name,
+                namespace=namespace,
+                subresource="scale",
+                timeout_seconds=CALL_SECONDS,
+            )
+            spec = scale.get("spec") or {}
+            if spec.get("replicas", 0) != order.was or not scale["metadata"].get("resourceVersion"):
+                raise _Stopped(Ending.CONFLICT)
+            if not self._tools.is_leading():
+                raise _Stopped(Ending.NOT_LEADING)
+            await cluster.replace(
+                resource,
+                scale | {"spec": spec | {"replicas": order.replicas}},
+                subresource="scale",
+                dry_run=not order.is_change,
+                timeout_seconds=CALL_SECONDS,
+            )
+        except Forbidden as error:
+            command = _GRANT.format(namespace, self._tools.namespace)
+            raise _forbidden(f"{error.message}; if a permission is missing: {command}") from error
+        if order.is_change:
+            self._endings[Ending.WRITTEN] += 1
+            self._tell(result, order, user)
+
+    def _tell(self, result: BindingResult, order: Order, user: Json) -> None:
+        note = (
+            f"{order.called} scaled from {order.was} to {count(order.replicas, 'replica')}, with the"
+            " permissions of"
+            f" {_named(user)}: {result.message}"
+        )
+        _log.info("scaled", binding="/".join(result.case.key), note=note)
+        self._tools.events.record(
+            result.case.value,
+            type="Normal",
+            reason="Scaled",
+            action="Scale",
+            note=note,
+            meaning=f"{order.called} {order.was} {order.replicas}",
+        )
+
+
+def _forbidden(text: str) -> _Stopped:
+    return _Stopped(Ending.FORBIDDEN, (False, BindingReason.CONTROLLER_MAY_NOT_SCALE, text))
+
+
+def _essentials(value: Json) -> tuple[object, ...]:
+    metadata = value["metadata"]
+    names = ("uid", "generation", "annotations", "deletionTimestamp")
+    return tuple(metadata.get(name) or None for name in names)
+
+
+def _named(user: Json) -> str:
+    return f"user {user.get('username')!r}"

@@ -1,0 +1,230 @@
+"""The status of an AutoscalingPolicyBinding, as a pure function of the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final
+
+from apiserver.cluster.timestamps import moment_of
+from apiserver.schema.json import Json
+from controller.observe.acting import ActingFinding
+from controller.observe.asks import Ask
+from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
+from controller.observe.bound import Case
+from controller.observe.condition_list import condition_list, moment, shortened
+from controller.planning.load import Signal
+from controller.policies.recommending import Recommendation
+from controller.policies.sharing import BindingDecision
+from controller.policies.wording import binding_sentence, recommendation_text
+from controller.variants.news import News, own_conditions, without_numbers
+
+REFRESH_SECONDS: Final = 60.0
+"""Minimum time in seconds between writes of a status in which only figures changed."""
+
+WRITES_PER_SECOND: Final = 1.0
+"""Maximum rate at which non-urgent statuses are written."""
+
+_MOST_REPLICAS: Final = 2**31 - 1
+_TYPES: Final = frozenset(BindingCondition)
+_SIGNALS: Final[Mapping[Signal, BindingReason]] = {
+    Signal.FRESH: BindingReason.METRICS_AVAILABLE,
+    Signal.QUORUM: BindingReason.METRICS_BY_QUORUM,
+    Signal.HELD: BindingReason.METRICS_HELD,
+    Signal.UNKNOWN: BindingReason.METRICS_UNAVAILABLE,
+}
+_WORST_FIRST: Final = (Signal.UNKNOWN, Signal.HELD, Signal.QUORUM, Signal.FRESH)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BindingResult:
+    """The result for one binding; without a decision the conditions give the reason."""
+
+    case: Case
+    decision: BindingDecision | None = None
+    advice: tuple[BindingReason, str] | None = None
+    """Why the decision is advice only."""
+
+    ask: Ask | None = None
+    """The request to the joint plan; None if the binding is decided without it."""
+
+    placement: Mapping[BindingCondition, BindingFinding] = field(default_factory=dict)
+    """The plan's findings, including the source of the priority."""
+
+    silence: str = ""
+    """Why a pod did not answer, in one phrase."""
+
+    acting: ActingFinding | None = None
+    """Whether the decision is followed; None if nothing should follow it, or the controller itself scales."""
+
+    fault: str = ""
+    """An unexpected error of the controller during the decision."""
+
+    scaling: BindingFinding | None = None
+    """Whether the controller writes the scales; None if it should not, or has not tried yet."""
+
+    @property
+    def replicas(self) -> tuple[int, ...] | None:
+        """Published replicas of each target; None if nothing should act on them."""
+        if self.decision is None or self.advice is not None:
+            return None
+        if self.case.is_paused:
+            return tuple(state.current_replicas for state in self.case.targets)
+        return self.decision.replicas
+
+    @property
+    def message(self) -> str:
+        """The decision in one sentence."""
+        if self.fault:
+            return shortened(f"nothing is decided: {self.fault}; please report it with the object")
+        if self.decision is None or self.case.binding is None:
+            wrong = [text for holds, _, text in self.case.findings.values() if not holds]
+            return shortened("; ".join(wrong) or "nothing can be decided")
+        text = binding_sentence(self.case.binding, self.decision)
+        if self.case.is_paused:
+            text = f"paused: the running replicas stay; otherwise {text}"
+        if self.advice:
+            text = f"{text}; {self.advice[1]}: nothing is scaled"
+        return shortened(text)
+
+
+def binding_status(result: BindingResult, *, now: datetime) -> Json:
+    """Return the whole status after a decision, including conditions."""
+    case, decision, replicas = result.case, result.decision, result.replicas
+    metadata = case.value["metadata"]
+    status: Json = {
+        "observedGeneration": metadata.get("generation", 0),
+        "lastDecisionTime": moment(now),
+        "decision": {"message": result.message},
+        "conditions": condition_list(case.value, _findings(result), now=now),
+    }
+    if case.targets:
+        status["currentReplicas"] = sum(state.current_replicas for state in case.targets)
+        if not case.stands_back:  # otherwise the metrics API would report the same target twice
+            status["targets"] = list(_targets(case, replicas))
+    if replicas is not None:
+        status["desiredReplicas"] = sum(replicas)
+    if decision is not None:
+        status["decision"] |= _reasons(decision)
+        status["metrics"] = [_metric(asked) for asked in decision.whole.recommendations]
+        status["history"] = decision.history.document()
+    elif text := (case.value.get("status") or {}).get("history"):
+        status["history"] = text
+    return status
+
+
+def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
+    """Return how soon a status should be written, or None if it has no changes or was written recently."""
+    written = written_time(old)
+    # The metrics API serves no number whose time is missing or more than a minute in the future.
+    if _acted_on(old) != _acted_on(new) or written is None or written > now:
+        return News.URGENT
+    if _causes(old) != _causes(new):
+        return News.ORDINARY
+    if all(old.get(name) == new.get(name) for name in ("history", "decision")):
+        return None
+    return News.ORDINARY if (now - written).total_seconds() >= REFRESH_SECONDS else None
+
+
+def unwritten_seconds(bindings: int, *, interval_seconds: float) -> float:
+    """Return for how long a process can decide on a binding, one of several, without writing its status."""
+    return max(REFRESH_SECONDS, bindings / WRITES_PER_SECOND) + interval_seconds
+
+
+def written_time(status: Json) -> datetime | None:
+    """Return when a status was written, or None if the time is missing or invalid."""
+    return moment_of(status.get("lastDecisionTime"))
+
+
+def _acted_on(status: Json) -> Json:
+    decision = status.get("decision") or {}
+    return {
+        "targets": status.get("targets"),
+        "generation": status.get("observedGeneration"),
+        "limits": decision.get("limitedBy"),
+        "panic": decision.get("panicSince"),
+        "conditions": {
+            item["type"]: [item.get("status"), item.get("reason")] for item in own_conditions(status, _TYPES)
+        },
+    }
+
+
+def _causes(status: Json) -> list[tuple[str, str]]:
+    """Return why conditions do not hold: the cause can change while the reason stays the same."""
+    return [
+        (item["type"], without_numbers(item.get("message") or ""))
+        for item in own_conditions(status, _TYPES)
+        if item.get("status") == "False"
+    ]
+
+
+def _targets(case: Case, replicas: tuple[int, ...] | None) -> Iterator[Json]:
+    for place, state in enumerate(case.targets):
+        said: Json = {
+            "kind": state.bound.target.kind,
+            "name": state.bound.target.name,
+            "currentReplicas": state.current_replicas,
+        }
+        yield said if replicas is None else said | {"replicas": replicas[place]}
+
+
+def _reasons(decision: BindingDecision) -> Json:
+    whole = decision.whole
+    said: Json = {}
+    if whole.limits:  # kubectl would print an empty list as []
+        said["limitedBy"] = [str(limit) for limit in whole.limits]
+    if whole.wanted_replicas is not None:
+        said["wantedReplicas"] = min(whole.wanted_replicas, _MOST_REPLICAS)
+    if whole.panic_since_seconds is not None:
+        said["panicSince"] = moment(datetime.fromtimestamp(whole.panic_since_seconds, UTC))
+    return said
+
+
+def _metric(asked: Recommendation) -> Json:
+    said: Json = {
+        "name": asked.metric,
+        "targetValue": f"{asked.target:.6g}",
+        "value": None if asked.total is None else f"{asked.total:.6g}",
+        "replicas": None if asked.replicas is None else min(asked.replicas, _MOST_REPLICAS),
+        "signal": str(asked.signal),
+        "ageSeconds": None if asked.age_seconds is None else round(asked.age_seconds),
+        "silentPods": asked.silent_pods or None,
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _findings(result: BindingResult) -> Mapping[BindingCondition, BindingFinding]:
+    found = dict(result.case.findings)
+    if result.decision is not None:
+        found[BindingCondition.METRICS_AVAILABLE] = _metrics_finding(result, result.decision)
+    else:
+        reason = BindingReason.METRICS_UNAVAILABLE
+        found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is queried"
+    if result.acting:
+        found[BindingCondition.DECISION_FOLLOWED] = _following_finding(result.acting, result.case)
+    found |= result.placement
+    if result.scaling:
+        found[BindingCondition.SCALING_ACTIVE] = result.scaling
+    if result.advice:
+        found[BindingCondition.ADVISORY] = True, *result.advice
+    return {kind: found[kind] for kind in BindingCondition if kind in found}
+
+
+def _following_finding(acting: ActingFinding, case: Case) -> BindingFinding:
+    """Return whether autoscalers follow the decision: not if they read it otherwise than it is meant."""
+    targets = case.findings[BindingCondition.TARGETS_RESOLVED]
+    if not targets[0] and targets[1] is not BindingReason.TARGET_NOT_SCALED:
+        return targets
+    is_followed, reason, text = acting
+    return is_followed, BindingReason(str(reason)), text
+
+
+def _metrics_finding(result: BindingResult, decision: BindingDecision) -> BindingFinding:
+    recommendations = decision.whole.recommendations
+    worst = next(
+        signal for signal in _WORST_FIRST if any(asked.signal is signal for asked in recommendations)
+    )
+    texts = "; ".join(recommendation_text(asked) for asked in recommendations)
+    silence = f"; {result.silence}" if result.silence else ""
+    return worst.decides, _SIGNALS[worst], f"{texts}{silence}"

@@ -1,0 +1,124 @@
+"""Prometheus metrics about the controller's decisions on bindings; KEDA can scale by them, too."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from controller.bindings.autoscalingpolicybinding import BindingCycleResult
+from controller.bindings.status import BindingResult
+from controller.variants.acting import unfollowed
+
+_BINDING: Final = ("namespace", "binding_name")
+_TARGET: Final = (*_BINDING, "target_kind", "target_name")
+
+
+class BindingTelemetry:
+    """Gauges of the last decisions on bindings, on a given registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._desired = Gauge(
+            "stowplan_policy_desired_replicas",
+            "Replicas that a target of a binding should have; not for bindings in advisory mode.",
+            _TARGET,
+            registry=registry,
+        )
+        self._current = Gauge(
+            "stowplan_policy_current_replicas",
+            "Replicas that a target of a binding requests now.",
+            _TARGET,
+            registry=registry,
+        )
+        self._unfollowed = Gauge(
+            "stowplan_policy_decision_not_followed",
+            "1 for each reason why the decision on a binding is not followed; not for advice.",
+            (*_BINDING, "reason"),
+            registry=registry,
+        )
+        self._wanted = Gauge(
+            "stowplan_policy_wanted_replicas",
+            "Replicas that the metrics of a binding's policy ask for, without any limit.",
+            _BINDING,
+            registry=registry,
+        )
+        self._panic = Gauge(
+            "stowplan_policy_panic", "1 while panic mode holds for a binding.", _BINDING, registry=registry
+        )
+        self._limited = Gauge(
+            "stowplan_policy_limited",
+            "1 for each limit that changed what the metrics ask for.",
+            (*_BINDING, "limit"),
+            registry=registry,
+        )
+        self._silent = Gauge(
+            "stowplan_policy_silent_pods", "Bound pods that did not respond.", registry=registry
+        )
+        self._silent_binding = Gauge(
+            "stowplan_policy_silent_binding",
+            "1 for each binding none of whose pods responded.",
+            _BINDING,
+            registry=registry,
+        )
+        self._written = Counter(
+            "stowplan_policy_status_writes", "Statuses of bindings written.", registry=registry
+        )
+        self._unwritten = Counter(
+            "stowplan_policy_status_writes_failed",
+            "Statuses of bindings that could not be written.",
+            registry=registry,
+        )
+        self._scaled = Counter(
+            "stowplan_policy_scale_writes",
+            "Scales written by the controller itself, by outcome; tries without effect where they failed.",
+            ("outcome",),
+            registry=registry,
+        )
+        self._failed = Counter(
+            "stowplan_policy_cycles_failed", "Failed cycles of bindings.", registry=registry
+        )
+
+    def observe(self, cycle: BindingCycleResult) -> None:
+        """Record a successful cycle; remove the series of objects that no longer exist."""
+        for gauge in (
+            self._desired,
+            self._current,
+            self._unfollowed,
+            self._wanted,
+            self._panic,
+            self._limited,
+            self._silent_binding,
+        ):
+            gauge.clear()
+        for result in cycle.results:
+            self._tell(result)
+        self._silent.set(cycle.scrape_failures)
+        for key in cycle.silent:
+            self._silent_binding.labels(*key).set(1)
+        self._written.inc(cycle.written)
+        self._unwritten.inc(len(cycle.unwritten))
+        for ending, count in cycle.scaled.items():
+            self._scaled.labels(ending).inc(count)
+
+    def failed(self) -> None:
+        """Record a failed cycle."""
+        self._failed.inc()
+
+    def _tell(self, result: BindingResult) -> None:
+        key = result.case.key
+        for state in result.case.targets:
+            target = state.bound.target
+            self._current.labels(*key, target.kind, target.name).set(state.current_replicas)
+        for reason in unfollowed(result):
+            self._unfollowed.labels(*key, reason).set(1)
+        for state, replicas in zip(result.case.targets, result.replicas or (), strict=False):
+            target = state.bound.target
+            self._desired.labels(*key, target.kind, target.name).set(replicas)
+        if result.decision is None:
+            return
+        whole = result.decision.whole
+        if whole.wanted_replicas is not None:
+            self._wanted.labels(*key).set(whole.wanted_replicas)
+        self._panic.labels(*key).set(whole.panic_since_seconds is not None)
+        for limit in whole.limits:
+            self._limited.labels(*key, str(limit)).set(1)

@@ -1,0 +1,140 @@
+"""`stowplan check`: default and validate manifests without a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+from apiserver.program import exit_code, program
+from controller.commands.check.manifests import check_source
+from controller.commands.check.namespaces import namespace_argument
+from controller.commands.check.objects import as_yaml
+from controller.commands.check.result import CheckResult, Verdict
+from controller.commands.check.sources import read_sources
+from controller.commands.check.text import Tone, lines_of, skipped_kinds, write_lines
+
+_VALID: Final = 0
+_REFUSED: Final = 1
+_UNREADABLE: Final = 2
+
+_EPILOG: Final = """\
+A directory stands for all *.yaml, *.yml and *.json files below it. Errors read
+as in kubectl, with file and line. Objects of other kinds are skipped; a FILE in
+which nothing is checked, and kinds of other releases' groups, cause a warning.
+
+Not checked without a cluster: permissions, whether referenced objects exist and
+names are free, other webhooks, and which kinds can be scaled (default list).
+
+examples:
+  stowplan check model.yaml -o yaml         print the object with all defaults
+  stowplan check manifests/ -o json         print all errors as JSON
+  helm template . | stowplan check -        check the output of a Helm chart
+
+exit code: 0 all checked objects are valid, 1 an object was refused (--strict:
+or not checked), 2 wrong usage or unreadable input
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Check the given files; return the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if not options.files:  # after unknown options, which are the more likely mistake
+        parser.error("at least one FILE is required, or - for standard input")
+    return exit_code(lambda: _run(options), unread=_REFUSED)
+
+
+def _run(options: argparse.Namespace) -> int:
+    sources = read_sources(options.files)
+    results = (result for source in sources for result in check_source(source, options.namespace))
+    if options.strict:
+        results = (result.strict() for result in results)
+    verdicts = {result.verdict for result in _PRINTERS[options.output](results)}
+    sys.stdout.flush()
+    if options.strict and verdicts <= {Verdict.SKIPPED}:
+        return _REFUSED
+    if Verdict.UNREADABLE in verdicts:
+        return _UNREADABLE
+    return _REFUSED if Verdict.REFUSED in verdicts else _VALID
+
+
+def _print_text(results: Iterable[CheckResult]) -> list[CheckResult]:
+    seen = []
+    said: set[str] = set()
+    for result in results:
+        write_lines(lines_of(result, said), sys.stdout)
+        seen.append(result)
+    _note(seen)
+    return seen
+
+
+def _print_yaml(results: Iterable[CheckResult]) -> list[CheckResult]:
+    seen = []
+    said: set[str] = set()
+    for result in results:
+        write_lines((line for line in lines_of(result, said) if line.tone is not Tone.GOOD), sys.stderr)
+        if result.value is not None:
+            sys.stdout.write(as_yaml(result.value))
+        seen.append(result)
+    _note(seen)
+    return seen
+
+
+def _print_json(results: Iterable[CheckResult]) -> list[CheckResult]:
+    seen = list(results)
+    counts = Counter(result.verdict for result in seen)
+    document = {
+        "summary": {verdict.value: counts[verdict] for verdict in Verdict},
+        "objects": [result.as_json() for result in seen],
+    }
+    sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    return seen
+
+
+_PRINTERS: Final[Mapping[str, Callable[[Iterable[CheckResult]], list[CheckResult]]]] = {
+    "text": _print_text,
+    "yaml": _print_yaml,
+    "json": _print_json,
+}
+
+
+def _note(results: Sequence[CheckResult]) -> None:
+    if kinds := skipped_kinds(results):
+        sys.stderr.write(f"skipped: {kinds}\n")
+    if all(result.verdict is Verdict.SKIPPED and not result.unchecked for result in results):
+        sys.stderr.write("nothing to check: no object is of a supported kind\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program("check"),
+        description="Default and validate manifests as the admission webhooks do. Needs no cluster.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "-n",
+        "--namespace",
+        type=namespace_argument,
+        default="",
+        metavar="NS",
+        help="namespace of objects without one (default: unknown)",
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="file, directory, or - for standard input")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse what causes such a warning",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=list(_PRINTERS),
+        default="text",
+        help="text: one line per object and error (default); yaml: objects with defaults; json: everything",
+    )
+    return parser

@@ -1,0 +1,130 @@
+"""Entry point of `stowplan explain`: the decision for a variant or a binding of a live cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, explained
+from apiserver.cluster.installed import installed_namespace
+from apiserver.cluster.namespaces import current_namespace
+from apiserver.program import program
+from controller.commands.explain.account import Account, account_of
+from controller.commands.explain.binding import BindingAccount, binding_account, binding_parts
+from controller.commands.explain.evidence import NoSuchVariantError, collect
+from controller.commands.explain.text import account_parts
+from controller.commands.plan.terminal import present
+
+_EXPLAINED: Final = 0
+_UNEXPLAINED: Final = 1
+_USAGE: Final = 2
+_INTERRUPTED: Final = 130
+_KINDS: Final = frozenset({"va", "variantautoscaling", "variantautoscalings", "variantautoscalings.llmd.ai"})
+
+_BINDINGS: Final = frozenset(
+    {
+        "aspb",
+        "autoscalingpolicybinding",
+        "autoscalingpolicybindings",
+        "autoscalingpolicybindings.registry.volcano.sh",
+    }
+)
+
+_EPILOG: Final = """\
+examples:
+  stowplan explain va/llama-8b-l40s -n chat
+  stowplan explain llama-8b-l40s -o json | jq .decision
+  stowplan explain aspb/llama-70b -n chat
+
+exit code: 0 explained, 1 there is no such object or no decision yet, 2 wrong
+usage, no connection to a cluster, or no permission to read the object
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Explain one variant or binding; return the exit code."""
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    is_binding, name = _named(options.what)
+    if not name:
+        parser.error("one object is required: stowplan explain va/NAME -n NAMESPACE, or aspb/NAME")
+    try:
+        return asyncio.run(_run(options, name, is_binding=is_binding))
+    except NoSuchVariantError as error:
+        return _told(str(error), _UNEXPLAINED)
+    except ClusterError as error:
+        return _told(explained(error, action="read this"), _USAGE)
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+async def _run(options: argparse.Namespace, name: str, *, is_binding: bool) -> int:
+    namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
+    async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
+        account: Account | BindingAccount
+        system = options.system_namespace or await installed_namespace(cluster)
+        if is_binding:
+            account = await binding_account(
+                cluster, namespace=namespace, name=name, system=system, now=datetime.now(UTC)
+            )
+        else:
+            evidence = await collect(cluster, namespace=namespace, name=name, system=system)
+            account = account_of(evidence, now=datetime.now(UTC))
+    parts = account_parts(account) if isinstance(account, Account) else binding_parts(account)
+    present(options.output, account.as_json, parts)
+    return _EXPLAINED if account.is_decided else _UNEXPLAINED
+
+
+def _told(message: str, code: int) -> int:
+    sys.stderr.write(f"stowplan: {message}\n")
+    return code
+
+
+def _named(words: Sequence[str]) -> tuple[bool, str]:
+    """Return whether a binding is meant, and the name in `va/NAME`, `aspb NAME` or `NAME`, if any."""
+    parts = "/".join(words).split("/")
+    is_binding = parts[0].lower() in _BINDINGS
+    if is_binding or parts[0].lower() in _KINDS:
+        parts = parts[1:]
+    return is_binding, parts[0] if len(parts) == 1 else ""
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=program("explain"),
+        description="Explain the current decision for a VariantAutoscaling or an AutoscalingPolicyBinding"
+        " in a live cluster.",
+        usage="%(prog)s va/NAME|aspb/NAME [-n NAMESPACE] [options]",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "what",
+        nargs="+",
+        metavar="va/NAME",
+        help="the VariantAutoscaling, or aspb/NAME; va NAME and NAME are accepted, too",
+    )
+    add("-n", "--namespace", metavar="NS", help="namespace of the object (default: that of the context)")
+    add(
+        "--system-namespace",
+        metavar="NS",
+        help="namespace where Stowplan runs (default: that of its webhook configuration)",
+    )
+    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
+    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
+    add(
+        "-o",
+        "--output",
+        choices=("table", "json", "yaml"),
+        default="table",
+        help="output format (default: table)",
+    )
+    return parser

@@ -1,0 +1,199 @@
+"""The controller's configuration, as far as plans depend on it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from apiserver.kinds.settings_names import NamesConfig
+from apiserver.schema.json import Json, JsonValue
+from apiserver.serving.config import ConfigurationError, load
+from controller.commands.check.tree import UnreadableError
+from controller.commands.plan.naming import first_of
+from controller.commands.plan.reading import Problem
+from controller.commands.plan.yaml_text import documents_of, placed
+from controller.config import ControllerConfig, further_accelerators
+from controller.config_planning import (
+    budgets_of,
+    objectives_of,
+    planning_problems,
+    pools_of,
+    settings_of,
+    sizing_of,
+)
+from controller.observe.further_accelerators import resource_problems
+from controller.observe.gather import NO_TERMS, Terms
+from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
+from controller.planning.inputs import PlanningInputs
+from controller.planning.inventory import growing
+from controller.planning.settings import Settings
+from controller.sizing.records import SizingSettings
+
+_KEY: Final = "config.yaml"
+_CONFIG_MAP: Final = "stowplan-controller"
+_GENERATED: Final = re.compile(rf"{_CONFIG_MAP}(-config(-[a-z0-9]{{10}})?)?")
+"""Matches the controller's ConfigMap in the shipped manifests: kustomize appends a hash of its content."""
+
+_MOST_NAMED: Final = 5
+_EXPECTED: Final = (
+    "must be one YAML mapping: the controller's configuration, or the ConfigMap that contains it"
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Configuring:
+    """The controller's configuration, or the problems with it."""
+
+    settings: Settings = Settings()  # noqa: RUF009 (frozen)
+    sizing: SizingSettings = SizingSettings()  # noqa: RUF009 (frozen)
+    terms: Terms = NO_TERMS
+    names: NamesConfig = NamesConfig()  # noqa: RUF009 (frozen)
+    namespace: str = ""
+    """Namespace of the ConfigMaps with prices and service classes; empty if not configured."""
+
+    objectives: ObjectiveRules = OBJECTIVES_IGNORED
+    scales_to_zero: bool = False
+    grace_seconds: float = 0.0
+    """Time in seconds for which a model keeps its last replica after its last request."""
+
+    is_given: bool = False
+    problems: tuple[Problem, ...] = ()
+
+    def over(self, inputs: PlanningInputs) -> PlanningInputs:
+        """Return the inputs of a saved decision, with this configuration instead of the saved one.
+
+        Node pools with other names are kept, because Karpenter's are not in any configuration.
+        """
+        if not self.is_given:
+            return inputs
+        saved, declared = inputs.snapshot, {pool.name for pool in self.terms.pools}
+        own_pools = (growing(pool, saved.nodes) for pool in self.terms.pools)
+        snapshot = replace(
+            saved,
+            pools=(*own_pools, *(pool for pool in saved.pools if pool.name not in declared)),
+            budgets=self.terms.budgets,
+            variants=tuple(
+                replace(variant, may_scale_to_zero=self.scales_to_zero) for variant in saved.variants
+            ),
+        )
+        return replace(inputs, snapshot=snapshot, settings=self.settings)
+
+
+def configured(path: Path | None) -> Configuring:
+    """Return the settings from a configuration file or its ConfigMap; without a file, the defaults."""
+    if path is None:
+        return Configuring()
+    try:
+        data = path.read_bytes()
+        documents = documents_of(data)
+    except OSError as error:
+        return Configuring(problems=placed(str(path), b"", [f"cannot be read: {error.strerror or error}"]))
+    except UnreadableError as error:
+        return Configuring(problems=(Problem(file=str(path), line=error.line, text=error.message),))
+    # Lines within a ConfigMap are not those of the file.
+    lines = b"" if any(_config_maps(document) for document in documents) else data
+    try:
+        config = load(ControllerConfig, _document(documents))
+    except ConfigurationError as error:
+        return Configuring(problems=placed(str(path), lines, error.problems))
+    if problems := [*resource_problems(config.accelerators.resources), *planning_problems(config.planning)]:
+        return Configuring(problems=placed(str(path), lines, problems))
+    return _configuring(config)
+
+
+def _configuring(config: ControllerConfig) -> Configuring:
+    planning = config.planning
+    return Configuring(
+        settings=settings_of(planning),
+        sizing=sizing_of(planning),
+        terms=Terms(
+            pools=pools_of(planning),
+            budgets=budgets_of(planning),
+            further=further_accelerators(config),
+            steers_removal=planning.pod_deletion_cost,
+        ),
+        names=config.names,
+        namespace=config.namespace,
+        objectives=objectives_of(planning),
+        scales_to_zero=planning.scale_to_zero,
+        grace_seconds=float(planning.scale_to_zero_grace_seconds),
+        is_given=True,
+    )
+
+
+def _document(documents: Sequence[JsonValue]) -> Json:
+    """Return the configuration in a file or in its ConfigMap. Raises ConfigurationError."""
+    config_maps = [item for document in documents for item in _config_maps(document)]
+    if config_maps:
+        return _held(_chosen(config_maps))
+    if any(isinstance(item, dict) and "kind" in item for item in documents):
+        raise ConfigurationError(["contains no ConfigMap with the controller's configuration"])
+    if not documents:
+        return {}
+    if len(documents) > 1:
+        raise ConfigurationError([f"contains {len(documents)} YAML documents and no ConfigMap: {_EXPECTED}"])
+    return _mapping(documents[0], "the document")
+
+
+def _config_maps(document: JsonValue) -> list[Json]:
+    """Return the ConfigMap in a document, or those in its list."""
+    if not isinstance(document, dict):
+        return []
+    kind, items = document.get("kind"), document.get("items")
+    if kind in {"List", "ConfigMapList"} and isinstance(items, list):
+        found = [item for item in items if isinstance(item, dict)]
+        return [item for item in found if item.get("kind", "ConfigMap") == "ConfigMap"]
+    return [document] if kind == "ConfigMap" else []
+
+
+def _chosen(config_maps: Sequence[Json]) -> Json:
+    """Return the only ConfigMap, or the controller's of several. Raises ConfigurationError."""
+    if len(config_maps) == 1:
+        return config_maps[0]
+    ours = [item for item in config_maps if _GENERATED.fullmatch(_name(item))]
+    if len(ours) == 1:
+        return ours[0]
+    names = first_of([*map(_name, config_maps)], _MOST_NAMED)
+    how_many = "more than one is" if ours else "none is"
+    text = (
+        f"of the ConfigMaps {names}, {how_many} named {_CONFIG_MAP} or {_CONFIG_MAP}-config-HASH: keep only"
+        " the controller's ConfigMap in the file"
+    )
+    raise ConfigurationError([text])
+
+
+def _name(config_map: Json) -> str:
+    metadata = config_map.get("metadata")
+    return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
+
+
+def _held(config_map: Json) -> Json:
+    """Return the configuration in a ConfigMap. Raises ConfigurationError."""
+    data = config_map.get("data")
+    members = data if isinstance(data, dict) else {}
+    where = f"ConfigMap {_name(config_map)}: data[{_KEY}]"
+    text = members.get(_KEY)
+    if not isinstance(text, str):
+        there_are = f"there are {', '.join(map(str, members))}" if members else "there is no key"
+        raise ConfigurationError([f"{where}: must be the controller's configuration as text; {there_are}"])
+    try:
+        documents = documents_of(text.encode())
+    except UnreadableError as error:
+        raise ConfigurationError([f"{where}: line {error.line}: {error.message}"]) from error
+    if len(documents) > 1:
+        raise ConfigurationError([f"{where}: contains {len(documents)} YAML documents: must be one"])
+    return _mapping(documents[0], where) if documents else {}
+
+
+def _mapping(document: JsonValue, where: str) -> Json:
+    if not isinstance(document, dict):
+        raise ConfigurationError([f"{where}: contains a {_kind(document)}: {_EXPECTED}"])
+    return document
+
+
+def _kind(document: JsonValue) -> str:
+    names = {bool: "truth value", list: "list", str: "text", int: "number", float: "number"}
+    return names.get(type(document), "value")

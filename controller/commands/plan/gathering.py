@@ -1,0 +1,297 @@
+"""Conversion of objects into a snapshot by the controller's own rules, with warnings for the user."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain
+from typing import Final
+
+from apiserver.kinds.conversion import convert
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.llmd.conversion import HUB
+from apiserver.kinds.registry import find_kind, find_version
+from apiserver.kinds.settings_names import LAST_VALID, NamesConfig
+from apiserver.schema.json import Json
+from apiserver.schema.model import node_of
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.shape import DEEPEST, is_deeper_than
+from controller.commands.check.strictness import strict_errors
+from controller.commands.plan.configuring import Configuring
+from controller.commands.plan.published import with_published
+from controller.commands.plan.reading import Found, Manifest, Problem, of_kind
+from controller.observe.accelerators import accelerators_in
+from controller.observe.claims import Translation
+from controller.observe.classes import class_finding
+from controller.observe.further_accelerators import FurtherAccelerators
+from controller.observe.gather import Gathered, World, gather
+from controller.observe.last_valid import LastValid, recorded
+from controller.observe.objectives import ObjectiveRules, Objectives
+from controller.observe.orders import orders_of
+from controller.observe.policies import Policies
+from controller.observe.prices import CostSource
+from controller.observe.settings_reading import read_policies
+from controller.observe.targets import TargetKey, TargetKind, scaled_by, target_key
+from controller.planning.cluster import MOST_ACCELERATORS
+from controller.planning.inputs import PlanningInputs
+from controller.planning.snapshot import Snapshot
+from controller.sizing.records import VariantFacts
+
+Key = tuple[str, str]
+
+_READY: Final = ({"type": "Ready", "status": "True"},)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Gathering:
+    """Inputs of a plan with warnings, or the problems that prevent it."""
+
+    inputs: PlanningInputs
+    facts: Mapping[Key, VariantFacts] | None = None
+    """Performance facts of each variant; None for a saved decision, which contains capacities."""
+
+    warnings: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
+    """Namespace and name of each VariantAutoscaling that is not planned."""
+
+    left_out: tuple[str, ...] = ()
+    """Kind and name of each invalid object that is left out."""
+
+    cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
+    """Source of the cost of each variant; none for a saved decision."""
+
+    problems: tuple[Problem, ...] = ()
+
+
+def gathered(found: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
+    """Return the snapshot of some objects; it is empty if there are problems."""
+    nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
+    problems, broken = list(found.problems), dict(found.broken)
+    variants: dict[Key, Json] = {}
+    missing: dict[Key, Problem] = {}
+    targets = targets_in(found)
+    for key, manifest in of_kind(found.manifests, "VariantAutoscaling").items():
+        value, wrong = stored_variant(manifest)
+        if wrong:
+            broken[manifest.label] = wrong
+            continue
+        variants[key] = value
+        for problem in targetless(manifest, value, targets, found.refused):
+            missing[key] = problem
+    further = configuring.terms.further
+    problems += _oversized(found, further)
+    whole = [key for key, value in variants.items() if scaled_by(value) in targets]
+    if problems or (found.manifests and not whole and (broken or missing)):
+        found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
+        return Gathering(inputs=nothing, problems=found_wrong)
+    policies, doubts = policies_in(found, configuring.names, settings_namespace)
+    world = _world(found, [*variants.values()], further)
+    objectives = _objectives(found, configuring.objectives)
+    try:
+        seen = gather(
+            world,
+            policies=policies,
+            now_seconds=0.0,
+            may_scale_to_zero=configuring.scales_to_zero,
+            terms=configuring.terms,
+            objectives=objectives,
+        )
+    except ValueError as error:
+        return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
+    unread = (text for found in seen.doubts.values() for text in found)
+    told = (
+        *doubts,
+        *_claimless(found),
+        *_misunderstood(world),
+        *_classless(world, seen, policies, objectives),
+        *seen.problems,
+        *unread,
+        *_misread(seen),
+        *_left_out(seen, found, variants, missing),
+        *(f"{problem}: it is left out" for problem in chain.from_iterable(broken.values())),
+    )
+    snapshot = with_published(seen, world.autoscalings)
+    return Gathering(
+        inputs=replace(nothing, snapshot=snapshot),
+        facts=seen.facts,
+        warnings=told,
+        omitted=tuple("/".join(key) for key in sorted(seen.unplanned)),
+        left_out=tuple(sorted(broken)),
+        cost_sources=seen.cost_sources,
+    )
+
+
+def _left_out(
+    seen: Gathered, found: Found, variants: Mapping[Key, Json], missing: Mapping[Key, Problem]
+) -> Iterator[str]:
+    for key, why in sorted(seen.unplanned.items()):
+        name, target = f"VariantAutoscaling {'/'.join(key)}", scaled_by(variants[key])
+        if key in missing:
+            text = missing[key].text.removeprefix(f"{name}: ")
+        elif (target.kind, target.namespace, target.name) in found.refused:
+            text = f"its {target.kind} {target.name!r} is left out"
+        else:
+            text = why.message
+        yield f"{name} is omitted: {text}"
+
+
+def _misread(seen: Gathered) -> Iterator[str]:
+    """Yield the autoscalers that do not follow decisions, and the pods that differ from declarations."""
+    for key, problems in sorted(seen.misread.items()):
+        yield from (f"VariantAutoscaling {'/'.join(key)}: {problem.message}" for problem in problems)
+    for key, text in (*sorted(seen.mistyped.items()), *sorted(seen.differences.items())):
+        yield f"VariantAutoscaling {'/'.join(key)}: {text}"
+
+
+def _misunderstood(world: World) -> Iterator[str]:
+    """Yield the annotations that are not understood."""
+    for item in world.autoscalings:
+        name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
+        yield from (f"VariantAutoscaling {name}: {problem}" for problem in orders_of(item).problems)
+
+
+def _classless(world: World, seen: Gathered, policies: Policies, objectives: Objectives) -> Iterator[str]:
+    """Yield the service classes that VariantAutoscalings name and that do not exist."""
+    for item in world.autoscalings:
+        key = item["metadata"]["namespace"], item["metadata"]["name"]
+        if key in seen.targets:
+            objective = objectives.of(seen.targets[key], seen.pods[key])
+            is_resolved, _, text = class_finding(item, policies, objective)
+            if not is_resolved:
+                yield f"VariantAutoscaling {'/'.join(key)}: spec.sloClassRef: {text}"
+
+
+def _claimless(found: Found) -> Iterator[str]:
+    """Yield a warning if the pods' ResourceClaims were not exported: their devices count as free."""
+    pods = of_kind(found.manifests, "Pod").values()
+    holders = [pod for pod in pods if pod.value["spec"].get("resourceClaims")]
+    if holders and not of_kind(found.manifests, "ResourceClaim"):
+        yield (
+            f"the input contains no ResourceClaim, but {holders[0].label} holds devices by one: also"
+            " export them with kubectl get"
+            " resourceslices,resourceclaims,resourceclaimtemplates,deviceclasses -A -o yaml"
+        )
+
+
+def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
+    """Return a VariantAutoscaling with its defaults, in the version that planning uses."""
+    api_version, value = str(manifest.value["apiVersion"]), manifest.value
+    found = find_version(api_version, "VariantAutoscaling")
+    if found is None:
+        known = find_kind("llmd.ai", "VariantAutoscaling")
+        there_are = ", ".join(version.name for version in known.versions) if known else ""
+        path = FieldPath().child("apiVersion")
+        return value, [manifest.problem(f"no version {api_version}: its versions are {there_are}", path)]
+    if is_deeper_than(value, DEEPEST):
+        return value, [manifest.problem("must not be nested as deeply as this")]
+    value = copy.deepcopy(value)
+    problems = [
+        Problem(file=manifest.file, line=error.line, text=f"{manifest.label}: {error}")
+        for error in strict_errors(manifest.tree, node_of(found[1].declaration))
+        # A status is written by controllers, also by newer ones.
+        if error.word != "unknown" or error.path.parts[0] != "status"
+    ]
+    errors = complete_and_judge(*found, value).errors
+    problems += [manifest.problem(str(error.body), error.path) for error in errors]
+    return (value, problems) if problems else (convert(value, HUB), [])
+
+
+def targets_in(found: Found) -> Mapping[TargetKey, Json]:
+    """Return all scale targets."""
+    return {
+        TargetKey(kind, *key): item.value
+        for kind in TargetKind
+        for key, item in of_kind(found.manifests, kind).items()
+    }
+
+
+def targetless(
+    manifest: Manifest,
+    value: Json,
+    targets: Container[TargetKey],
+    refused: Container[tuple[str, str, str]],
+) -> Iterator[Problem]:
+    """Yield a problem if the scale target of a VariantAutoscaling is missing; a refused one is not."""
+    target = target_key(manifest.key[0], value["spec"]["scaleTargetRef"])
+    if target.kind is TargetKind.SCALED or (target.kind, target.namespace, target.name) in refused:
+        return
+    if target not in targets:
+        text = (
+            f"{target.kind} {target.name!r} of namespace {target.namespace!r} is missing: add its manifest"
+            f" with -f, or export it with kubectl get {target.kind.lower()} -n {target.namespace}"
+            f" {target.name} -o yaml"
+        )
+        yield manifest.problem(text, FieldPath().child("spec", "scaleTargetRef"))
+
+
+def _oversized(found: Found, further: FurtherAccelerators) -> Iterator[Problem]:
+    """Yield nodes with an implausible number of accelerators: a typing error, and too many to draw."""
+    for node in of_kind(found.manifests, "Node").values():
+        count = accelerators_in(further.node(completed_node(node.value))["status"]["allocatable"])
+        if count > MOST_ACCELERATORS:
+            text = f"{count} accelerators: a node can have at most {MOST_ACCELERATORS}"
+            yield node.problem(text, FieldPath().child("status", "allocatable"))
+
+
+def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tuple[Policies, list[str]]:
+    """Return prices and service classes, with warnings about invalid or ignored ones."""
+    listed = of_kind(found.manifests, "ConfigMap")
+    ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
+    doubts: list[str] = []
+    try:
+        last_valid = recorded(ours.get(LAST_VALID))
+    except ValueError as error:
+        last_valid = LastValid()
+        doubts.append(str(error))
+    policies = read_policies(
+        ours, unit_costs=names.unit_costs, default_classes=names.service_classes, last_valid=last_valid
+    )
+    elsewhere = [
+        f"ConfigMap {namespace}/{name} is omitted: prices and service classes are read from namespace"
+        f" {settings_namespace} (--settings-namespace)"
+        for namespace, name in listed
+        if name in {names.unit_costs, names.service_classes} and namespace != settings_namespace
+    ]
+    return policies, [*doubts, *map(str, policies.problems), *elsewhere]
+
+
+def _world(found: Found, autoscalings: Sequence[Json], further: FurtherAccelerators) -> World:
+    def values(kind: str) -> list[Json]:
+        return [item.value for item in of_kind(found.manifests, kind).values()]
+
+    dynamic = Translation(
+        slices=values("ResourceSlice"),
+        claims=values("ResourceClaim"),
+        templates=values("ResourceClaimTemplate"),
+        classes=values("DeviceClass"),
+        further=further,
+    )
+    return World(
+        autoscalings=autoscalings,
+        targets={key: dynamic.workload(item) for key, item in targets_in(found).items()},
+        pods=[dynamic.pod(item) for item in values("Pod")],
+        nodes=[dynamic.node(completed_node(item)) for item in values("Node")],
+        autoscalers=values("HorizontalPodAutoscaler"),
+        scaled_objects=values("ScaledObject"),
+        quotas=values("ResourceQuota"),
+        node_pools=values("NodePool"),
+        disruption_budgets=values("PodDisruptionBudget"),
+    )
+
+
+def _objectives(found: Found, rules: ObjectiveRules) -> Objectives:
+    # Not keyed by kind, namespace and name: both API groups may have a pool of the same name.
+    named = {
+        kind: [item.value for item in found.manifests if item.kind[1] == kind]
+        for kind in ("InferenceObjective", "InferencePool")
+    }
+    return rules.counting(named["InferenceObjective"], named["InferencePool"])
+
+
+def completed_node(node: Json) -> Json:
+    """Return a node with defaults for what files often omit: it is ready, and its capacity is allocatable."""
+    status = node.get("status") or {}
+    allocatable = status.get("allocatable") or status.get("capacity") or {}
+    conditions = status.get("conditions") or list(_READY)
+    return node | {"status": status | {"allocatable": allocatable, "conditions": conditions}}

@@ -1,0 +1,106 @@
+"""Loads and capacities from the exported statuses, as the controller last published them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from apiserver.kinds.identity import key_of
+from apiserver.schema.json import Json
+from controller.commands.plan.changes import stated, with_loads
+from controller.observe.gather import Gathered
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad, RateLimit, Target
+from controller.planning.ranges import MOST_START_SECONDS
+from controller.planning.snapshot import Snapshot, Variant
+from controller.sizing.memory import SizingMemory
+from controller.sizing.records import SizingSettings, VariantFacts
+from controller.sizing.sizing import sized
+
+Key = tuple[str, str]
+
+_LIMITS: Final = {"TTFT ": Target.TTFT, "ITL ": Target.ITL, "a batch of ": Target.BATCH}
+"""Targets by the first words of a limit's text."""
+
+
+def with_published(seen: Gathered, autoscalings: Sequence[Json]) -> Snapshot:
+    """Return the snapshot with the most recently published load of each model, and published capacities."""
+    decisions = {key_of(item): _decision(item) for item in autoscalings}
+    variants = tuple(
+        replace(variant, capacity=_capacity(variant, decisions, seen.facts))
+        for variant in seen.snapshot.variants
+    )
+    return with_loads(replace(seen.snapshot, variants=variants), _loads(seen.snapshot, autoscalings))
+
+
+def equipped(snapshot: Snapshot, facts: Mapping[Key, VariantFacts], settings: SizingSettings) -> Snapshot:
+    """Return the snapshot with capacities from profiles or statuses, for the token lengths of its loads.
+
+    No forecast from live engines is needed, because loads are published or stated.
+    """
+    return sized(snapshot, facts, {}, SizingMemory(), settings).snapshot
+
+
+def _loads(snapshot: Snapshot, autoscalings: Sequence[Json]) -> Sequence[ModelLoad]:
+    newest: dict[Key, tuple[str, Json]] = {}
+    planned = {variant.key for variant in snapshot.variants}
+    for autoscaling in autoscalings:
+        demand = _decision(autoscaling).get("demand")
+        if demand is None or key_of(autoscaling) not in planned:
+            continue
+        model = autoscaling["metadata"]["namespace"], autoscaling["spec"]["modelID"]
+        desired = (autoscaling.get("status") or {}).get("desiredOptimizedAlloc") or {}
+        moment = str(desired.get("lastRunTime") or "")
+        if model not in newest or newest[model][0] < moment:
+            newest[model] = moment, demand
+    loads = [_load(model, demand) for model, (_, demand) in newest.items()]
+    return [load for load in loads if load]
+
+
+def _load(model: Key, demand: Json) -> ModelLoad | None:
+    """Return a published load, or None if its rates are invalid."""
+    rate = _number(demand.get("requestsPerSecond"))
+    upper = _number(demand.get("upperRequestsPerSecond"))
+    if rate is None or upper is None:
+        return None
+    upper = max(rate, upper)
+    load = stated(model, upper, None)
+    return replace(
+        load,
+        requests_per_second=rate,
+        start_seconds=_number(demand.get("startSeconds"), most=MOST_START_SECONDS) or 0.0,
+        prompt_tokens=_number(demand.get("avgInputTokens")),
+        output_tokens=_number(demand.get("avgOutputTokens")),
+    )
+
+
+def _capacity(
+    variant: Variant, decisions: Mapping[Key, Json], facts: Mapping[Key, VariantFacts]
+) -> Capacity | None:
+    """Return the published capacity of one replica, unless facts replace it or it was an estimate."""
+    decision, own = decisions.get(variant.key, {}), facts[variant.key]
+    rate = _number(decision.get("capacityPerReplica"))
+    if not rate or own.learned or own.profile or decision.get("capacitySource") == CapacitySource.ESTIMATED:
+        return None
+    limits = _limits(decision.get("capacityLimit"), rate)
+    return Capacity(requests_per_second=rate, source=CapacitySource.LAST_KNOWN, limits=limits)
+
+
+def _limits(text: object, rate: float) -> tuple[RateLimit, ...]:
+    """Return the limit in the status, such as `TTFT 2 s`; empty if it is none of the known ones."""
+    found = next((target for start, target in _LIMITS.items() if str(text).startswith(start)), None)
+    return (RateLimit(target=found, text=str(text), requests_per_second=rate),) if found else ()
+
+
+def _number(value: object, *, most: float = MOST_RATE) -> float | None:
+    """Return a number from 0 to `most`, given as text or number; else None."""
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) and 0 <= found <= most else None
+
+
+def _decision(autoscaling: Json) -> Json:
+    return (autoscaling.get("status") or {}).get("decision") or {}

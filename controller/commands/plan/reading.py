@@ -1,0 +1,271 @@
+"""Parsing of files into valid objects or a saved decision; reports all errors at once."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.paths import FieldPath
+from controller.commands.check.documents import read_documents
+from controller.commands.check.sources import Source
+from controller.commands.check.tree import Tree, UnreadableError
+from controller.commands.plan.shapes import GroupKind, judge_of
+from controller.observe.targets import TargetKind
+from controller.planning.inputs import PlanningInputs, from_json
+
+_LIST: Final = "List"
+_HEAD: Final = ("apiVersion", "kind")
+_SAVED: Final = frozenset({"snapshot", "state", "settings"})
+_MOST_NAMED: Final = 20
+_CLUSTER_WIDE: Final = frozenset({"Node", "NodePool", "ResourceSlice", "DeviceClass"})
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Problem:
+    """An error in the input; the line is 0 if it concerns the whole file."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        where = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{where}: {self.text}" if where else self.text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manifest:
+    """One object of a supported kind, with its namespace and its place in a file."""
+
+    file: str
+    tree: Tree
+    value: Json
+
+    @property
+    def kind(self) -> GroupKind:
+        """Group and kind."""
+        return str(self.value["apiVersion"]).rpartition("/")[0], str(self.value["kind"])
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        metadata = self.value["metadata"]
+        return metadata.get("namespace", ""), metadata["name"]
+
+    @property
+    def label(self) -> str:
+        """The object's kind and name, for messages."""
+        return f"{self.kind[1]} {'/'.join(part for part in self.key if part)}"
+
+    def problem(self, text: str, path: FieldPath | None = None) -> Problem:
+        """Return a problem with this object, at a field."""
+        where = f"{path}: " if path and path.parts else ""
+        line = self.tree.line_of(path) if path else self.tree.line
+        return Problem(file=self.file, line=line, text=f"{self.label}: {where}{text}")
+
+
+@dataclass(kw_only=True, slots=True)
+class Found:
+    """The content of the files."""
+
+    manifests: list[Manifest] = field(default_factory=list)
+    saved: list[PlanningInputs] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+    broken: dict[str, list[Problem]] = field(default_factory=dict)
+    """Errors of objects that can be left out, by kind and name."""
+
+    refused: set[tuple[str, str, str]] = field(default_factory=set)
+    """Kind, namespace and name of objects with problems."""
+
+    skipped: Counter[str] = field(default_factory=Counter)
+    """The number of objects of kinds that planning ignores, by kind."""
+
+    @property
+    def skipped_note(self) -> str:
+        """The line about these objects; empty without any."""
+        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(self.skipped.items()))
+        return f"skipped: {kinds}\n" if kinds else ""
+
+
+def read(sources: Sequence[Source], *, namespace: str) -> Found:
+    """Return the content of the files; objects without a namespace are in the given one."""
+    found = Found()
+    for source in sources:
+        if source.problem:
+            found.problems.append(Problem(file=source.name, line=0, text=source.problem))
+        elif _is_saved(source):
+            _take_saved(found, source)
+        else:
+            _take_documents(found, source, namespace)
+    found.problems += _repetitions(found.manifests)
+    if found.saved and (len(found.saved) > 1 or found.manifests):
+        text = "a saved decision is complete: use it without other files"
+        found.problems.append(Problem(file=sources[-1].name, line=0, text=text))
+    return found
+
+
+def _is_saved(source: Source) -> bool:
+    """Return whether a file is a saved decision, which may lack its snapshot if the file was named."""
+    if not source.data.lstrip().startswith(b"{"):
+        return False
+    try:
+        members = msgspec.json.decode(source.data, type=dict[str, msgspec.Raw]).keys()
+    except (msgspec.MsgspecError, RecursionError):
+        members = _with_endless(source.data).keys()
+    wanted = _SAVED if source.is_named else {"snapshot"}
+    return not members.isdisjoint(wanted) and "kind" not in members
+
+
+def _take_saved(found: Found, source: Source) -> None:
+    try:
+        found.saved.append(from_json(source.data))
+    except ValueError as error:
+        endless = [f"{path}: must be a finite number" for path in _endless(_with_endless(source.data), "")]
+        for reason in endless[:_MOST_NAMED] or [str(error)]:
+            text = f"the saved decision cannot be read: {reason}"
+            found.problems.append(Problem(file=source.name, line=0, text=text))
+
+
+def _with_endless(data: bytes) -> Json:
+    """Return a JSON object in which numbers may be NaN or infinite; empty for any other text."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _endless(value: JsonValue, path: str) -> Iterator[str]:
+    """Yield the paths of numbers that are infinite or NaN, which JSON lacks."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield path
+    elif isinstance(value, dict):
+        for name, item in value.items():
+            yield from _endless(item, f"{path}.{name}" if path else name)
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _endless(item, f"{path}[{position}]")
+
+
+def _take_documents(found: Found, source: Source, namespace: str) -> None:
+    for document in read_documents(source.data):
+        if isinstance(document, UnreadableError):
+            found.problems.append(Problem(file=source.name, line=document.line, text=document.message))
+            continue
+        if joined := _joined(source, document):
+            found.problems.append(joined)
+            continue
+        for tree in _objects(document):
+            _take_object(found, source, tree, namespace)
+
+
+def _joined(source: Source, document: Tree) -> Problem | None:
+    """Return a problem if the separator between two objects is missing, so that one replaces the other."""
+    for name, line in document.marks_of(document.value).repeated:
+        if name in _HEAD:
+            text = f'duplicate field "{name}": separate objects by a line ---'
+            return Problem(file=source.name, line=line, text=text)
+    return None
+
+
+def _objects(tree: Tree) -> Iterator[Tree]:
+    """Yield the objects of a document, with lists expanded."""
+    value = tree.value
+    if not _is_list(value):
+        yield tree
+        return
+    kind = value["kind"].removesuffix(_LIST)
+    implied = {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
+    lines = tree.marks_of(value["items"]).lines
+    for position, item in enumerate(value["items"]):
+        if isinstance(item, dict):
+            for name, said in implied.items():
+                item.setdefault(name, said)
+        yield from _objects(tree.part(item, lines[position]))
+
+
+def _is_list(value: JsonValue) -> bool:
+    return (
+        isinstance(value, dict)
+        and str(value.get("kind")).endswith(_LIST)
+        and isinstance(value.get("items"), list)
+    )
+
+
+def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> None:
+    value = tree.value
+    if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in _HEAD):
+        if source.is_named:
+            text = "not an object: a manifest is a mapping with apiVersion and kind"
+            found.problems.append(Problem(file=source.name, line=tree.line, text=text))
+        return
+    group_kind = value["apiVersion"].rpartition("/")[0], value["kind"]
+    judge = judge_of(group_kind)
+    if judge is None:
+        found.skipped[f"{value['kind']} ({value['apiVersion']})"] += 1
+        return
+    problems = [
+        Problem(file=source.name, line=tree.line_of(error.path), text=f"{_called(value)}: {error}")
+        for error in judge.validate(value)
+    ]
+    if problems and can_be_left_out(value):
+        found.broken.setdefault(_called(value, namespace), []).extend(problems)
+    else:
+        found.problems += problems
+    if not problems:
+        found.manifests.append(Manifest(file=source.name, tree=tree, value=_placed(value, namespace)))
+    elif isinstance(metadata := value.get("metadata"), dict):
+        found.refused.add(
+            (value["kind"], str(metadata.get("namespace") or namespace), str(metadata.get("name")))
+        )
+
+
+def can_be_left_out(value: Json) -> bool:
+    """Return whether the others are planned without this object, as the controller does.
+
+    This holds for variants and workloads, and for whatever was exported, which has a resourceVersion. Without
+    a node that somebody wrote, the plan would answer another question.
+    """
+    metadata = value.get("metadata")
+    is_exported = isinstance(metadata, dict) and "resourceVersion" in metadata
+    return is_exported or value["kind"] in {"VariantAutoscaling", *TargetKind}
+
+
+def _called(value: Json, namespace: str = "") -> str:
+    metadata = value.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
+        return str(value["kind"])
+    if not namespace or value["kind"] in _CLUSTER_WIDE:
+        return f"{value['kind']} {name}"
+    return f"{value['kind']} {metadata.get('namespace') or namespace}/{name}"
+
+
+def _placed(value: Json, namespace: str) -> Json:
+    if value["kind"] in _CLUSTER_WIDE:
+        return value
+    return value | {
+        "metadata": value["metadata"] | {"namespace": value["metadata"].get("namespace") or namespace}
+    }
+
+
+def _repetitions(manifests: Sequence[Manifest]) -> Iterator[Problem]:
+    first: dict[tuple[GroupKind, tuple[str, str]], Manifest] = {}
+    for manifest in manifests:
+        known = first.setdefault((manifest.kind, manifest.key), manifest)
+        if known is not manifest:
+            yield manifest.problem(
+                f"is already defined in {known.file}:{known.tree.line}; remove one of the two"
+            )
+
+
+def of_kind(manifests: Sequence[Manifest], kind: str) -> Mapping[tuple[str, str], Manifest]:
+    """Return the objects of one kind by namespace and name."""
+    return {manifest.key: manifest for manifest in manifests if manifest.kind[1] == kind}

@@ -1,0 +1,215 @@
+"""Entry point of `stowplan plan`: the plan for given files, with its reasons, without a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from apiserver.program import exit_code
+from apiserver.schema.json import Json
+from controller.commands.check.sources import read_sources
+from controller.commands.check.text import Line, Tone, write_lines
+from controller.commands.plan.arguments import parser
+from controller.commands.plan.changes import Changes, changed
+from controller.commands.plan.configuring import Configuring, configured
+from controller.commands.plan.gathering import Gathering, gathered
+from controller.commands.plan.ignorance import ignorance, useless
+from controller.commands.plan.layout import NodeLayout, layouts
+from controller.commands.plan.page import page
+from controller.commands.plan.published import equipped
+from controller.commands.plan.reading import Problem, read
+from controller.commands.plan.terminal import present, terminal
+from controller.commands.plan.text import Shown, conclusion, text_parts
+from controller.planning.decision import BoundBy, Plan
+from controller.planning.inputs import PlanningInputs, to_json
+from controller.planning.snapshot import Snapshot
+from controller.uncollected import uncollected
+
+
+def as_document(shown: Shown) -> Json:
+    """Return the plan, the pods on each node after it, and the warnings."""
+    return {
+        "is_enough": shown.is_enough,
+        "conclusion": conclusion(shown),
+        "warnings": list(shown.warnings),
+        "plan": msgspec.to_builtins(shown.plan),
+        "nodes": [_node(item) for item in layouts(shown.snapshot, shown.plan)],
+    }
+
+
+def _node(item: NodeLayout) -> Json:
+    return {
+        "name": item.node.name,
+        "accelerator": item.node.accelerator,
+        "accelerators": item.node.accelerators_allocatable,
+        "accelerators_free": item.free,
+        "accelerators_used_by_others": item.others,
+        "is_schedulable": item.node.schedulable,
+        "variants": [
+            {
+                "namespace": holding.variant[0],
+                "name": holding.variant[1],
+                "pods": holding.stays + holding.comes,
+                "new_pods": holding.comes,
+            }
+            for holding in item.holdings
+        ],
+    }
+
+
+_ENOUGH: Final = 0
+_SHORT: Final = 1
+_UNREADABLE: Final = 2
+_NAMESPACE: Final = "stowplan-system"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Plan with the given files; return the exit code."""
+    options = parser().parse_args(arguments)
+    return exit_code(lambda: _run(options), unread=_SHORT)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if unwritable := [*_unwritable([path for path in (options.save, options.html) if path])]:
+        _tell(unwritable)
+        return _UNREADABLE
+    configuring = configured(options.config)
+    given = _given(options, configuring)
+    changes = _changes(options)
+    inputs, mistakes = changed(given.inputs, changes) if not given.problems else (given.inputs, ())
+    if given.facts is not None:
+        snapshot = equipped(inputs.snapshot, given.facts, configuring.sizing)
+        inputs = replace(inputs, snapshot=snapshot)
+    # A name may be unknown because its object is omitted.
+    why = given.warnings if mistakes and given.omitted else ()
+    texts = (Problem(file="stowplan plan", line=0, text=text) for text in (*mistakes, *why))
+    _tell([*given.problems, *texts])
+    if given.problems or mistakes:
+        return _UNREADABLE
+    warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))
+    shown = replace(
+        _planned(inputs, warnings, given.omitted),
+        left_out=given.left_out,
+        cost_sources=given.cost_sources,
+    )
+    # Before anything is printed: the reader of the output may stop early.
+    is_written = _written(options, inputs, shown)
+    present(options.output, lambda: as_document(shown), text_parts(shown, columns=terminal().width))
+    if not is_written:
+        return _UNREADABLE
+    return _ENOUGH if shown.is_enough else _SHORT
+
+
+def _unwritable(paths: Sequence[Path]) -> Iterator[Problem]:
+    """Yield problems with output files that are evident before anything is computed."""
+    if len({path.resolve() for path in paths}) < len(paths):
+        yield Problem(file=str(paths[0]), line=0, text="--save and --html must name different files")
+    for path in paths:
+        try:
+            why = _obstacle(path)
+        except OSError as error:
+            why = error.strerror or str(error)
+        if why:
+            yield Problem(file=str(path), line=0, text=f"cannot be written: {why}")
+
+
+def _obstacle(path: Path) -> str:
+    """Return why a file cannot be written; empty if no reason is evident. Raises OSError."""
+    if path.is_dir():
+        return "Is a directory"
+    if not path.parent.is_dir():
+        return "its directory does not exist"
+    return "" if os.access(path if path.exists() else path.parent, os.W_OK) else "Permission denied"
+
+
+def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
+    if configuring.problems:
+        nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
+        return Gathering(inputs=nothing, problems=configuring.problems)
+    found = read(list(read_sources(options.files)), namespace=options.namespace)
+    sys.stderr.write(found.skipped_note)
+    if found.saved and not found.problems:
+        inputs = configuring.over(found.saved[0])
+        return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
+    namespace = options.settings_namespace or configuring.namespace or _NAMESPACE
+    given = gathered(found, configuring=configuring, settings_namespace=namespace)
+    if given.problems or any(manifest.kind[1] == "VariantAutoscaling" for manifest in found.manifests):
+        return given
+    broken = tuple(chain.from_iterable(found.broken.values()))
+    return replace(given, problems=broken) if broken else _without_variants(given.inputs)
+
+
+def _without_variants(inputs: PlanningInputs) -> Gathering:
+    text = (
+        "nothing to plan: the input contains no VariantAutoscaling; export them with kubectl get va -A -o"
+        " yaml"
+    )
+    return Gathering(inputs=inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
+
+
+def _changes(options: argparse.Namespace) -> Changes:
+    return Changes(
+        demands=options.demand,
+        capacities=options.capacity,
+        additions=options.add_node,
+        drained=options.drain,
+        budget=options.budget,
+        scales_to_zero=options.scale_to_zero,
+    )
+
+
+def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], omitted: tuple[str, ...]) -> Shown:
+    from controller.planning.plan import plan  # noqa: PLC0415 (loading the solver takes a second)
+
+    with uncollected():
+        # Whoever can read the files may know all names in them.
+        made, _ = plan(inputs.snapshot, inputs.state, replace(inputs.settings, names_all=True))
+        return Shown(
+            snapshot=inputs.snapshot,
+            plan=made,
+            warnings=(*warnings, *ignorance(inputs.snapshot, made), *_excess(made), *made.omissions),
+            omitted=(*omitted, *_left_out(made)),
+        )
+
+
+def _left_out(plan: Plan) -> Iterator[str]:
+    """Yield the namespace and name of each variant that an answered plan leaves as it is."""
+    for item in plan.decisions if plan.solver.is_answered else ():
+        if item.bound_by is BoundBy.SOLVER:
+            yield f"{item.namespace}/{item.name}"
+
+
+def _excess(plan: Plan) -> Iterator[str]:
+    """Yield one message for each quota and budget that running replicas exceed."""
+    return iter(dict.fromkeys(text for decision in plan.decisions for text in decision.excess))
+
+
+def _written(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) -> bool:
+    """Write the files requested besides the output; return whether all could be written."""
+    wanted: list[tuple[Path, bytes]] = []
+    if options.save:
+        wanted.append((options.save, to_json(inputs)))
+    if options.html:
+        wanted.append((options.html, page(shown).encode()))
+    problems: list[Problem] = []
+    for path, data in wanted:
+        try:
+            path.write_bytes(data)
+        except OSError as error:
+            text = f"cannot be written: {error.strerror or error}"
+            problems.append(Problem(file=str(path), line=0, text=text))
+    _tell(problems)
+    return not problems
+
+
+def _tell(problems: Iterable[Problem]) -> None:
+    lines = (Line(item.file, item.line, Tone.BAD, f"error: {item.text}") for item in problems)
+    write_lines(lines, sys.stderr)

@@ -1,0 +1,288 @@
+"""Build a scenario from the objects of a live cluster and recorded requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from apiserver.kinds.settings_names import NamesConfig
+from apiserver.schema.json import Json
+from controller.closedloop.behaviour import behaviour_of
+from controller.closedloop.manifests import Manifests
+from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
+from controller.commands.plan.gathering import (
+    completed_node,
+    policies_in,
+    stored_variant,
+    targetless,
+    targets_in,
+)
+from controller.commands.plan.reading import Found, Manifest, of_kind
+from controller.commands.simulate.given import Given
+from controller.commands.simulate.profiles import stated_profile
+from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
+from controller.observe.arguments import engine_argument
+from controller.observe.classes import class_finding, priority_of
+from controller.observe.pods import is_present, target_of_pod
+from controller.observe.policies import Policies, service_class
+from controller.observe.prices import accelerator_of, effective_cost
+from controller.observe.targets import Target, TargetKind, scaled_by, target_key, target_of
+from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
+from controller.simulation.workload import Workload
+from controller.sizing.records import ATTAINMENT, MAX_NUM_SEQS, StepParameters, Targets
+
+_START_UP_SECONDS: Final = 120.0
+_BLOCK_SIZE: Final = 16
+_DEPLOYMENTS: Final = "only Deployments are simulated"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Supplied:
+    """Data that no object contains: requests by model, and by variant the start-up time, profile and cache.
+
+    Requests under the empty name are those of the only model.
+    """
+
+    workloads: Mapping[str, Workload]
+    start_up_seconds: Mapping[str, float] = field(default_factory=dict)
+    profiles: Mapping[str, StepParameters] = field(default_factory=dict)
+    kv_tokens: Mapping[str, int] = field(default_factory=dict)
+
+
+def read_export(
+    found: Found,
+    supplied: Supplied,
+    *,
+    settings_namespace: str,
+    scenario: Scenario,
+    names: NamesConfig,
+) -> Given:
+    """Return a scenario from objects; what these do not contain, such as the duration, is from `scenario`."""
+    reader = _Reader(found, supplied, settings_namespace, names)
+    made = reader.scenario(scenario)
+    if reader.problems:
+        return Given(problems=tuple(reader.problems))
+    return Given(scenario=made, manifests=reader.manifests(), warnings=tuple(reader.warnings))
+
+
+class _Reader:
+    """Builds the scenario from objects, and collects problems."""
+
+    def __init__(self, found: Found, supplied: Supplied, settings_namespace: str, names: NamesConfig) -> None:
+        broken = (problem for problems in found.broken.values() for problem in problems)
+        self.problems = [str(problem) for problem in (*found.problems, *broken)]
+        self.warnings: list[str] = []
+        self._found = found
+        self._supplied = supplied
+        self._targets = targets_in(found)
+        self._namespace = settings_namespace
+        self._names = names
+        self._policies, doubts = policies_in(found, names, settings_namespace)
+        self.warnings += doubts
+        self._autoscalings: dict[str, Json] = {}
+        self._deployments: dict[str, Json] = {}
+        self._autoscalers = {
+            target_key(item.key[0], item.value["spec"]["scaleTargetRef"]): item.value
+            for item in of_kind(found.manifests, "HorizontalPodAutoscaler").values()
+        }
+        self._nodes: list[Json] = []
+
+    def scenario(self, likeness: Scenario) -> Scenario:
+        """Return the scenario, which is to be ignored if there are problems."""
+        variants = [
+            made
+            for item in of_kind(self._found.manifests, "VariantAutoscaling").values()
+            if (made := self._variant(item))
+        ]
+        if not variants and not self.problems:
+            self.problems.append(
+                "nothing to simulate: the input contains no VariantAutoscaling; export them with kubectl"
+                " get va -A -o yaml"
+            )
+        self._nodes = list(self._free_nodes())
+        if not self._nodes and self._autoscalings:
+            self.problems.append(
+                "the input contains no node with accelerators: export them with kubectl get nodes -o yaml"
+            )
+        models = tuple(self._models())
+        names = {variant.name for variant in variants}
+        for option, given in (
+            ("--start-up", self._supplied.start_up_seconds),
+            ("--profile", self._supplied.profiles),
+            ("--kv-tokens", self._supplied.kv_tokens),
+        ):
+            self.problems += [
+                f"{option} {name}: there is no such variant" for name in given if name not in names
+            ]
+        return replace(likeness, models=models, variants=tuple(variants), nodes=self._groups())
+
+    def manifests(self) -> Manifests:
+        """Return the objects without their statuses, which are of another time."""
+        autoscalers = {}
+        for name, item in self._autoscalings.items():
+            key = scaled_by(item)
+            if key in self._autoscalers:
+                autoscalers[name] = self._autoscalers[key]
+        maps = of_kind(self._found.manifests, "ConfigMap").items()
+        return Manifests(
+            deployments=self._deployments,
+            autoscalers=autoscalers,
+            autoscalings=self._autoscalings,
+            nodes=self._nodes,
+            config_maps={name: item.value for (space, name), item in maps if space == self._namespace},
+            unit_costs=self._names.unit_costs,
+            service_classes=self._names.service_classes,
+        )
+
+    def _variant(self, manifest: Manifest) -> VariantSetup | None:
+        value, wrong = stored_variant(manifest)
+        problems = wrong or list(targetless(manifest, value, self._targets, self._found.refused))
+        self.problems += [str(problem) for problem in problems]
+        if problems:
+            return None
+        key, name = target_key(manifest.key[0], value["spec"]["scaleTargetRef"]), manifest.key[1]
+        if (key.kind, key.namespace, key.name) in self._found.refused:
+            return None  # the problems of its manifest are reported
+        if key.kind is not TargetKind.DEPLOYMENT:
+            self.warnings.append(f"{manifest.label} is omitted: {_DEPLOYMENTS}")
+            return None
+        if name in self._autoscalings:
+            self.problems.append(
+                f"{manifest.label}: another namespace has a variant with this name: export only one of them"
+            )
+            return None
+        metadata = {"uid": name} | {k: v for k, v in value["metadata"].items() if k != "managedFields"}
+        self._autoscalings[name] = {k: v for k, v in value.items() if k != "status"} | {"metadata": metadata}
+        self._deployments[name] = self._targets[key]
+        return self._setup(name, value, target_of(key, self._targets[key]))
+
+    def _setup(self, name: str, value: Json, target: Target) -> VariantSetup | None:
+        profile = self._profile(name, value, target)
+        if profile is None:
+            return None
+        autoscaler = self._autoscalers.get(target.key)
+        if autoscaler is None:
+            self.warnings.append(
+                f"{name}: no HorizontalPodAutoscaler scales it; one with the defaults is assumed"
+            )
+        bounds = autoscaler["spec"] if autoscaler else {}
+        if name not in self._supplied.start_up_seconds:
+            assumed = f"{_START_UP_SECONDS:g} s are assumed; use --start-up {name}=SECONDS"
+            self.warnings.append(f"{name}: the start-up time of a replica is unknown; {assumed}")
+        is_resolved, _, why = class_finding(value, self._policies)
+        if not is_resolved:
+            self.warnings.append(f"{name}: spec.sloClassRef: {why}")
+        least = bounds.get("minReplicas")
+        return VariantSetup(
+            name=name,
+            profile=profile,
+            accelerator=accelerator_of(value, target.pod_spec),
+            accelerators_per_replica=target.accelerators_per_replica,
+            price_per_hour=float(effective_cost(value, target, self._policies)[0]),
+            start_up_seconds=self._supplied.start_up_seconds.get(name, _START_UP_SECONDS),
+            initial_replicas=target.replicas,
+            min_replicas=1 if least is None else int(least),
+            max_replicas=int(bounds.get("maxReplicas", 100)),
+            behaviour=behaviour_of(bounds) if autoscaler else None,
+        )
+
+    def _profile(self, name: str, value: Json, target: Target) -> EngineProfile | None:
+        engine, spec = target.engine_spec, value["spec"]
+        stated = self._supplied.profiles.get(name) or stated_profile(spec)
+        if stated is None:
+            self.problems.append(
+                f"{name}: the performance of its engine is unknown: use --profile {name}=ALPHA,BETA,DELTA"
+            )
+        blocks = engine_argument(engine, "num-gpu-blocks-override")
+        size = engine_argument(engine, "block-size") or _BLOCK_SIZE
+        tokens = self._supplied.kv_tokens.get(name) or (blocks or 0) * size
+        if not tokens:
+            self.problems.append(
+                f"{name}: the size of its KV cache is unknown: use --kv-tokens {name}=TOKENS"
+            )
+        if stated is None or not tokens:
+            return None
+        sequences = engine_argument(engine, "max-num-seqs")
+        batch = sequences or (spec.get("variantProfile") or {}).get("maxBatchSize") or MAX_NUM_SEQS
+        budget = engine_argument(engine, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS
+        try:
+            return EngineProfile(
+                model_id=spec["modelID"],
+                alpha_ms=stated.alpha_ms,
+                beta_ms=stated.beta_ms,
+                gamma_ms=stated.gamma_ms,
+                delta_ms=stated.delta_ms,
+                num_gpu_blocks=tokens // size,
+                block_size=size,
+                max_num_seqs=batch,
+                max_num_batched_tokens=max(budget, batch),
+                ranks=engine_argument(engine, "data-parallel-size") or 1,
+            )
+        except ValueError as error:
+            self.problems.append(f"{name}: {error}")
+            return None
+
+    def _models(self) -> Iterator[Model]:
+        used: dict[str, Json] = {}
+        for item in self._autoscalings.values():
+            used.setdefault(item["spec"]["modelID"], item)
+        workloads = dict(self._supplied.workloads)
+        if "" in workloads and len(used) == 1:
+            workloads.setdefault(next(iter(used)), workloads.pop(""))
+        elif "" in workloads and used:
+            self.problems.append(
+                f"--trace: specify the model, FILE=MODEL; the models are {', '.join(sorted(used))}"
+            )
+        self.problems += [
+            f"--trace: there is no model {name!r}; the models are {', '.join(sorted(used))}"
+            for name in workloads
+            if name and name not in used
+        ]
+        for model_id, autoscaling in used.items():
+            if model_id in workloads:
+                yield _model(model_id, workloads[model_id], autoscaling, self._policies)
+            elif "" not in workloads:
+                self.problems.append(f"model {model_id}: its load is unknown: use --trace FILE={model_id}")
+
+    def _free_nodes(self) -> Iterator[Json]:
+        """Yield nodes with free accelerators, less those that pods not scaled here hold."""
+        scaled = set(map(scaled_by, self._autoscalings.values()))
+        held: dict[str, int] = {}
+        for pod in of_kind(self._found.manifests, "Pod").values():
+            owner, node = target_of_pod(pod.value), pod.value["spec"].get("nodeName")
+            if node and is_present(pod.value) and (owner is None or owner not in scaled):
+                held[node] = held.get(node, 0) + accelerators_of(pod.value["spec"])
+        for manifest in of_kind(self._found.manifests, "Node").values():
+            node = completed_node(manifest.value)
+            count = accelerators_in(node["status"]["allocatable"]) - held.get(manifest.key[1], 0)
+            if count > 0:
+                status = node["status"] | {"allocatable": {"nvidia.com/gpu": str(count)}}
+                yield node | {"status": status}
+
+    def _groups(self) -> tuple[NodeGroup, ...]:
+        return tuple(
+            NodeGroup(
+                accelerator=product_of(node["metadata"].get("labels") or {}),
+                accelerators=accelerators_in(node["status"]["allocatable"]),
+                count=1,
+            )
+            for node in self._nodes
+        )
+
+
+def _model(model_id: str, workload: Workload, autoscaling: Json, policies: Policies) -> Model:
+    found = service_class(policies, autoscaling["spec"].get("sloClassRef"), model_id)
+    ttft = found.ttft_ms.get(model_id) if found else None
+    itl = found.tpot_ms.get(model_id) if found else None
+    attainment = found.attainment if found else ATTAINMENT
+    return Model(
+        model_id=model_id,
+        workload=workload,
+        targets=Targets(
+            ttft_seconds=None if ttft is None else ttft / 1000,
+            itl_seconds=None if itl is None else itl / 1000,
+            attainment=attainment,
+        ),
+        priority=priority_of(autoscaling, policies),
+    )

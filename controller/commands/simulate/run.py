@@ -1,0 +1,288 @@
+"""`stowplan simulate`: what policies would have cost and missed, in virtual time."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from apiserver.program import exit_code
+from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
+from controller.commands.check.sources import Source, read_sources
+from controller.commands.plan.configuring import Configuring, configured
+from controller.commands.plan.reading import read
+from controller.commands.plan.terminal import show
+from controller.commands.simulate.arguments import SHORTEST_SECONDS, parser
+from controller.commands.simulate.exported import Supplied, read_export
+from controller.commands.simulate.given import Given, one_source
+from controller.commands.simulate.page import page
+from controller.commands.simulate.policy_file import is_policy_file, read_policy_file
+from controller.commands.simulate.replay_run import is_replay, run_replay
+from controller.commands.simulate.results import Results, as_document
+from controller.commands.simulate.scenario_file import read_scenario
+from controller.commands.simulate.text import text_parts
+from controller.commands.simulate.traced import remarks, with_targets, with_trace
+from controller.commands.simulate.traces import trace_of
+from controller.commands.simulate.wording import unreported, untargeted
+from controller.simulation.workload import Played, Workload
+from controller.uncollected import uncollected
+
+if TYPE_CHECKING:
+    from controller.closedloop.named import PolicyName
+    from controller.closedloop.outcome import PolicyOutcome
+    from controller.variants.variantautoscaling import CycleSettings
+
+_PLAYED: Final = 0
+_UNREADABLE: Final = 2
+_NAMESPACE: Final = "stowplan-system"
+_DEFAULT_NAMESPACE: Final = "default"
+_TRACE_HINT: Final = "; specify --trace FILE to simulate the binding's own targets"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the simulation and return the exit code."""
+    options = parser().parse_args(arguments)
+    return exit_code(lambda: _run(options), unread=_PLAYED)
+
+
+def _run(options: argparse.Namespace) -> int:
+    configuring = configured(options.config)
+    if is_replay(options):
+        problems = run_replay(options, configuring)
+        _tell(problems)
+        return _UNREADABLE if problems else _PLAYED
+    given = _given(options, configuring)
+    problems = [*map(str, configuring.problems), *given.problems, *_misuses(options)]
+    has_own = options.files or options.scenario or options.trace
+    names, unknown = _policies(
+        options.policy or given.policies, given.scenario, hint="" if has_own else _TRACE_HINT
+    )
+    problems += unknown
+    if problems or given.scenario is None:
+        _tell(problems)
+        return _UNREADABLE
+    scenario = _chosen(given.scenario, options)
+    with uncollected():
+        outcomes = asyncio.run(_play(scenario, given, names, configuring))
+    warnings = (*given.warnings, *untargeted(scenario), *unreported(outcomes))
+    results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=warnings)
+    # Before anything is printed: the reader of the output may stop early.
+    is_written = _written(options.html, results)
+    if options.output == "json":
+        sys.stdout.write(json.dumps(as_document(results), ensure_ascii=False) + "\n")
+    else:
+        show(text_parts(results))
+    sys.stdout.flush()
+    return _PLAYED if is_written else _UNREADABLE
+
+
+def _written(path: Path | None, results: Results) -> bool:
+    """Write the page if one is requested, and return whether that succeeded."""
+    if path is None:
+        return True
+    try:
+        path.write_bytes(page(results).encode())
+    except OSError as error:
+        _tell([f"{path}: cannot be written: {error.strerror or error}"])
+        return False
+    return True
+
+
+def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
+    if not options.files:
+        given = read_scenario(_scenario_source(options.scenario))
+        return given if options.scenario or not options.trace else _traced(given, options)
+    workloads, problems = _workloads(options)
+    found = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
+    sys.stderr.write(found.skipped_note)
+    supplied = Supplied(
+        workloads=workloads,
+        start_up_seconds=dict(options.start_up),
+        profiles=dict(options.profile),
+        kv_tokens=dict(options.kv_tokens),
+    )
+    longest = max((_length_seconds(item) for item in workloads.values()), default=SHORTEST_SECONDS)
+    likeness = Scenario(
+        name=title_of(options.files[0]), models=(), variants=(), nodes=(), duration_seconds=longest
+    )
+    given = read_export(
+        found,
+        supplied,
+        settings_namespace=options.settings_namespace or configuring.namespace or _NAMESPACE,
+        names=configuring.names,
+        scenario=likeness,
+    )
+    return replace(given, problems=(*problems, *given.problems))
+
+
+def title_of(source: str) -> str:
+    """Return the name of a file or directory, whatever path leads to it, or a name for standard input."""
+    return "standard input" if source == "-" else Path(source).resolve().name
+
+
+def _traced(example: Given, options: argparse.Namespace) -> Given:
+    """Return the example with the requests of a trace, and with the targets of policies in files."""
+    workloads, problems = _workloads(options)
+    if len(workloads) > 1:
+        problems.append("without -f FILE, one model is simulated: specify one --trace FILE")
+    if problems or example.scenario is None:
+        return replace(example, scenario=None, problems=(*example.problems, *problems))
+    ((model_id, workload),) = workloads.items()
+    name = Path(options.trace[0][0]).name
+    seconds = _length_seconds(workload)
+    scenario = with_trace(example.scenario, workload, name=name, model_id=model_id, seconds=seconds)
+    # Problems of these files are reported where policies are read.
+    found = [read_policy_file(text)[0] for text in options.policy if is_policy_file(text)]
+    if not (policies := [item for item in found if item]):
+        return replace(example, scenario=scenario)
+    warnings = tuple(remarks(scenario, policies))
+    return replace(example, scenario=with_targets(scenario, policies), warnings=warnings)
+
+
+def _scenario_source(name: str | None) -> Source:
+    if name is not None:
+        return one_source(name, what="scenario file")
+    data = (files("controller.commands.simulate") / "example.yaml").read_bytes()
+    return Source(name="example", data=data)
+
+
+def _workloads(options: argparse.Namespace) -> tuple[dict[str, Workload], list[str]]:
+    workloads: dict[str, Workload] = {}
+    problems: list[str] = []
+    for file, model in options.trace:
+        trace, wrong = trace_of(file, folder=Path())
+        problems += wrong
+        if model in workloads:
+            problems.append(f"--trace {file}: {model or 'the model'} has a trace already")
+        if trace:
+            workloads[model] = Played(trace=trace, copies=options.copies or 1)
+    return workloads, problems
+
+
+def _length_seconds(workload: Workload) -> float:
+    """Return the duration of a trace, rounded up to ticks."""
+    last_ms = workload.trace[-1].offset_ms if isinstance(workload, Played) else 0
+    return max(SHORTEST_SECONDS, -(-last_ms // 15_000) * 15.0)
+
+
+def _misuses(options: argparse.Namespace) -> list[str]:
+    if options.files and options.scenario:
+        return ["specify either SCENARIO or -f FILE, not both"]
+    if options.files:
+        return []
+    wrong = []
+    if options.copies and not (options.scenario or options.trace):
+        wrong.append("--copies requires --trace FILE")
+    of_requests = {"--trace": options.trace, "--copies": options.copies} if options.scenario else {}
+    given = of_requests | {
+        "-n": options.namespace,
+        "--settings-namespace": options.settings_namespace,
+        "--start-up": options.start_up,
+        "--profile": options.profile,
+        "--kv-tokens": options.kv_tokens,
+    }
+    why = "a scenario contains its own values" if options.scenario else "the engine is that of the example"
+    wrong += [f"{name} requires -f FILE: {why}" for name, value in given.items() if value]
+    return wrong
+
+
+def _policies(
+    texts: Iterable[str], scenario: Scenario | None, *, hint: str
+) -> tuple[list[PolicyName], list[str]]:
+    """Return the policies and all problems; the hint is for files that do not fit the scenario."""
+    from controller.closedloop.named import PolicyName, policy_name, policy_problem  # noqa: PLC0415 (loading the solver takes a second)
+
+    names: list[PolicyName] = []
+    problems: list[str] = []
+    for text in dict.fromkeys(texts):
+        if is_policy_file(text):
+            file, wrong = read_policy_file(text)
+            problems += wrong
+            name = PolicyName(text=Path(text).name, kind="file", file=file)
+        else:
+            try:
+                name = policy_name(text)
+            except ValueError as error:
+                problems.append(str(error))
+                continue
+        names.append(name)
+        if scenario and (problem := policy_problem(name, scenario)):
+            problems.append(problem + hint if name.file else problem)
+    return names, problems
+
+
+def _chosen(scenario: Scenario, options: argparse.Namespace) -> Scenario:
+    """Return the scenario with the options of the command line applied."""
+    if options.seed is not None:
+        scenario = replace(scenario, seed=options.seed)
+    if options.duration is not None:
+        scenario = replace(scenario, duration_seconds=options.duration)
+    if options.patience is not None:
+        scenario = replace(scenario, patience_seconds=options.patience or None)
+    if options.start is not None:
+        scenario = replace(scenario, warm_up_seconds=WARM_UP_SECONDS if options.start == "warm" else 0.0)
+    return scenario
+
+
+async def _play(
+    scenario: Scenario, given: Given, names: Sequence[PolicyName], configuring: Configuring
+) -> list[PolicyOutcome]:
+    from controller.closedloop.named import simulated  # noqa: PLC0415 (as above)
+
+    requests, cycle_settings = scenario.requests(), _cycle_settings(configuring)
+    outcomes = [
+        await simulated(
+            scenario,
+            name,
+            manifests=given.manifests,
+            requests=requests,
+            progress=_progress(name.text),
+            settings=configuring.settings,
+            cycle_settings=cycle_settings,
+        )
+        for name in names
+    ]
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K")
+    return outcomes
+
+
+def _cycle_settings(configuring: Configuring) -> CycleSettings:
+    """Return the settings of the simulated cycles.
+
+    Node pools and evictions are left out: in virtual time nothing adds nodes or evicts pods. Advisory mode is
+    left out, because the question is what its decisions would have done.
+    """
+    from controller.variants.variantautoscaling import CycleSettings  # noqa: PLC0415 (as above)
+
+    terms = replace(
+        configuring.terms,
+        grace_seconds=configuring.grace_seconds,
+        pools=(),
+    )
+    return CycleSettings(scale_to_zero=configuring.scales_to_zero, terms=terms, sizing=configuring.sizing)
+
+
+def _progress(policy: str) -> Callable[[float], None] | None:
+    if not sys.stderr.isatty():
+        return None
+    shown = -1
+
+    def tell(share: float) -> None:
+        nonlocal shown
+        if int(100 * share) != shown:
+            shown = int(100 * share)
+            sys.stderr.write(f"\r\033[K{policy}: {shown} %")
+            sys.stderr.flush()
+
+    return tell
+
+
+def _tell(problems: Iterable[str]) -> None:
+    sys.stderr.writelines(f"error: {problem}\n" for problem in problems)

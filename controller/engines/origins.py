@@ -1,0 +1,121 @@
+"""Detect series of a pod in Prometheus that are duplicates of the same values. Pure functions.
+
+One engine may be scraped by two Prometheus replicas, by two jobs, or through two Services. The series then
+differ in labels that are not the engine's own: their origin. Of all origins that cover the same endpoints of
+a pod, the one with the newest sample is used. Endpoints within one origin are different engines, and add up.
+An endpoint is an address: a job may name its port otherwise than another one, or even scrape it twice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from controller.engines.foreign import NO_SERIES
+from controller.engines.metrics import Series, UnreadableMetricsError
+from controller.engines.series import (
+    INSTANCE,
+    PART_LABELS,
+    PORT_LABELS,
+    SERIES,
+    SHARD_LABELS,
+    Endpoint,
+    Meaning,
+    endpoint_of,
+)
+
+_OWN: Final = (
+    frozenset({"__name__", "engine", "model_name", "finished_reason", "le", "engine_type", "dp_rank"})
+    | PART_LABELS
+    | SHARD_LABELS
+)
+"""Labels that engines give their series."""
+
+_WAITING: Final = frozenset(named.name for named in SERIES if named.meaning is Meaning.WAITING)
+
+_GIVEN: Final = frozenset({"job", "service", "prometheus", "prometheus_replica"})
+"""Labels that Prometheus adds to the series of any exporter, other than those of an endpoint."""
+
+Origin = tuple[tuple[str, str], ...]
+
+
+def of_one_origin(series: Iterable[Series], times: Sequence[Series]) -> tuple[list[Series], float]:
+    """Return the series of a pod that count, and the age of the oldest of them in seconds.
+
+    The values of `times` are the ages of the waiting series. Raises UnreadableMetricsError if there is none,
+    or if no origin covers all endpoints: then it is unknown what is counted twice.
+    """
+    series = list(series)
+    names = _origin_labels([item for item in series if item.name in _WAITING])
+    ages: dict[Origin, float] = defaultdict(float)
+    endpoints: dict[Origin, set[Endpoint]] = defaultdict(set)
+    for item in times:
+        origin = _part(item.labels, names)
+        ages[origin] = max(ages[origin], item.value)
+        endpoints[origin].add(endpoint_of(item.labels))
+    if not ages:
+        raise UnreadableMetricsError(
+            f"Prometheus has no series of vLLM or SGLang with this pod's name in the label `pod`: {NO_SERIES}"
+        )
+    chosen = _chosen(ages, endpoints)
+    return _once([item for item in series if _part(item.labels, names) == chosen]), ages[chosen]
+
+
+def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tuple[list[Series], float]:
+    """Return the series of arbitrary names that count, and the age of the oldest of them in seconds.
+
+    For each name one origin is used, by the labels that Prometheus itself adds. A name for which no origin
+    covers all endpoints is omitted: then it is unknown what is counted twice. The values of `times` are ages.
+    """
+    ages: dict[Origin, float] = defaultdict(float)
+    for item in times:
+        origin = _part(item.labels, _GIVEN)
+        ages[origin] = max(ages[origin], item.value)
+    by_name: dict[str, list[Series]] = defaultdict(list)
+    for item in series:
+        by_name[item.name].append(item)
+    counted: list[Series] = []
+    oldest_seconds = 0.0
+    for found in by_name.values():
+        endpoints: dict[Origin, set[Endpoint]] = defaultdict(set)
+        for item in found:
+            endpoints[_part(item.labels, _GIVEN)].add(endpoint_of(item.labels))
+        try:
+            chosen = _chosen({origin: ages.get(origin, math.inf) for origin in endpoints}, endpoints)
+        except UnreadableMetricsError:
+            continue
+        counted += _once([item for item in found if _part(item.labels, _GIVEN) == chosen])
+        oldest_seconds = max(oldest_seconds, ages.get(chosen, math.inf))
+    return counted, oldest_seconds
+
+
+def _chosen(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Endpoint]]) -> Origin:
+    everything = set().union(*endpoints.values())
+    whole = [origin for origin in ages if endpoints[origin] == everything]
+    if not whole:
+        jobs = " and ".join(sorted({dict(origin).get("job", "?") for origin in ages}))
+        raise UnreadableMetricsError(
+            f"the jobs {jobs} scrape different endpoints of this pod: let one job scrape all of them, or"
+            " drop the series of the others"
+        )
+    return min(whole, key=lambda origin: (ages[origin], origin))
+
+
+def _origin_labels(waiting: Sequence[Series]) -> frozenset[str]:
+    names = frozenset(name for item in waiting for name in item.labels)
+    return names - _OWN - PORT_LABELS - {INSTANCE}
+
+
+def _once(series: list[Series]) -> list[Series]:
+    """Return the series of one origin, without those of a second scrape of the same address."""
+    first: dict[Endpoint, Origin] = {}
+    for item in series:
+        endpoint, port = endpoint_of(item.labels), _part(item.labels, PORT_LABELS)
+        first[endpoint] = min(first.get(endpoint, port), port)
+    return [item for item in series if _part(item.labels, PORT_LABELS) == first[endpoint_of(item.labels)]]
+
+
+def _part(labels: Mapping[str, str], names: frozenset[str]) -> Origin:
+    return tuple(sorted((name, labels[name]) for name in names if name in labels))

@@ -1,0 +1,380 @@
+"""Query a Prometheus that already scrapes the engines, instead of the pods.
+
+Namespaces are queried together, in batches of at most `PODS_OF_A_BATCH` pods, and a namespace with more pods
+in several batches: a response has about 13 kB for each engine. A batch takes two instant queries: the values,
+and the times of their scrapes, because an instant query would otherwise present a five-minute-old sample as
+fresh. Ages are by Prometheus' own clock, which may differ from ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import re
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, Self, TypeVar
+
+import aiohttp
+import msgspec
+
+from apiserver.kinds.identity import Key, key_of
+from apiserver.schema.json import Json
+from controller.engines.bounded import OversizedBodyError, read_bounded
+from controller.engines.causes import cause_of
+from controller.engines.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
+from controller.engines.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
+from controller.engines.metrics import Series, UnreadableMetricsError
+from controller.engines.origins import of_one_origin, of_one_origin_each
+from controller.engines.prometheus_jobs import forgeable_jobs
+from controller.engines.readings import Reading, reading_of
+from controller.engines.scraping import Scraped
+from controller.engines.series import NAMES, Kind, Meaning, names_of
+from controller.policies.measuring import Look
+
+T = TypeVar("T")
+
+_OK: Final = 200
+_LIMIT_BYTES: Final = 64 << 20
+PODS_OF_A_BATCH: Final = 500
+"""Maximum pods per batch, so that the response fits even with ten engines in each pod."""
+
+_LONGEST_QUERY: Final = 1 << 20
+"""Maximum length of a query in characters; Prometheus reads 10 MB."""
+
+_REFUSED: Final = frozenset({400, 422})
+"""Status codes for a query that cannot be parsed or evaluated."""
+
+_AT_ONCE: Final = 4
+_MOST_JOBS: Final = 3
+"""The number of jobs that a reason names."""
+
+_WAITING: Final = tuple(name for kind in Kind for name in names_of(kind, Meaning.WAITING))
+
+
+class RefusedQueryError(UnreadableMetricsError):
+    """Prometheus cannot answer this query."""
+
+
+class PrometheusSource:
+    """Reads engine series from one Prometheus. Use as `async with PrometheusSource(...) as source`."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        credentials: CredentialsConfig = NO_CREDENTIALS,
+        timeout_seconds: float = 10.0,
+        clock: Callable[[], float] = time.time,
+        trusted_jobs: frozenset[str] | None = None,
+    ) -> None:
+        """Create it. Jobs other than `trusted_jobs` must enforce the label `namespace`; None trusts all."""
+        self._url = f"{url.rstrip('/')}/api/v1"
+        self._trusted_jobs = trusted_jobs
+        self._checked: tuple[bytes, list[str]] = b"", []
+        """The last configuration, and its forgeable jobs."""
+
+        self._files = CredentialFiles(credentials)
+        self._timeout_seconds = timeout_seconds
+        self._clock = clock
+        self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=self._timeout_seconds), trust_env=False
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+        """Return the readings of the pods known to Prometheus, and the errors for the others."""
+        if why := await self._why_untrusted():
+            return Scraped(readings={}, failures=dict.fromkeys(map(key_of, pods), why))
+        chosen = f'"{"|".join(NAMES)}"'
+        found = await _of_each(batched(pods), partial(self._answers, chosen=chosen, dated=_WAITING))
+        readings: dict[Key, Reading] = {}
+        failures: dict[Key, str] = {}
+        for pod in pods:
+            key = key_of(pod)
+            try:
+                readings[key] = self._reading(found[key], key)
+            except UnreadableMetricsError as error:
+                failures[key] = str(error)
+        return Scraped(readings=readings, failures=failures)
+
+    async def expose(self, questions: Sequence[Question]) -> Exposures:
+        """Return the metrics of pods known to Prometheus, whichever endpoint it scraped them from."""
+        if why := await self._why_untrusted():
+            return Exposures(failures=dict.fromkeys((item.endpoint for item in questions), why))
+        names: dict[Key, frozenset[str]] = {}
+        for item in questions:
+            key = key_of(item.pod)
+            names[key] = names.get(key, frozenset()) | item.names
+        pods = {key_of(item.pod): item.pod for item in questions}
+        found = await _of_each(batched(list(pods.values())), partial(self._looks, names=names))
+        looks: dict[Endpoint, Look] = {}
+        failures: dict[Endpoint, str] = {}
+        for item in questions:
+            key = key_of(item.pod)
+            answer = found[key]
+            if isinstance(answer, str):
+                failures[item.endpoint] = answer
+            elif look := answer.get(key):
+                looks[item.endpoint] = look
+            else:
+                failures[item.endpoint] = "Prometheus has no metrics of this pod"
+        return Exposures(looks=looks, failures=failures)
+
+    async def _looks(self, batch: Batch, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look] | str:
+        asked = series_names(frozenset().union(*(names[key] for key in batch.pods)))
+        answer = await self._answers(batch, chosen=_any(asked), dated=asked)
+        return answer if isinstance(answer, str) else await asyncio.to_thread(_seen, answer, names)
+
+    def _reading(self, answer: _Answers | str, key: Key) -> Reading:
+        if isinstance(answer, str):
+            raise UnreadableMetricsError(answer)
+        series, age_seconds = of_one_origin(answer.values.get(key, ()), answer.ages.get(key, ()))
+        dated = (replace(item, time_seconds=answer.asked_seconds - age_seconds) for item in series)
+        return reading_of(dated, time_seconds=answer.asked_seconds)
+
+    async def _answers(self, batch: Batch, *, chosen: str, dated: Sequence[str]) -> _Answers | str:
+        """Return the series of the pods whose name matches, and the ages of the `dated` ones, or an error."""
+        within = batch.matchers
+        try:
+            async with self._gate:
+                # Taken before the query, however long the response takes, so that a repeated sample does not
+                # seem to be newer than before.
+                asked_seconds = self._clock()
+                # One name per selector: `timestamp` drops it, and a pod with both names would invalidate the
+                # response. It is in a label matcher, because some names are keywords of expressions.
+                stamps = [f'timestamp({{__name__="{name}",{within}}})' for name in dated]
+                times = await self._query(" or ".join(stamps)) if stamps else []
+                # Evaluated at the same time, as a scrape in between would pair new values with old
+                # timestamps.
+                moment = times[0].value[0] if times else None
+                values = await self._query(f"{{__name__=~{chosen},{within}}}", moment)
+        except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
+            return _failure(error)
+        # In a thread: the Lease must be renewed while thousands of series are read.
+        return await asyncio.to_thread(_answers_of, times, values, asked_seconds=asked_seconds)
+
+    async def _query(self, expression: str, moment: float | None = None) -> Sequence[_Sample]:
+        if len(expression) > _LONGEST_QUERY:
+            raise RefusedQueryError(f"the query has {len(expression)} characters, of {_LONGEST_QUERY}")
+        asked = {"query": expression} | ({} if moment is None else {"time": f"{moment:.3f}"})
+        return await asyncio.to_thread(_vector, await self._answer("POST", "query", asked))
+
+    async def _why_untrusted(self) -> str:
+        """Return why readings may be those of other namespaces, or an empty string."""
+        if self._trusted_jobs is None:
+            return ""
+        try:
+            body = await self._answer("GET", "status/config")
+            if body != self._checked[0]:  # parsing takes a second for thousands of jobs
+                self._checked = body, await asyncio.to_thread(_forgeable_jobs, body)
+        except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
+            return f"the jobs of Prometheus cannot be checked: {type(error).__name__}: {error}"
+        jobs = [job for job in self._checked[1] if job not in self._trusted_jobs]
+        if not jobs:
+            return ""
+        more = f" and {len(jobs) - _MOST_JOBS} more" if len(jobs) > _MOST_JOBS else ""
+        return (
+            f"series of the jobs {', '.join(jobs[:_MOST_JOBS])}{more} of Prometheus can claim any namespace:"
+            " set enforcedNamespaceLabel, or list the job in prometheus.trustedJobs"
+        )
+
+    async def _answer(self, method: str, path: str, data: Mapping[str, str] | None = None) -> bytes:
+        """Return the body of a response. Raises UnreadableMetricsError for an error code."""
+        assert self._session is not None, "enter the source before asking"
+        url = f"{self._url}/{path}"
+        arguments = await self._files.arguments(is_encrypted=url.startswith("https:"))
+        async with self._session.request(
+            method, url, data=data, allow_redirects=False, **arguments
+        ) as response:
+            body = await read_bounded(response, _LIMIT_BYTES)
+        if response.status != _OK:
+            raise (RefusedQueryError if response.status in _REFUSED else UnreadableMetricsError)(
+                f"HTTP {response.status}: {body[:200].decode(errors='replace')}"
+            )
+        return body
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Pods that are queried together."""
+
+    pods: tuple[Key, ...]
+    is_part: bool = False
+    """Whether they are part of one namespace's pods; otherwise they are all pods of their namespaces."""
+
+    @property
+    def matchers(self) -> str:
+        """The label matchers of a query. Pods are listed only if the batch is part of a namespace."""
+        namespaces = f"namespace=~{_any(sorted({namespace for namespace, _ in self.pods}))}"
+        return f"{namespaces},pod=~{_any([name for _, name in self.pods])}" if self.is_part else namespaces
+
+    @property
+    def halves(self) -> tuple[Batch, ...]:
+        """Two batches of whole namespaces, or of pods of a single one if they are listed; else none."""
+        if self.is_part:
+            first = self.pods[: len(self.pods) // 2]
+        else:
+            namespaces = sorted({namespace for namespace, _ in self.pods})
+            chosen = frozenset(namespaces[: len(namespaces) // 2])
+            first = tuple(key for key in self.pods if key[0] in chosen)
+        taken = frozenset(first)
+        rest = tuple(key for key in self.pods if key not in taken)
+        return (Batch(first, self.is_part), Batch(rest, self.is_part)) if first else ()
+
+
+async def _of_each(
+    batches: Sequence[Batch], ask: Callable[[Batch], Awaitable[T | str]]
+) -> dict[Key, T | str]:
+    """Return the answer for each pod.
+
+    A refused batch is asked again in halves, so that the metrics of one namespace affect no other.
+    """
+    answers = await asyncio.gather(*(ask(batch) for batch in batches))
+    refused = [batch for batch, answer in zip(batches, answers, strict=True) if isinstance(answer, _Refusal)]
+    found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
+    halves = [half for batch in refused for half in batch.halves]
+    return found | (await _of_each(halves, ask) if halves else {})
+
+
+def _seen(answer: _Answers, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look]:
+    """Return what each pod exposes of the metrics with these names."""
+    looks = {}
+    for key, found in answer.values.items():
+        series, age_seconds = of_one_origin_each(found, answer.ages.get(key, ()))
+        if series and math.isfinite(age_seconds):
+            said = exposed_series(series, names.get(key, frozenset()))
+            looks[key] = Look(answer.asked_seconds - age_seconds, said)
+    return looks
+
+
+class _Refusal(str):
+    """The message about a query whose metrics or result are the cause; one for fewer pods may succeed."""
+
+    __slots__ = ()
+
+
+def _failure(error: Exception) -> str:
+    text = f"Prometheus: {cause_of(error)}"
+    return _Refusal(text) if isinstance(error, (RefusedQueryError, OversizedBodyError)) else text
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Answers:
+    """The responses for the pods of a batch."""
+
+    values: Mapping[Key, Sequence[Series]]
+    ages: Mapping[Key, Sequence[Series]]
+    asked_seconds: float
+
+
+def _answers_of(times: Sequence[_Sample], values: Sequence[_Sample], *, asked_seconds: float) -> _Answers:
+    return _Answers(values=_by_pod(_values(values)), ages=_by_pod(_ages(times)), asked_seconds=asked_seconds)
+
+
+class _Sample(msgspec.Struct, frozen=True):
+    metric: dict[str, str]
+    value: tuple[float, str]
+    """Evaluation time of the query, and the value."""
+
+
+class _Data(msgspec.Struct, frozen=True):
+    result: list[_Sample]
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    data: _Data
+
+
+class _Configuration(msgspec.Struct, frozen=True):
+    yaml: str
+
+
+class _Configured(msgspec.Struct, frozen=True):
+    data: _Configuration
+
+
+def batched(pods: Sequence[Json]) -> list[Batch]:
+    """Return pods in batches of whole namespaces, where no two consecutive batches would fit into one."""
+    by_namespace: dict[str, list[Key]] = defaultdict(list)
+    for pod in pods:
+        key = key_of(pod)
+        by_namespace[key[0]].append(key)
+    batches: list[Batch] = []
+    held: tuple[Key, ...] = ()
+    for _, keys in sorted(by_namespace.items()):
+        names = tuple(sorted(keys))
+        if len(names) > PODS_OF_A_BATCH:
+            starts = range(0, len(names), PODS_OF_A_BATCH)
+            batches += [Batch(names[start : start + PODS_OF_A_BATCH], is_part=True) for start in starts]
+        elif len(held) + len(names) > PODS_OF_A_BATCH:
+            batches.append(Batch(held))
+            held = names
+        else:
+            held += names
+    return [*batches, Batch(held)] if held else batches
+
+
+def _forgeable_jobs(body: bytes) -> list[str]:
+    try:
+        return forgeable_jobs(msgspec.json.decode(body, type=_Configured).data.yaml)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UnreadableMetricsError(f"not a configuration: {error}") from error
+
+
+def _vector(body: bytes) -> Sequence[_Sample]:
+    try:
+        return msgspec.json.decode(body, type=_Envelope).data.result
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UnreadableMetricsError(f"not a vector of samples: {error}") from error
+
+
+def _values(samples: Sequence[_Sample]) -> list[Series]:
+    return [
+        Series(name=item.metric.get("__name__", ""), labels=item.metric, value=_number(item.value[1]))
+        for item in samples
+    ]
+
+
+def _ages(samples: Sequence[_Sample]) -> list[Series]:
+    """Return series with their age as value: infinite if unknown, 0 if in the future."""
+    found = []
+    for item in samples:
+        age_seconds = item.value[0] - _number(item.value[1])
+        age_seconds = math.inf if math.isnan(age_seconds) else max(0.0, age_seconds)
+        found.append(Series(name="", labels=item.metric, value=age_seconds))
+    return found
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
+
+
+def _by_pod(series: Sequence[Series]) -> Mapping[Key, list[Series]]:
+    found: dict[Key, list[Series]] = defaultdict(list)
+    for item in series:
+        found[item.labels.get("namespace", ""), item.labels.get("pod", "")].append(item)
+    return found
+
+
+def _any(names: Sequence[str]) -> str:
+    return json.dumps("|".join(_escaped(name) for name in names))
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]", lambda found: "\\" + found[0], name)

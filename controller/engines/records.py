@@ -1,0 +1,227 @@
+"""The last response of every engine, and what it counted since the previous one.
+
+Pure state: readings go in, reports for sizing come out. A pod that did not respond keeps its last reading,
+which ages; sizing decides what its age means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Final
+
+from apiserver.kinds.identity import Key
+from controller.engines.readings import Part, Reading, Totals
+from controller.sizing.lengths import added
+from controller.sizing.records import NO_HISTOGRAM, EngineInterval, EngineReport, Histogram
+
+_SHORTEST_SECONDS: Final = 1.0
+"""Minimum time between two responses for a rate."""
+
+_NEW: Final = Part(
+    waiting=0,
+    totals=Totals(
+        first_tokens=0.0,
+        prompt_tokens=0.0,
+        generation_tokens=0.0,
+        finished=0.0,
+        begun=0.0,
+        ended=0.0,
+        inter_token_seconds=0.0,
+        inter_tokens=0.0,
+        time_to_first_token_seconds=0.0,
+        steps=0.0,
+        examined_prompt_tokens=0.0,
+        computed_prompt_tokens=0.0,
+    ),
+)
+"""The state of an endpoint before its first request."""
+
+_NO_COUNTS: Final = frozenset({"seconds", "prompt_lengths", "first_token_times", "token_times"})
+_COUNTS: Final = tuple(item.name for item in fields(EngineInterval) if item.name not in _NO_COUNTS)
+"""Counts that are summed over the endpoints of a pod."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineRecord:
+    """The record of one engine."""
+
+    reading: Reading
+    interval: EngineInterval | None = None
+    """The interval between the last two readings; None unless the last one is of the last cycle and of the
+    same endpoints as the one before.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineRecords:
+    """The records of all engines, by (namespace, name) of the pod."""
+
+    records: Mapping[Key, EngineRecord] = field(default_factory=dict)
+    present: frozenset[Key] = frozenset()
+    born: Mapping[Key, float | None] = field(default_factory=dict)
+    """Pods that were not ready when they appeared, with the time of the last update before they were first
+    asked; None until they are. The counters of their engines began at 0 after that time. For a pod that
+    was ready when it appeared, the start of its counters is unknown: it may have run unobserved for days.
+    """
+
+    updated_seconds: float | None = None
+    """Time of the last update; None before the first."""
+
+    def updated(
+        self,
+        readings: Mapping[Key, Reading],
+        present: Iterable[Key],
+        *,
+        asked: Iterable[Key],
+        now_seconds: float,
+    ) -> EngineRecords:
+        """Return the records updated with new readings.
+
+        `present` are all engine pods; records of others are dropped. `asked` are the ready ones that were
+        queried, whether they responded or not: a pod that is not ready gets no requests.
+        """
+        here, ready = frozenset(present), frozenset(asked)
+        born = {
+            key: self.updated_seconds if since is None and key in ready else since
+            for key, since in self._born(here, ready).items()
+        }
+        records = {
+            key: replace(record, interval=None) if record.interval else record
+            for key, record in self.records.items()
+            if key in here
+        }
+        for key, reading in readings.items():
+            if key in here:
+                records[key] = _extended(records.get(key), reading, since_seconds=born.get(key))
+        return EngineRecords(records=records, present=here, born=born, updated_seconds=now_seconds)
+
+    def reports(self, *, now_seconds: float) -> Mapping[Key, EngineReport]:
+        """Return a report for each engine that ever responded."""
+        return {
+            key: EngineReport(
+                age_seconds=max(0.0, now_seconds - record.reading.time_seconds),
+                waiting=record.reading.waiting,
+                running=record.reading.running,
+                kv_tokens=record.reading.kv_tokens,
+                engines=record.reading.engines,
+                interval=record.interval,
+            )
+            for key, record in self.records.items()
+        }
+
+    def _born(self, here: frozenset[Key], ready: frozenset[Key]) -> Mapping[Key, float | None]:
+        known = {key: since for key, since in self.born.items() if key in here}
+        if self.updated_seconds is None:
+            return known
+        return known | dict.fromkeys(here - self.present - ready)
+
+
+def _extended(record: EngineRecord | None, reading: Reading, *, since_seconds: float | None) -> EngineRecord:
+    """Return the record with a reading; `since_seconds` is when its counters began, None if unknown."""
+    if record is not None:
+        if reading.time_seconds <= record.reading.time_seconds:
+            return record  # the source has nothing newer
+        if record.reading.parts.keys() != reading.parts.keys():
+            return _of_other_endpoints(record, reading)
+        return EngineRecord(reading=reading, interval=_between(record.reading, reading))
+    if since_seconds is None:
+        return EngineRecord(reading=reading)
+    seconds = reading.time_seconds - since_seconds
+    if seconds < _SHORTEST_SECONDS:
+        return EngineRecord(reading=reading)
+    counted = [_counted(_NEW, part, seconds=seconds) for part in reading.parts.values()]
+    return EngineRecord(reading=reading, interval=_together(counted))
+
+
+def _of_other_endpoints(record: EngineRecord, reading: Reading) -> EngineRecord:
+    """Return the record with a reading whose endpoints differ from those of the last one.
+
+    What an endpoint counted while its responses were missing is not of one cycle, and what the others counted
+    in the meantime is incomplete: the rate is unknown, and counting continues from here. The cache size and
+    the number of engines are kept until the same endpoints have responded twice, because an endpoint that
+    missed a scrape has not lost them.
+    """
+    known = record.reading
+    return EngineRecord(reading=replace(reading, kv_tokens=known.kv_tokens, engines=known.engines))
+
+
+def _between(before: Reading, now: Reading) -> EngineInterval | None:
+    """Return the interval between two readings of the same endpoints."""
+    seconds = now.time_seconds - before.time_seconds
+    if seconds < _SHORTEST_SECONDS:
+        return None
+    return _together([_since(before.parts[key], part, seconds=seconds) for key, part in now.parts.items()])
+
+
+def _since(before: Part, now: Part, *, seconds: float) -> EngineInterval:
+    """Return the interval of one endpoint; counters that decreased restarted at 0."""
+    if _restarted(before.totals, now.totals):
+        return _counted(_NEW, now, seconds=seconds)
+    return _counted(before, now, seconds=seconds)
+
+
+def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
+    former, totals = before.totals, now.totals
+    prompt_tokens = totals.prompt_tokens - former.prompt_tokens
+    examined = _growth(former.examined_prompt_tokens, totals.examined_prompt_tokens)
+    computed = _growth(former.computed_prompt_tokens, totals.computed_prompt_tokens)
+    return EngineInterval(
+        seconds=seconds,
+        first_tokens=totals.first_tokens - former.first_tokens,
+        first_token_seconds=max(0.0, totals.time_to_first_token_seconds - former.time_to_first_token_seconds),
+        waiting_change=now.waiting - before.waiting,
+        prompt_tokens=prompt_tokens,
+        examined_prompt_tokens=examined,
+        computed_prompt_tokens=min(computed, examined),
+        generation_tokens=totals.generation_tokens - former.generation_tokens,
+        begun=totals.begun - former.begun,
+        finished=totals.finished - former.finished,
+        ended=totals.ended - former.ended,
+        inter_token_seconds=totals.inter_token_seconds - former.inter_token_seconds,
+        steps=_growth(former.steps, totals.steps),
+        inter_tokens=max(0.0, totals.inter_tokens - former.inter_tokens),  # derived from two counters
+        prompt_lengths=_histogram_since(former.prompt_lengths, totals.prompt_lengths),
+        first_token_times=_histogram_since(former.first_token_times, totals.first_token_times),
+        token_times=_histogram_since(former.token_times, totals.token_times),
+    )
+
+
+def _growth(before: float | None, now: float | None) -> float:
+    """Return the growth of an optional counter; 0 while it is unknown."""
+    return 0.0 if before is None or now is None else max(0.0, now - before)
+
+
+def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:
+    """Return the sum of the intervals of a pod's endpoints, which cover the same time."""
+    first, *others = intervals
+    if not others:
+        return first
+    counts = {name: sum([getattr(item, name) for item in intervals]) for name in _COUNTS}
+    return EngineInterval(
+        **counts,
+        seconds=first.seconds,
+        prompt_lengths=added([item.prompt_lengths for item in intervals]),
+        first_token_times=added([item.first_token_times for item in intervals]),
+        token_times=added([item.token_times for item in intervals]),
+    )
+
+
+def _histogram_since(before: Histogram, now: Histogram) -> Histogram:
+    """Return the histogram of the interval, or that of a new engine; none if the buckets changed."""
+    bounds, counts = now
+    known, former = before
+    if bounds != known:
+        return NO_HISTOGRAM if known else now
+    return bounds, tuple([max(0.0, count - earlier) for count, earlier in zip(counts, former, strict=True)])
+
+
+def _restarted(before: Totals, now: Totals) -> bool:
+    """Return whether a counter decreased, which means that the process restarted."""
+    return (
+        now.first_tokens < before.first_tokens
+        or now.prompt_tokens < before.prompt_tokens
+        or now.generation_tokens < before.generation_tokens
+        or now.finished < before.finished
+        or now.inter_token_seconds < before.inter_token_seconds
+    )

@@ -1,0 +1,346 @@
+"""The status of a Model: conditions that describe what runs, and the replicas of each backend. Pure.
+
+docs/models.md explains each condition and reason; a test compares the page with this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.expansion.expansion import Expansion
+from controller.expansion.loading import Loading
+from controller.expansion.parts import BACKEND_LABEL
+from controller.expansion.standing import (
+    WORKLOADS,
+    ChildKey,
+    Standing,
+    Steps,
+    available,
+    belongs_to,
+    decided_replicas,
+    key_of,
+    serves,
+    wanted_replicas,
+)
+from controller.observe.condition_list import condition_list, shortened
+from controller.traffic.conditions import why_left_alone
+
+_STUCK: Final = frozenset(
+    {
+        "CrashLoopBackOff",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RunContainerError",
+    }
+)
+"""Waiting reasons of containers that do not recover by themselves."""
+
+
+_NO_ZERO: Final = (
+    "0 requires Kubernetes 1.37 or the feature gate HPAScaleToZero: enable it, or set minReplicas to 1"
+)
+
+_OVER: Final = ("Failed", "Succeeded")
+"""Phases of pods that never run again, such as evicted ones."""
+
+
+class ModelCondition(StrEnum):
+    """Condition types of a Model."""
+
+    INITIALIZED = "Initialized"
+    ACTIVE = "Active"
+    UPDATING = "Updating"
+    FAILED = "Failed"
+    FIELDS_EFFECTIVE = "FieldsEffective"
+
+
+class ModelReason(StrEnum):
+    """Condition reasons of a Model."""
+
+    MODEL_CREATING = "ModelCreating"
+    MODEL_CREATED = "ModelCreated"
+    MODEL_PROCESSING = "ModelProcessing"
+    MODEL_AVAILABLE = "ModelAvailable"
+    SCALED_TO_ZERO = "ScaledToZero"
+    CHANGE_WAITS = "ChangeWaits"
+    ROLLING_OUT = "RollingOut"
+    NOTHING_CHANGES = "NothingChanges"
+    NOTHING_FAILED = "NothingFailed"
+    UPSTREAM_CONTROLLER = "UpstreamController"
+    NAME_TAKEN = "NameTaken"
+    OBJECT_EXISTS = "ObjectExists"
+    BACKEND_NOT_MADE = "BackendNotMade"
+    REQUEST_REFUSED = "RequestRefused"
+    PODS_FAIL = "PodsFail"
+    ADAPTERS_FAIL = "AdaptersFail"
+    ALL_FIELDS = "AllFields"
+    WITHOUT_EFFECT = "WithoutEffect"
+
+
+Finding = tuple[bool, ModelReason, str]
+"""Whether a condition is true, the reason, and the message."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """All inputs of the status of a Model."""
+
+    model: Json
+    expansion: Expansion
+    standing: Standing
+    steps: Steps
+    pods: Sequence[Json] = ()
+    """Pods of the Model."""
+
+    upstream: str = ""
+    """API of another controller of Models in the cluster, which makes this one inactive."""
+
+    namesake: str = ""
+    """The older Model with the same served name."""
+
+    loading: Loading = field(default_factory=Loading)
+    """State of adapters that engines load at run time."""
+
+    refused: str = ""
+    """The rejection by the API server, as a message."""
+
+    @property
+    def foreign(self) -> frozenset[ChildKey]:
+        """Objects with names that the Model needs but that it does not own."""
+        children, uid = self.standing.children, self.model["metadata"]["uid"]
+        keys = map(key_of, self.expansion.objects)
+        return frozenset(key for key in keys if key in children and not belongs_to(children[key], uid))
+
+
+def findings(report: Report) -> Mapping[ModelCondition, Finding]:
+    """Return the conditions of a Model."""
+    if report.upstream:
+        text = why_left_alone("Model", report.upstream)
+        return {ModelCondition.FAILED: (True, ModelReason.UPSTREAM_CONTROLLER, text)}
+    return {
+        ModelCondition.INITIALIZED: _initialized(report),
+        ModelCondition.ACTIVE: _active(report),
+        ModelCondition.UPDATING: _updating(report),
+        ModelCondition.FAILED: _failed(report),
+        ModelCondition.FIELDS_EFFECTIVE: _effective(report),
+    }
+
+
+def model_status(report: Report, *, now: datetime) -> Json:
+    """Return the status of a Model. The time of a condition changes only with the condition."""
+    found = {
+        kind: (holds, reason, shortened(text)) for kind, (holds, reason, text) in findings(report).items()
+    }
+    backends = [] if report.upstream else [*_backends(report)]
+    return {
+        "observedGeneration": report.model["metadata"].get("generation", 0),
+        "conditions": condition_list(report.model, found, now=now),
+        "backendStatuses": backends,
+        "replicas": sum(backend["replicas"] for backend in backends),
+    }
+
+
+def pod_trouble(pod: Json) -> str:
+    """Return why a pod will not serve without help, or an empty string."""
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    if "deletionTimestamp" in pod["metadata"] or status.get("phase") in _OVER:
+        return ""  # it was replaced
+    for condition in status.get("conditions") or []:
+        if condition.get("reason") == "Unschedulable":
+            return f"pod {name} is not scheduled: {condition.get('message', '')}"
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    for container in containers:
+        if text := "" if container.get("ready") else _container_trouble(container, name):
+            return text
+    return ""
+
+
+def _container_trouble(container: Json, pod: str) -> str:
+    """Return why a container that is not ready does not run; empty if there is no known reason.
+
+    A container that ended with an error is reported until it is ready, with the same message. This includes
+    its restarts, which may go on for hours.
+    """
+    state, shown = container.get("state") or {}, f"container {container['name']} of pod {pod}"
+    for ended in (state.get("terminated"), (container.get("lastState") or {}).get("terminated")):
+        if ended and ended.get("exitCode"):
+            last = str(ended.get("message") or "").strip().rpartition("\n")[2]
+            why = f": {last}" if last else ""
+            return (
+                f"{shown} ended with code {ended['exitCode']} and is restarted{why}"
+                f" (kubectl logs {pod} -c {container['name']} --previous)"
+            )
+    waiting = state.get("waiting") or {}
+    if waiting.get("reason") in _STUCK:
+        text = f": {waiting['message']}" if waiting.get("message") else ""
+        return f"{shown}: {waiting['reason']}{text}"
+    return ""
+
+
+def _live(report: Report) -> dict[str, list[tuple[Json, Json | None]]]:
+    """Return the wanted and the existing workloads by backend."""
+    found: dict[str, list[tuple[Json, Json | None]]] = {}
+    uid = report.model["metadata"]["uid"]
+    for item in report.expansion.objects:
+        if item["kind"] in WORKLOADS:
+            live = report.standing.children.get(key_of(item))
+            own = live if live is not None and belongs_to(live, uid) else None
+            found.setdefault(item["metadata"]["labels"][BACKEND_LABEL], []).append((item, own))
+    return found
+
+
+def _initialized(report: Report) -> Finding:
+    foreign = report.foreign
+    missing = [
+        f"{item['kind']} {item['metadata']['name']}"
+        for item in report.expansion.objects
+        if key_of(item) not in report.standing.children or key_of(item) in foreign
+    ]
+    if missing:
+        return False, ModelReason.MODEL_CREATING, f"still to be created: {', '.join(missing)}"
+    return True, ModelReason.MODEL_CREATED, f"{len(report.expansion.objects)} objects were created"
+
+
+def _active(report: Report) -> Finding:
+    backends = report.model["spec"]["backends"]
+    if not backends:
+        return False, ModelReason.MODEL_PROCESSING, "there is no backend"
+    live = _live(report)
+    decided = decided_replicas(report.standing.children)
+    waiting: list[str] = []
+    resting: list[str] = []
+    for backend in backends:
+        name, workloads = backend["name"], live.get(backend["name"], [])
+        if not workloads or not all(serves(own) for _, own in workloads):
+            waiting.append(f"{name}: {_progress(workloads)}")
+        elif idle := [own for _, own in workloads if own is not None and not available(own)]:
+            wanted = max(decided.get(key_of(own), 0) for own in idle)
+            waiting += [f"{name}: it has 0 replicas, and {wanted} are decided"] if wanted else []
+            resting += [] if wanted else [name]
+    if waiting:
+        return False, ModelReason.MODEL_PROCESSING, f"not all backends serve: {'; '.join(waiting)}"
+    if len(resting) == len(backends):
+        return False, ModelReason.SCALED_TO_ZERO, "no backend has replicas now"
+    if resting:
+        text = f"all backends with replicas serve; {', '.join(resting)} has none now"
+        return True, ModelReason.MODEL_AVAILABLE, text
+    return True, ModelReason.MODEL_AVAILABLE, "all backends serve"
+
+
+def _progress(workloads: Sequence[tuple[Json, Json | None]]) -> str:
+    if not workloads:
+        return "it is not created"
+    return ", ".join(
+        f"{item['metadata']['name']} does not exist yet"
+        if own is None
+        else f"{item['metadata']['name']} has {available(own)} of {wanted_replicas(own)} replicas available"
+        for item, own in workloads
+    )
+
+
+def _updating(report: Report) -> Finding:
+    if awaited := (*report.steps.awaited, *report.loading.awaited):
+        return True, ModelReason.CHANGE_WAITS, f"the change waits for {', and for '.join(awaited)}"
+    rolling = [
+        own["metadata"]["name"]
+        for workloads in _live(report).values()
+        for _, own in workloads
+        if own is not None and _is_rolling(own)
+    ]
+    if rolling:
+        return True, ModelReason.ROLLING_OUT, f"replicas are being replaced: {', '.join(rolling)}"
+    return False, ModelReason.NOTHING_CHANGES, "the running replicas match the spec"
+
+
+def _is_rolling(workload: Json) -> bool:
+    """Tell whether some replicas of a workload are outdated.
+
+    The workload's own controller reports this once it has observed a change (a LeaderWorkerSet does not
+    report when). Until then, a changed number of replicas is no such change, and without replicas none is
+    outdated.
+    """
+    status, generation = workload.get("status") or {}, workload["metadata"].get("generation", 0)
+    replicas = int(status.get("replicas") or 0)
+    is_unseen = status.get("observedGeneration", generation) < generation
+    if is_unseen and replicas == wanted_replicas(workload):
+        return replicas > 0
+    return int(status.get("updatedReplicas") or 0) < replicas
+
+
+def _failed(report: Report) -> Finding:
+    """Return the first reason with the messages of all failures, so that they can be fixed together."""
+    found = [(reason, texts) for reason, texts in _failures(report) if texts]
+    if found:
+        return True, found[0][0], "; ".join(text for _, texts in found for text in texts)
+    return False, ModelReason.NOTHING_FAILED, "nothing failed"
+
+
+def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
+    """Yield the failures, causes first."""
+    if report.namesake:
+        name = report.model["spec"].get("name") or report.model["metadata"]["name"]
+        text = (
+            f"requests for {name!r} go to the older Model {report.namesake}: this one has no route;"
+            " give it another spec.name"
+        )
+        yield ModelReason.NAME_TAKEN, [text]
+    yield ModelReason.OBJECT_EXISTS, [*_taken(report)]
+    yield ModelReason.BACKEND_NOT_MADE, [str(note) for note in report.expansion.notes if note.prevents]
+    yield ModelReason.REQUEST_REFUSED, [_with_next_step(report.refused)] if report.refused else []
+    replica_failures = [
+        f"{own['metadata']['name']}: {condition.get('message', '')}"
+        for workloads in _live(report).values()
+        for _, own in workloads
+        if own is not None
+        for condition in (own.get("status") or {}).get("conditions") or []
+        if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True"
+    ]
+    troubles: dict[str, str] = {}
+    for pod in sorted(report.pods, key=lambda pod: str(pod["metadata"]["name"])):
+        if text := pod_trouble(pod):  # usually the same for all pods of a backend
+            troubles.setdefault(pod["metadata"].get("labels", {}).get(BACKEND_LABEL, ""), text)
+    yield ModelReason.PODS_FAIL, [*replica_failures, *troubles.values()]
+    yield ModelReason.ADAPTERS_FAIL, report.loading.troubles
+
+
+def _taken(report: Report) -> Iterator[str]:
+    """Yield what to do about each object that has a needed name but another owner."""
+    foreign = report.foreign
+    for item in sorted(report.expansion.objects, key=key_of):
+        key = key_of(item)
+        if key in foreign:
+            is_of_backend = BACKEND_LABEL in item["metadata"]["labels"]
+            other = "rename the backend" if is_of_backend else "give the Model another name"
+            yield (
+                f"{key.kind} {key.name} does not belong to this Model and is not changed: delete it, or"
+                f" {other}"
+            )
+
+
+def _with_next_step(refused: str) -> str:
+    """Return the API server's rejection, with advice if it contains none."""
+    is_zero = refused.startswith("HorizontalPodAutoscaler ") and "spec.minReplicas" in refused
+    return f"{refused}; {_NO_ZERO}" if is_zero else refused
+
+
+def _effective(report: Report) -> Finding:
+    notes = [str(note) for note in report.expansion.notes if not note.prevents]
+    if notes:
+        return False, ModelReason.WITHOUT_EFFECT, "; ".join(notes)
+    return True, ModelReason.ALL_FIELDS, "every field has an effect"
+
+
+def _backends(report: Report) -> Iterator[Json]:
+    live = _live(report)
+    for backend in report.model["spec"]["backends"]:
+        running = [available(own) for _, own in live.get(backend["name"], []) if own is not None]
+        yield {"name": backend["name"], "replicas": sum(running)}

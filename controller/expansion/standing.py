@@ -1,0 +1,271 @@
+"""The next steps for a Model, from its expansion and the existing objects. Pure.
+
+Requests must find engines at every moment of a change. So an existing route is changed only when all its new
+targets are ready. Objects that a Model no longer needs are deleted only when all that it needs is ready and
+routed to, scaling aside. An adapter leaves the engines' list when no route leads to it. While a backend
+cannot be created, objects that span all backends stay as they are. But none of our objects scales a workload
+that is not the Model's, or routes requests to its backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
+from apiserver.schema.json import Json, as_list, as_object
+from controller.expansion.adapters import listed, with_entries
+from controller.expansion.applied import is_current
+from controller.expansion.expansion import Expansion
+from controller.expansion.loading import routed_pairs
+from controller.expansion.parts import BACKEND_LABEL, backend_name
+
+WORKLOADS: Final = ("Deployment", "LeaderWorkerSet")
+_ORDER: Final = (
+    "ConfigMap",
+    *WORKLOADS,
+    "Service",
+    "ModelServer",
+    "ModelRoute",
+    "AutoscalingPolicy",
+    "AutoscalingPolicyBinding",
+    "HorizontalPodAutoscaler",
+)
+"""Kinds in the order of their creation; they are deleted in reverse order."""
+
+_SCALING: Final = ("AutoscalingPolicy", "AutoscalingPolicyBinding", "HorizontalPodAutoscaler")
+"""Kinds that are not needed for serving."""
+
+_ACTING: Final = ("Service", "ModelServer", "AutoscalingPolicyBinding", "HorizontalPodAutoscaler")
+"""Kinds that scale a backend's workloads or route requests to them."""
+
+
+class ChildKey(NamedTuple):
+    """Kind and name of an object in the Model's namespace."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Standing:
+    """The existing objects of a Model."""
+
+    children: Mapping[ChildKey, Json]
+    """Objects made for the Model, and objects of any origin with names that it needs."""
+
+    applied: Mapping[ChildKey, str] = field(default_factory=dict)
+    """Fingerprints of the objects that this process has applied."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Steps:
+    """The objects to apply and delete now."""
+
+    apply: tuple[Json, ...]
+    delete: tuple[Json, ...]
+    awaited: tuple[str, ...]
+    """Conditions that changes wait for, as phrases."""
+
+
+def key_of(value: Json) -> ChildKey:
+    """Return kind and name of an object."""
+    return ChildKey(value["kind"], value["metadata"]["name"])
+
+
+def belongs_to(child: Json, uid: str) -> bool:
+    """Tell whether the Model with this uid is the controller of an object."""
+    owners = child["metadata"].get("ownerReferences") or []
+    return any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
+
+
+def targets_of(route: Json) -> frozenset[str]:
+    """Return the names of the ModelServers that a route targets."""
+    return frozenset(
+        str(target["modelServerName"])
+        for rule in (route.get("spec") or {}).get("rules") or []
+        for target in rule.get("targetModels") or []
+        if target.get("modelServerName")  # definitions of other projects may not require it
+    )
+
+
+def taken_backends(objects: Collection[Json], children: Mapping[ChildKey, Json], uid: str) -> frozenset[str]:
+    """Return the backends of the Model with this uid whose workload name is taken by another object."""
+    return frozenset(
+        item["metadata"]["labels"][BACKEND_LABEL]
+        for item in objects
+        if item["kind"] in WORKLOADS
+        and (live := children.get(key_of(item))) is not None
+        and not belongs_to(live, uid)
+    )
+
+
+def resting_backends(
+    objects: Collection[Json], children: Mapping[ChildKey, Json], uid: str
+) -> frozenset[str]:
+    """Return the backends of the Model with this uid of which a workload has no available replica."""
+    return frozenset(
+        item["metadata"]["labels"][BACKEND_LABEL]
+        for item in objects
+        if item["kind"] in WORKLOADS
+        and not ((live := children.get(key_of(item))) and belongs_to(live, uid) and available(live))
+    )
+
+
+def decided_replicas(children: Mapping[ChildKey, Json]) -> Mapping[ChildKey, int]:
+    """Return the replicas that bindings decided for workloads, according to their statuses."""
+    return {
+        ChildKey(str(target.get("kind")), str(target.get("name"))): int(target["replicas"])
+        for key, item in children.items()
+        if key.kind == "AutoscalingPolicyBinding"
+        for target in map(as_object, as_list(as_object(item.get("status")).get("targets")))
+        if isinstance(target.get("replicas"), int)
+    }
+
+
+def acts_on(item: Json, workloads: Collection[Json]) -> bool:
+    """Tell whether an object scales some workloads, or routes requests to their backends."""
+    backends = {workload["metadata"]["labels"][BACKEND_LABEL] for workload in workloads}
+    if (item["metadata"].get("labels") or {}).get(BACKEND_LABEL) in backends:
+        return item["kind"] in _ACTING
+    return not {key_of(workload) for workload in workloads}.isdisjoint(_targets(item.get("spec") or {}))
+
+
+def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
+    """Return the objects to apply and delete now, in order."""
+    uid = str(model["metadata"]["uid"])
+    asked = {key_of(item): item for item in expansion.objects}
+    unready = [*_unready(expansion, standing)]
+    routed = routed_pairs(item for item in standing.children.values() if belongs_to(item, uid))
+    scaled = _scaled(expansion)
+    unscaled = asked.keys() - standing.children.keys()
+    astray = _astray(model, expansion)
+    apply: list[Json] = []
+    held: list[str] = []
+    for key, item in sorted(asked.items(), key=lambda entry: _ORDER.index(entry[0].kind)):
+        live = standing.children.get(key)
+        if live is not None and not belongs_to(live, uid):
+            continue
+        is_for_all = BACKEND_LABEL not in item["metadata"]["labels"]
+        if live is not None and not expansion.is_whole and is_for_all and not astray(live):
+            continue
+        starts = ChildKey("HorizontalPodAutoscaler", key.name) in unscaled
+        wanted = _wanted(_with_routed(item, live, routed), live, scaled, starts=starts)
+        if live is not None and is_current(wanted, live, standing.applied.get(key)):
+            continue
+        new = _new_targets(item, live)
+        awaited = [name for name in unready if name in new]
+        if awaited:
+            held += [f"{name} to be ready before it gets requests" for name in awaited]
+            continue
+        apply.append(wanted)
+    unasked = [item for key, item in standing.children.items() if key not in asked and belongs_to(item, uid)]
+    at_once = [item for item in unasked if astray(item)]
+    superfluous = [item for item in unasked if not astray(item)]
+    is_routed = all(item["kind"] in _SCALING for item in apply)
+    if superfluous and (not is_routed or held or unready or not expansion.is_whole):
+        names = ", ".join(sorted({item["metadata"]["name"] for item in superfluous}))
+        held = held or [f"{name} to be ready before {names} is deleted" for name in unready]
+        held = held or [f"all objects of the Model to be created before {names} is deleted"]
+        superfluous = []
+    delete = sorted(
+        at_once + superfluous, key=lambda item: (-_ORDER.index(item["kind"]), item["metadata"]["name"])
+    )
+    return Steps(apply=tuple(apply), delete=tuple(delete), awaited=tuple(dict.fromkeys(held)))
+
+
+def available(workload: Json) -> int:
+    """Return the number of serving replicas of a workload."""
+    status = workload.get("status") or {}
+    return int(status.get("availableReplicas", status.get("readyReplicas")) or 0)
+
+
+def wanted_replicas(workload: Json) -> int:
+    """Return the number of replicas that a workload requests."""
+    replicas = workload["spec"].get("replicas")
+    return 1 if replicas is None else int(replicas)
+
+
+def serves(workload: Json | None) -> bool:
+    """Tell whether a workload serves, or is meant to have no replicas."""
+    if workload is None:
+        return False
+    return available(workload) > 0 or wanted_replicas(workload) == 0
+
+
+def _astray(model: Json, expansion: Expansion) -> Callable[[Json], bool]:
+    """Return a function that tells whether an object acts on a workload that is not the Model's."""
+    workloads = [
+        item
+        for item in expansion.objects
+        if item["kind"] in WORKLOADS and item["metadata"]["labels"][BACKEND_LABEL] in expansion.taken
+    ]
+    servers = {backend_name(model, {"name": name}) for name in expansion.taken}
+    return lambda item: acts_on(item, workloads) or not servers.isdisjoint(targets_of(item))
+
+
+def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
+    """Yield the names of ModelServers with a workload that does not serve."""
+    backends = {
+        item["metadata"]["name"]: item["metadata"]["labels"][BACKEND_LABEL]
+        for item in expansion.objects
+        if item["kind"] == "ModelServer"
+    }
+    for name, backend in backends.items():
+        workloads = [
+            standing.children.get(key_of(item))
+            for item in expansion.objects
+            if item["kind"] in WORKLOADS and item["metadata"]["labels"][BACKEND_LABEL] == backend
+        ]
+        if not all(serves(item) for item in workloads):
+            yield name
+
+
+def _scaled(expansion: Expansion) -> frozenset[ChildKey]:
+    """Return the workloads whose replicas a binding controls."""
+    return frozenset(
+        target
+        for item in expansion.objects
+        if item["kind"] == "AutoscalingPolicyBinding"
+        for target in _targets(item["spec"])
+    )
+
+
+def _wanted(item: Json, live: Json | None, scaled: Collection[ChildKey], *, starts: bool) -> Json:
+    """Return the object to apply; replicas of `scaled` workloads keep their current number.
+
+    If its autoscaler `starts`, a workload without replicas gets its first ones: none is started by it.
+    """
+    if live is None or key_of(item) not in scaled:
+        return item
+    # Leaving them out would reset them to the default, as no field manager would own them. With the resource
+    # version that was read, a concurrent change causes a conflict and is not lost.
+    metadata = {**item["metadata"], "resourceVersion": live["metadata"]["resourceVersion"]}
+    replicas = wanted_replicas(live) or (wanted_replicas(item) if starts else 0)
+    return {**item, "metadata": metadata, "spec": {**item["spec"], "replicas": replicas}}
+
+
+def _with_routed(item: Json, live: Json | None, routed: Collection[tuple[str, str]]) -> Json:
+    """Return a list of adapters that keeps the `routed` ones: they must leave the route first."""
+    if item["kind"] != "ConfigMap" or live is None:
+        return item
+    backend, asked = item["metadata"]["labels"][BACKEND_LABEL], listed(item)
+    kept = {
+        name: entry for name, entry in listed(live).items() if name not in asked and (backend, name) in routed
+    }
+    return with_entries(item, {**asked, **kept}) if kept else item
+
+
+def _new_targets(item: Json, live: Json | None) -> frozenset[str]:
+    """Return the new targets of a route; none for a route that does not exist yet."""
+    if item["kind"] != "ModelRoute" or live is None:
+        return frozenset()
+    return targets_of(item) - targets_of(live)
+
+
+def _targets(spec: Json) -> Iterator[ChildKey]:
+    params = (spec.get("optimizerConfiguration") or {}).get("params") or []
+    for item in filter(None, (spec.get("scalingConfiguration"), *params)):
+        target = target_object(item["target"]["targetRef"])
+        yield ChildKey(target.kind, target.name)

@@ -1,0 +1,188 @@
+"""Caches of Models and of the objects made for them, with notification of the Model a change concerns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from apiserver.cluster.cache import Cache, Change, confined, without_managed_fields
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.grouped import Grouped
+from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
+from apiserver.cluster.resource import (
+    CUSTOM_RESOURCE_DEFINITIONS,
+    LEADER_WORKER_SETS,
+    MODELS,
+    PODS,
+)
+from apiserver.kinds.identity import key_of as identity
+from apiserver.schema.json import Json, as_object
+from controller.expansion.adapters import LOADER
+from controller.expansion.kept import kept
+from controller.expansion.parts import MODEL_LABEL, served_name
+from controller.expansion.standing import ChildKey, key_of
+from controller.models.model import RESOURCES, UNREAD
+from controller.models.model_adapters import Key
+
+_UPSTREAM: Final = "modelinfers.workload.volcano.sh"
+"""The definition that the upstream controller of Models uses; it shows that this controller is installed."""
+
+_MOST_VALUES: Final = 100_000
+"""Upper bound of the number of values in a Model; the largest without free JSON has 40,000."""
+
+_MODEL_METADATA: Final = ("namespace", "name", "creationTimestamp")
+_POD_METADATA: Final = ("namespace", "name", "uid", "resourceVersion", "deletionTimestamp", "labels")
+_POD_STATUS: Final = ("phase", "podIP", "conditions", "initContainerStatuses", "containerStatuses")
+
+
+class ModelCaches:
+    """Caches of the Model reconciler; `changed` is called with the namespace and name of a Model."""
+
+    def __init__(self, cluster: Cluster, changed: Callable[[Key], None]) -> None:
+        self._changed = changed
+        self._models = Cache(cluster, MODELS, reduce=_sealed)
+        self._pods = Cache(cluster, PODS, label_selector=MODEL_LABEL, reduce=_pod)
+        self._upstream = Cache(
+            cluster,
+            CUSTOM_RESOURCE_DEFINITIONS,
+            field_selector=f"metadata.name={_UPSTREAM}",
+            metadata_only=True,
+        )
+        self._children = {
+            kind: Cache(cluster, resource, label_selector=MODEL_LABEL, reduce=kept)
+            for kind, resource in RESOURCES.items()
+            if resource is not LEADER_WORKER_SETS
+        }
+        self._groups = OptionalCache(
+            cluster,
+            LEADER_WORKER_SETS,
+            reduce=kept,
+            without="LeaderWorkerSets",
+            label_selector=MODEL_LABEL,
+        )
+        # Indexed by lookup key: a scan for each Model would take quadratic time in total.
+        self._made: dict[tuple[str, ChildKey], Json] = {}
+        self._made_for = Grouped(lambda item: (_model_of(item), key_of(item)))
+        self._models_of = Grouped(identity)
+        self._pods_of = Grouped(lambda pod: (_model_of(pod), str(pod["metadata"]["name"])))
+        self._all = (self._models, self._pods, self._upstream, *self._children.values())
+
+    async def run(self) -> None:
+        """Keep all caches current until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for cache in self._all:
+                group.create_task(cache.run())
+            group.create_task(self._groups.run())
+
+    async def synced(self) -> None:
+        """Wait until every initial list is complete; then report every Model once, and each change."""
+        for cache in self._all:
+            await cache.synced.wait()
+        await self._groups.settled.wait()
+        self._pods.subscribe(confined(self._pod_changed))
+        self._groups.subscribe(confined(self._child_changed))
+        for children in self._children.values():
+            children.subscribe(confined(self._child_changed))
+        self._upstream.subscribe(lambda _: self._all_changed())
+        self._models.subscribe(confined(self._model_changed))
+
+    def why_not_current(self) -> str | None:
+        """Return which cache is missing or too old to act on, or None."""
+        needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._all)
+        return next(filter(None, (*needed, self._groups.why_lost())), None)
+
+    def model(self, key: Key) -> Json | None:
+        """Return a Model, or None if it does not exist."""
+        found = self._models.get(*key)
+        return None if found is None else msgspec.json.decode(found["sealed"])
+
+    def models(self, namespace: str) -> Sequence[Json]:
+        """Return the Models of a namespace, reduced to their names and age."""
+        return [*self._models_of.of(namespace).values()]
+
+    def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
+        """Return the objects made for a Model, and objects of any origin with the names in `asked`."""
+        wanted = {*asked, *self._made_for.of(model)}
+        return {key: item for key in wanted if (item := self._made.get((model[0], key))) is not None}
+
+    def pods(self, model: Key) -> Sequence[Json]:
+        """Return the pods of a Model."""
+        return tuple(self._pods_of.of(model).values())
+
+    def upstream(self) -> str:
+        """Return the definition of an installed upstream controller of Models, or an empty string."""
+        return _UPSTREAM if self._upstream.items() else ""
+
+    def subscribe_upstream(self, callback: Callable[[], None]) -> None:
+        """Call `callback` whenever the result of `upstream` may have changed."""
+        self._upstream.subscribe(lambda _: callback())
+
+    def _model_changed(self, change: Change) -> None:
+        """Report a Model, and others with its old or new served name, which may wait for that name."""
+        self._models_of.take(change)
+        self._changed(change.key)
+        old, new = (None if item is None else served_name(item) for item in (change.old, change.new))
+        for item in self.models(change.key[0]) if old != new else ():
+            if served_name(item) in (old, new):
+                self._changed((change.key[0], item["metadata"]["name"]))
+
+    def _child_changed(self, change: Change) -> None:
+        namespace = change.key[0]
+        if change.old is not None:
+            self._made.pop((namespace, key_of(change.old)), None)
+        if change.new is not None:
+            self._made[namespace, key_of(change.new)] = change.new
+        self._made_for.take(change)
+        self._tell(change)
+
+    def _pod_changed(self, change: Change) -> None:
+        self._pods_of.take(change)
+        self._tell(change)
+
+    def _tell(self, change: Change) -> None:
+        """Report the Models that an object belonged to and belongs to as changed."""
+        for item in filter(None, (change.old, change.new)):
+            self._changed(_model_of(item))
+
+    def _all_changed(self) -> None:
+        for item in self._models.items():
+            self._changed((item["metadata"]["namespace"], item["metadata"]["name"]))
+
+
+def _model_of(item: Json) -> Key:
+    metadata = item["metadata"]
+    return metadata["namespace"], metadata["labels"][MODEL_LABEL]
+
+
+def _sealed(model: Json) -> Json:
+    """Return a reduced Model with all of it encoded, as a megabyte takes twenty times as much when decoded.
+
+    A Model with too many values, most of which must be in free JSON, is not read.
+    """
+    sealed = msgspec.json.encode(without_managed_fields(model))
+    if sum(map(sealed.count, (b"{", b"[", b","))) > _MOST_VALUES:
+        why = f"not read, because the object has more than {_MOST_VALUES:,} values: shorten `config`"
+        sealed = msgspec.json.encode({**model, "spec": {}, UNREAD: why})
+    return {
+        "metadata": {name: model["metadata"].get(name) for name in _MODEL_METADATA},
+        "spec": {"name": as_object(model.get("spec")).get("name")},
+        "sealed": sealed,
+    }
+
+
+def _pod(pod: Json) -> Json:
+    """Return a pod reduced to its state, its address and the ports of its loader."""
+    spec, status = pod["spec"], pod.get("status") or {}
+    loaders = [
+        {name: item[name] for name in ("name", "ports") if name in item}
+        for item in spec["containers"]
+        if item["name"] == LOADER
+    ]
+    return {
+        "metadata": {name: pod["metadata"][name] for name in _POD_METADATA if name in pod["metadata"]},
+        "spec": {"hostNetwork": spec.get("hostNetwork", False), "containers": loaders},
+        "status": {name: status[name] for name in _POD_STATUS if name in status},
+    }

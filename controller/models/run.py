@@ -1,0 +1,204 @@
+"""Entry point, configuration and wiring of `stowplan models`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+from typing import Annotated, Final, Literal
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.lease import LeaderElector, LeaseOptions
+from apiserver.cluster.namespaces import installation_namespace
+from apiserver.cluster.resource import MODEL_ROUTES
+from apiserver.cluster.status_writer import StatusWriter
+from apiserver.schema.declaration import declaration
+from apiserver.schema.json import Json
+from apiserver.schema.markers import Items, Length, Range
+from apiserver.serving.config import ClusterConfig, ConfigurationError, ServingConfig
+from apiserver.serving.process import run_server
+from apiserver.serving.process_metrics import ProcessMetrics
+from apiserver.serving.readiness import Readiness
+from apiserver.serving.startup import run_verb, server_options
+from controller.config import network_problems
+from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.expansion.expansion import S3_IMAGE, ExpansionSettings
+from controller.models.caches import ModelCaches
+from controller.models.gateway_caches import GatewayCaches
+from controller.models.gateways import TYPES, GatewayTranslator
+from controller.models.model import FIELD_MANAGER, ModelReconciler, ModelTools
+from controller.models.model_adapters import PODS_AT_A_TIME, AdapterReader, Key
+from controller.models.traffic import Further, TrafficKey, TrafficReconciler
+from controller.models.traffic_caches import TrafficCaches
+from controller.models.workers import Workers
+from controller.replica import exit_at_once, new_identity
+
+_ASK_SECONDS: Final = 3.0
+_LONGEST_PAGE_BYTES: Final = 256 << 10
+"""Size in bytes for the 128 adapters of a backend, with a sentence about each."""
+
+_DIGITS: Final = re.compile("[0-9]+")
+_FIRST_WITH_TOLERANCE: Final = 33
+"""Minor version of Kubernetes; earlier ones reject objects with that field."""
+
+
+@declaration()
+class ModelsConfig:
+    """Configuration of the controller of Models."""
+
+    serving: ServingConfig = ServingConfig()
+    """Health, metrics and logs; there is no HTTPS listener."""
+
+    cluster: ClusterConfig = ClusterConfig()
+    """Connection to the API server."""
+
+    namespace: Annotated[str, Length(maximum=63)] = ""
+    """Namespace of Stowplan itself, which contains the lease. Empty: the namespace of the pod."""
+
+    scaling: Literal["autoscalers", "none"] = "autoscalers"
+    """What scales the workloads. `autoscalers`: HorizontalPodAutoscalers apply the policies. `none`: the
+    controller of bindings scales directly (its `scaling.mode` is `direct`), or something else does."""
+
+    gateways: bool = False
+    """Whether ModelRoutes that opt in are translated for Gateways with the Inference Extension. Needs the
+    permissions of `manifests/models-gateways`."""
+
+    s3_image: Annotated[str, Length(1, 512)] = S3_IMAGE
+    """Image with the AWS command line, which downloads weights from `s3://`."""
+
+    pod_networks: Annotated[tuple[Annotated[str, Length(1, 64)], ...], Items(maximum=64)] = ()
+    """Networks in which pods may be queried for the adapters of their engines, in CIDR notation. Empty: all
+    but loopback and link-local."""
+
+    workers: Annotated[int, Range(1, 64)] = 4
+    """The number of Models that are reconciled concurrently."""
+
+
+def scrape_limits(config: ModelsConfig) -> ScrapeLimits:
+    """Return the limits for querying pods for their adapters: networks, timeout, size and concurrency."""
+    return ScrapeLimits(
+        port_names=(),
+        pod_networks=parse_networks(config.pod_networks),
+        timeout_seconds=_ASK_SECONDS,
+        limit_bytes=_LONGEST_PAGE_BYTES,
+        concurrency=PODS_AT_A_TIME * config.workers,
+    )
+
+
+def expansion_settings(config: ModelsConfig, version: Json) -> ExpansionSettings:
+    """Return the settings for expanding Models, under a configuration and a cluster's `/version`."""
+    minor = _DIGITS.match(str(version["minor"]))  # some distributions append "+"
+    return ExpansionSettings(
+        s3_image=config.s3_image,
+        has_autoscalers=config.scaling == "autoscalers",
+        has_tolerance=minor is None or int(minor[0]) >= _FIRST_WITH_TOLERANCE,
+    )
+
+
+LEASE_NAME: Final = "stowplan-models"
+_REPORTER: Final = "stowplan.dev/models"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return the exit code."""
+    return run_verb(
+        ModelsConfig,
+        arguments,
+        verb="models",
+        description="Run the controller that expands Models into workloads and routes, and reports their"
+        " state in status.",
+        serving=lambda config: config.serving,
+        start=_start,
+    )
+
+
+def _start(config: ModelsConfig) -> int:
+    if problems := network_problems("podNetworks", config.pod_networks):
+        raise ConfigurationError(problems)
+    controller = ModelController(config)
+    return run_server(
+        None,
+        server_options(config.serving, has_application=False),
+        readiness=controller.readiness,
+        metrics=controller.metrics,
+        background=[controller.run],
+    )
+
+
+class ModelController:
+    """The concurrent tasks of the process and their shared state."""
+
+    def __init__(self, config: ModelsConfig) -> None:
+        self._config = config
+        self._namespace = config.namespace or installation_namespace(
+            config.cluster.kubeconfig, config.cluster.context
+        )
+        self._identity = new_identity()
+        self._caches: Sequence[ModelCaches | TrafficCaches | GatewayCaches] = ()
+        self.readiness = Readiness()
+        self.readiness.add("caches", self._why_not_current)
+        self.metrics = ProcessMetrics("models")
+
+    async def run(self) -> None:
+        """Watch the cluster all the time; reconcile only while this replica leads."""
+        config = self._config
+        async with AsyncExitStack() as stack:
+            cluster = await stack.enter_async_context(
+                await Cluster.connect(config.cluster.kubeconfig, config.cluster.context)
+            )
+            scraper = await stack.enter_async_context(Scraper(scrape_limits(config)))
+            models: Workers[Key] = Workers()
+            traffic: Workers[TrafficKey] = Workers()
+            caches = ModelCaches(cluster, models.add)
+            traffic_caches = TrafficCaches(cluster, traffic.add)
+            gateways = GatewayCaches(cluster, traffic_caches.tell_routes) if config.gateways else None
+            self._caches = [caches, traffic_caches, *([gateways] if gateways else [])]
+            options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
+            elector = LeaderElector(cluster, options, on_lost=exit_at_once)
+            fenced = cluster.fenced(elector.is_leading)
+            events = EventRecorder(fenced, controller=_REPORTER, instance=self._identity)
+            writer = StatusWriter(cluster=fenced, events=events, field_manager=FIELD_MANAGER)
+            further: dict[str, Further] = {}
+            if gateways:
+                translator = GatewayTranslator(writer, gateways, traffic_caches)
+                further[MODEL_ROUTES.kind] = Further(types=TYPES, find=translator.find)
+            statuses = TrafficReconciler(
+                writer,
+                traffic_caches,
+                upstream=caches.upstream,
+                now=lambda: datetime.now(UTC),
+                further=further,
+            )
+
+            async def lead() -> None:
+                await caches.synced()
+                await traffic_caches.synced()
+                if gateways:
+                    await gateways.synced()
+                caches.subscribe_upstream(traffic_caches.all_changed)
+                tools = ModelTools(
+                    writer=writer,
+                    world=caches,
+                    adapters=AdapterReader(scraper),
+                    settings=expansion_settings(config, await cluster.get_path("/version")),
+                    now=lambda: datetime.now(UTC),
+                )
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(models.run(config.workers, ModelReconciler(tools).reconcile))
+                    group.create_task(traffic.run(config.workers, statuses.reconcile))
+
+            async with asyncio.TaskGroup() as group:
+                group.create_task(caches.run())
+                group.create_task(traffic_caches.run())
+                if gateways:
+                    group.create_task(gateways.run())
+                group.create_task(events.run())
+                group.create_task(elector.run(lead))
+
+    def _why_not_current(self) -> str | None:
+        if not self._caches:
+            return "not connected yet"
+        return next(filter(None, (caches.why_not_current() for caches in self._caches)), None)

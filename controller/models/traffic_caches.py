@@ -1,0 +1,270 @@
+"""Caches for the statuses of ModelServers, ModelRoutes and InferenceObjectives, with change notification."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from apiserver.cluster.cache import Cache, Change, confined, without_managed_fields
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.grouped import Grouped
+from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
+from apiserver.cluster.resource import (
+    FORMER_INFERENCE_POOLS,
+    INFERENCE_OBJECTIVES,
+    INFERENCE_POOLS,
+    MODEL_ROUTES,
+    MODEL_SERVERS,
+    PODS,
+    VARIANT_AUTOSCALINGS,
+    Resource,
+)
+from apiserver.kinds.identity import Key, key_of
+from apiserver.schema.json import Json
+from controller.models.traffic import TrafficKey
+from controller.observe.objectives import pool_labels
+from controller.observe.pods import is_ready
+from controller.observe.targets import target_key
+from controller.projections import Projection
+from controller.traffic.endpoints import selectors_of, selects
+from controller.traffic.inferenceobjective import PoolWorld
+from controller.traffic.modelroute import names_of, targets_of
+
+_POOLS: Final = (INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
+
+
+class TrafficCaches:
+    """Caches of the inputs of the statuses; `changed` is called with each object that a change affects."""
+
+    def __init__(self, cluster: Cluster, changed: Callable[[TrafficKey], None]) -> None:
+        self._changed = changed
+        self._needed = {
+            MODEL_SERVERS: Cache(cluster, MODEL_SERVERS, reduce=without_managed_fields),
+            MODEL_ROUTES: Cache(cluster, MODEL_ROUTES, reduce=without_managed_fields),
+            PODS: Cache(cluster, PODS, reduce=partial(_pod, Projection())),
+        }
+        self._optional = {
+            INFERENCE_OBJECTIVES: OptionalCache(cluster, INFERENCE_OBJECTIVES, without="InferenceObjectives"),
+            **{
+                resource: OptionalCache(cluster, resource, without=f"InferencePools of {resource.group}")
+                for resource in _POOLS
+            },
+            VARIANT_AUTOSCALINGS: OptionalCache(
+                cluster, VARIANT_AUTOSCALINGS, reduce=_variant, without="VariantAutoscalings"
+            ),
+        }
+        # A scan of all routes at each change of a pod would take quadratic time in total.
+        self._routes_to: dict[Key, dict[str, None]] = {}
+        """Names of the ModelRoutes that target a ModelServer, by its namespace and name."""
+
+        self._targets: dict[Key, tuple[str, ...]] = {}
+
+        self._known = {resource: Grouped(key_of) for resource in (*self._needed, *self._optional)}
+
+    async def run(self) -> None:
+        """Keep all caches current until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for cache in self._needed.values():
+                group.create_task(cache.run())
+            for optional in self._optional.values():
+                group.create_task(optional.run())
+
+    async def synced(self) -> None:
+        """Wait until every initial list is complete; then report every object once, and each change."""
+        for cache in self._needed.values():
+            await cache.synced.wait()
+        for optional in self._optional.values():
+            await optional.settled.wait()
+        # Kinds that other kinds depend on come first.
+        told: Mapping[Resource, Callable[[Change], None]] = {
+            PODS: self._pod_changed,
+            VARIANT_AUTOSCALINGS: self._variant_changed,
+            **dict.fromkeys(_POOLS, self._pool_changed),
+            MODEL_SERVERS: self._server_changed,
+            MODEL_ROUTES: self._route_changed,
+            INFERENCE_OBJECTIVES: self._objective_changed,
+        }
+        for resource, tell in told.items():
+            source = self._needed.get(resource) or self._optional[resource]
+            source.subscribe(self._known[resource].take)
+            source.subscribe(confined(tell))
+
+    def why_not_current(self) -> str | None:
+        """Return which cache is missing or too old to act on, or None."""
+        needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._needed.values())
+        lost = (cache.why_lost() for cache in self._optional.values())
+        return next(filter(None, (*needed, *lost)), None)
+
+    def all_changed(self) -> None:
+        """Report every ModelServer and ModelRoute as changed."""
+        for resource in (MODEL_SERVERS, MODEL_ROUTES):
+            self._tell_all(resource, self._needed[resource].items())
+
+    def tell_routes(self, namespace: str, name: str) -> None:
+        """Report one ModelRoute as changed, all of a namespace (no name), or all (no namespace either)."""
+        if name:
+            self._changed(TrafficKey(MODEL_ROUTES.kind, namespace, name))
+        else:
+            self._tell_all(
+                MODEL_ROUTES, self.routes(namespace) if namespace else self._needed[MODEL_ROUTES].items()
+            )
+
+    def get(self, key: TrafficKey) -> Json | None:
+        """Return an object, or None if it does not exist."""
+        resource = next(item for item in self._known if item.kind == key.kind)
+        return self._known[resource].of(key.namespace).get(key.name)
+
+    def servers(self, namespace: str) -> Mapping[str, Json]:
+        """Return the ModelServers of a namespace by name, as a copy for threads."""
+        return {**self._known[MODEL_SERVERS].of(namespace)}
+
+    def routes(self, namespace: str) -> Sequence[Json]:
+        """Return the ModelRoutes of a namespace."""
+        return [*self._known[MODEL_ROUTES].of(namespace).values()]
+
+    def pods(self, namespace: str) -> Sequence[Json]:
+        """Return the pods of a namespace."""
+        return [*self._known[PODS].of(namespace).values()]
+
+    def pools(self, namespace: str) -> PoolWorld:
+        """Return the objects that the status of InferenceObjectives in a namespace depends on."""
+        return PoolWorld(
+            pools={
+                resource.group: {**self._known[resource].of(namespace)}
+                for resource in _POOLS
+                if self._optional[resource].is_readable
+            },
+            pods=self.pods(namespace),
+            servers=[*self.servers(namespace).values()],
+            models={
+                target_key(namespace, item["spec"]["scaleTargetRef"]): item["spec"]["modelID"]
+                for item in self._known[VARIANT_AUTOSCALINGS].of(namespace).values()
+                if item["spec"]
+            },
+        )
+
+    def _pod_changed(self, change: Change) -> None:
+        """Report the objects that select a pod, unless nothing relevant changed."""
+        if change.old == change.new:
+            return
+        namespace = change.key[0]
+        pods = [item for item in (change.old, change.new) if item is not None]
+        servers = {
+            name: item
+            for name, item in self.servers(namespace).items()
+            if any(selects(labels, pod) for labels in selectors_of(item).values() for pod in pods)
+        }
+        self._tell_all(MODEL_SERVERS, servers.values())
+        self._tell_routes_to(namespace, servers)
+        for resource in _POOLS:
+            for pool in self._known[resource].of(namespace).values():
+                if any(selects(pool_labels(pool), pod) for pod in pods):
+                    self._tell_objectives(namespace, str(pool["metadata"]["name"]))
+
+    def _server_changed(self, change: Change) -> None:
+        self._tell_all(MODEL_SERVERS, filter(None, (change.old, change.new)))
+        if not _is_about_status(change):
+            self._tell_routes_to(change.key[0], (change.key[1],))
+            self._tell_objectives(change.key[0])
+
+    def _route_changed(self, change: Change) -> None:
+        """Report a route, and others that share a model name with it, as one may be waiting for it."""
+        self._tell_all(MODEL_ROUTES, filter(None, (change.old, change.new)))
+        self._lead(change)
+        old, new = (names_of(item or {}) for item in (change.old, change.new))
+        if old != new:
+            names = old | new
+            self._tell_all(
+                MODEL_ROUTES, (item for item in self.routes(change.key[0]) if names & names_of(item))
+            )
+
+    def _objective_changed(self, change: Change) -> None:
+        self._tell_all(INFERENCE_OBJECTIVES, filter(None, (change.old, change.new)))
+
+    def _pool_changed(self, change: Change) -> None:
+        if not _is_about_status(change):
+            self._tell_objectives(*change.key)
+
+    def _variant_changed(self, change: Change) -> None:
+        if change.old != change.new:
+            self._tell_objectives(change.key[0])
+
+    def _lead(self, change: Change) -> None:
+        """Record which servers a route targets."""
+        namespace, name = change.key
+        for server in self._targets.pop(change.key, ()):
+            routes = self._routes_to[namespace, server]
+            del routes[name]
+            if not routes:
+                del self._routes_to[namespace, server]
+        if targets := targets_of(change.new or {}):
+            self._targets[change.key] = targets
+        for server in targets:
+            self._routes_to.setdefault((namespace, server), {})[name] = None
+
+    def _tell_routes_to(self, namespace: str, servers: Iterable[str]) -> None:
+        for name in dict.fromkeys(
+            name for server in servers for name in self._routes_to.get((namespace, server), ())
+        ):
+            self._changed(TrafficKey(MODEL_ROUTES.kind, namespace, name))
+
+    def _tell_objectives(self, namespace: str, pool: str = "") -> None:
+        """Report the objectives of a namespace, or only those that reference one of its pools."""
+        for item in self._known[INFERENCE_OBJECTIVES].of(namespace).values():
+            named = ((item.get("spec") or {}).get("poolRef") or {}).get("name")
+            if pool in ("", named):
+                self._tell(INFERENCE_OBJECTIVES, item)
+
+    def _tell_all(self, resource: Resource, items: Iterable[Json]) -> None:
+        for item in items:
+            self._tell(resource, item)
+
+    def _tell(self, resource: Resource, item: Json) -> None:
+        metadata = item["metadata"]
+        self._changed(TrafficKey(resource.kind, metadata["namespace"], metadata["name"]))
+
+
+def _pod(projection: Projection, pod: Json) -> Json:
+    """Return a pod reduced to its labels and the reasons why it is not ready.
+
+    Pods that are equal in this form need no notification.
+    """
+    metadata = projection.metadata(pod["metadata"])
+    for name in ("resourceVersion", "generation", "annotations"):
+        metadata.pop(name, None)
+    status = pod.get("status") or {}
+    found = {
+        "phase": status.get("phase"),
+        "conditions": [*map(_condition, status.get("conditions") or ())],
+    }
+    if not is_ready(pod):
+        found |= {
+            name: status[name] for name in ("initContainerStatuses", "containerStatuses") if name in status
+        }
+    return {"metadata": metadata, "status": found}
+
+
+def _condition(item: Json) -> Json:
+    return {name: item[name] for name in ("type", "status", "reason", "message") if name in item}
+
+
+def _variant(item: Json) -> Json:
+    """Return the reduced VariantAutoscaling, without the status, which changes often and is not needed."""
+    metadata, spec = item["metadata"], item.get("spec") or {}
+    is_whole = "modelID" in spec and "scaleTargetRef" in spec
+    return {
+        "metadata": {name: metadata.get(name) for name in ("namespace", "name")},
+        "spec": {name: spec[name] for name in ("modelID", "scaleTargetRef")} if is_whole else {},
+    }
+
+
+def _is_about_status(change: Change) -> bool:
+    """Tell whether nothing but the status of an object changed."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return False
+    return all(
+        old["metadata"].get(name) == new["metadata"].get(name) for name in ("generation", "annotations")
+    )

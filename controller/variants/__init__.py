@@ -1,0 +1,11 @@
+"""The planning cycle: all variants are planned together, and the statuses of VariantAutoscalings published.
+
+`variantautoscaling` runs the cycle: `watching` collects engine metrics and sizes models, the solver plans,
+`status` computes statuses, or only advice where `advisory` selects that, and `publishing` writes them.
+
+- before the plan: `privileges`, `settings_keeping`, `silence` of engines, `divergence` of pods from their
+  template
+- writes: `news` decides how urgent one is; `announcing` of changes; `heartbeat`, `clock`
+- whether decisions are followed: `acting`, `following`
+- pods of a plan: `placing` holds new ones for their nodes, `leaving` marks those to remove
+"""

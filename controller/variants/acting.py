@@ -1,0 +1,90 @@
+"""What to compare to tell whether decisions are followed, and the results. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from apiserver.kinds.identity import Key, key_of
+from apiserver.schema.json import Json, as_object
+from controller.bindings.status import BindingResult
+from controller.observe.acting import ActingFinding, Situation
+from controller.observe.binding_conditions import BindingCondition
+from controller.observe.gather import Gathered
+from controller.planning.decision import Plan
+
+
+def situations(
+    autoscalings: Sequence[Json], gathered: Gathered, plan: Plan, advised: Collection[Key]
+) -> Mapping[Key, Situation]:
+    """Return what to compare for every variant whose decision is to be followed."""
+    variants = {variant.key: variant for variant in gathered.snapshot.variants}
+    decided = {item.key: item.replicas for item in plan.decisions if item.key not in advised}
+    return {
+        key: Situation(
+            decided=decided[key],
+            requested=variants[key].current_replicas,
+            existing=len(variants[key].replicas),
+            autoscalers=gathered.autoscalers.get(key, ()),
+            start_seconds=variants[key].start_seconds,
+            is_published=_number(item) is not None,
+        )
+        for item in autoscalings
+        if (key := key_of(item)) in decided and key in variants
+    }
+
+
+def _number(autoscaling: Json) -> object:
+    status = as_object(autoscaling.get("status"))
+    return as_object(status.get("desiredOptimizedAlloc")).get("numReplicas")
+
+
+def binding_situations(results: Sequence[BindingResult]) -> Mapping[tuple[Key, int], Situation]:
+    """Return what to compare for every target of bindings that autoscalers should scale, by its position."""
+    return {
+        (result.case.key, place): Situation(
+            decided=decided,
+            requested=state.current_replicas,
+            existing=None,
+            autoscalers=state.autoscalers,
+            is_published=_is_published(result.case.value),
+        )
+        for result in results
+        if result.replicas is not None and not result.case.is_direct
+        for place, (state, decided) in enumerate(zip(result.case.targets, result.replicas, strict=True))
+    }
+
+
+def with_acting(
+    results: Sequence[BindingResult], found: Mapping[tuple[Key, int], ActingFinding]
+) -> list[BindingResult]:
+    """Return results with whether their decisions are followed: by all targets, or why not."""
+    by_binding: dict[Key, list[ActingFinding]] = {}
+    for (key, _), finding in found.items():
+        by_binding.setdefault(key, []).append(finding)
+    return [replace(result, acting=_joint(result, by_binding.get(result.case.key, ()))) for result in results]
+
+
+def unfollowed(result: BindingResult) -> Iterator[str]:
+    """Yield the reasons why the decision on a binding is not followed; none for advice."""
+    if result.acting is None:
+        return
+    is_resolved, reason, _ = result.case.findings[BindingCondition.TARGETS_RESOLVED]
+    yield from () if is_resolved else (str(reason),)
+    yield from () if result.acting[0] else (str(result.acting[1]),)
+
+
+def _joint(result: BindingResult, found: Sequence[ActingFinding]) -> ActingFinding | None:
+    """Return one finding for all targets: the first problem's, with the messages of all that have one."""
+    if not found:
+        return None
+    wrong = [place for place, (is_followed, _, _) in enumerate(found) if not is_followed]
+    shown = wrong or range(len(found))
+    first = found[shown[0]]
+    targets = [state.bound.target for state in result.case.targets]
+    text = "; ".join(f"{targets[place].kind} {targets[place].name!r}: {found[place][2]}" for place in shown)
+    return first[0], first[1], text
+
+
+def _is_published(binding: Json) -> bool:
+    return as_object(binding.get("status")).get("desiredReplicas") is not None

@@ -1,0 +1,78 @@
+"""Tracks the placements of plans: releases gated pods, and reports replicas that lost their planned node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.events import EventRecorder
+from apiserver.kinds.identity import key_of
+from apiserver.log import EventLogger
+from apiserver.schema.json import Json
+from controller.observe.conditions import ConditionReason
+from controller.observe.gather import Gathered, World
+from controller.planning.decision import Plan
+from controller.planning.snapshot import Snapshot
+from controller.variants.divergence import IN_STEP, Divergence, Expectation, Waiting, divergence, sentences
+from controller.variants.placing import GateKeeper, Shape, let_in, strays, surge
+
+_log = EventLogger(__name__)
+
+
+class PlacementFollower:
+    """Keeps the last plan's placements, and the replicas that are pending because they were not followed."""
+
+    def __init__(self, cluster: Cluster, events: EventRecorder) -> None:
+        self._events = events
+        self._gate_keeper = GateKeeper(cluster)
+        self._expected: Expectation | None = None
+        self.divergence: Divergence = IN_STEP
+
+    def compare(self, world: World, snapshot: Snapshot) -> Sequence[Waiting]:
+        """Return the replicas pending because of a divergence; record an event and log for new ones."""
+        before = self.divergence.waiting
+        self.divergence = divergence(self._expected, before, snapshot)
+        new = sentences(item for item in self.divergence.waiting if item not in before)
+        for autoscaling in world.autoscalings:
+            key = key_of(autoscaling)
+            if key in new:
+                self._tell(autoscaling, new[key])
+        return self.divergence.waiting
+
+    async def follow(
+        self, world: World, gathered: Gathered, plan: Plan, *, acted_on: Callable[[tuple[str, str]], bool]
+    ) -> None:
+        """Keep the plan's placements, and release the gated pods that have a place in it."""
+        self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)
+        pods, targets = gathered.pods, gathered.targets
+        labels = {node.name: node.labels for node in gathered.snapshot.nodes}
+
+        def shape_of(key: tuple[str, str]) -> Shape:
+            target = targets[key]
+            return Shape(
+                holding=target.pods_per_replica,
+                domain_of=lambda node: dict(labels.get(node, ())).get(target.together_in, ""),
+            )
+
+        due = let_in(
+            pods,
+            plan,
+            acted_on=acted_on,
+            shape_of=shape_of,
+            surge_of=lambda key: surge(pods[key], targets[key]),
+        )
+        await self._gate_keeper.open_for((*due, *strays(world.pods, gathered.pods)))
+
+    def _tell(self, autoscaling: Json, sentence: str) -> None:
+        metadata = autoscaling["metadata"]
+        _log.warning(
+            "placed elsewhere", namespace=metadata["namespace"], name=metadata["name"], message=sentence
+        )
+        self._events.record(
+            autoscaling,
+            type="Warning",
+            reason=str(ConditionReason.PLACED_ELSEWHERE),
+            action="Place",
+            note=sentence,
+            meaning=sentence,
+        )

@@ -1,0 +1,156 @@
+"""Writes statuses: urgent ones at once, and the others at a limited rate."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
+from apiserver.cluster.status_writer import apply_status
+from apiserver.kinds.identity import Key, key_of
+from apiserver.log import EventLogger
+from apiserver.schema.json import Json
+from controller.planning.decision import Plan
+from controller.variants.announcing import Announcer
+from controller.variants.news import in_turn, news
+
+FIELD_MANAGER: Final = "stowplan-controller"
+WRITES_PER_SECOND: Final = 3.0
+"""Maximum rate at which non-urgent statuses are written, counting urgent ones too. Events and one renewal of
+the Lease every two seconds come on top; the total should stay below five requests per second."""
+
+_WRITERS: Final = 16
+_OURS: Final = frozenset({"currentAlloc", "desiredOptimizedAlloc", "actuation", "decision"})
+"""The members of a status that no other controller may write beside ours."""
+
+_ACTED_ON: Final[Mapping[str, frozenset[str]]] = {"desiredOptimizedAlloc": frozenset({"numReplicas"})}
+"""The fields of these members that users or controllers may act on."""
+
+_log = EventLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """Results of a cycle's status writes."""
+
+    written: frozenset[Key] = frozenset()
+    unwritten: Mapping[Key, BaseException] = field(default_factory=dict)
+    """Errors of the statuses that were due but could not be written."""
+
+    gone: frozenset[Key] = frozenset()
+    """The objects that were deleted or replaced before their status was written."""
+
+
+class Publisher:
+    """Writes changed statuses, and announces the changes."""
+
+    def __init__(self, cluster: Cluster, announcer: Announcer, *, interval_seconds: float) -> None:
+        """Create a publisher; `interval_seconds` is the time between two cycles."""
+        self._cluster = cluster
+        self._announcer = announcer
+        self._most = max(1, round(WRITES_PER_SECOND * interval_seconds))
+
+    async def publish(
+        self, autoscalings: Sequence[Json], statuses: Mapping[Key, Json], plan: Plan
+    ) -> Published:
+        """Write all statuses that are due, even if some writes fail."""
+        decisions = {item.key: item for item in plan.decisions}
+        chosen = await asyncio.to_thread(due, autoscalings, statuses, most=self._most)
+        gate = asyncio.Semaphore(_WRITERS)
+
+        async def write(autoscaling: Json) -> bool:
+            key = key_of(autoscaling)
+            async with gate:
+                stored = await apply_status(
+                    self._cluster,
+                    VARIANT_AUTOSCALINGS,
+                    autoscaling,
+                    statuses[key],
+                    field_manager=FIELD_MANAGER,
+                )
+                if stored is None:
+                    _log.info("gone before its status was written", namespace=key[0], name=key[1])
+                    return False
+                self._announcer.status_written(autoscaling, statuses[key])
+                if decision := decisions.get(key):
+                    self._announcer.decided(autoscaling, decision)
+                await self._clear(stored, statuses[key])
+            return True
+
+        results = await asyncio.gather(*(write(item) for item in chosen), return_exceptions=True)
+        ended = dict(zip(map(key_of, chosen), results, strict=True))
+        return Published(
+            written=frozenset([key for key, result in ended.items() if result is True]),
+            gone=frozenset([key for key, result in ended.items() if result is False]),
+            unwritten={key: result for key, result in ended.items() if isinstance(result, BaseException)},
+        )
+
+    async def _clear(self, stored: Json, status: Json) -> None:
+        """Remove what an earlier controller left in a status that was just written.
+
+        If the object has been written since, the next cycle detects the difference and tries again.
+        """
+        stale = left_over(stored.get("status") or {}, status)
+        if not stale:
+            return
+        metadata = stored["metadata"]
+        with contextlib.suppress(NotFound, Conflict):
+            await self._cluster.patch_merge(
+                VARIANT_AUTOSCALINGS,
+                metadata["name"],
+                {"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": stale},
+                namespace=metadata["namespace"],
+                subresource="status",
+            )
+
+
+def expected(errors: Mapping[Key, BaseException]) -> Mapping[Key, ClusterError]:
+    """Return errors of the API server, by object. Raises the first error of another type."""
+    found: dict[Key, ClusterError] = {}
+    for key, error in errors.items():
+        if not isinstance(error, ClusterError):
+            raise error
+        found[key] = error
+    return found
+
+
+def log_unwritten(kind: str, errors: Mapping[Key, ClusterError]) -> None:
+    """Log the first of the statuses that could not be written, and their number."""
+    if errors:
+        key, error = next(iter(errors.items()))
+        name = "/".join(key)
+        _log.warning("statuses not written", kind=kind, first=name, number=len(errors), error=error.message)
+
+
+def left_over(stored: Json, ours: Json) -> Json:
+    """Return a merge patch that removes fields of an earlier controller from a status; empty if it has none.
+
+    An apply does not remove fields of other managers, so an earlier number would pass for our decision. Where
+    we write no allocation, its accelerator stays: conversion may need it to choose among candidates.
+    """
+    found: Json = {}
+    for member in _OURS & stored.keys():
+        names = (stored[member] or {}).keys()
+        stale = names - ours[member].keys() if member in ours else names & _ACTED_ON.get(member, frozenset())
+        if stale:
+            found[member] = dict.fromkeys(sorted(stale))
+    return found
+
+
+def due(autoscalings: Sequence[Json], statuses: Mapping[Key, Json], *, most: int) -> list[Json]:
+    """Return the objects whose status should be written now."""
+    found = []
+    for item in autoscalings:
+        old, new = item.get("status") or {}, statuses.get(key_of(item))
+        if new is not None:
+            found.append((item, news(old, new), _written(old)))
+    return in_turn(found, most=most)
+
+
+def _written(status: Json) -> str:
+    return str((status.get("desiredOptimizedAlloc") or {}).get("lastRunTime") or "")

@@ -1,0 +1,348 @@
+"""The status of a VariantAutoscaling, as a pure function of the decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Final
+
+from apiserver.kinds.following import Problem
+from apiserver.kinds.llmd.identity import variant_identifier
+from apiserver.schema.json import Json
+from controller.observe.acting import ActingFinding
+from controller.observe.condition_list import condition_list, moment, shortened
+from controller.observe.conditions import ConditionReason, ConditionType, Finding
+from controller.observe.prices import CostSource
+from controller.observe.unplanned import Unplanned
+from controller.planning.decision import BoundBy, Decision, SolverReport
+from controller.planning.load import Capacity, ModelLoad, Signal
+from controller.planning.snapshot import Variant
+from controller.planning.wording import count, percent
+from controller.sizing.attainment import ServiceLevel
+from controller.sizing.capacity import duration
+from controller.sizing.records import Learned
+from controller.variants.advisory import Advice
+
+_SHORTEST_ACCELERATOR: Final = 2
+_GAP_DIGITS: Final = 6
+_DIGITS: Final = 4
+_METRICS: Final[Mapping[Signal, ConditionReason]] = {
+    Signal.FRESH: ConditionReason.METRICS_AVAILABLE,
+    Signal.QUORUM: ConditionReason.METRICS_BY_QUORUM,
+    Signal.HELD: ConditionReason.METRICS_HELD,
+    Signal.UNKNOWN: ConditionReason.METRICS_UNAVAILABLE,
+}
+
+_FEWEST_JUDGED: Final = 100
+"""Requests from which the attained share is compared with the promised one."""
+
+UNPLANNED: Final = "Unplanned"
+"""The reason in `decision` for a variant that cannot be planned."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StatusInputs:
+    """All inputs of the status of one planned variant."""
+
+    variant: Variant
+    decision: Decision
+    solver: SolverReport
+    cost_source: CostSource
+    silence: str
+    """Why engines did not report, in one phrase; empty if all reported."""
+
+    lateness: str = ""
+    """Which replicas have not been ready for too long; empty for none."""
+
+    service_class: Finding
+    """Whether the service class was found, with a reason and a message."""
+
+    unpriced: str = ""
+    """Why the object's own cost is not used; empty if it is, or there is none."""
+
+    unlisted: str = ""
+    """What is wrong with the listed price; empty if nothing is, or if it does not apply."""
+
+    orders: Finding
+    """Whether the annotations are valid, with a reason and a message."""
+
+    unheeded: str
+    """Why nothing will act on the decision, in one phrase; empty if something does."""
+
+    misread: tuple[Problem, ...] = ()
+    """Why autoscalers of the target do not follow the decision as it is meant."""
+
+    mistyped: str = ""
+    """How the declared accelerator contradicts the pods; empty if it does not."""
+
+    difference: str = ""
+    """What the pods have and their template lacks; empty for nothing."""
+
+    acting: ActingFinding | None = None
+    """Whether the decision is followed; None for advice."""
+
+    kind: str
+    """Kind of the scale target."""
+
+    advice: Advice | None
+    """Why the decision is advice only; None if it is published to be acted on."""
+
+    learned: Learned | None = None
+    """The observed performance of its engines."""
+
+    service_level: ServiceLevel | None = None
+    """What the engines of its model attained; None without targets or requests."""
+
+    problems: tuple[str, ...] = ()
+    """Contradictions to the declared profile, as messages."""
+
+    hard_targets: tuple[str, ...] = ()
+    """Latency targets that cannot be met, or only at a low throughput, as messages."""
+
+    misplaced: str = ""
+    """Which replicas are pending because other pods took their planned nodes; empty for none."""
+
+
+def planned_status(autoscaling: Json, inputs: StatusInputs, *, now: datetime) -> Json:
+    """Return the whole status after a decision, including conditions.
+
+    For an advisory decision the desired allocation has no number: without a metric, autoscalers keep the
+    current replicas. The current number would be slightly outdated, and could undo a scaling by hand.
+    """
+    variant, decision = inputs.variant, inputs.decision
+    identifier = _identifier(autoscaling)
+    number = {} if inputs.advice else {"numReplicas": decision.replicas}
+    return {
+        "currentAlloc": identifier | _current(autoscaling, variant),
+        "desiredOptimizedAlloc": identifier
+        | _accelerator(decision.accelerator)
+        | number
+        | {"lastRunTime": moment(now)},
+        "actuation": {"applied": inputs.advice is None},
+        "decision": _decision(inputs),
+        "conditions": condition_list(autoscaling, _findings(inputs), now=now),
+    }
+
+
+def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Json:
+    """Return the status of a variant that cannot be planned, without a number that could be acted on."""
+    findings: Mapping[ConditionType, Finding] = {
+        ConditionType.TARGET_RESOLVED: (False, why.reason, why.message),
+        ConditionType.METRICS_AVAILABLE: (False, ConditionReason.METRICS_UNAVAILABLE, why.message),
+        ConditionType.OPTIMIZATION_READY: (False, why.reason, why.message),
+    }
+    return {
+        "actuation": {"applied": False},
+        "decision": {"reason": UNPLANNED, "message": shortened(why.message)},
+        "conditions": condition_list(autoscaling, findings, now=now),
+    }
+
+
+def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
+    advice, misplaced, excess = inputs.advice, inputs.misplaced, inputs.decision.excess
+    found: dict[ConditionType, Finding] = {
+        ConditionType.TARGET_RESOLVED: _target_finding(inputs),
+        ConditionType.SERVICE_CLASS_RESOLVED: inputs.service_class,
+        ConditionType.ANNOTATIONS_RESOLVED: inputs.orders,
+        ConditionType.METRICS_AVAILABLE: _metrics_finding(inputs),
+    }
+    if inputs.acting:
+        found[ConditionType.DECISION_FOLLOWED] = _following_finding(inputs, inputs.acting)
+    if inputs.mistyped:
+        differs = ConditionReason.ACCELERATOR_DIFFERS
+        found[ConditionType.ACCELERATOR_RESOLVED] = False, differs, inputs.mistyped
+    if inputs.unpriced:
+        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, inputs.unpriced)
+    elif inputs.unlisted:
+        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.PRICE_INVALID, inputs.unlisted)
+    if problems := (*inputs.problems, *inputs.hard_targets):
+        differs, hard = ConditionReason.PERFORMANCE_DIFFERS, ConditionReason.TARGETS_UNREALISTIC
+        because = differs if inputs.problems else hard
+        found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))
+    if (level := inputs.service_level) and level.attained.requests >= _FEWEST_JUDGED:
+        found[ConditionType.ATTAINMENT_KEPT] = _attainment_finding(level)
+    found[ConditionType.OPTIMIZATION_READY] = _solver_finding(inputs)
+    if excess:
+        found[ConditionType.LIMITS_KEPT] = (False, ConditionReason.LIMIT_EXCEEDED, "; ".join(excess))
+    if advice:
+        found[ConditionType.ADVISORY] = (True, advice.reason, advice.message)
+    if misplaced:
+        found[ConditionType.PLACEMENT_FOLLOWED] = (False, ConditionReason.PLACED_ELSEWHERE, misplaced)
+    return found
+
+
+def _target_finding(inputs: StatusInputs) -> Finding:
+    exists = f"the {inputs.kind} exists"
+    exists += f"; {inputs.difference}" if inputs.difference else ""
+    if inputs.misread:
+        # Before decisions are applied, autoscalers are expected to read something else.
+        is_only_advice = inputs.advice is not None
+        reason = ConditionReason(str(inputs.misread[0].reason))
+        return is_only_advice, reason, f"{exists}; {_misread_text(inputs)}"
+    if inputs.unheeded:
+        return True, ConditionReason.TARGET_NOT_SCALED, f"{exists}; {inputs.unheeded}"
+    return True, ConditionReason.TARGET_FOUND, exists
+
+
+def _following_finding(inputs: StatusInputs, acting: ActingFinding) -> Finding:
+    if inputs.misread:
+        return False, ConditionReason(str(inputs.misread[0].reason)), _misread_text(inputs)
+    is_followed, reason, text = acting
+    return is_followed, ConditionReason(str(reason)), text
+
+
+def _misread_text(inputs: StatusInputs) -> str:
+    return "; ".join(problem.message for problem in inputs.misread)
+
+
+def _attainment_finding(level: ServiceLevel) -> Finding:
+    attained, targets = level.attained, level.targets
+    within = [f"TTFT {duration(targets.ttft_seconds)}"] if targets.ttft_seconds is not None else []
+    within += [f"ITL {duration(targets.itl_seconds)}"] if targets.itl_seconds is not None else []
+    requests = count(round(attained.requests), "request")
+    text = (
+        f"{percent(level.share)} of the model's {requests} within the last hour met"
+        f" {' and '.join(within)}; {percent(targets.attainment)} are promised"
+    )
+    if level.share >= targets.attainment:
+        return True, ConditionReason.TARGETS_MET, text
+    ttft, itl = percent(level.ttft_missed), percent(level.itl_missed)
+    return False, ConditionReason.TARGETS_MISSED, f"{text}; {ttft} missed the TTFT and {itl} the ITL"
+
+
+def _solver_finding(inputs: StatusInputs) -> Finding:
+    message = inputs.decision.message
+    if inputs.solver.is_answered and inputs.decision.bound_by is BoundBy.SOLVER:
+        return False, ConditionReason.INVALID_CONFIGURATION, message
+    if inputs.solver.is_answered:
+        return True, ConditionReason.OPTIMIZATION_SUCCEEDED, message
+    return False, ConditionReason.OPTIMIZATION_FAILED, message
+
+
+def _metrics_finding(inputs: StatusInputs) -> Finding:
+    load, variant = inputs.decision.load, inputs.variant
+    ages = [item.report_age_seconds for item in variant.replicas if item.ready]
+    reporting = [age for age in ages if age is not None]
+    text = f"{len(reporting)} of {len(ages)} ready replicas report"
+    text += f", the oldest report is {max(reporting):.0f} s old" if reporting else ""
+    text += f"; {inputs.silence}" if inputs.silence else ""
+    if load.signal is Signal.UNKNOWN and reporting and not (inputs.silence or load.silent_replicas):
+        text += "; the load is not known before they have answered twice"
+    if load.signal is Signal.HELD and not load.ready_replicas:
+        text += f"; the load is that of {load.signal_age_seconds or 0:.0f} s ago, when one was ready"
+    if load.signal is Signal.QUORUM:
+        text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"
+    text += f"; {inputs.lateness}" if inputs.lateness else ""
+    return load.signal is not Signal.UNKNOWN, _METRICS[load.signal], text
+
+
+def _current(autoscaling: Json, variant: Variant) -> Json:
+    cost = variant.cost_per_replica * variant.current_replicas
+    profile = autoscaling["spec"].get("variantProfile") or {}
+    batch = {"maxBatch": profile["maxBatchSize"]} if "maxBatchSize" in profile else {}
+    numbers = {"numReplicas": variant.current_replicas, "variantCost": decimal_text(cost)}
+    return numbers | batch | _accelerator(variant.accelerator)
+
+
+def _identifier(autoscaling: Json) -> Json:
+    """Return the identifier in an allocation of the legacy API; empty for other versions."""
+    spec = autoscaling["spec"]
+    if not all(name in spec for name in ("accelerator", "acceleratorCount", "variantProfile")):
+        return {}
+    return {"variantID": variant_identifier(spec)}
+
+
+def _accelerator(name: str) -> Json:
+    return {"accelerator": name} if len(name) >= _SHORTEST_ACCELERATOR else {}
+
+
+def _decision(inputs: StatusInputs) -> Json:
+    decision, solver = inputs.decision, inputs.solver
+    said: Json = {
+        "reason": str(decision.reason),
+        "message": shortened(decision.message),
+        "demand": _demand(decision.load),
+        "requiredRequestsPerSecond": _number(decision.required_requests_per_second),
+        "capacityPerReplica": _number(decision.capacity.requests_per_second) if decision.capacity else None,
+        "capacityLimit": _limit(decision.capacity),
+        "capacitySource": str(decision.capacity_source),
+        "performance": _learned(inputs),
+        "serviceLevel": _service_level(inputs.service_level),
+        "unconstrainedReplicas": decision.unconstrained_replicas,
+        "grantedReplicas": decision.replicas,
+        "unmetPerMille": decision.unmet_per_mille,
+        "boundBy": str(decision.bound_by),
+        "signal": str(decision.signal),
+        "priority": decision.priority,
+        "costPerReplica": decimal_text(inputs.variant.cost_per_replica),
+        "costSource": inputs.cost_source,
+        "solverStatus": str(solver.status),
+        "gap": _gap(solver),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _demand(load: ModelLoad) -> Json | None:
+    """Return the load of the model, or None if it is unknown."""
+    if load.requests_per_second is None:
+        return None
+    said: Json = {
+        "requestsPerSecond": _number(load.requests_per_second),
+        "upperRequestsPerSecond": _number(load.upper_requests_per_second),
+        "startSeconds": round(load.start_seconds),
+        "backlogRequests": round(load.backlog_requests),
+        "avgInputTokens": None if load.prompt_tokens is None else _number(load.prompt_tokens),
+        "avgOutputTokens": None if load.output_tokens is None else _number(load.output_tokens),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _limit(capacity: Capacity | None) -> str | None:
+    return capacity.limits[0].text if capacity and capacity.limits else None
+
+
+def _learned(inputs: StatusInputs) -> Json | None:
+    """Return the learned step times, from which learning continues after a restart."""
+    learned = inputs.learned
+    if learned is None:
+        return None
+    found = learned.parameters
+    said: Json = {
+        "decodeParms": {"alpha": _number(found.alpha_ms), "beta": _number(found.beta_ms)},
+        "prefillParms": {"delta": _number(found.delta_ms)},
+        "samples": round(learned.samples),
+        "startSeconds": round(inputs.variant.start_seconds),
+        "kvCacheTokens": learned.kv_tokens,
+        "utilization": None if learned.utilization is None else _number(learned.utilization),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def _service_level(level: ServiceLevel | None) -> Json | None:
+    if level is None:
+        return None
+    return {
+        "promised": _number(level.targets.attainment),
+        "attained": _number(level.share),
+        "ttftMissed": _number(level.ttft_missed),
+        "itlMissed": _number(level.itl_missed),
+        "requests": round(level.attained.requests),
+    }
+
+
+def _number(value: float) -> str:
+    """Return a number with four significant digits and without an exponent."""
+    text = f"{value:.{_DIGITS}g}"
+    return f"{Decimal(text):f}"
+
+
+def _gap(solver: SolverReport) -> str:
+    """Return the gap as text."""
+    return f"{solver.gap:.{_GAP_DIGITS}f}".rstrip("0").rstrip(".")
+
+
+def decimal_text(value: Decimal) -> str:
+    """Return a number without an exponent, in the API's format for costs."""
+    return f"{value:f}"

@@ -1,0 +1,399 @@
+"""The reconciler of all VariantAutoscalings: gather, plan and act, once per interval.
+
+One decision covers every model, so a cycle reconciles the whole set instead of single objects. It is
+idempotent: it reads the current state, and writes only statuses that changed in meaning or became old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Protocol
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError
+from apiserver.cluster.events import EventRecorder
+from apiserver.kinds.identity import Key, key_of
+from apiserver.log import EventLogger
+from apiserver.schema.json import Json
+from controller.bindings.joint import Exchange, grants_of, of_variants
+from controller.evictions.evicting import Evictor
+from controller.evictions.record import EvictionRecord
+from controller.evictions.rounds import NO_EVICTIONS, EvictionRules
+from controller.observe.acting import ActingFinding, ReplicaWatch
+from controller.observe.asks import Ask, binding_of, stand_ins
+from controller.observe.classes import class_finding
+from controller.observe.condition_list import shortened
+from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
+from controller.observe.gather import NO_TERMS, Gathered, Terms, World, gather
+from controller.observe.lateness import lateness
+from controller.observe.objectives import NO_OBJECTIVES, Objectives
+from controller.observe.orders import orders_finding, orders_of
+from controller.observe.policies import Policies, SettingsProblem
+from controller.observe.prices import cost_refusal, price_finding
+from controller.observe.unplanned import Unplanned, faulty
+from controller.planning.decision import Plan
+from controller.planning.snapshot import Snapshot
+from controller.sizing.attainment import ServiceLevel
+from controller.sizing.records import DEFAULT_SIZING, SizingSettings
+from controller.sizing.sizing import Sized
+from controller.variants.acting import situations
+from controller.variants.advisory import (
+    NOWHERE,
+    Advice,
+    Scope,
+    acted_on,
+    advice,
+    advised,
+    joined,
+)
+from controller.variants.announcing import Announcer
+from controller.variants.clock import ClockWatch
+from controller.variants.divergence import IN_STEP, Divergence, sentences
+from controller.variants.following import PlacementFollower
+from controller.variants.heartbeat import Pulse
+from controller.variants.leaving import PodMarker, due_marks
+from controller.variants.privileges import Privileges, questions
+from controller.variants.publishing import Publisher, expected
+from controller.variants.settings_keeping import SettingsKeeper
+from controller.variants.silence import silence_of
+from controller.variants.status import StatusInputs, planned_status, unplanned_status
+from controller.variants.watching import EngineSource, EngineWatch
+
+_log = EventLogger(__name__)
+
+
+class Planner(Protocol):
+    """Makes plans, in another process."""
+
+    async def solve(self, snapshot: Snapshot) -> Plan:
+        """Return the plan for a snapshot; never raises for hard input."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Tools:
+    """Dependencies of a cycle, which include everything with side effects."""
+
+    cluster: Cluster
+    events: EventRecorder
+    source: EngineSource
+    planner: Planner
+    world: Callable[[], World]
+    policies: Callable[[], Policies]
+    now: Callable[[], datetime]
+    """The wall clock, for published times."""
+
+    objectives: Callable[[], Objectives] = lambda: NO_OBJECTIVES
+    steady: Callable[[], float] | None = None
+    """Seconds for durations, as of `clock.SteadyClock`, which `source` must also use for its readings; None
+    to use the wall clock, if it is never adjusted."""
+
+    consider: Callable[[Snapshot], Awaitable[Plan]] | None = None
+    """Plans a hypothetical snapshot without a change of state; None if the planner has no state."""
+
+    eviction_record: EvictionRecord | None = None
+    """Stores eviction times for the next leader; None if there is none."""
+
+    pulse: Pulse = field(default_factory=Pulse)
+    """Notified of every completed cycle."""
+
+    exchange: Exchange = field(default_factory=Exchange)
+    """Through which bindings request a place in the plan."""
+
+    external_metrics: Callable[[], ExternalMetrics] = unknown_metrics
+    """Returns the state of the external metrics API."""
+
+    privileges: Privileges | None = None
+    """Permission checks on the writers of objects, for clusters with tenants; None for no checks."""
+
+    settings: SettingsKeeper | None = None
+    """Stores the last valid settings for the next leader; None if there is none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CycleSettings:
+    """User settings of a cycle."""
+
+    scale_to_zero: bool
+    terms: Terms = NO_TERMS
+    advisory: Scope = NOWHERE
+    evictions: EvictionRules = NO_EVICTIONS
+    sizing: SizingSettings = DEFAULT_SIZING
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CycleResult:
+    """Results of one cycle, for logs and metrics."""
+
+    plan: Plan
+    gathered: Gathered
+    written: int
+    scrape_failures: int
+    silent_models: Mapping[Key, str] = field(default_factory=dict)
+    """Models (namespace, ID) none of whose ready engines responded, with the cause."""
+
+    advices: Mapping[Key, Advice] = field(default_factory=dict)
+    """For the variants whose decisions are advice only."""
+
+    service_levels: Mapping[Key, ServiceLevel] = field(default_factory=dict)
+    """What the engines of each variant's model attained, if it has targets."""
+
+    evictions: Mapping[str, int] = field(default_factory=dict)
+    """The number of evictions by outcome."""
+
+    unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
+    """Errors of the statuses that could not be written."""
+
+    acting: Mapping[Key, ActingFinding] = field(default_factory=dict)
+    """Whether each decision is followed that is not only advice."""
+
+    divergence: Divergence = IN_STEP
+    """The difference between the previous plan and the scheduler's placement."""
+
+    settings: tuple[SettingsProblem, ...] = ()
+    """What is wrong with prices and service classes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Cycle:
+    """Inputs and decisions of one cycle."""
+
+    world: World
+    policies: Policies
+    objectives: Objectives
+    gathered: Gathered
+    plan: Plan
+    failures: Mapping[Key, str]
+    sized: Sized
+    acting: Mapping[Key, ActingFinding]
+
+
+class VariantAutoscalingReconciler:
+    """Runs cycles; between them it keeps the engines' metrics and the placements of the last plan."""
+
+    def __init__(self, tools: Tools, settings: CycleSettings) -> None:
+        self._tools = tools
+        self._settings = settings
+        self._steady = tools.steady or (lambda: tools.now().timestamp())
+        self._clocks = ClockWatch()
+        self._watch = EngineWatch(tools.source, settings.sizing, seconds=self._steady)
+        self._publisher = Publisher(
+            tools.cluster, Announcer(tools.events), interval_seconds=settings.sizing.interval_seconds
+        )
+        self._replica_watch = ReplicaWatch()
+        self._problems: tuple[str, ...] = ()
+        self._faults: Mapping[Key, Unplanned] = {}
+        self._follower = PlacementFollower(tools.cluster, tools.events)
+        self._marker = PodMarker(tools.cluster, now=tools.now)
+        self._evictor = Evictor(
+            tools.cluster, tools.events, settings.evictions, now=tools.now, record=tools.eviction_record
+        )
+
+    async def sample(self) -> bool:
+        """Collect the engines' metrics before the first cycle; tell whether any engine responded.
+
+        Rates need two samples. A decision without rates would replace the published number by that of the
+        running replicas.
+        """
+        await self._watch.observe(self._tools.world())
+        return self._watch.has_samples
+
+    async def cycle(self) -> CycleResult:
+        """Observe, decide and publish once."""
+        tools = self._tools
+        world, policies, objectives = tools.world(), await self._policies(), tools.objectives()
+        self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
+        failures = await self._watch.observe(world)
+        taken = tools.exchange.taken()
+        claims = (*world.autoscalings, *stand_ins(taken.asks))
+        if tools.privileges is not None:
+            used = await asyncio.to_thread(questions, claims, policies)
+            policies = replace(policies, grants=await tools.privileges.grants(used))
+        gathered = await self._gathered(world, policies, objectives, taken.asks)
+        wrong = map(str, policies.problems)
+        self._tell_problems((*wrong, *policies.missing.values(), *gathered.problems))
+        found = await asyncio.to_thread(self._watch.sized, gathered)
+        gathered = replace(gathered, snapshot=found.snapshot)
+        plan, advices = await self._plan(claims, gathered.snapshot)
+        _tell_omissions(plan)
+        misplaced = sentences(self._follower.compare(world, gathered.snapshot))
+        plan = self._evictor.worded(plan).with_messages(misplaced)
+        await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
+        await self._mark(gathered, plan, advices)
+        tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan, policies, objectives))
+        whole, plan = plan, of_variants(plan)
+        acting = self._acting(world, gathered, plan, advices)
+        cycle = _Cycle(
+            world=world,
+            policies=policies,
+            objectives=objectives,
+            gathered=gathered,
+            plan=plan,
+            failures=failures,
+            sized=found,
+            acting=acting,
+        )
+        published = tools.now()
+        statuses, faults = await asyncio.to_thread(self._statuses, cycle, advices)
+        self._tell_faults({**gathered.unplanned, **faults})
+        sound = replace(plan, decisions=tuple(item for item in plan.decisions if item.key not in faults))
+        done = await self._publisher.publish(world.autoscalings, statuses, sound)
+        tools.pulse.beat(world.autoscalings, statuses, done, time=published)
+        # Nothing is evicted for an unpublished decision, but nodes are reopened and rounds end in any case.
+        idle = {**advices, **done.unwritten, **faults}
+        evictions = await self._evictor.act(world, gathered, whole, advised=idle)
+        return CycleResult(
+            plan=plan,
+            gathered=gathered,
+            written=len(done.written),
+            scrape_failures=len(failures),
+            silent_models=self._watch.silent,
+            advices={key: item for key, item in advices.items() if binding_of(*key) is None},
+            service_levels=found.service_levels,
+            evictions=evictions,
+            acting=acting,
+            divergence=self._follower.divergence,
+            unwritten=expected(done.unwritten),
+            settings=policies.problems,
+        )
+
+    async def _policies(self) -> Policies:
+        """Return the settings in force; store and announce what has changed about them."""
+        policies, keeper = self._tools.policies(), self._tools.settings
+        if keeper is None:
+            return policies
+        unkept = await keeper.keep()
+        policies = replace(policies, problems=(*policies.problems, *([unkept] if unkept else [])))
+        keeper.announce(policies.problems)
+        return policies
+
+    async def _gathered(
+        self, world: World, policies: Policies, objectives: Objectives, asks: Sequence[Ask]
+    ) -> Gathered:
+        """Gather in a thread: it takes seconds for thousands of variants, and the lease must be renewed."""
+        return await asyncio.to_thread(
+            gather,
+            world,
+            policies=policies,
+            report_age=self._watch.report_age(),
+            now_seconds=self._steady(),
+            may_scale_to_zero=self._settings.scale_to_zero,
+            idleness=self._watch.idleness,
+            terms=self._terms(),
+            asks=asks,
+            objectives=objectives,
+        )
+
+    def _terms(self) -> Terms:
+        return replace(self._settings.terms, unsteered=self._marker.forbidden)
+
+    def _acting(
+        self, world: World, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]
+    ) -> Mapping[Key, ActingFinding]:
+        """Return whether the decisions are followed that are not only advice."""
+        seen = situations(world.autoscalings, gathered, plan, advices.keys())
+        external = self._tools.external_metrics()
+        return self._replica_watch.findings(seen, external, now_seconds=self._steady())
+
+    async def _mark(self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]) -> None:
+        """Mark the pods to remove, and unmark the others."""
+        allowed = self._settings.terms.steers_removal
+        due = due_marks(gathered, plan, steered=lambda key: allowed and key not in advices)
+        await self._marker.write(due)
+
+    async def _plan(
+        self, autoscalings: Sequence[Json], snapshot: Snapshot
+    ) -> tuple[Plan, Mapping[Key, Advice]]:
+        """Return the plan with its messages, and the advice for variants whose decisions are not applied."""
+        tools, variants = self._tools, {variant.key: variant for variant in snapshot.variants}
+        reasons = {key_of(item): advised(item, self._settings.advisory) for item in autoscalings}
+        told = {key: why for key, why in reasons.items() if why and key in variants}
+        is_mixed = 0 < len(told) < len(variants)
+        plan = await tools.planner.solve(acted_on(snapshot, told.keys()) if is_mixed else snapshot)
+        if is_mixed:
+            plan = joined(plan, await (tools.consider or tools.planner.solve)(snapshot), told.keys())
+        decisions = {item.key: item for item in plan.decisions}
+        advices = {key: advice(variants[key], decisions[key], told[key]) for key in told if key in decisions}
+        return plan.with_messages({key: item.message for key, item in advices.items()}), advices
+
+    def _statuses(
+        self, cycle: _Cycle, advices: Mapping[Key, Advice]
+    ) -> tuple[Mapping[Key, Json], Mapping[Key, Unplanned]]:
+        """Return the statuses, and why those of some objects could not be computed."""
+        now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
+        variants = {variant.key: variant for variant in gathered.snapshot.variants}
+        decisions = {item.key: item for item in plan.decisions}
+        misplaced = sentences(self._follower.divergence.waiting)
+
+        def status_of(autoscaling: Json, key: Key) -> Json | None:
+            if key in gathered.unplanned:
+                return unplanned_status(autoscaling, gathered.unplanned[key], now=now)
+            if key not in decisions:
+                return None
+            target = gathered.targets[key]
+            inputs = StatusInputs(
+                variant=variants[key],
+                decision=decisions[key],
+                solver=plan.solver,
+                cost_source=gathered.cost_sources[key],
+                silence=silence_of(variants[key], cycle.failures),
+                lateness=lateness(
+                    gathered.pods[key],
+                    start_seconds=variants[key].start_seconds,
+                    now_seconds=now.timestamp(),
+                ),
+                unheeded=gathered.unheeded.get(key, ""),
+                misread=gathered.misread.get(key, ()),
+                mistyped=gathered.mistyped.get(key, ""),
+                difference=gathered.differences.get(key, ""),
+                acting=cycle.acting.get(key),
+                service_class=class_finding(
+                    autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])
+                ),
+                unpriced=cost_refusal(autoscaling, cycle.policies),
+                unlisted=price_finding(variants[key].accelerator, cycle.policies, gathered.cost_sources[key]),
+                orders=orders_finding(orders_of(autoscaling)),
+                advice=advices.get(key),
+                kind=target.key.called,
+                misplaced=misplaced.get(key, ""),
+                learned=cycle.sized.learned.get(key),
+                service_level=cycle.sized.service_levels.get(key),
+                problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
+                hard_targets=cycle.sized.hard_targets.get(key, ()),
+            )
+            return planned_status(autoscaling, inputs, now=now)
+
+        found: dict[Key, Json | None] = {}
+        faults: dict[Key, Unplanned] = {}
+        for autoscaling in world.autoscalings:
+            key = key_of(autoscaling)
+            try:
+                found[key] = status_of(autoscaling, key)
+            except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
+                faults[key] = faulty(error)
+                found[key] = unplanned_status(autoscaling, faults[key], now=now)
+        return {key: status for key, status in found.items() if status is not None}, faults
+
+    def _tell_problems(self, problems: tuple[str, ...]) -> None:
+        known = frozenset(self._problems)
+        for problem in problems:
+            if problem not in known:
+                _log.warning("ignored in planning", problem=problem)
+        self._problems = problems
+
+    def _tell_faults(self, unplanned: Mapping[Key, Unplanned]) -> None:
+        """Log the errors that no check foresaw, each with its traceback, once until it changes."""
+        faults = {key: item for key, item in unplanned.items() if item.fault}
+        for key, item in faults.items():
+            if self._faults.get(key) != item:
+                _log.error("not planned", namespace=key[0], name=key[1], exc_info=item.fault)
+        self._faults = faults
+
+
+def _tell_omissions(plan: Plan) -> None:
+    if plan.solver.message:
+        _log.warning("no plan", why=shortened(plan.solver.message))
+    for omission in plan.omissions:
+        _log.warning("left out", why=shortened(omission))

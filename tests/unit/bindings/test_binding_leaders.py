@@ -1,0 +1,177 @@
+"""State that the next leader restores for bindings: windows, panic mode and grace periods."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from support.binding_stage import Stage, binding, policy
+
+from controller.bindings.autoscalingpolicybinding import BindingSettings
+
+
+async def test_a_new_leader_continues_a_stabilization_window() -> None:
+    """Scaling down happens after the same time as without the restart."""
+    stage = Stage(loads={"a": 45.0})
+    await stage.cycle(follow=True)
+    assert stage.replicas["a"] == 9
+    stage.loads["a"] = 1.0
+    await stage.cycle(times=2, follow=True)
+    stage.begin()
+    await stage.cycle(times=2, follow=True)
+
+    assert stage.replicas["a"] == 9
+    await stage.cycle(times=2, follow=True)
+    assert stage.replicas["a"] == 1
+
+
+async def test_a_new_leader_continues_panic_mode() -> None:
+    """The status has the times at which panic mode began and ends."""
+    panic = {"panicPolicy": {"period": "0s", "panicModeHold": "120s"}}
+    rules = {"scaleUp": panic, "scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
+    stage = Stage(loads={"a": 45.0}, policies=[policy(behavior=rules)])
+    await stage.cycle(follow=True)
+    since = stage.status()["decision"]["panicSince"]
+    stage.begin()
+    stage.loads["a"] = 1.0
+    await stage.cycle(times=2, follow=True)
+
+    assert stage.status()["decision"]["panicSince"] == since == "2026-01-01T12:00:00Z"
+    assert stage.status()["decision"]["limitedBy"] == ["Panic"]
+    await stage.cycle(times=7, follow=True)
+    assert stage.replicas["a"] == 1
+
+
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_a_window_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
+    """The load lasts for 45 s, and only the first decision is written; the window begins at the last."""
+    rules = {
+        "scaleUp": {"stablePolicy": {"period": "0s"}},
+        "scaleDown": {"period": "0s", "stabilizationWindow": "120s"},
+    }
+    stage = Stage(loads={"a": 10.0}, policies=[policy(behavior=rules)], replicas={"a": 9})
+    await stage.cycle(times=4)
+    assert len(stage.written) == 1
+    if is_new_leader:
+        stage.begin()
+    stage.loads["a"] = 0.1
+    await stage.cycle(times=8)
+    assert stage.published() == {"a": 9}
+    await stage.cycle()
+
+    assert stage.published() == {"a": 1}
+
+
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_panic_mode_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
+    """A surge lasts for 45 s, because the HPA is late; the hold time begins at its last moment."""
+    panic = {"panicPolicy": {"period": "0s", "panicModeHold": "120s"}}
+    rules = {"scaleUp": panic, "scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
+    stage = Stage(loads={"a": 45.0}, policies=[policy(behavior=rules)])
+    await stage.cycle(times=4)
+    assert len(stage.written) == 1
+    if is_new_leader:
+        stage.begin()
+    stage.replicas["a"], stage.loads["a"] = 9, 1.0
+    await stage.cycle(times=8)
+    assert stage.published() == {"a": 9}
+    assert stage.status()["decision"]["panicSince"] == "2026-01-01T12:00:00Z"
+    await stage.cycle()
+
+    assert stage.published() == {"a": 1}
+
+
+PANICKY = policy(
+    behavior={
+        "scaleUp": {"panicPolicy": {"period": "0s", "panicModeHold": "120s"}},
+        "scaleDown": {"period": "0s", "stabilizationWindow": "0s"},
+    }
+)
+
+
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_a_new_leader_does_not_prolong_panic_mode_without_a_surge(*, is_new_leader: bool) -> None:
+    """After the surge no metric is known, and the written statuses repeat its end and recommendation."""
+    stage = Stage(loads={"a": 45.0}, policies=[PANICKY])
+    await stage.cycle(follow=True)
+    stage.loads = {}
+    await stage.cycle(times=6, follow=True)
+    assert len(stage.written) == 3
+    if is_new_leader:
+        stage.begin()
+    stage.loads = {"a": 1.0}
+    await stage.cycle(times=2, follow=True)
+    assert stage.published() == {"a": 9}
+    await stage.cycle()
+
+    assert stage.published() == {"a": 1}
+
+
+async def test_an_outage_does_not_prolong_panic_mode() -> None:
+    """The load of the last 20 minutes is unknown: panic mode and window ended while no controller ran."""
+    stage = Stage(loads={"a": 45.0}, policies=[PANICKY])
+    await stage.cycle(times=2)
+    assert "panicSince" in stage.status()["decision"]
+    stage.time += timedelta(minutes=20)
+    stage.begin()
+    stage.replicas["a"], stage.loads["a"] = 9, 1.0
+    await stage.cycle()
+
+    assert "panicSince" not in stage.status()["decision"]
+    assert stage.published() == {"a": 1}
+
+
+async def test_panic_mode_does_not_resume_when_a_missing_policy_returns() -> None:
+    """Nothing was decided without the policy, so the surge did not continue."""
+    panic = {"panicPolicy": {"period": "0s", "panicModeHold": "60s"}}
+    rules = {"scaleUp": panic, "scaleDown": {"period": "0s", "stabilizationWindow": "0s"}}
+    stage = Stage(loads={"a": 45.0}, policies=[policy(behavior=rules)])
+    await stage.cycle()
+    assert "panicSince" in stage.status()["decision"]
+    kept, stage.policies, stage.replicas["a"], stage.loads["a"] = stage.policies, [], 9, 10.0
+    await stage.cycle(times=6)
+    stage.policies = kept
+    await stage.cycle()
+
+    assert "panicSince" not in stage.status()["decision"]
+
+
+@pytest.mark.parametrize("is_new_leader", [False, True])
+async def test_a_grace_period_does_not_end_early_because_the_status_is_old(*, is_new_leader: bool) -> None:
+    """A load for one replica lasts for 45 s; the grace period begins at its last moment."""
+    lone = binding()
+    lone["spec"]["scalingConfiguration"]["minReplicas"] = 0
+    at_once = {"period": "0s", "stabilizationWindow": "0s"}
+    stage = Stage(
+        bindings={"b": lone},
+        policies=[policy(behavior={"scaleUp": {"stablePolicy": at_once}, "scaleDown": at_once})],
+        loads={"a": 5.0},
+        replicas={"a": 1},
+        settings=BindingSettings(grace_seconds=120.0),
+    )
+    await stage.cycle(times=4)
+    assert len(stage.written) == 1
+    if is_new_leader:
+        stage.begin()
+    stage.loads["a"] = 0.0
+    await stage.cycle(times=7)
+    assert stage.published() == {"a": 1}
+    await stage.cycle()
+
+    assert stage.published() == {"a": 0}
+
+
+@pytest.mark.parametrize(("bindings", "replicas"), [(1, 1), (200, 9)])
+async def test_a_new_leader_of_many_bindings_assumes_that_statuses_are_older(
+    bindings: int, replicas: int
+) -> None:
+    """One status is written per second, so with 200 bindings the surge can have lasted 3 minutes longer."""
+    stage = Stage(loads={"a": 45.0}, policies=[PANICKY])
+    await stage.cycle()
+    stage.bindings |= {f"b{place}": binding(f"b{place}", f"absent{place}") for place in range(bindings - 1)}
+    stage.time += timedelta(minutes=4)
+    stage.begin()
+    stage.replicas["a"], stage.loads["a"] = 9, 1.0
+    await stage.cycle()
+
+    assert stage.published() == {"a": replicas}

@@ -1,0 +1,99 @@
+"""The law of checking: `check` reports the errors of validation, however an object is written."""
+
+from __future__ import annotations
+
+import json
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from judges.generate import maker_of
+from support.campaign import often
+
+from apiserver.kinds.judgement import judged
+from apiserver.kinds.registry import KINDS
+from apiserver.kinds.scalable import SCALABLE, unlisted
+from apiserver.schema.defaulting import defaulted
+from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind, Version
+from apiserver.schema.model import node_of
+from controller.commands.check.documents import read_documents
+from controller.commands.check.manifests import check_source
+from controller.commands.check.objects import as_yaml
+from controller.commands.check.result import CheckResult, Verdict
+from controller.commands.check.sources import Source
+from controller.commands.check.tree import Tree
+
+VERSIONS = [(kind, version) for kind in KINDS for version in kind.versions]
+AMBIGUOUS = [
+    "y",
+    "on",
+    "No",
+    "1e3",
+    "08",
+    "0o7",
+    "1_0",
+    "~",
+    "",
+    "null",
+    "<<",
+    "=",
+    "1:30",
+    "2001-01-01",
+    ".5_0",
+    ".Inf",
+    ".nan",
+]
+
+
+def only(text: str) -> CheckResult:
+    """Return the result of the only object of a file."""
+    (result,) = check_source(Source(name="f", data=text.encode()))
+    return result
+
+
+def _unscalable(version: Version, value: Json) -> list[FieldError]:
+    """Return the errors of targets whose kinds cannot be scaled."""
+    claims = [claim for claim in version.references(defaulted(version, value)) if claim.is_scaled]
+    return [error for claim in claims if (error := unlisted(claim, SCALABLE))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"), VERSIONS, ids=[f"{kind.kind} {version.name}" for kind, version in VERSIONS]
+)
+def test_check_reports_the_errors_of_validation(kind: Kind, version: Version) -> None:
+    """Errors of targets are included; a valid object gets its defaults, and a second check adds nothing."""
+    maker, root = maker_of(version.declaration), node_of(version.declaration)
+    names = {"apiVersion": f"{kind.group}/{version.name}", "kind": kind.kind, "metadata": {"name": "x"}}
+    for number in range(often(60)):
+        body = maker.fresh(root, Random(number))  # valid by the schema; rules may be violated
+        body.pop("status", None)
+        value = names | body
+        errors = [*judged(kind, version, value), *_unscalable(version, value)]
+        for write in (as_yaml, json.dumps):
+            result = only(write(value))
+            assert [(found.field, found.message) for found in result.errors] == [
+                (str(error.path), error.body) for error in errors
+            ], number
+            assert result.verdict is (Verdict.REFUSED if errors or result.undecodable else Verdict.VALID), (
+                number
+            )
+            if result.value is not None:
+                assert result.value == defaulted(version, value), number
+                assert only(as_yaml(result.value)).value == result.value, number
+
+
+@example(".Inf", ".nan")
+@given(st.text() | st.sampled_from(AMBIGUOUS), st.text() | st.sampled_from(AMBIGUOUS))
+def test_text_remains_text(key: str, text: str) -> None:
+    """This includes text that YAML could decode as another type."""
+    name = f"kubectl.example/{key}"
+    manifest: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "data": {name: text, key: text}}
+
+    (tree,) = read_documents(as_yaml(manifest).encode())
+
+    assert isinstance(tree, Tree)
+    assert tree.value == manifest

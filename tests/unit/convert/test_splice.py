@@ -1,0 +1,116 @@
+"""Edits of YAML text: in any form, the result has the right values, and comments stay."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.campaign import often
+from support.variants import valid
+
+from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
+from apiserver.schema.json import Json, JsonValue, same
+from controller.commands.check.documents import read_documents
+from controller.commands.check.objects import as_yaml
+from controller.commands.check.tree import Tree
+from controller.commands.convert.documents import convert_file
+from controller.commands.convert.objects import Converted, Wanted, convert_value
+from controller.commands.convert.splice import spliced
+
+
+def said(text: str) -> JsonValue:
+    """Return the value of a text with one document."""
+    [tree] = read_documents(text.encode())
+    assert isinstance(tree, Tree)
+    return tree.value
+
+
+@settings(max_examples=often(60), deadline=None)
+@given(st.integers(0, 2**62), st.sampled_from([SPOKE, HUB]), st.sampled_from([SPOKE, HUB]))
+def test_a_converted_file_has_the_values_of_conversion(seed: int, version: str, wanted: str) -> None:
+    """The objects have all shapes, and are alone, with a comment, or in a list."""
+    value = said(as_yaml(valid(seed, version)))
+    expected = convert(value, wanted)
+    listed = {"apiVersion": "v1", "kind": "List", "items": [value, {"kind": "Pod", "apiVersion": "v1"}]}
+    change = functools.partial(convert_value, wanted=Wanted(version=wanted.rpartition("/")[2]))
+
+    for text in (as_yaml(value), as_yaml(value).replace("\n", "  # why\n", 1), as_yaml(listed)):
+        file = convert_file(text.encode(), change)
+        [found] = file.values
+        assert same(said(file.after), found)
+        one = found["items"][0] if found["kind"] == "List" else found
+        assert same(one["spec"], expected["spec"])
+        assert not any("without its comments" in note.text for note in file.notes)
+
+
+@pytest.mark.parametrize(
+    ("text", "new", "expected"),
+    [
+        pytest.param("a: 1 # x\nb: 2\n", {"a": 7, "b": 2}, "a: 7 # x\nb: 2\n", id="a changed value"),
+        pytest.param("# top\n\na: 1\n# b's\nb: 2\nc: 3\n", {"a": 1, "c": 3},
+                     "# top\n\na: 1\nc: 3\n", id="a removed field"),
+        pytest.param("s:\n  a: 1\n  # last\n# out\nt: 2", {"s": {"a": 1, "b": "x"}, "t": 2},
+                     "s:\n  a: 1\n  b: x\n  # last\n# out\nt: 2", id="an added field"),
+        pytest.param("a: 1", {"a": 1, "b": [1]}, "a: 1\nb:\n- 1", id="no line break at the end"),
+        pytest.param("a: {b: 1, c: 2} # f\n", {"a": {"b": 1}}, "a: {b: 1} # f\n", id="flow style"),
+        pytest.param('a: [{"b": 1}]\n', {"a": [{"b": "x"}, 1]},
+                     'a: [{"b": "x"}, 1]\n', id="flow style of JSON"),
+        pytest.param("a: {b: 1}\n", {"a": {"b": "on", "c": "x: 1, {y}" + " w" * 999}},
+                     "a: {b: \"on\", c: 'x: 1, {y}" + " w" * 999 + "'}\n", id="flow style with odd text"),
+        pytest.param("a: {b: 1}\n", {"a": {"b": "x\ny"}}, 'a: {"b": "x\\ny"}\n', id="flow style, line break"),
+        pytest.param("a: |\n  x\n  y\n\n# c\nb: 1\n", {"a": "z", "b": 1},
+                     "a: z\n\n# c\nb: 1\n", id="a block scalar"),
+        pytest.param("a:\n- x: 1 # one\n- x: 2\n", {"a": [{"x": 1}, {"x": 3}]},
+                     "a:\n- x: 1 # one\n- x: 3\n", id="a changed item"),
+        pytest.param("a:\n- 1\n- 2\n# c\nb: 1\n", {"a": [3], "b": 1},
+                     "a:\n- 3\n# c\nb: 1\n", id="a shorter list"),
+        pytest.param("a: 'y'\n", {"a": "on"}, 'a: "on"\n', id="text that would be a boolean"),
+        pytest.param("a:\nb: 1\n", {"a": 2, "b": 1}, "a: 2\nb: 1\n", id="a null gets a value"),
+    ],
+)  # fmt: skip
+def test_an_edit_changes_only_its_place(text: str, new: Json, expected: str) -> None:
+    """Comments beside and above unchanged parts stay."""
+    edited = spliced(text, said(text), new).text
+
+    assert edited == expected
+    assert same(said(edited), new)
+
+
+@pytest.mark.parametrize(
+    ("text", "new", "expected"),
+    [
+        pytest.param("a: 1 # x\nb: 2\n", {"a": 7, "b": 2}, [], id="a changed value"),
+        pytest.param("# top\n\n# of a\na: 1 # x\n# last\n", {"b": 2}, [("a", 2, 2)], id="above and behind"),
+        pytest.param("b: 1\ns:\n- c: # is\n    d: '# not'\n    # is\n    e: x#not\n  f: 1\n",
+                     {"b": 1, "s": [{"f": 1}]}, [("s", 2, 2)], id="number signs in text"),
+        pytest.param("a: | # is\n  # not\n  x\n# is, and stays\nb: 1\n", {"b": 1},
+                     [("a", 1, 0)], id="a block scalar"),
+        pytest.param("a: {b: 1, # is\n  c: 2} # stays\n", {"a": {"b": 1}}, [("a", 1, 0)], id="flow style"),
+        pytest.param("{b: 1, # is\n c: 2}\n", {"b": 1}, [("", 1, 0)], id="only flow style"),
+        pytest.param("a: # is\r\n  b: 1\r\nc: 1\r\n", {"a": "x", "c": 1}, [("a", 1, 0)], id="another type"),
+    ],
+)  # fmt: skip
+def test_lost_comments_are_counted(text: str, new: Json, expected: list[tuple[str, int, int]]) -> None:
+    """They are counted by the field that was removed or rewritten; comments that stay are not."""
+    result = spliced(text, said(text), new)
+
+    assert [(part.path, part.comments, part.lines_above) for part in result.uncommented] == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a: &x {b: 1}\nc: *x\n", id="an anchor that changes for one of its users"),
+        pytest.param("base: &x\n  b: 1\na:\n  <<: *x\n  d: 1\nc: {b: 1}\n", id="a merged field"),
+        pytest.param("{a: {b: 1}, c: {b: 1}}\n", id="only flow style"),
+    ],
+)
+def test_a_form_that_cannot_be_edited_is_rewritten(text: str) -> None:
+    """It loses its comments, but no values."""
+    new = said(text) | {"a": {"b": 2}}
+
+    file = convert_file(text.encode(), lambda _: Converted(value=new, found=1))
+
+    assert same(said(file.after), new)

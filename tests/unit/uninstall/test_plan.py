@@ -1,0 +1,279 @@
+"""The plan of an uninstallation: its steps and checks, derived from the state of the cluster."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from apiserver.cluster.resource import CONFIG_MAPS, DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
+from apiserver.kinds.kthena.models import MODEL
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.schema.structural import crd_manifest
+from controller.certificates.former_claim import ANNOTATION, FormerClaim, former_claim
+from controller.commands.uninstall.installed import CLUSTER_ROLE_BINDINGS, Found, is_for_us
+from controller.commands.uninstall.removal import unconverted
+from controller.commands.uninstall.snapshot import Marked, Snapshot
+from controller.commands.uninstall.steps import Action, disowned, is_owned
+from controller.commands.uninstall.uninstall import planned
+from controller.commands.upgrade.definitions import withdrawn
+from controller.commands.upgrade.findings import Verdict
+
+VARIANTS = VARIANT_AUTOSCALING.crd_name
+POLICIES = AUTOSCALING_POLICY_BINDING.crd_name
+
+
+def definition(*, stored: tuple[str, ...] = ("v1alpha2",)) -> dict[str, Any]:
+    """Return our definition as the cluster stores it."""
+    return crd_manifest(VARIANT_AUTOSCALING) | {"status": {"storedVersions": list(stored)}}
+
+
+def deployment(component: str, **metadata: Any) -> Found:
+    """Return one of our Deployments."""
+    labels = {"app.kubernetes.io/component": component}
+    metadata = {"name": f"stowplan-{component}", "namespace": "stowplan-system", "labels": labels} | metadata
+    return Found(resource=DEPLOYMENTS, metadata=metadata)
+
+
+CLAIM = {"metadata": {"name": "v1beta1.external.metrics.k8s.io"}, "spec": {}}
+FORMER = FormerClaim(labels={}, spec={"service": {"namespace": "keda", "name": "adapter"}})
+WEBHOOKS = (Found(resource=VALIDATING_WEBHOOK_CONFIGURATIONS, metadata={"name": "stowplan"}),)
+NOTHING = Snapshot(namespaces=("stowplan-system",))
+ALL = Snapshot(
+    namespaces=("stowplan-system",),
+    found=(deployment("controller"), deployment("webhooks")),
+    webhooks=WEBHOOKS,
+    marked=Marked(closed=("n1",)),
+    definitions={VARIANTS: definition(), MODEL.crd_name: crd_manifest(MODEL)},
+    objects={VARIANTS: 2, MODEL.crd_name: 0},
+    annotated={POLICIES: 1},
+    api_service=CLAIM,
+    strangers={"stowplan-system": ()},
+)
+
+STOP, CLEAN, RELEASE, UNHOOK = Action.STOP, Action.CLEAN, Action.RELEASE, Action.UNHOOK
+WITHDRAW, DELETE, FORGET, REMOVE, LEAVE = (
+    Action.WITHDRAW,
+    Action.DELETE,
+    Action.FORGET,
+    Action.REMOVE,
+    Action.LEAVE,
+)
+PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
+    "nothing is installed": (NOTHING, []),
+    "everything is installed": (
+        ALL,
+        [STOP, CLEAN, RELEASE, UNHOOK, WITHDRAW, DELETE, FORGET, REMOVE, LEAVE],
+    ),
+    "a leader that none of our Deployments runs": (
+        replace(NOTHING, leaders=("stowplan-models",)),
+        [STOP, CLEAN],
+    ),
+    "a run was interrupted after the controllers had stopped": (
+        replace(ALL, found=(deployment("webhooks"),)),
+        [CLEAN, RELEASE, UNHOOK, WITHDRAW, DELETE, FORGET, REMOVE, LEAVE],
+    ),
+    "the former owner of external metrics is known": (
+        replace(NOTHING, api_service=CLAIM, former=FORMER),
+        [Action.RETURN],
+    ),
+    "others have an object in our namespace": (
+        replace(NOTHING, strangers={"stowplan-system": ("ConfigMap theirs",)}),
+        [],
+    ),
+    "only a definition with objects is left, without conversion": (
+        replace(NOTHING, definitions={VARIANTS: unconverted(definition())}, objects={VARIANTS: 2}),
+        [],
+    ),
+    "a definition of another owner has objects": (replace(NOTHING, objects={MODEL.crd_name: 3}), []),
+    "a definition of another owner has our label, and its objects have records of their writers": (
+        replace(NOTHING, others={VARIANTS: definition()}, objects={VARIANTS: 2}, annotated={VARIANTS: 2}),
+        [Action.DISCLAIM, FORGET],
+    ),
+    "a definition that a downgrade has left": (
+        replace(NOTHING, others={VARIANTS: withdrawn(VARIANT_AUTOSCALING, definition())}),
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "want"), PLANS.values(), ids=PLANS.keys())
+def test_the_steps_depend_on_the_state_of_the_cluster(snapshot: Snapshot, want: list[Action]) -> None:
+    """Controllers stop first; what the API server calls is deleted when it is no longer called."""
+    assert [step.action for step in planned(snapshot, "https://cluster").steps] == want
+
+
+def test_objects_are_not_changed_before_they_are_deleted() -> None:
+    """Objects of another owner's definition are not deleted, but changed in any case."""
+    own = replace(
+        NOTHING, definitions={POLICIES: definition()}, objects={POLICIES: 5}, annotated={POLICIES: 5}
+    )
+    theirs = replace(own, definitions={})
+    plans = [planned(snapshot, "https://cluster", with_objects=True).steps for snapshot in (own, theirs)]
+
+    assert [[step.action for step in steps] for steps in plans] == [[DELETE], [FORGET]]
+
+
+def test_objects_are_deleted_only_on_request() -> None:
+    """The plan states their number in either case."""
+    kept, deleted = (planned(ALL, "https://cluster", with_objects=asked) for asked in (False, True))
+
+    assert [step.subject for step in deleted.steps if step.action is DELETE] == [VARIANTS, MODEL.crd_name]
+    assert WITHDRAW not in [step.action for step in deleted.steps]
+    assert f"{VARIANTS} stays, with its objects: 2" in [item.message for item in kept.checks]
+    assert f"{VARIANTS} will be deleted, with its objects: 2" in [item.message for item in deleted.checks]
+
+
+def config_map(name: str) -> Found:
+    """Return one of our ConfigMaps."""
+    return Found(resource=CONFIG_MAPS, metadata={"name": name, "namespace": "stowplan-system"})
+
+
+def test_the_plan_states_what_is_deleted_and_once_how_to_delete_objects() -> None:
+    """It counts objects by kind, without those of the first step, and names settings of users."""
+    settings = tuple(config_map(name) for name in ("stowplan-webhooks-config-x", "accelerator-unit-costs"))
+    definitions = {**ALL.definitions, POLICIES: definition()}
+    objects = {VARIANTS: 2, POLICIES: 1}
+    snapshot = replace(ALL, found=(*ALL.found, *settings), definitions=definitions, objects=objects)
+    kept, deleted = (planned(snapshot, "https://cluster", with_objects=asked) for asked in (False, True))
+
+    (rest,) = (step.detail for step in kept.steps if step.action is REMOVE)
+    assert rest == "3 (Deployment: 1, ConfigMap: 2)"
+    for report, said in ((kept, 1), (deleted, 0)):
+        assert sum("--delete-objects" in f"{item.message} {item.remedy}" for item in report.checks) == said
+        (prices,) = (item.message for item in report.checks if "prices" in item.message)
+        assert prices.endswith("will be deleted: stowplan-system/accelerator-unit-costs")
+
+
+PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
+    "pod templates that depend on Stowplan": (
+        replace(ALL, dependents=("Deployment a/b: the scheduling gate stowplan.dev/placement",)),
+        "templates",
+        "new pods would not run without Stowplan: Deployment a/b",
+    ),
+    "a delivery tool": (
+        replace(ALL, found=(deployment("webhooks", annotations={"argocd.argoproj.io/tracking-id": "x"}),)),
+        "owners",
+        "would reinstall Deployment stowplan-system/stowplan-webhooks",
+    ),
+    "objects stored in another version": (
+        replace(ALL, definitions={VARIANTS: definition(stored=("v1alpha1", "v1alpha2"))}),
+        "definition",
+        "may have objects in v1alpha1, v1alpha2",
+    ),
+    "a missing permission": (
+        replace(NOTHING, denied=("delete secrets",)),
+        "permissions",
+        "not allowed to delete",
+    ),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "check", "words"), PROBLEMS.values(), ids=PROBLEMS.keys())
+def test_problems_are_found_before_any_change(snapshot: Snapshot, check: str, words: str) -> None:
+    """Only those of owners and templates can be accepted."""
+    report = planned(snapshot, "https://cluster")
+    accepted = planned(snapshot, "https://cluster", accept=("owners", "templates"))
+
+    (found,) = report.problems
+    assert found.check == check
+    assert words in found.message
+    assert bool(accepted.problems) == (check not in {"owners", "templates"})
+
+
+def test_a_helm_release_is_a_note_and_not_a_problem() -> None:
+    """Helm does not reinstall anything, but keeps a record of the release."""
+    found = (deployment("webhooks", annotations={"meta.helm.sh/release-name": "plan"}),)
+    (owner,) = (item for item in planned(replace(ALL, found=found), "").checks if item.check == "owners")
+
+    assert owner.verdict is Verdict.NOTE
+    assert "helm uninstall plan --namespace stowplan-system" in owner.remedy
+
+
+def test_each_helm_release_is_named_with_its_own_namespace() -> None:
+    """An earlier installation may belong to another release."""
+    found = tuple(
+        deployment(
+            "webhooks",
+            annotations={"meta.helm.sh/release-name": "plan", "meta.helm.sh/release-namespace": place},
+        )
+        for place in ("inference", "stowplan-system")
+    )
+    snapshot = replace(ALL, found=found, namespaces=("inference", "stowplan-system"))
+    checks = planned(snapshot, "").checks
+
+    assert [item.remedy.partition("helm ")[2] for item in checks if item.check == "owners"] == [
+        "uninstall plan --namespace inference",
+        "uninstall plan --namespace stowplan-system",
+    ]
+    (both,) = (item.message for item in checks if item.check == "installations")
+    assert both.endswith("removed from all of them: inference, stowplan-system")
+
+
+def test_the_json_document_has_the_members_of_other_commands() -> None:
+    """Each step has an action, a subject and a title."""
+    document = planned(ALL, "https://cluster").as_json()
+
+    assert {"verb", "cluster", "outcome", "checks", "steps", "done", "error", "failures"} <= document.keys()
+    assert document["steps"][2] == {
+        "action": "release",
+        "subject": "v1beta1.external.metrics.k8s.io",
+        "title": "delete the APIService v1beta1.external.metrics.k8s.io",
+    }
+
+
+def account(name: str = "stowplan-controller", namespace: str = "stowplan-system") -> dict[str, str]:
+    """Return a subject of a role binding."""
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+BINDINGS = {
+    "for our account": ([account()], True),
+    "without subjects": ([], False),
+    "for our account and another one": ([account(), account("theirs")], False),
+    "for a namesake in another namespace": ([account(namespace="tenant")], False),
+    "for a user": ([{"kind": "User", "name": "stowplan-controller"}], False),
+}
+
+
+@pytest.mark.parametrize(("subjects", "want"), BINDINGS.values(), ids=BINDINGS.keys())
+def test_only_role_bindings_of_our_accounts_alone_are_deleted(
+    subjects: list[dict[str, str]], want: bool
+) -> None:
+    """They may be in any namespace."""
+    assert is_for_us({"subjects": subjects}, ("stowplan-system",)) is want
+    assert not CLUSTER_ROLE_BINDINGS.namespaced
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"labels": 1, "spec": {}}', "[" * 9000])
+def test_an_invalid_record_of_a_former_claim_is_ignored(text: str) -> None:
+    """Clients that may write the Lease can write any text there."""
+    assert former_claim({"metadata": {"annotations": {ANNOTATION: text}}}) is None
+
+
+def test_a_recorded_claim_is_read_with_its_labels() -> None:
+    """Labels are recorded because our labels are removed together with our claim."""
+    said = {"labels": {"app.kubernetes.io/part-of": "keda"}, "spec": FORMER.spec}
+    lease = {"metadata": {"annotations": {ANNOTATION: json.dumps(said)}}}
+
+    assert former_claim(lease) == FormerClaim(labels=said["labels"], spec=FORMER.spec)
+    assert former_claim({"metadata": {}}) is None
+
+
+def test_a_definition_that_stays_has_no_conversion_and_no_field_of_ours() -> None:
+    """It has only the stored version, and other field managers can apply it without conflicts."""
+    entries = [
+        {"manager": "kubectl", "operation": "Apply"},
+        {"manager": "stowplan", "operation": "Update"},
+        {"manager": "stowplan", "operation": "Update", "subresource": "status"},
+    ]
+    live = unconverted(definition())
+    left = disowned(live | {"metadata": live["metadata"] | {"managedFields": entries}})
+
+    assert [version["name"] for version in left["spec"]["versions"]] == ["v1alpha2"]
+    assert left["spec"]["conversion"] == {"strategy": "None"}
+    assert left["metadata"]["managedFields"] == [entries[0], entries[2]]
+    assert not is_owned(left)

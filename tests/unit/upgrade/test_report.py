@@ -1,0 +1,396 @@
+"""Reports of upgrades and downgrades, as text and as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.manifests import legacy_variant, profiled_variant, variant
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Invalid, Unauthorized, Unavailable
+from apiserver.kinds.llmd.conversion import convert
+from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from controller.commands.upgrade import downgrade, upgrade
+from controller.commands.upgrade.accounts import account
+from controller.commands.upgrade.comparison import difference
+from controller.commands.upgrade.definitions import staged, withdrawn
+from controller.commands.upgrade.execution import Execution
+from controller.commands.upgrade.findings import Failure
+from controller.commands.upgrade.options import parser
+from controller.commands.upgrade.progress import Progress
+from controller.commands.upgrade.proving import there_and_back
+from controller.commands.upgrade.report import Report
+from controller.commands.upgrade.retrying import Pace, each
+from controller.commands.upgrade.runs import RunOutcome
+from controller.commands.upgrade.snapshot import Snapshot, Webhook
+from controller.commands.upgrade.steps import Action
+from controller.commands.upgrade.verb import Tone, end_lines, plan_lines, printed, run
+from controller.commands.upgrade.waiting import storage_hash
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: x
+contexts: [{name: x, context: {cluster: x, user: x}}]
+clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: x, user: {token: x}}]
+"""
+EMPTY = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC), webhook=Webhook(namespace="stowplan-system"))
+
+
+def stored(manifest: dict[str, Any]) -> dict[str, Any]:
+    """Return a manifest as an object in a namespace."""
+    return manifest | {"metadata": manifest["metadata"] | {"namespace": "models"}}
+
+
+OBJECTS = tuple(
+    map(stored, (variant("s3", version="v1alpha1"), legacy_variant("s2"), profiled_variant("s1")))
+)
+
+
+def test_a_plan_counts_objects_by_shape_and_states_what_is_missing() -> None:
+    """The JSON document and the text have the same content."""
+    report = upgrade.planned(replace(EMPTY, objects=OBJECTS), "https://cluster")
+    document = report.as_json()
+    text = "\n".join(line for _, line in plan_lines(report))
+
+    assert document["objects"] == {"total": 3, "byShape": {"current": 1, "legacy": 1, "modelProfile": 1}}
+    assert "3 objects: 1 current, 1 legacy, 1 modelProfile" in text
+    assert [step["action"] for step in document["steps"]] == ["install"]
+    assert json.loads(json.dumps(document)) == document
+    assert {"webhook", "certificates"} == {item.check for item in report.problems}
+
+
+def test_a_missing_permission_is_reported_and_nothing_else() -> None:
+    """Nothing else was read, so nothing is reported as missing or as passed."""
+    denied = replace(EMPTY, denied=("list variantautoscalings.llmd.ai",))
+    up = upgrade.planned(denied, "https://cluster")
+    back = downgrade.planned(denied, "https://cluster", RELEASES["v0.4.2"])
+
+    for report in (up, back):
+        assert [item.message for item in report.checks] == [
+            "you are not allowed to list variantautoscalings.llmd.ai"
+        ]
+        assert report.steps == ()
+        assert "not installed" not in "".join(line for _, line in plan_lines(report))
+
+
+REFUSALS = {
+    "no permission": (Forbidden("no right"), 1, "stowplan: you are not allowed to do this: no right\n"),
+    "credentials": (
+        Unauthorized("who?"),
+        2,
+        "stowplan: the API server does not accept your credentials: who?\n",
+    ),
+    "no response": (Unavailable("refused"), 2, "stowplan: the API server does not respond: refused\n"),
+    "an invalid request": (Invalid("bad name"), 2, "stowplan: bad name\n"),
+}
+
+
+@pytest.mark.parametrize(("error", "code", "want"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_errors_of_the_api_server_are_distinguished(
+    error: ClusterError, code: int, want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cluster that rejects a request does respond."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+
+    async def plan(_: Cluster) -> Report:
+        raise error
+
+    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
+    assert run(options, plan, Execution.starter(per_second=1.0)) == code
+    assert capsys.readouterr() == ("", want)
+
+    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig), "-o", "json"])
+    assert run(options, plan, Execution.starter(per_second=1.0)) == code
+    message = want.removeprefix("stowplan: ").rstrip()
+    assert json.loads(capsys.readouterr().out) == {"outcome": "stopped", "error": message}
+
+
+def test_a_run_without_permissions_does_not_report_that_there_is_nothing_to_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without permissions this is not known."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+
+    async def plan(_: Cluster) -> Report:
+        return upgrade.planned(replace(EMPTY, denied=("list definitions",)), "https://cluster")
+
+    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
+    assert run(options, plan, Execution.starter(per_second=1.0)) == 1
+    assert "stopped: 1 problem to solve first; nothing else was checked, and nothing was changed" in (
+        capsys.readouterr().out
+    )
+
+
+def test_a_problem_without_steps_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exit code is that of a problem, although nothing would be changed."""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+
+    async def plan(_: Cluster) -> Report:
+        return replace(upgrade.planned(EMPTY, "https://cluster"), steps=())
+
+    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
+    assert run(options, plan, Execution.starter(per_second=1.0)) == 1
+    assert "stopped: there is nothing to change, but the checks found 2 problems to solve" in (
+        capsys.readouterr().out
+    )
+
+
+@pytest.mark.parametrize("rate", ["0", "-1", "abc", "nan", "inf"])
+def test_an_invalid_rate_is_rejected(rate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The message states what would be valid."""
+    with pytest.raises(SystemExit):
+        upgrade.main([f"--rate={rate}"])
+
+    want = f"argument --rate: '{rate}': must be a number of objects greater than 0, such as 50 or 0.5"
+    assert want in capsys.readouterr().err
+
+
+def test_a_downgrade_that_would_make_up_values_is_a_problem() -> None:
+    """Users may accept it; values that are lost are only reported."""
+    snapshot, shape = replace(EMPTY, objects=OBJECTS), RELEASES["v0.0.4"]
+    refused = downgrade.planned(snapshot, "https://cluster", shape)
+    taken = downgrade.planned(snapshot, "https://cluster", shape, accept_incomplete=True)
+
+    assert [item.check for item in refused.problems] == ["shape"]
+    assert taken.problems == ()
+    changes = {item["name"]: item for item in refused.as_json()["changes"]}
+    assert changes["s3"]["lost"]
+    assert changes["s3"]["madeUp"]
+    assert not [said for item in changes.values() for said in item["madeUp"] if "written" in said]
+
+
+def test_a_downgrade_reports_lost_values_and_omits_unchanged_objects() -> None:
+    """The last release of the modelProfile shape has no service classes, and requires only the model."""
+    back = downgrade.planned(replace(EMPTY, objects=OBJECTS), "https://cluster", RELEASES["v0.4.2"])
+
+    assert back.problems == ()
+    changes = {item["name"]: item for item in back.as_json()["changes"]}
+    assert changes["s2"]["lost"]
+    assert "s1" not in changes
+
+
+def test_an_object_of_the_requested_shape_is_not_reshaped() -> None:
+    """Only our annotation is removed."""
+    plain = stored(profiled_variant("x"))
+    annotated = convert(convert(plain, "llmd.ai/v1alpha2"), "llmd.ai/v1alpha1")
+    kept = plain | {"metadata": plain["metadata"] | {"annotations": {"llmd.ai/kept-by-conversion": "{}"}}}
+
+    found = [account(item, SHAPES["modelProfile"]) for item in (plain, annotated, kept)]
+    assert [item.is_reshaped for item in found] == [False, False, False]
+    assert [item.is_annotated for item in found] == [False, False, True]
+    assert account(plain, SHAPES["legacy"]).is_reshaped
+
+
+def test_under_a_definition_of_another_owner_a_downgrade_has_no_steps() -> None:
+    """It may prune unknown fields, which is a problem if an object would have to change."""
+    version = {"name": "v1alpha1", "served": True, "storage": True}
+    theirs = {"metadata": {"name": VARIANT_AUTOSCALING.crd_name}, "spec": {"versions": [version]}}
+    snapshot = replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: theirs}, objects=OBJECTS[2:])
+    lossy = downgrade.planned(snapshot, "https://cluster", RELEASES["v0.5.1"])
+    clean = downgrade.planned(snapshot, "https://cluster", SHAPES["modelProfile"])
+
+    assert lossy.steps == clean.steps == clean.problems == ()
+    assert [item.message for item in lossy.problems if "nothing to restore" in item.message]
+
+
+def definition_of_a_release() -> dict[str, Any]:
+    """Return the definition of a release, as applied after the downgrade."""
+    version = {"name": "v1alpha1", "served": True, "storage": True}
+    return {"metadata": {"name": VARIANT_AUTOSCALING.crd_name}, "spec": {"versions": [version]}}
+
+
+def given_back() -> dict[str, Any]:
+    """Return the definition that a downgrade leaves."""
+    stored = {"status": {"storedVersions": ["v1alpha1"]}}
+    return withdrawn(VARIANT_AUTOSCALING, definition_of_a_release()) | stored
+
+
+def of_our_chart() -> dict[str, Any]:
+    """Return the definition of our chart during a downgrade, when only its withdrawal is left."""
+    live = staged(VARIANT_AUTOSCALING, None, storage="v1alpha1", ca_bundle="Y2E=")
+    annotations = {
+        "meta.helm.sh/release-name": "stowplan",
+        "meta.helm.sh/release-namespace": "stowplan-system",
+        "helm.sh/resource-policy": "keep",
+        "theirs": "kept",
+    }
+    labels = live["metadata"]["labels"] | {"app.kubernetes.io/managed-by": "Helm"}
+    fields: dict[str, Any] = {
+        f"f:{name}": {f"f:{key}": {} for key in keys}
+        for name, keys in (("labels", labels), ("annotations", annotations))
+    }
+    entries = [
+        {"manager": "helm", "operation": "Update", "fieldsV1": {"f:metadata": fields}},
+        {"manager": "stowplan", "operation": "Update"},
+    ]
+    metadata = {"labels": labels, "annotations": annotations, "managedFields": entries}
+    return live | {"metadata": live["metadata"] | metadata, "status": {"storedVersions": ["v1alpha1"]}}
+
+
+def test_a_downgrade_continues_after_the_definition_of_our_chart_was_withdrawn() -> None:
+    """An interrupted run, another shape, or another run find no other owner."""
+    before = of_our_chart()
+    after = withdrawn(VARIANT_AUTOSCALING, before)
+    kept = OBJECTS[2] | {
+        "metadata": OBJECTS[2]["metadata"] | {"annotations": {"llmd.ai/kept-by-conversion": "{}"}}
+    }
+
+    def plan(live: dict[str, Any], shape: Shape) -> Report:
+        definitions = {VARIANT_AUTOSCALING.crd_name: live}
+        return downgrade.planned(replace(EMPTY, definitions=definitions, objects=(kept,)), "", shape)
+
+    first, again = (plan(live, SHAPES["modelProfile"]) for live in (before, after))
+    other = plan(after, RELEASES["v0.5.1"])
+
+    assert not [item for item in first.problems if item.check == "owners"]
+    assert [step.action for step in first.steps] == [Action.DISOWN, Action.WITHDRAW, Action.SWEEP]
+    assert again.problems == ()
+    assert [step.action for step in again.steps] == [Action.SWEEP]
+    assert not [item for item in other.problems if item.check == "owners"]
+    assert after["metadata"]["annotations"] == {"theirs": "kept"}
+    assert after["metadata"]["labels"] == {}
+
+
+INSTALLED = replace(EMPTY.webhook, is_configured=True)
+NEXT: dict[str, tuple[Snapshot, str]] = {
+    "the definition of the release is not applied yet": (
+        replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: given_back()}, webhook=INSTALLED),
+        "next: apply the definition of release v0.4.2 over the current one,",
+    ),
+    "the definition of the release is applied": (
+        replace(
+            EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}, webhook=INSTALLED
+        ),
+        "next: remove Stowplan,",
+    ),
+    "the definition of the release is applied, and Stowplan is removed": (
+        replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}),
+        "",
+    ),
+    "an empty cluster": (EMPTY, ""),
+}
+
+
+@pytest.mark.parametrize(("snapshot", "want"), NEXT.values(), ids=NEXT.keys())
+def test_a_downgrade_states_only_the_next_action(snapshot: Snapshot, want: str) -> None:
+    """Each check is reported once."""
+    report = downgrade.planned(snapshot, "https://cluster", RELEASES["v0.4.2"])
+
+    assert next(iter(report.advice), "") == want
+    assert report.steps == report.problems == ()
+    assert [item.check for item in report.checks].count("definition") == 1
+
+
+def test_numbers_agree_with_their_nouns() -> None:
+    """One object is not called objects."""
+    report = upgrade.planned(replace(EMPTY, objects=OBJECTS[:1]), "https://cluster")
+    text = "\n".join(line for _, line in plan_lines(report))
+
+    assert "  1 object: 1 current" in text
+    assert "the data of 1 object fits" in text
+
+
+DIFFERENCES = {
+    "nothing": ({}, ""),
+    "the version and metadata of the server": (
+        {"apiVersion": "llmd.ai/v1", "metadata": {"resourceVersion": "2", "annotations": {}}},
+        "",
+    ),
+    "a field": ({"spec": {"a": {"b": 2}}}, "spec.a.b"),
+    "a missing field": ({"spec": {"a": {}}}, "spec.a.b"),
+    "true in place of one": ({"spec": {"a": {"b": True}}}, "spec.a.b"),
+    "a label": ({"metadata": {"labels": {"x": "y"}}}, "metadata.labels"),
+}
+
+
+@pytest.mark.parametrize(("change", "want"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
+def test_the_difference_of_two_readings_is_the_path_of_a_field(change: dict[str, Any], want: str) -> None:
+    """It is the path of the first field that differs."""
+    one = {"apiVersion": "llmd.ai/v1alpha1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": {"b": 1}}}
+
+    assert difference(one, one | change) == want
+
+
+def test_a_wrong_conversion_is_detected() -> None:
+    """The readings in both versions are compared with each other."""
+    old = stored(profiled_variant("x"))
+    new = convert(old, "llmd.ai/v1alpha2")
+    other = new | {"spec": new["spec"] | {"acceleratorCount": 8}}
+
+    assert there_and_back([old, new]) == ""
+    assert "spec.modelProfile" in there_and_back([old, other])
+
+
+def test_control_characters_from_a_cluster_do_not_reach_the_terminal() -> None:
+    """They are replaced; the only escape sequences are our own colours."""
+    report = upgrade.planned(EMPTY, "https://cluster")
+    failure = Failure(namespace="models", name="x", message="\x1b[2Jgone")
+    stopped = replace(report, outcome=RunOutcome.STOPPED, error="one object", failures=(failure,))
+    lines = [printed(line, is_coloured=True) for line in end_lines(stopped)]
+
+    assert lines[0] == "\x1b[31mstopped: one object\x1b[0m"
+    assert "\x1b[2J" not in "".join(lines)
+    assert printed((Tone.BAD, "x"), is_coloured=False) == "x"
+
+
+def test_progress_is_reported_once_a_second_and_at_the_end() -> None:
+    """It is not reported for each of many objects."""
+    moments, stream = iter([0.0, 0.0, 0.4, 1.1, 1.2, 1.3]), io.StringIO()
+    progress = Progress(stream, steps=2, clock=lambda: next(moments))
+    progress.begin("rewrite")
+    for done in (1, 2, 3, 4):
+        progress.tell(done, 4, "pods")
+    progress.end("all")
+
+    assert stream.getvalue() == ("[1/2] rewrite\n[1/2] 2 of 4 pods\n[1/2] 4 of 4 pods\n[1/2] done: all\n")
+
+
+async def test_each_keeps_the_order_and_raises_the_first_error() -> None:
+    """The raised error is that of the worker, not wrapped in another one."""
+
+    async def work(item: int) -> int:
+        if item == 3:
+            raise Conflict("three")
+        return item * 2
+
+    told: list[tuple[int, int, str]] = []
+    pace = Pace(per_second=10_000, tell=lambda *said: told.append(said))
+
+    assert await each([1, 2], work, pace.of("pods")) == [2, 4]
+    assert told == [(1, 2, "pods"), (2, 2, "pods")]
+    with pytest.raises(Conflict, match="three"):
+        await each([1, 3], work, pace)
+
+
+def test_the_hash_of_the_storage_version_is_that_of_the_api_server() -> None:
+    """The expected value was returned by the discovery of a real API server."""
+    assert storage_hash(VARIANT_AUTOSCALING, "v1alpha2") == "BdU+3yXNqk4="
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["--shape", "none"], ["--to-release", "v9"], ["--shape", "legacy", "--rate", "0"]]
+)
+def test_wrong_usage_has_exit_code_2(arguments: list[str]) -> None:
+    """It is detected before any connection."""
+    with pytest.raises(SystemExit) as error:
+        downgrade.main(arguments)
+
+    assert error.value.code == 2
+
+
+def test_a_missing_cluster_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A message states this."""
+    assert upgrade.main(["--kubeconfig", str(tmp_path / "none")]) == 2
+    assert "no cluster is configured" in capsys.readouterr().err

@@ -1,0 +1,77 @@
+"""Retries of calls: after which errors, how often, and with which result."""
+
+from __future__ import annotations
+
+import pytest
+
+from apiserver.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound, Throttled, Unavailable
+from controller.commands.upgrade.retrying import comes_true, patiently, retried, steadily
+
+SOON = 1e-6
+
+
+class Answers:
+    """A stub that gives its answers one by one: an error is raised, anything else is returned."""
+
+    def __init__(self, *answers: ClusterError | str) -> None:
+        self.left = [*answers]
+
+    async def __call__(self) -> str:
+        """Return or raise the next answer."""
+        answer = self.left.pop(0)
+        if isinstance(answer, ClusterError):
+            raise answer
+        return answer
+
+
+RETRIED = {
+    "an answer at the first attempt": (["done"], "done", 0),
+    "errors of the given type, then an answer": ([Conflict("1"), AlreadyExists("2"), "done"], "done", 0),
+    "an error of another type is raised": ([Conflict("1"), NotFound("2"), "done"], NotFound, 1),
+    "the last of too many errors is raised": ([Conflict("1")] * 3 + ["done"], Conflict, 1),
+}
+
+
+@pytest.mark.parametrize(("answers", "expected", "left"), RETRIED.values(), ids=RETRIED)
+async def test_attempts_are_retried_after_errors_of_the_given_type_only(
+    answers: list[ClusterError | str], expected: str | type[ClusterError], left: int
+) -> None:
+    """There is one attempt more than there are pauses."""
+    attempt = Answers(*answers)
+
+    try:
+        found: str | type[ClusterError] = await retried(attempt, Conflict, (SOON, SOON))
+    except ClusterError as error:
+        found = type(error)
+
+    assert (found, len(attempt.left)) == (expected, left)
+
+
+async def test_a_throttled_request_is_retried_when_the_server_allows() -> None:
+    """It is retried at most 30 times, which takes half a minute at one second each."""
+    throttled = [Throttled("storage is initializing", retry_after_seconds=SOON)] * 30
+
+    assert await patiently(Answers(*throttled, "done")) == "done"
+    with pytest.raises(Throttled):
+        await patiently(Answers(*throttled, throttled[0], "done"))
+
+
+async def test_a_request_to_an_unavailable_server_is_tried_three_times() -> None:
+    """The third error is raised."""
+    busy = Unavailable("busy", retry_after_seconds=SOON)
+
+    assert await steadily(Answers(busy, busy, "done")) == "done"
+    with pytest.raises(Unavailable):
+        await steadily(Answers(busy, busy, busy, "done"))
+
+
+async def test_a_condition_is_polled_up_to_a_time_limit() -> None:
+    """It is checked once even if the limit has already passed."""
+    answers = [False, True]
+
+    async def holds() -> bool:
+        return answers.pop(0)
+
+    assert await comes_true(holds, within_seconds=60)
+    answers = [False, False]
+    assert not await comes_true(holds, within_seconds=-1)

@@ -1,0 +1,206 @@
+"""Prometheus metrics of decisions, which end with the objects that they describe."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from prometheus_client import CollectorRegistry
+from support.decisions import LOAD, SOLVED, decision, plan_of
+from support.monitoring import documented
+from support.planning_builders import variant
+
+from apiserver.cluster.errors import Forbidden
+from apiserver.kinds.following import FollowingProblem, Problem
+from controller.observe.acting import ActingReason
+from controller.observe.conditions import ConditionReason
+from controller.observe.gather import Gathered
+from controller.observe.policies import SettingsProblem
+from controller.planning.decision import (
+    LevelReport,
+    NodeRequest,
+)
+from controller.planning.load import Signal
+from controller.planning.snapshot import Snapshot
+from controller.sizing.attainment import Attained, ServiceLevel
+from controller.sizing.records import Targets
+from controller.telemetry import Telemetry
+from controller.variants.advisory import Advice
+from controller.variants.divergence import IN_STEP, Divergence, Waiting
+from controller.variants.variantautoscaling import CycleResult
+
+DECISION = decision("chat")
+LEVEL = LevelReport(level="cost", value=7, bound=6, gap=0.125, improvable=0.1)
+REQUEST = NodeRequest(
+    pool="gpus", nodes=2, price_per_hour=Decimal(8), lead_seconds=60, pods=(("ns", "chat", 1),)
+)
+PLAN = plan_of(
+    DECISION,
+    cost=Decimal("30.0"),
+    solver=replace(SOLVED, unproven="cost", gap=0.125, levels=(LEVEL,)),
+    requests=(REQUEST,),
+)
+ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal("25.00"))
+OUTCOME = CycleResult(
+    plan=PLAN,
+    gathered=Gathered(
+        snapshot=Snapshot(nodes=(), variants=(variant("chat", "n", namespace="ns", accelerator="A100"),)),
+        misread={("ns", "chat"): (Problem(reason=FollowingProblem.TARGET_DIFFERS, message="x"),)},
+    ),
+    acting={("ns", "chat"): (False, ActingReason.BELOW, "y")},
+    written=1,
+    unwritten={("ns", "chat"): Forbidden("denied")},
+    scrape_failures=2,
+    silent_models={("ns", "m"): "connection refused"},
+    advices={("ns", "chat"): ADVICE},
+    service_levels={
+        ("ns", "chat"): ServiceLevel(
+            targets=Targets(ttft_seconds=2.0), attained=Attained(requests=100.0, missed_ttft=10.0)
+        )
+    },
+    divergence=Divergence(
+        elsewhere=3,
+        waiting=tuple(
+            Waiting(variant=("ns", "chat"), pod=pod, node="n", takers=()) for pod in ("chat-1", "chat-2")
+        ),
+    ),
+    settings=(
+        SettingsProblem(
+            config_map="costs", key="A100", text="wrong", since=datetime(2026, 1, 1, 12, tzinfo=UTC)
+        ),
+    ),
+)
+VARIANT = {"namespace": "ns", "variant_name": "chat", "accelerator_type": "A100"}
+MODEL = {"namespace": "ns", "model_id": "m"}
+TOLD = (
+    ("stowplan_desired_replicas", VARIANT, 3),
+    ("stowplan_current_replicas", VARIANT, 1),
+    (
+        "stowplan_decision_not_followed",
+        {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"},
+        1,
+    ),
+    (
+        "stowplan_decision_not_followed",
+        {"namespace": "ns", "variant_name": "chat", "reason": "ReplicasBelowDecision"},
+        1,
+    ),
+    ("stowplan_unconstrained_replicas", VARIANT, 7),
+    ("stowplan_unmet_per_mille", VARIANT, 250),
+    ("stowplan_unmet_ratio", MODEL | {"priority": "1"}, 0.25),
+    ("stowplan_demand_requests_per_second", MODEL, 41.0),
+    ("stowplan_demand_upper_requests_per_second", MODEL, 52.25),
+    ("stowplan_required_requests_per_second", MODEL, 61.470588),
+    ("stowplan_signal_state", MODEL | {"state": "Fresh"}, 1),
+    ("stowplan_signal_age_seconds", MODEL, 1.5),
+    (
+        "stowplan_capacity_requests_per_second",
+        {"namespace": "ns", "variant_name": "chat", "source": "Learned"},
+        9.4,
+    ),
+    ("stowplan_attained_ratio", MODEL | {"priority": "1"}, 0.9),
+    ("stowplan_promised_ratio", MODEL | {"priority": "1"}, 0.95),
+    ("stowplan_advisory_saved_cost", {"namespace": "ns", "variant_name": "chat"}, 25),
+    ("stowplan_plan_level_gap_ratio", {"level": "cost"}, 0.125),
+    ("stowplan_pending_replicas", {"namespace": "ns", "variant_name": "chat"}, 2),
+    ("stowplan_silent_model", MODEL, 1),
+    ("stowplan_requested_nodes", {"pool": "gpus"}, 2),
+    (
+        "stowplan_invalid_settings_since_timestamp_seconds",
+        {"config_map": "costs", "key": "A100", "problem": "wrong"},
+        1_767_268_800,
+    ),
+)
+
+
+def test_every_figure_of_a_decision_is_a_metric() -> None:
+    """The labels are variant for replicas and advice, model for load, level for gaps, and pool for nodes."""
+    registry = CollectorRegistry()
+
+    Telemetry(registry).observe(OUTCOME, seconds=0.1)
+
+    gauges = [family for family in registry.collect() if family.type == "gauge"]
+    unlabelled = {sample.name for family in gauges for sample in family.samples if not sample.labels}
+    assert {family.name for family in gauges} - unlabelled == {name for name, *_ in TOLD}
+    assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [v for *_, v in TOLD]
+    assert registry.get_sample_value("stowplan_plan_cost") == 30
+    assert registry.get_sample_value("stowplan_silent_engines") == 2
+    assert registry.get_sample_value("stowplan_status_writes_total") == 1
+    assert registry.get_sample_value("stowplan_status_writes_failed_total") == 1
+    assert registry.get_sample_value("stowplan_placements_diverged_total") == 3
+
+
+def test_the_labels_of_a_metric_are_those_of_its_documentation() -> None:
+    """Alerts and dashboards of users are written by the page."""
+    labels = {metric.name: {*metric.labels} for metric in documented()}
+
+    assert {name: labels[name] for name, *_ in TOLD} == {name: {*given} for name, given, _ in TOLD}
+
+
+def test_an_unknown_load_has_a_state_and_no_value() -> None:
+    """Its earlier values are removed."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+    unknown = replace(LOAD, signal=Signal.UNKNOWN, signal_age_seconds=None, requests_per_second=None)
+    dark = replace(DECISION, load=unknown, capacity=None)
+
+    telemetry.observe(OUTCOME, seconds=0.1)
+    telemetry.observe(replace(OUTCOME, plan=replace(PLAN, decisions=(dark,))), seconds=0.1)
+
+    gone = [name for name, labels, _ in TOLD if registry.get_sample_value(name, labels) is None]
+    assert gone == [
+        "stowplan_demand_requests_per_second",
+        "stowplan_demand_upper_requests_per_second",
+        "stowplan_required_requests_per_second",
+        "stowplan_signal_state",
+        "stowplan_signal_age_seconds",
+        "stowplan_capacity_requests_per_second",
+    ]
+    assert registry.get_sample_value("stowplan_signal_state", MODEL | {"state": "Unknown"}) == 1
+
+
+def test_evictions_are_counted_by_outcome() -> None:
+    """The counters add up all cycles."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+
+    for evictions in ({"evicted": 2}, {}, {"evicted": 1, "refused": 1}):
+        telemetry.observe(replace(OUTCOME, evictions=evictions), seconds=0.1)
+
+    counted = {
+        ending: registry.get_sample_value("stowplan_evictions_total", {"outcome": ending})
+        for ending in ("evicted", "refused")
+    }
+    assert counted == {"evicted": 3, "refused": 1}
+
+
+def test_series_end_with_the_objects_that_they_describe() -> None:
+    """A deleted variant, or one that is no longer advisory, must not keep its last values."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+    telemetry.observe(OUTCOME, seconds=0.1)
+    empty = replace(PLAN, decisions=(), requests=(), solver=replace(PLAN.solver, levels=()))
+
+    gone = Gathered(snapshot=Snapshot(nodes=(), variants=()))
+    ended = replace(OUTCOME, plan=empty, gathered=gone, acting={}, advices={}, divergence=IN_STEP)
+    ended = replace(ended, settings=(), silent_models={})
+    telemetry.observe(ended, seconds=0.1)
+
+    left = {label for family in registry.collect() for sample in family.samples for label in sample.labels}
+    assert left == {"outcome", "le"}  # of cycles and their duration
+
+
+def test_reversals_are_counted_until_the_variant_is_deleted() -> None:
+    """A later variant of the same name starts without a count and without a direction."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+    found = []
+
+    for replicas in (3, 5, 4, 6, None, 2, 3, 1):
+        decisions = () if replicas is None else (replace(DECISION, replicas=replicas),)
+        telemetry.observe(replace(OUTCOME, plan=replace(PLAN, decisions=decisions)), seconds=0.1)
+        names = {"namespace": DECISION.namespace, "variant_name": DECISION.name}
+        found.append(registry.get_sample_value("stowplan_reversals_total", names))
+
+    assert found == [None, None, 1, 2, None, None, None, 1]
