@@ -101,6 +101,24 @@ def test_few_samples_of_unknown_engines_double_the_ready_replicas_at_the_most() 
     assert load(settled).required_requests_per_second < 2 * 2 * capacity.requests_per_second
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"output": 1.0, "inter_tokens": 0.0, "inter_token_seconds": 0.0}],
+    ids=["answers of many tokens", "one result"],
+)
+def test_a_model_that_has_too_much_load_from_the_first_moment_grows(answer: dict[str, float]) -> None:
+    """Nothing else is known of its engines, whose requests wait for a minute."""
+    watch = Watch(variants=(variant(ready=1),), facts=facts())
+    slow = interval(8.0, first_token_seconds=8 * 15 * 60.0, waiting_change=60.0, **answer)
+
+    found = [watch.see({"llama-0": report(slow, waiting=500)}) for _ in range(4)][-1]
+
+    capacity = found.snapshot.variants[0].capacity
+    assert capacity is not None
+    assert capacity.source is CapacitySource.LEARNED
+    assert load(found).required_requests_per_second > capacity.requests_per_second
+
+
 @pytest.mark.parametrize("cycles", [10, 1000], ids=["a few minutes", "longer than the history"])
 def test_requests_that_were_held_while_nothing_ran_did_not_arrive_at_once(cycles: int) -> None:
     """A preempted model gets a replica again, and with it the requests of the last minute."""
