@@ -309,6 +309,10 @@ STORED = {
     "costs": {"data": {"A100": '{"cost": "40"}'}},
     "gold": {"data": {"b": PREMIUM}},
 }
+RESTORE = (
+    "its last valid content is used: apply it again; or, to give it up, apply the ConfigMap without data, with"
+    ' the annotation stowplan.dev/allow-empty: "true"'
+)
 GONE: dict[str, Json] = {
     "deleted": {},
     "created again without content": {"classes": {}, "costs": {}, "gold": {}},
@@ -386,3 +390,12 @@ def test_the_schema_has_the_ranges_of_planning() -> None:
     assert properties["priority"]["maximum"] == LOWEST_PRIORITY
     ranges = (properties["attainment"]["minimum"], properties["attainment"]["maximum"])
     assert (*ranges, properties["attainment"]["default"]) == (LEAST_ATTAINMENT, MOST_ATTAINMENT, ATTAINMENT)
+
+
+@pytest.mark.parametrize(("maps", "why"), [({}, "is missing"), ({"costs": {}}, "has no entries")])
+def test_a_config_map_that_is_gone_is_reported_with_what_to_do(maps: Json, why: str) -> None:
+    """Both ways are named: to restore it, and to remove it on purpose."""
+    reader = PolicyReader(unit_costs="costs")
+    reader.read({"costs": STORED["costs"]})
+
+    assert told(reader.read(maps)) == [f"ConfigMap costs: {why}; {RESTORE}"]

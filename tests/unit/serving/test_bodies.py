@@ -274,7 +274,9 @@ async def test_a_client_that_leaves_is_no_error(
     size: int, response_bytes: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Each of two requests ends without a message."""
-    bodies = Bodies(arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=DECODED, shared=Room(DECODED))
+    bodies = Bodies(
+        arriving_bytes=ARRIVING, small_bytes=SMALL_BYTES, large_bytes=DECODED, shared=Room(DECODED)
+    )
     ended: asyncio.Queue[web.StreamResponse | Exception] = asyncio.Queue()
 
     async def answer(_: bytes) -> Reply:
