@@ -35,7 +35,7 @@ _NO_CLASSES: Final = "models have a priority and latency targets by spec.sloClas
 _TARGETS: Final = ("slo-tpot", "slo-ttft")
 _PREVIOUS: Final = "its last valid content is used"
 _RESTORE: Final = (
-    f'apply it again; or, to give it up, apply the ConfigMap without data, with the annotation {ALLOW_EMPTY}:'
+    f"apply it again; or, to give it up, apply the ConfigMap without data, with the annotation {ALLOW_EMPTY}:"
     ' "true"'
 )
 

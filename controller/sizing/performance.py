@@ -110,7 +110,7 @@ def performance(
     calm = [item for item in seen if not _is_overloaded(item[0], item[1], facts.targets)]
     prior, prior_source = _prior(facts, memory)
     expected = _fitted(memory, prior)
-    # Without calm engines, nothing would ever be known of a variant that had too much load from the first moment.
+    # Nothing would ever be known of a variant that has had too much load from the first moment on.
     shown = calm or seen if expected is None and memory.result is None else calm
     samples = [
         found
