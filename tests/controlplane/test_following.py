@@ -95,6 +95,8 @@ def test_every_mistake_is_found_where_an_operator_looks(
         assert reason_of(found, "DecisionFollowed") == reason
         assert f"HorizontalPodAutoscaler '{name}'" in applied.stderr
         wait_for(partial(has_event, place, name, reason), partial(place.kubectl, "events"))
+    rows = {row.split()[0]: row.split() for row in place.kubectl("get", "va", "--output=wide").splitlines()}
+    assert all(reason in rows[name] for name, (reason, _) in MISTAKES.items())
     right = place.watched("va/right", lambda item: reason_of(item, "DecisionFollowed") != "")
     assert reason_of(right, "TargetResolved") == "TargetFound"
     assert "HorizontalPodAutoscaler 'right'" not in applied.stderr
