@@ -114,8 +114,9 @@ def acting_finding(seen: Situation) -> ActingFinding:
             f"{since}: see the events of the workload and its ReplicaSets",
         )
     who = " and ".join(item.shown for item in seen.autoscalers)
-    remedy = f"see the conditions of {who}" if who else "let a HorizontalPodAutoscaler read the decision"
-    return False, ActingReason.BELOW, f"{since}: {remedy}"
+    if not who:
+        return False, ActingReason.BELOW, f"{since}: let a HorizontalPodAutoscaler read the decision"
+    return False, ActingReason.BELOW, f"{since}: see the conditions and the scaleUp behavior of {who}"
 
 
 def _without_metrics(seen: Situation) -> tuple[ActingReason, str] | None:
