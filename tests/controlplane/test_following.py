@@ -131,7 +131,11 @@ def test_a_workload_that_contradicts_its_variant_says_so(control_plane: ControlP
         "apply", f"--namespace={place.namespace}", "--filename=-", input=listed(*variants)
     )
 
+    annotated = control_plane.kubectl(
+        "annotate", f"--namespace={place.namespace}", "va/typed", "stowplan.dev/pause=true"
+    )
     assert "stowplan.dev/replicas meant?" in applied.stderr
+    assert "stowplan.dev/paused meant?" in annotated.stderr
     found = place.watched("va/typed", has_reason("AcceleratorResolved", "AcceleratorDiffers"))
     assert found["status"]["desiredOptimizedAlloc"]["accelerator"] == "L40"
     wait_for(partial(has_event, place, "typed", "AcceleratorDiffers"), partial(place.kubectl, "events"))
