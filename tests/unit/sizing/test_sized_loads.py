@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -106,7 +107,7 @@ def test_few_samples_of_unknown_engines_double_the_ready_replicas_at_the_most() 
     [{}, {"output": 1.0, "inter_tokens": 0.0, "inter_token_seconds": 0.0}],
     ids=["answers of many tokens", "one result"],
 )
-def test_a_model_that_has_too_much_load_from_the_first_moment_grows(answer: dict[str, float]) -> None:
+def test_a_model_that_has_too_much_load_from_the_first_moment_grows(answer: dict[str, Any]) -> None:
     """Nothing else is known of its engines, whose requests wait for a minute."""
     watch = Watch(variants=(variant(ready=1),), facts=facts())
     slow = interval(8.0, first_token_seconds=8 * 15 * 60.0, waiting_change=60.0, **answer)
