@@ -5,6 +5,7 @@ An update that leaves the spec unchanged is never judged, so that finalizers can
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -23,6 +24,8 @@ from webhooks.review import AdmissionRequest, ReviewedObject
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
 _NULL: Final = msgspec.Raw(b"null")
+_MOST_COMPARED: Final = 64
+"""Changed annotations whose names are compared with ours; an object may have tens of thousands."""
 
 Decoded = TypeVar("Decoded")
 
@@ -107,7 +110,8 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
 def annotation_warnings(request: AdmissionRequest) -> tuple[str, ...]:
     """Return warnings about annotations that an update adds or changes, and that have no effect.
 
-    Raises UnreadableObjectError for an object that no API server would send.
+    Only the first of very many are compared. Raises UnreadableObjectError for an object that no API server
+    would send.
     """
     sent, stored = opened(request.object), opened(request.old_object)
     if request.operation != "UPDATE" or request.sub_resource or sent is None or stored is None:
@@ -117,8 +121,9 @@ def annotation_warnings(request: AdmissionRequest) -> tuple[str, ...]:
         return ()
     before = (stored.metadata or {}).get("annotations") or {}
     now = (sent.metadata or {}).get("annotations") or {}
-    changed = {name: text for name, text in now.items() if before.get(name) != text}
-    return tuple(annotation_advice(found[0].kind, {"metadata": {"annotations": changed}}))
+    changed = ((name, text) for name, text in now.items() if before.get(name) != text)
+    compared = dict(islice(changed, _MOST_COMPARED))
+    return tuple(annotation_advice(found[0].kind, {"metadata": {"annotations": compared}}))
 
 
 def opened(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
