@@ -5,10 +5,12 @@ An update that leaves the spec unchanged is never judged, so that finalizers can
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import msgspec
 
+from apiserver.kinds.annotations import annotation_advice
 from apiserver.kinds.authorship import telling_annotations
 from apiserver.kinds.conversion import convert, kept_annotation, telling_label
 from apiserver.kinds.forms import Form, other_forms
@@ -22,6 +24,8 @@ from webhooks.review import AdmissionRequest, ReviewedObject
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
 _NULL: Final = msgspec.Raw(b"null")
+_MOST_COMPARED: Final = 64
+"""Changed annotations whose names are compared with ours; an object may have tens of thousands."""
 
 Decoded = TypeVar("Decoded")
 
@@ -101,6 +105,25 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
         forms=_forms(kind, version, sent, stored) if kind.has_conversion else [],
         to_keep=_to_keep(kind, sent, stored) if kind.has_conversion and stored is not None else None,
     )
+
+
+def annotation_warnings(request: AdmissionRequest) -> tuple[str, ...]:
+    """Return warnings about annotations that an update adds or changes, and that have no effect.
+
+    Only the first of very many are compared. Raises UnreadableObjectError for an object that no API server
+    would send.
+    """
+    sent, stored = opened(request.object), opened(request.old_object)
+    if request.operation != "UPDATE" or request.sub_resource or sent is None or stored is None:
+        return ()
+    found = find_version(sent.api_version, sent.kind)
+    if found is None:
+        return ()
+    before = (stored.metadata or {}).get("annotations") or {}
+    now = (sent.metadata or {}).get("annotations") or {}
+    changed = ((name, text) for name, text in now.items() if before.get(name) != text)
+    compared = dict(islice(changed, _MOST_COMPARED))
+    return tuple(annotation_advice(found[0].kind, {"metadata": {"annotations": compared}}))
 
 
 def opened(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:

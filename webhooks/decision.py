@@ -24,7 +24,7 @@ from apiserver.schema.filler import Addition
 from apiserver.schema.json import Json
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
-from webhooks.admission import Subject, UnreadableObjectError, subject_of
+from webhooks.admission import Subject, UnreadableObjectError, annotation_warnings, subject_of
 from webhooks.authorship import due_record, record_errors, user_of
 from webhooks.large import in_thread, is_costly
 from webhooks.permissions import Asked, UndecidedError, refused
@@ -55,7 +55,8 @@ async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy =
 
     The patch may replace only the annotations of conversion and of the writer.
 
-    Permissions that cannot be checked are left to `/validate`.
+    Permissions that cannot be checked are left to `/validate`. An update that leaves the spec unchanged gets
+    warnings about its new annotations.
     """
     return await _decide(request, scaling, tenancy, partial(_patched, request), is_final=False)
 
@@ -109,10 +110,10 @@ async def _decide(
     """
     try:
         subject = subject_of(request)
+        if subject is None:
+            return AdmissionResponse(warnings=() if is_final else annotation_warnings(request))
     except UnreadableObjectError as error:
         return AdmissionResponse(refusal=_status(422, "Invalid", str(error)))
-    if subject is None:
-        return AdmissionResponse()
     is_apart = is_costly(request)
     assess = partial(_assessed, request, subject, scaling, tenancy, is_final=is_final)
     assessed = await in_thread(assess) if is_apart else assess()

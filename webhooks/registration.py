@@ -24,10 +24,29 @@ def registrations(family: Family) -> list[Json]:
     of other projects, whose users must not be blocked when Stowplan is down. Only the family's groups are
     listed, so that an outage of the webhook blocks no other kind, and of updates only those that are judged:
     finalizers can always be removed, so that objects can be deleted. The controller injects the caBundle.
+
+    Mutating also gets updates that change nothing but annotations, to warn about those that have no effect:
+    `kubectl annotate` is their usual way, and must not depend on the webhooks.
     """
     guard = "Ignore" if family.is_foreign else "Fail"
-    mutate = _webhook("mutate", family, failure_policy="Ignore", timeout_seconds=_MUTATE_SECONDS)
-    validate = _webhook("validate", family, failure_policy=guard, timeout_seconds=_VALIDATE_SECONDS)
+    judged, annotations = (
+        _is_judged(family),
+        "object.metadata.?annotations != oldObject.metadata.?annotations",
+    )
+    mutate = _webhook(
+        "mutate",
+        family,
+        failure_policy="Ignore",
+        timeout_seconds=_MUTATE_SECONDS,
+        condition=f"{judged} || {annotations}",
+    )
+    validate = _webhook(
+        "validate",
+        family,
+        failure_policy=guard,
+        timeout_seconds=_VALIDATE_SECONDS,
+        condition=judged,
+    )
     others = [] if family.is_foreign else [_settings_webhook()]
     return [
         _configuration("MutatingWebhookConfiguration", family, mutate | {"reinvocationPolicy": "IfNeeded"}),
@@ -79,7 +98,7 @@ def _configuration(kind: str, family: Family, *webhooks: Json) -> Json:
     }
 
 
-def _webhook(verb: str, family: Family, *, failure_policy: str, timeout_seconds: int) -> Json:
+def _webhook(verb: str, family: Family, *, failure_policy: str, timeout_seconds: int, condition: str) -> Json:
     return {
         "name": f"{verb}.{family.webhook_domain}",
         "admissionReviewVersions": ["v1"],
@@ -88,7 +107,7 @@ def _webhook(verb: str, family: Family, *, failure_policy: str, timeout_seconds:
         "matchPolicy": "Equivalent",
         "sideEffects": "None",
         "timeoutSeconds": timeout_seconds,
-        "matchConditions": [{"name": "is-judged", "expression": _is_judged(family)}],
+        "matchConditions": [{"name": "is-judged", "expression": condition}],
         "rules": [_rule(kind) for kind in family.kinds],
     }
 

@@ -78,7 +78,7 @@ UNDERSTOOD: Final[Mapping[str, tuple[str, ...]]] = {
 
 _SHOWN_CHARACTERS: Final = 40
 _LEAST_LIKENESS: Final = 0.6
-_LEAST_LIKENESS_OF_PREFIXES: Final = 0.92
+_LEAST_LIKENESS_OF_PREFIXES: Final = 0.9
 
 
 def advice(kind: Kind, version: Version, value: Json) -> Iterator[str]:
@@ -102,7 +102,8 @@ def annotation_advice(kind: str, value: Json) -> Iterator[str]:
 
 def no_effect(kind: str, end: str) -> str:
     """Return that a kind has no annotation with a name, given without its prefix, and which is meant."""
-    return f"has no effect on a {kind}{_instead(end, UNDERSTOOD.get(kind, ()))}"
+    article = "an" if kind[0] in "AEIO" else "a"
+    return f"has no effect on {article} {kind}{_instead(end, UNDERSTOOD.get(kind, ()))}"
 
 
 def wrong_value(name: str, text: str) -> str:

@@ -15,3 +15,17 @@ def condition(kind: str, name: str, *, description: str, member: str = "status",
     return Column(
         name, "string", f'.status.conditions[?(@.type=="{kind}")].{member}', description, priority=priority
     )
+
+
+def problem(*, priority: int = 0) -> Column:
+    """Return a column that shows why something is wrong: the reason of the first condition that is False.
+
+    The API server shows the first of several results only.
+    """
+    return Column(
+        "Problem",
+        "string",
+        '.status.conditions[?(@.status=="False")].reason',
+        "Reason of the first condition that is False; empty if none is.",
+        priority=priority,
+    )

@@ -29,6 +29,7 @@ from apiserver.kinds.metric_labels import (
     target_labels,
     variant_labels,
 )
+from apiserver.schema.document import nearest
 from apiserver.schema.json import Json
 
 _MATCHER: Final = re.compile(r"""(\w+)\s*=\s*["']([^"']*)["']""")
@@ -36,6 +37,8 @@ _PLACES: Final = frozenset({"namespace", "exported_namespace"})
 """Labels whose values in Prometheus depend on how it was configured."""
 
 _MOST_NAMED: Final = 3
+_LIKENESS: Final = 0.85
+"""The similarity from which the name of a metric is a typing error."""
 
 
 class FollowingProblem(StrEnum):
@@ -122,6 +125,8 @@ def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
     if not own:
         read = " and ".join(item.shown for item in others) or "CPU, as it names no metric"
         text = f"{shown} scales it by {read}, and not by {metric}: let it read {metric}, or delete it"
+        if close := _meant(others, subject):
+            text = f"{shown} scales it by {read}: is {close} meant?"
         yield Problem(reason=FollowingProblem.SCALED_BY_OTHER, message=text)
         return
     if others:
@@ -139,6 +144,12 @@ def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
     wrong = [why for item in own if (why := _wrong_target(item))]
     if wrong and (len(wrong) == len(own) or all(item.text is not None for item in own)):
         yield Problem(reason=FollowingProblem.TARGET_DIFFERS, message=f"{shown} {wrong[0]}")
+
+
+def _meant(others: Sequence[MetricReading], subject: Subject) -> str:
+    """Return the name of the subject's metric that a misspelt one most resembles; empty if none does."""
+    found = [nearest(item.name, subject.metrics, likeness=_LIKENESS) for item in others if item.name]
+    return next(filter(None, found), "")
 
 
 def _may_be(item: MetricReading, subject: Subject) -> bool:

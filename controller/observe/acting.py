@@ -24,6 +24,9 @@ from controller.observe.scalers import RESTING, is_resting
 LEAST_WAIT_SECONDS: Final = 60.0
 """Minimum time in seconds before replicas below the decision are reported; autoscalers act every 15 s."""
 
+_WHERE: Final = ", see 'The HPA does not follow' in docs/troubleshooting.md"
+"""Where the responses of our API are listed, with what to do."""
+
 K = TypeVar("K", bound=Hashable)
 
 _OURS: Final = frozenset({VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, BOUND_METRIC})
@@ -111,8 +114,9 @@ def acting_finding(seen: Situation) -> ActingFinding:
             f"{since}: see the events of the workload and its ReplicaSets",
         )
     who = " and ".join(item.shown for item in seen.autoscalers)
-    remedy = f"see the conditions of {who}" if who else "let a HorizontalPodAutoscaler read the decision"
-    return False, ActingReason.BELOW, f"{since}: {remedy}"
+    if not who:
+        return False, ActingReason.BELOW, f"{since}: let a HorizontalPodAutoscaler read the decision"
+    return False, ActingReason.BELOW, f"{since}: see the conditions and the scaleUp behavior of {who}"
 
 
 def _without_metrics(seen: Situation) -> tuple[ActingReason, str] | None:
@@ -126,7 +130,7 @@ def _without_metrics(seen: Situation) -> tuple[ActingReason, str] | None:
     if (other := seen.external.other_service) and not any(_is_active(item) for item in seen.autoscalers):
         text = (
             f"autoscalers get no number: Service {other} answers for external metrics instead of"
-            " stowplan-apiserver; see docs/installing.md"
+            " stowplan-apiserver; see 'Clusters with KEDA' in docs/installing.md"
         )
         return ActingReason.METRICS_TAKEN_OVER, text
     return None
@@ -142,7 +146,8 @@ def _inactive(seen: Situation) -> tuple[ActingReason, str] | None:
         # KEDA disables its HorizontalPodAutoscaler at 0 replicas, and scales up from there itself.
         is_at_rest = seen.requested == 0 and bool(item.scaled_object) and reason == "ScalingDisabled"
         if status == "False" and not is_at_rest:
-            return ActingReason.NOT_ACTIVE, f"{item.shown} does not scale: {reason}: {message}"
+            where = _WHERE if reason == "FailedGetExternalMetric" else ""
+            return ActingReason.NOT_ACTIVE, f"{item.shown} does not scale{where}: {reason}: {message}"
     return None
 
 

@@ -275,7 +275,8 @@ def _rival(
         is_older = any((item.created, (key.namespace, item.name)) < (stamp, own) for item in autoscalers)
         others = [item for item in problems if item.reason is FollowingProblem.SCALED_BY_OTHER]
         if others and is_older:
-            return False, BindingReason.TARGET_SCALED_BY_OTHER, f"{others[0].message}; it is older"
+            text = f"nothing is decided, as an older autoscaler scales a target: {others[0].message}"
+            return False, BindingReason.TARGET_SCALED_BY_OTHER, text
     return None
 
 

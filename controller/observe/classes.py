@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from apiserver.kinds.privileges import class_privilege
+from apiserver.schema.document import nearest
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason, Finding
 from controller.observe.grants import Question, question_of
 from controller.observe.objectives import Objective
 from controller.observe.policies import Place, Policies, ServiceClass, place_of_class
 from controller.planning.snapshot import LOWEST_PRIORITY
+
+_NUMBER: Final = re.compile(r"\d+")
+_LIKENESS: Final = 0.9
+"""The similarity from which the name of a model is a typing error."""
 
 
 def class_of(autoscaling: Json, policies: Policies) -> ServiceClass | None:
@@ -35,13 +42,7 @@ def class_finding(autoscaling: Json, policies: Policies, objective: Objective | 
     """
     place, instead = _place(autoscaling, policies), _instead(objective)
     if place is None:
-        reason = ConditionReason.OBJECTIVE_FOUND if objective else ConditionReason.NO_CLASS
-        if unread := policies.unread_class():
-            text = f"no service class lists the model, and one cannot be read: {instead}; {unread}"
-            return False, ConditionReason.CLASS_INVALID, text
-        is_missing = policies.default_classes in policies.missing
-        why = f", and ConfigMap {policies.default_classes!r} is missing" if is_missing else ""
-        return True, reason, f"no service class applies{why}: {instead}"
+        return _without_class(autoscaling, policies, objective)
     found = policies.classes.get(place)
     if found is None:
         where = f"ConfigMap {place[0]!r} of Stowplan's namespace contains no service class under"
@@ -54,6 +55,37 @@ def class_finding(autoscaling: Json, policies: Policies, objective: Objective | 
     if problem := policies.class_problem(place):
         return False, ConditionReason.CLASS_INVALID, f"{text}; {problem}"
     return True, ConditionReason.CLASS_FOUND, text
+
+
+def _without_class(autoscaling: Json, policies: Policies, objective: Objective | None) -> Finding:
+    """Return the finding for a variant without a reference whose model no class lists."""
+    instead = _instead(objective)
+    reason = ConditionReason.OBJECTIVE_FOUND if objective else ConditionReason.NO_CLASS
+    if unread := policies.unread_class():
+        text = f"no service class lists the model, and one cannot be read: {instead}; {unread}"
+        return False, ConditionReason.CLASS_INVALID, text
+    if close := _misspelt(autoscaling["spec"]["modelID"], policies):
+        text = f"no service class lists the model: {instead}; {close}"
+        return False, ConditionReason.CLASS_NOT_FOUND, text
+    is_missing = policies.default_classes in policies.missing
+    why = f", and ConfigMap {policies.default_classes!r} is missing" if is_missing else ""
+    return True, reason, f"no service class applies{why}: {instead}"
+
+
+def _misspelt(model_id: str, policies: Policies) -> str:
+    """Return which listed model may be meant; empty if none has the same numbers and almost the same name.
+
+    Names of one family are alike apart from their numbers, such as that of parameters.
+    """
+    listed = {
+        name.casefold(): (found.name, name)
+        for (config_map, _), found in policies.classes.items()
+        if policies.default_classes in {"", config_map}
+        for name in (*found.ttft_ms, *found.tpot_ms)
+        if _NUMBER.findall(name) == _NUMBER.findall(model_id)
+    }
+    close = nearest(model_id.casefold(), tuple(listed), likeness=_LIKENESS)
+    return f"{listed[close][0]!r} lists {listed[close][1]!r}: is this model meant?" if close else ""
 
 
 def class_refusal(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> str:

@@ -12,6 +12,9 @@ API_SERVICE: Final = "v1beta1.external.metrics.k8s.io"
 TARGET: Final = "stowplan-apiserver"
 """The Service that our APIService refers to."""
 
+_OF_OTHERS: Final = "see 'Clusters with KEDA' in docs/installing.md"
+"""What to do about an API that is registered for another adapter."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ExternalMetrics:
@@ -48,6 +51,7 @@ def external_metrics_of(api_services: Sequence[Json]) -> ExternalMetrics:
         if (item.get("type"), item.get("status")) == ("Available", "False"):
             whose = f" of Service {other}" if other else ""
             cause = f"{item.get('reason')}: {item.get('message')}"
-            why = f"APIService {API_SERVICE}{whose} is not available: {cause}"
+            remedy = _OF_OTHERS if other else f"check the pods of {TARGET}"
+            why = f"APIService {API_SERVICE}{whose} is not available, {remedy}: {cause}"
             return ExternalMetrics(other_service=other, unavailable=why)
     return ExternalMetrics(other_service=other)

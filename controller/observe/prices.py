@@ -76,8 +76,14 @@ def price_finding(accelerator: str, policies: Policies, source: CostSource) -> s
     """
     if source == "VariantCost":
         return ""
-    problem = policies.price_problem(accelerator)
-    return f"the cost of a replica is not as listed: {problem}" if problem else ""
+    if problem := policies.price_problem(accelerator):
+        return f"the cost of a replica is not as listed: {problem}"
+    if source == "UnitCost" or not accelerator or not policies.unit_costs:
+        return ""
+    return (
+        f"ConfigMap {policies.price_list} has prices, but none of {accelerator}, so a replica counts as"
+        f" {_DEFAULT[0]:f} beside them: add the price, or set spec.variantCost"
+    )
 
 
 def cost_refusal(autoscaling: Json, policies: Policies) -> str:

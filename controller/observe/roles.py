@@ -44,7 +44,8 @@ class RolesOfModels:
         named = " and ".join(repr(other) if other else "no role" for other in others)
         return (
             f"its pods have the role {role!r} by the label {ROLE_LABEL}, and those of other variants of model"
-            f" {model[1]!r} have {named}: these do not replace each other, so its replicas are left alone"
+            f" {model[1]!r} have {named}: these do not replace each other, so its replicas are left alone:"
+            " let its HorizontalPodAutoscaler read other metrics"
         )
 
 

@@ -34,7 +34,10 @@ _NO_PRICES: Final = f"every replica without a spec.variantCost costs {float(DEFA
 _NO_CLASSES: Final = "models have a priority and latency targets by spec.sloClassRef only"
 _TARGETS: Final = ("slo-tpot", "slo-ttft")
 _PREVIOUS: Final = "its last valid content is used"
-_ON_PURPOSE: Final = f'to give it up, keep the ConfigMap with the annotation {ALLOW_EMPTY}: "true"'
+_RESTORE: Final = (
+    f"apply it again; or, to give it up, apply the ConfigMap without data, with the annotation {ALLOW_EMPTY}:"
+    ' "true"'
+)
 
 Value = Decimal | ServiceClass
 
@@ -131,7 +134,7 @@ class PolicyReader:
     ) -> None:
         """Let the last valid content of a ConfigMap stay in force that is gone or empty."""
         why = "is missing" if is_gone else "has no entries"
-        found.wrong[name, ""] = f"{why}; {_PREVIOUS}: {_ON_PURPOSE}"
+        found.wrong[name, ""] = f"{why}; {_PREVIOUS}: {_RESTORE}"
         found.valid[name] = dict(last)
         for key, text in last.items():
             entry = self._entry((name, key), text, before)

@@ -248,7 +248,8 @@ def _lacking(case: Case, what: str, *, joint: str = "; ") -> Explanation:
     maximum = case.variant.max_replicas
     found, limit = case.scarcity(), case.limit
     if maximum is not None and case.placed >= maximum:
-        bound_by, why = BoundBy.MAX_REPLICAS, f"maxReplicas is {maximum}"
+        why = f"maxReplicas is {maximum}" if maximum else "its autoscaler starts none"  # as it is disabled
+        bound_by = BoundBy.MAX_REPLICAS
     elif found and not found.nodes:  # whatever a replica serves
         bound_by, why = found.bound_by, case.scarcity_clause(found)
     elif case.variant.capacity is None and case.demand.required_rate:

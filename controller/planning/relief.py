@@ -263,9 +263,11 @@ def _maximums(solved: SolvedProblem, model: int) -> Iterator[Change]:
         variant = solved.variants[v]
         if variant.max_replicas is not None and solved.granted.replicas[v] >= variant.max_replicas:
             raised = replace(variant, max_replicas=variant.max_replicas + 1)
+            text = f"maxReplicas of {variant.name} raised to {raised.max_replicas}"
+            text = text if variant.max_replicas else f"an enabled autoscaler of {variant.name}"
             yield Change(
                 kind=ReliefKind.MAX_REPLICAS,
-                text=f"maxReplicas of {variant.name} raised to {raised.max_replicas}",
+                text=text,
                 made=partial(_with_variants, solved.snapshot, raised),
                 models=(model,),
             )

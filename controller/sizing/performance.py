@@ -109,14 +109,16 @@ def performance(
     # Those without long queues: only they show what engines attain, and how fast their steps are.
     calm = [item for item in seen if not _is_overloaded(item[0], item[1], facts.targets)]
     prior, prior_source = _prior(facts, memory)
+    expected = _fitted(memory, prior)
+    # Nothing would ever be known of a variant that has had too much load from the first moment on.
+    shown = calm or seen if expected is None and memory.result is None else calm
     samples = [
         found
-        for report, interval, _ in calm
+        for report, interval, _ in shown
         if (found := sample_of(interval, lengths=lengths, engines=report.engines)) is not None
     ]
-    expected = _fitted(memory, prior)
     times = learned(memory.times, samples, expected=expected)
-    result = result_time(memory.result, [item[:2] for item in calm], lengths=lengths)
+    result = result_time(memory.result, [item[:2] for item in shown], lengths=lengths)
     parameters = result or (expected if times is memory.times else fitted(times, prior))
     deviation, compared = _compared(memory, facts, samples)
     memory = VariantMemory(

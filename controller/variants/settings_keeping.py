@@ -90,7 +90,9 @@ class SettingsKeeper:
                 self._record(place[0], "Warning", EventReason.SETTINGS_INVALID, str(problem))
         for place in self._known.keys() - now.keys():
             at = f"key {place[1]}" if place[1] else "the ConfigMap"
-            self._record(place[0], "Normal", EventReason.SETTINGS_VALID, f"{at} is valid again, or given up")
+            self._record(
+                place[0], "Normal", EventReason.SETTINGS_VALID, f"{at} is valid again, or was removed"
+            )
         self._known = now
 
     def _record(self, name: str, type_: EventKind, reason: EventReason, note: str) -> None:

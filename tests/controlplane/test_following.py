@@ -95,6 +95,8 @@ def test_every_mistake_is_found_where_an_operator_looks(
         assert reason_of(found, "DecisionFollowed") == reason
         assert f"HorizontalPodAutoscaler '{name}'" in applied.stderr
         wait_for(partial(has_event, place, name, reason), partial(place.kubectl, "events"))
+    rows = {row.split()[0]: row.split() for row in place.kubectl("get", "va", "--output=wide").splitlines()}
+    assert all(reason in rows[name] for name, (reason, _) in MISTAKES.items())
     right = place.watched("va/right", lambda item: reason_of(item, "DecisionFollowed") != "")
     assert reason_of(right, "TargetResolved") == "TargetFound"
     assert "HorizontalPodAutoscaler 'right'" not in applied.stderr
@@ -129,7 +131,11 @@ def test_a_workload_that_contradicts_its_variant_says_so(control_plane: ControlP
         "apply", f"--namespace={place.namespace}", "--filename=-", input=listed(*variants)
     )
 
+    annotated = control_plane.kubectl(
+        "annotate", f"--namespace={place.namespace}", "va/typed", "stowplan.dev/pause=true"
+    )
     assert "stowplan.dev/replicas meant?" in applied.stderr
+    assert "stowplan.dev/paused meant?" in annotated.stderr
     found = place.watched("va/typed", has_reason("AcceleratorResolved", "AcceleratorDiffers"))
     assert found["status"]["desiredOptimizedAlloc"]["accelerator"] == "L40"
     wait_for(partial(has_event, place, "typed", "AcceleratorDiffers"), partial(place.kubectl, "events"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from apiserver.kinds.columns import AGE, condition
+from apiserver.kinds.columns import AGE, condition, problem
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy
 from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
 from apiserver.kinds.kthena.autoscalingpolicy_behavior import behavior_fill
@@ -156,12 +156,7 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
                     member="reason",
                     description="Whether the targets exist, and something applies the decision to them.",
                 ),
-                Column(
-                    "Problem",
-                    "string",
-                    '.status.conditions[?(@.status=="False")].reason',
-                    "Reason of the first condition that is False; empty if none is.",
-                ),
+                problem(),
                 AGE,
                 Column(
                     "Limited by",

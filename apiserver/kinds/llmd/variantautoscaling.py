@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from apiserver.kinds.columns import AGE, condition
+from apiserver.kinds.columns import AGE, condition, problem
 from apiserver.kinds.core.names import group_of
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP
@@ -44,6 +44,7 @@ def _columns(reason: Column) -> tuple[Column, ...]:
             description="Whether autoscalers follow the decision.",
             priority=1,
         ),
+        problem(priority=1),
         condition(
             "OptimizationReady",
             "Message",

@@ -15,6 +15,7 @@ from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
 from apiserver.kinds.scalable import SCALABLE, unlisted
 from apiserver.kinds.settings_names import NamesConfig, are_settings
+from apiserver.schema.document import nearest
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
@@ -33,6 +34,9 @@ from controller.commands.check.tree import Tree
 _REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
 """The limit of `MaxRequestBodyBytes` in `k8s.io/apiserver/pkg/server/config.go`."""
 
+_LIKENESS_OF_SETTINGS: Final = 0.9
+"""The similarity from which the name of a ConfigMap is a typing error: service-class-config is one."""
+
 
 def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
     """Return the result of checking an object that has an `apiVersion` and `kind`.
@@ -40,8 +44,8 @@ def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
     Its namespace is `namespace` if it has none itself; if that is empty too, it is unknown.
     """
     result = _unjudged(tree, file)
-    if (result.api_version, result.kind) == ("v1", "ConfigMap") and are_settings(result.name, NamesConfig()):
-        return judged_settings(result, tree)
+    if (result.api_version, result.kind) == ("v1", "ConfigMap"):
+        return _judged_config_map(result, tree)
     found = find_version(result.api_version, result.kind)
     if found is not None:
         return _judged(result, tree, *found, namespace=namespace)
@@ -53,6 +57,16 @@ def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
     line = tree.line_of(FieldPath().child(wrong.field))
     finding = Finding(field=wrong.field, reason="NoMatch", message=wrong.message, line=line)
     return replace(result, verdict=Verdict.REFUSED, errors=(finding,))
+
+
+def _judged_config_map(result: CheckResult, tree: Tree) -> CheckResult:
+    """Return the result of a ConfigMap, whose name alone says whether it has settings."""
+    names = NamesConfig()
+    if are_settings(result.name, names):
+        return judged_settings(result, tree)
+    close = nearest(result.name, (names.unit_costs, names.service_classes), likeness=_LIKENESS_OF_SETTINGS)
+    why = f"ConfigMap/{result.name} was not checked: is {close} meant?" if close else ""
+    return replace(result, unchecked=why)
 
 
 def _judged(result: CheckResult, tree: Tree, kind: Kind, version: Version, *, namespace: str) -> CheckResult:

@@ -41,6 +41,9 @@ class Account:
     namespace: str
     name: str
     spec: Json
+    accelerator: str | None = None
+    """The type that is counted: that of the nodes, if the spec declares another one."""
+
     current_replicas: int | None
     ready_replicas: int | None
     granted_replicas: int | None
@@ -80,6 +83,8 @@ def account_of(evidence: Evidence, *, now: datetime) -> Account:
         namespace=autoscaling["metadata"]["namespace"],
         name=autoscaling["metadata"]["name"],
         spec=autoscaling["spec"],
+        accelerator=(status.get("currentAlloc") or {}).get("accelerator")
+        or autoscaling["spec"].get("accelerator"),
         current_replicas=current,
         ready_replicas=ready,
         granted_replicas=desired.get("numReplicas"),

@@ -33,8 +33,7 @@ _TONES: Final = {Reason.SHORTAGE: Tone.BAD, Reason.HOLDING: Tone.ADVICE, "Unplan
 
 def account_parts(account: Account) -> Iterator[RenderableType]:
     """Yield the whole text."""
-    on = account.spec.get("accelerator")
-    what = account.spec["modelID"] + (f" on {on}" if on else "")
+    what = account.spec["modelID"] + (f" on {account.accelerator}" if account.accelerator else "")
     title = styled(f"{account.namespace}/{account.name}", Tone.HEADING)
     yield Text.assemble(title, "  ", styled(what))
     tone = _TONES.get(account.decision.get("reason", ""), Tone.PLAIN)

@@ -152,6 +152,10 @@ async def test_an_autoscaler_with_other_metrics_on_the_target_sets_a_condition(
 
     assert stage.reason("TargetsResolved") == want
     assert stage.published().get("a") == number
+    says_why = "nothing is decided, as an older autoscaler scales a target" in str(
+        stage.status()["conditions"]
+    )
+    assert says_why == (number is None)
 
 
 async def test_a_decision_that_is_read_otherwise_is_not_followed() -> None:

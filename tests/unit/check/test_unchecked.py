@@ -44,6 +44,36 @@ def test_an_object_of_another_release_is_named_and_refused_if_strict(
     assert check("--strict", "a.yaml") == (1, [f"a.yaml:1: error: {message}"], [])
 
 
+SETTINGS = {
+    "a misspelt name of the service classes": ("service-class-config", "service-classes-config"),
+    "a misspelt name of the prices": ("accelerator-unit-cost", "accelerator-unit-costs"),
+}
+
+
+@pytest.mark.parametrize(("name", "meant"), SETTINGS.values(), ids=SETTINGS.keys())
+def test_settings_with_a_misspelt_name_are_named_and_refused_if_strict(
+    check: Check, name: str, meant: str
+) -> None:
+    """They would be ignored in a cluster, with all priorities or prices in them."""
+    text = f"{GOOD}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
+    valid, line = "a.yaml:1: VariantAutoscaling/x valid", GOOD.count("\n") + 2
+    message = f"ConfigMap/{name} was not checked: is {meant} meant?"
+
+    assert check("a.yaml", a_yaml=text) == (0, [valid, f"a.yaml:{line}: Warning: {message}"], [])
+    assert check("--strict", "a.yaml") == (1, [valid, f"a.yaml:{line}: error: {message}"], [])
+
+
+def test_other_config_maps_are_skipped(check: Check) -> None:
+    """Classes that objects name by reference can be in a ConfigMap of any name."""
+    text = f"{GOOD}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: classes-of-a-team}}\n"
+
+    assert check("--strict", "a.yaml", a_yaml=text) == (
+        0,
+        ["a.yaml:1: VariantAutoscaling/x valid"],
+        ["skipped: 1 ConfigMap (v1)"],
+    )
+
+
 NOTHING = "nothing in this file was checked: no object is of a supported kind"
 
 

@@ -106,6 +106,17 @@ def test_the_text_has_the_message_before_the_figures() -> None:
     assert "check:" not in "\n".join(lines)
 
 
+@pytest.mark.parametrize(
+    ("counted", "title"), [({"accelerator": "A100"}, "llm/chat  m on A100"), ({}, "llm/chat  m on H100")]
+)
+def test_the_title_has_the_accelerator_that_is_counted(counted: dict[str, str], title: str) -> None:
+    """That of the nodes counts, whatever the spec declares."""
+    value = decided()
+    status, spec = value["status"] | {"currentAlloc": counted}, value["spec"] | {"accelerator": "H100"}
+
+    assert told(complete(value | {"status": status, "spec": spec})).splitlines()[0] == title
+
+
 def test_only_conditions_that_keep_an_autoscaler_from_scaling_are_shown() -> None:
     """Limits and scaling to zero are ordinary states."""
     conditions = [

@@ -22,6 +22,12 @@ CASES = {
         "metadata.annotations[stowpan.dev/replicas]: has no effect on a VariantAutoscaling: is"
         " stowplan.dev/replicas meant?",
     ),
+    "a prefix with two letters exchanged": (
+        VARIANT,
+        {"stowplna.dev/replicas": "3"},
+        "metadata.annotations[stowplna.dev/replicas]: has no effect on a VariantAutoscaling: is"
+        " stowplan.dev/replicas meant?",
+    ),
     "a name that resembles none": (
         "ModelServer",
         {"stowplan.dev/zzz": "x"},
@@ -37,7 +43,7 @@ CASES = {
     "a kind without annotations": (
         "InferenceObjective",
         {"stowplan.dev/paused": "true"},
-        "metadata.annotations[stowplan.dev/paused]: has no effect on a InferenceObjective: it has no"
+        "metadata.annotations[stowplan.dev/paused]: has no effect on an InferenceObjective: it has no"
         " annotations of Stowplan",
     ),
     "a value that is not allowed": (

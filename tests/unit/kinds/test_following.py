@@ -162,6 +162,23 @@ def test_an_autoscaler_that_does_not_follow_a_variant_has_a_reason(
     assert all("'chat'" in problem.message or "'so'" in problem.message for problem in found)
 
 
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("wva_desired_replica", ": is wva_desired_replicas meant?"),
+        ("wva-desired-replicas", ": is wva_desired_replicas meant?"),
+        ("queue_length", ", and not by wva_desired_replicas: let it read wva_desired_replicas, or delete it"),
+    ],
+)
+def test_a_misspelt_metric_is_told_from_another_one(name: str, advice: str) -> None:
+    """Two names that differ by a letter look alike."""
+    (problem,) = following_problems([autoscaler_of(scaler(name=name))], SUBJECT)
+
+    assert problem.message == (
+        f"HorizontalPodAutoscaler 'chat' scales it by external metric {name!r}{advice}"
+    )
+
+
 QUERIES: dict[str, tuple[str, set[FollowingProblem]]] = {
     "the documented query": (
         'max(stowplan_desired_replicas{exported_namespace="x", variant_name="chat"})',

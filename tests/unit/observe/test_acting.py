@@ -89,6 +89,15 @@ def test_a_decision_without_effect_has_a_reason(situation: Situation, reason: Ac
     assert text
 
 
+def test_an_autoscaler_without_a_number_is_told_where_the_responses_are_explained() -> None:
+    """Those of the API server say little to someone who sees them first."""
+    _, _, failing = acting_finding(seen(3, 3, (FAILING,)))
+    _, _, invalid = acting_finding(seen(1, 1, (scaler("False", "InvalidSelector"),)))
+
+    assert "see 'The HPA does not follow' in docs/troubleshooting.md: FailedGetExternalMetric: why" in failing
+    assert invalid.endswith("'chat' does not scale: InvalidSelector: why")
+
+
 def test_the_wait_counts_from_the_last_step_towards_the_decision() -> None:
     """A decision that changes does not restart it, and replicas that were reached end it."""
     watch, found = ReplicaWatch(), []
@@ -120,14 +129,20 @@ def test_the_apiservice_shows_who_answers_and_whether_it_can_be_reached() -> Non
     """An APIService of another adapter may be unavailable, too."""
     refused = {"status": "False", "reason": "FailedDiscoveryCheck", "message": "no such host"}
 
-    ours, other, down = (
+    ours, other, down, own_down = (
         external_metrics_of([item])
-        for item in (api_service(status="True"), api_service("keda"), api_service("keda", **refused))
+        for item in (
+            api_service(status="True"),
+            api_service("keda"),
+            api_service("keda", **refused),
+            api_service(**refused),
+        )
     )
 
     assert ours == ExternalMetrics()
     assert other == ExternalMetrics(other_service="x/keda")
     assert "x/keda" in down.unavailable
-    assert "no such host" in down.unavailable
+    assert "see 'Clusters with KEDA' in docs/installing.md: FailedDiscoveryCheck: no such" in down.unavailable
+    assert "check the pods of stowplan-apiserver: FailedDiscoveryCheck: no such" in own_down.unavailable
     assert replace(down, unavailable="") == other
     assert "does not exist" in external_metrics_of([]).unavailable

@@ -386,3 +386,14 @@ def test_the_schema_has_the_ranges_of_planning() -> None:
     assert properties["priority"]["maximum"] == LOWEST_PRIORITY
     ranges = (properties["attainment"]["minimum"], properties["attainment"]["maximum"])
     assert (*ranges, properties["attainment"]["default"]) == (LEAST_ATTAINMENT, MOST_ATTAINMENT, ATTAINMENT)
+
+
+@pytest.mark.parametrize(("maps", "why"), [({}, "is missing"), ({"costs": {}}, "has no entries")])
+def test_a_config_map_that_is_gone_is_reported_with_what_to_do(maps: Json, why: str) -> None:
+    """Both ways are named: to restore it, and to remove it on purpose."""
+    reader = PolicyReader(unit_costs="costs")
+    reader.read({"costs": STORED["costs"]})
+
+    (problem,) = told(reader.read(maps))
+    assert problem.startswith(f"ConfigMap costs: {why}; its last valid content is used: apply it again; or, ")
+    assert problem.endswith('without data, with the annotation stowplan.dev/allow-empty: "true"')

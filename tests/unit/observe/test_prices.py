@@ -16,6 +16,7 @@ from apiserver.schema.json import Json
 from controller.observe.gather import Terms
 from controller.observe.grants import Grants, question_of
 from controller.observe.policies import Policies
+from controller.observe.prices import CostSource, price_finding
 from controller.planning.cluster import NodePool, Taint
 
 PRODUCTS = {"A100": "NVIDIA-A100-PCIE-80GB", "H100": "NVIDIA-H100-80GB-HBM3", "L4": "NVIDIA-L4", "NEW": "NEW"}
@@ -175,3 +176,26 @@ def test_a_price_list_applies_to_every_cost_that_nobody_wrote(
     value["metadata"]["labels"] = {"inference.optimization/acceleratorName": "H100"}
 
     assert cost(value, replace(POLICIES, unit_costs=prices), anywhere()) == want
+
+
+LISTED = replace(POLICIES, unit_costs={"H100": Decimal(90)}, price_list="prices")
+UNPRICED = {
+    "a list without its type": ("L4", LISTED, "Default", True),
+    "a type with a price": ("H100", LISTED, "UnitCost", False),
+    "a cost that somebody wrote": ("L4", LISTED, "VariantCost", False),
+    "no list": ("L4", replace(LISTED, unit_costs={}), "Default", False),
+    "no accelerator": ("", LISTED, "Default", False),
+}
+
+
+@pytest.mark.parametrize(("kind", "policies", "source", "is_told"), UNPRICED.values(), ids=UNPRICED)
+def test_a_type_that_a_price_list_lacks_is_told(
+    kind: str, policies: Policies, source: CostSource, is_told: bool
+) -> None:
+    """Beside prices of 90, the default of 10 would make it the cheapest."""
+    assert price_finding(kind, policies, source) == (
+        "ConfigMap prices has prices, but none of L4, so a replica counts as 10.0 beside them: add the"
+        " price, or set spec.variantCost"
+        if is_told
+        else ""
+    )

@@ -192,6 +192,8 @@ def test_engines_of_other_roles_are_never_traded_for_each_other(
     apart = set(range(len(roles))) - set(planned)
     assert {key[1] for key in found.unplanned} == {names[place] for place in apart}
     assert all("llm-d.ai/role" in why.message for why in found.unplanned.values())
+    remedy = "left alone: let its HorizontalPodAutoscaler read other metrics"
+    assert all(why.message.endswith(remedy) for why in found.unplanned.values())
 
 
 def test_the_role_of_one_model_concerns_no_other_model() -> None:

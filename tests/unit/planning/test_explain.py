@@ -133,6 +133,14 @@ CASES: dict[str, Case] = {
         "and 5.3 % of the present load is not covered; "
         "maxReplicas is 2; maxReplicas of llama-70b raised to 3 would help",
     ),
+    "its autoscaler is disabled, which counts as a maximum of 0": (
+        nodes_of(8, 8, 8),
+        [llama(max_replicas=0)],
+        SURGE,
+        (0, 0, Reason.SHORTAGE, BoundBy.MAX_REPLICAS),
+        "llama-70b stays at 0 replicas: llama must keep one replica; its autoscaler starts none; "
+        "an enabled autoscaler of llama-70b would help",
+    ),
     "only the margin is missing": (
         nodes_of(8, 8, 8),
         [llama("n0", "n1", max_replicas=2)],

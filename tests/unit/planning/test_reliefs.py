@@ -68,6 +68,7 @@ MANY = tuple(
 NODE = re.compile(r"\+(?P<nodes>\d+) free (?P<size>\d+)-accelerator (?P<type>\S+) nodes?")
 LIMIT = re.compile(r"(?:quota|budget) (?P<name>\S+) raised to (?P<amount>[\d.]+) ")
 MAXIMUM = re.compile(r"maxReplicas of (?P<name>\S+) raised to (?P<maximum>\d+)")
+ENABLED = re.compile(r"an enabled autoscaler of (?P<name>\S+)")
 EXPENSE = re.compile(r" at the expense of (?P<losers>\d+) other models?")
 PRIORITY = re.compile(r"priority (?P<priority>\d+) ")
 
@@ -88,8 +89,8 @@ def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
         )
         budgets = (replace(b, cost_per_hour=amount) if b.name == name else b for b in snapshot.budgets)
         return replace(snapshot, quotas=tuple(quotas), budgets=tuple(budgets))
-    if found := MAXIMUM.match(relief.text):
-        maximum = {(decision.namespace, found["name"]): int(found["maximum"])}
+    if found := MAXIMUM.match(relief.text) or ENABLED.match(relief.text):
+        maximum = {(decision.namespace, found["name"]): int(found.groupdict().get("maximum", "1"))}
         variants = (replace(v, max_replicas=maximum.get(v.key, v.max_replicas)) for v in snapshot.variants)
         return replace(snapshot, variants=tuple(variants))
     found = PRIORITY.match(relief.text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -99,6 +100,24 @@ def test_few_samples_of_unknown_engines_double_the_ready_replicas_at_the_most() 
     assert load(found).required_requests_per_second == pytest.approx(2 * 2 * capacity.requests_per_second)
     settled = watch.steady(45)
     assert load(settled).required_requests_per_second < 2 * 2 * capacity.requests_per_second
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [{}, {"output": 1.0, "inter_tokens": 0.0, "inter_token_seconds": 0.0}],
+    ids=["answers of many tokens", "one result"],
+)
+def test_a_model_that_has_too_much_load_from_the_first_moment_grows(answer: dict[str, Any]) -> None:
+    """Nothing else is known of its engines, whose requests wait for a minute."""
+    watch = Watch(variants=(variant(ready=1),), facts=facts())
+    slow = interval(8.0, first_token_seconds=8 * 15 * 60.0, waiting_change=60.0, **answer)
+
+    found = [watch.see({"llama-0": report(slow, waiting=500)}) for _ in range(4)][-1]
+
+    capacity = found.snapshot.variants[0].capacity
+    assert capacity is not None
+    assert capacity.source is CapacitySource.LEARNED
+    assert load(found).required_requests_per_second > capacity.requests_per_second
 
 
 @pytest.mark.parametrize("cycles", [10, 1000], ids=["a few minutes", "longer than the history"])

@@ -71,6 +71,34 @@ UNJUDGED = {
 }
 
 
+MISSPELT = {"stowplan.dev/replica": "3", "stowplan.dev/paused": "on", "team": "a"}
+KNOWN = {"metadata": {"name": "llama", "annotations": {"stowplan.dev/replica": "3"}}}
+ANNOTATED = {
+    "new ones": (OLD, ["replicas meant?", "'true' or 'false'"]),
+    "a known one and a new one": (OLD | KNOWN, ["'true' or 'false'"]),
+}
+
+
+@pytest.mark.parametrize(("old", "advice"), ANNOTATED.values(), ids=ANNOTATED.keys())
+def test_an_update_of_annotations_alone_is_warned_about(old: Json, advice: list[str]) -> None:
+    """`kubectl annotate` sends such updates. Only /mutate gets them, as it fails open."""
+    request = review(OLD | {"metadata": {"name": "llama", "annotations": MISSPELT}}, old)
+
+    found = mutate(request)
+
+    assert (found.refusal, found.patch, validate(request).warnings) == (None, (), ())
+    assert len(found.warnings) == len(advice)
+    assert all(text in warning for text, warning in zip(advice, found.warnings, strict=True))
+
+
+def test_very_many_annotations_cause_few_warnings() -> None:
+    """Comparing all of their names would take seconds, in which no other request gets a response."""
+    many = {f"stowplan.dev/a{number}": "x" for number in range(10_000)}
+    request = review(OLD | {"metadata": {"name": "llama", "annotations": many}}, OLD)
+
+    assert len(mutate(request).warnings) == 64
+
+
 @pytest.mark.parametrize("request_", UNJUDGED.values(), ids=UNJUDGED.keys())
 def test_requests_without_a_changed_spec_of_a_served_kind_and_version_pass(request_: Json) -> None:
     """Both webhooks accept them, even if the spec is invalid."""
