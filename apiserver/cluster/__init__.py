@@ -16,8 +16,8 @@ Importing this package is cheap; `Cluster.connect` loads the client library, in 
   `timestamps`
 - watches: `watch`, from the bytes of `watch_stream`; local copies: `cache`, `optional_cache` for objects that
   may be unreadable, and `grouped` by what objects belong to
-- leader election: `lease`, and annotations on the same Lease: `lease_annotation`; `heartbeat` on it, and which
-  `decisions` it counts
+- leader election: `lease`, with annotations on the same Lease: `lease_annotation`; the `heartbeat` on it, and
+  which `decisions` it counts
 - statuses with their conditions: `status_writer`
 - events: `events`, aggregated by `event_series`; permissions of users: `access`; retries: `backoff`
 - namespaces: `namespaces` if none is given, and `installed` for that of Stowplan
