@@ -68,7 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[0] not in VERBS:
         print(f"{program()}: unknown verb {words[0]!r}; available verbs: {', '.join(VERBS)}", file=sys.stderr)  # noqa: T201 (prints for users)
         return _USAGE_ERROR
-    return int(loaded(words[0]).main(words[1:]))
+    return int(load_verb(words[0]).main(words[1:]))
 
 
 def _say(text: str, code: int) -> int:
@@ -76,7 +76,7 @@ def _say(text: str, code: int) -> int:
     return code
 
 
-def loaded(verb: str) -> ModuleType:
+def load_verb(verb: str) -> ModuleType:
     """Import a subcommand without garbage collection, since modules are never freed."""
     gc.disable()
     if verb in _QUICK:

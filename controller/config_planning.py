@@ -14,7 +14,7 @@ from apiserver.kinds.core.names import DnsLabel
 from apiserver.kinds.meta import DecimalText
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Marker, Properties, Range
-from controller.observe.accelerators import normalised
+from controller.observe.accelerators import short_name
 from controller.observe.objectives import ObjectiveRules
 from controller.planning.cluster import Budget, NodePool, Taint
 from controller.planning.settings import Settings
@@ -206,14 +206,14 @@ def planning_problems(planning: PlanningConfig) -> list[str]:
         problems.append("planning.evictions.perHour: must be at least planning.evictions.perRound")
     if planning.fresh_seconds > planning.held_seconds:
         problems.append("planning.heldSeconds: must be at least planning.freshSeconds")
-    problems += _repeated("nodePools", [pool.name for pool in planning.node_pools])
+    problems += _repetitions("nodePools", [pool.name for pool in planning.node_pools])
     problems += [
         f"planning.nodePools[{position}].labels: must not be empty with maxNodes, which counts existing nodes"
         " by them"
         for position, pool in enumerate(planning.node_pools)
         if pool.max_nodes and not pool.labels
     ]
-    problems += _repeated("budgets", [budget.name for budget in planning.budgets])
+    problems += _repetitions("budgets", [budget.name for budget in planning.budgets])
     costs = {
         f"nodePools[{position}].pricePerNode": pool.price_per_node
         for position, pool in enumerate(planning.node_pools)
@@ -262,7 +262,7 @@ def pools_of(planning: PlanningConfig) -> tuple[NodePool, ...]:
     return tuple(
         NodePool(
             name=pool.name,
-            accelerator=normalised(pool.accelerator),
+            accelerator=short_name(pool.accelerator),
             accelerators_per_node=pool.accelerators_per_node,
             price_per_node=Decimal(pool.price_per_node),
             nodes_addable=pool.nodes_addable,
@@ -299,6 +299,6 @@ def objectives_of(planning: PlanningConfig) -> ObjectiveRules:
     )
 
 
-def _repeated(where: str, names: Sequence[str]) -> list[str]:
+def _repetitions(where: str, names: Sequence[str]) -> list[str]:
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     return [f"planning.{where}: duplicate name {name!r}" for name in twice]

@@ -17,7 +17,7 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, BinaryIO
 
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,7 +56,7 @@ def serve(planner: Planner) -> None:
 
 
 def _answer(body: bytes, replies: BinaryIO, planner: Planner) -> None:
-    with uncollected():
+    with without_collection():
         request = pickle.loads(body)  # noqa: S301 (written by the parent process, over a private pipe)
         _write(replies, pickle.dumps(planner(*request)))
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def uncollected() -> Iterator[None]:
+def without_collection() -> Iterator[None]:
     """Disable the collector: sizing and planning create many objects and few cycles, and it would scan all.
 
     Cycles are collected afterwards.

@@ -88,7 +88,7 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
     """
     if request.operation not in _WRITES or request.sub_resource:
         return None
-    sent, stored = opened(request.object), opened(request.old_object)
+    sent, stored = decode_object(request.object), decode_object(request.old_object)
     if sent is None:
         return None
     found = find_version(sent.api_version, sent.kind)
@@ -113,7 +113,7 @@ def annotation_warnings(request: AdmissionRequest) -> tuple[str, ...]:
     Only the first of very many are compared. Raises UnreadableObjectError for an object that no API server
     would send.
     """
-    sent, stored = opened(request.object), opened(request.old_object)
+    sent, stored = decode_object(request.object), decode_object(request.old_object)
     if request.operation != "UPDATE" or request.sub_resource or sent is None or stored is None:
         return ()
     found = find_version(sent.api_version, sent.kind)
@@ -126,11 +126,11 @@ def annotation_warnings(request: AdmissionRequest) -> tuple[str, ...]:
     return tuple(annotation_advice(found[0].kind, {"metadata": {"annotations": compared}}))
 
 
-def opened(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
+def decode_object(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
     """Return an object of a request decoded, or None for none. Raises UnreadableObjectError."""
     if value is None or isinstance(value, ReviewedObject):
         return value
-    return None if value == _NULL else _decoded(_object, value)
+    return None if value == _NULL else _decode(_object, value)
 
 
 def _to_keep(kind: Kind, sent: ReviewedObject, stored: ReviewedObject) -> str | None:
@@ -140,7 +140,7 @@ def _to_keep(kind: Kind, sent: ReviewedObject, stored: ReviewedObject) -> str | 
 
 
 def _forms(kind: Kind, version: Version, sent: ReviewedObject, stored: ReviewedObject | None) -> list[Form]:
-    if _kept(kind, sent) is None:  # then every version has the same content
+    if _kept_annotation(kind, sent) is None:  # then every version has the same content
         return []
     return other_forms(
         kind, version, _whole(sent, stored), None if stored is None else _whole(stored, stored)
@@ -157,7 +157,7 @@ def _identity(claim: Reference) -> tuple[str, str, str, tuple[int, ...]]:
     return claim.group, claim.kind, claim.name, claim.bounds
 
 
-def _decoded(decoder: msgspec.json.Decoder[Decoded], text: msgspec.Raw, *, root: str = "$") -> Decoded:
+def _decode(decoder: msgspec.json.Decoder[Decoded], text: msgspec.Raw, *, root: str = "$") -> Decoded:
     try:
         return decoder.decode(text)
     except RecursionError:  # the first decoder skips the object, which needs less stack
@@ -178,7 +178,7 @@ def _plain(value: ReviewedObject, namespace: str) -> Json:
 
 
 def _read(member: msgspec.Raw, name: str) -> JsonValue:
-    found: JsonValue = _decoded(_any, member, root=f"$.{name}")
+    found: JsonValue = _decode(_any, member, root=f"$.{name}")
     return found
 
 
@@ -193,7 +193,9 @@ def _is_untouched(kind: Kind, old: ReviewedObject, new: ReviewedObject) -> bool:
     if _aside(kind, old) == _aside(kind, new):
         return True
     kept = kept_annotation(kind)
-    is_removed = _kept(kind, new) is None and _aside(kind, old, but=kept) == _aside(kind, new, but=kept)
+    is_removed = _kept_annotation(kind, new) is None and _aside(kind, old, but=kept) == _aside(
+        kind, new, but=kept
+    )
     return is_removed and _has_same_specs(kind, old, new)
 
 
@@ -222,7 +224,7 @@ def _label(kind: Kind, value: ReviewedObject) -> str | None:
     return None if labels is None else labels.get(telling_label(kind))
 
 
-def _kept(kind: Kind, value: ReviewedObject) -> str | None:
+def _kept_annotation(kind: Kind, value: ReviewedObject) -> str | None:
     """Return the annotation in which conversion keeps fields of an object, if any."""
     return _annotation(value, kept_annotation(kind))
 

@@ -49,7 +49,7 @@ class UnconvertibleError(Exception):
     """No conversion exists for the requested version or kind, or an object cannot be decoded."""
 
 
-def converted(request: ConversionRequest) -> Iterator[Raw]:
+def convert_objects(request: ConversionRequest) -> Iterator[Raw]:
     """Yield the objects of a conversion request in the desired version, in the order of the request.
 
     Each is encoded again before the next one is decoded, so that a long list takes little memory. Raises
@@ -59,14 +59,14 @@ def converted(request: ConversionRequest) -> Iterator[Raw]:
     desired = request.desired_api_version
     try:
         for text in request.objects:
-            yield Raw(_encode(convert(_decoded(text), desired)))
+            yield Raw(_encode(convert(_decode_request(text), desired)))
     except KeyError as error:
         raise UnconvertibleError(f"cannot convert to {desired}: {error}") from error
     except ValueError as error:
         raise UnconvertibleError(f"an entry of the list cannot be read: {error}") from error
 
 
-def _decoded(text: Raw) -> Json:
+def _decode_request(text: Raw) -> Json:
     """Return an object. Raises ValueError for a text that is too large or no object."""
     if memoryview(text).nbytes > _LARGEST_BYTES:
         why = f"it has more than {_LARGEST_BYTES} bytes, and no API server stores such an object"
@@ -78,9 +78,9 @@ def _decoded(text: Raw) -> Json:
 
 
 async def convert_all(request: ConversionRequest) -> list[Raw]:
-    """Return all converted objects, yielding to the event loop in long lists. Raises as `converted`."""
+    """Return all converted objects, yielding to the event loop in long lists. Raises as `convert_objects`."""
     objects, began_seconds = [], monotonic()
-    for each in converted(request):
+    for each in convert_objects(request):
         objects.append(each)
         if monotonic() - began_seconds > _TURN_SECONDS:
             await asyncio.sleep(0)
@@ -135,20 +135,22 @@ def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_by
     made = web.Application()
     for verb in ("mutate", "validate", "validate-settings"):
         handler = admissions.handler(
-            partial(_judged, verb, judges), limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES
+            partial(_admission_reply, verb, judges), limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES
         )
         made.router.add_post(f"/{verb}", handler)
-    handler = conversions.handler(_converted, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES)
+    handler = conversions.handler(
+        _conversion_reply, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES
+    )
     made.router.add_post("/convert", handler)
     return made
 
 
-async def _judged(verb: str, load: Load, body: bytes) -> Reply:
+async def _admission_reply(verb: str, load: Load, body: bytes) -> Reply:
     try:
         review = decode_admission(body)
     except RecursionError:
         # Judge the review without what is nested too deeply, which validation rejects at its field.
-        return await _judged(verb, load, await asyncio.to_thread(without_depths, body))
+        return await _admission_reply(verb, load, await asyncio.to_thread(without_depths, body))
     except MalformedReviewError as error:
         return failure(400, str(error))
     except UnreadableRequestError as error:
@@ -163,7 +165,7 @@ async def _judged(verb: str, load: Load, body: bytes) -> Reply:
     return Reply(encode_response(review.uid, response))
 
 
-async def _converted(body: bytes) -> Reply:
+async def _conversion_reply(body: bytes) -> Reply:
     try:
         return await _converted_once(body)
     except RecursionError:

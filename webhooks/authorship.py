@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from apiserver.kinds.authorship import WRITTEN_BY, is_recorded, record_of, recorded, vouched
+from apiserver.kinds.authorship import WRITTEN_BY, is_recorded, record_of, writer_record, writer_values
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
@@ -29,12 +29,12 @@ def changes_writer(subject: Subject) -> bool:
     if not is_recorded(subject.kind):
         return False
     old, value = subject.old, subject.value
-    return old is None or vouched(subject.kind, old) != vouched(subject.kind, value)
+    return old is None or writer_values(subject.kind, old) != writer_values(subject.kind, value)
 
 
 def record_errors(subject: Subject, request: AdmissionRequest) -> Iterator[FieldError]:
     """Yield an error if the annotation names another user. A missing annotation is no error."""
-    told = recorded(subject.value)
+    told = writer_record(subject.value)
     if told is not None and due_record(subject, request) not in {None, told}:
         path = FieldPath().child("metadata", "annotations").key(WRITTEN_BY)
         yield errors.forbidden(path, "does not name the user of this request; admission sets it: try again")

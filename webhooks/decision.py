@@ -27,7 +27,7 @@ from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import Subject, UnreadableObjectError, annotation_warnings, subject_of
 from webhooks.authorship import due_record, record_errors, user_of
 from webhooks.large import in_thread, is_costly
-from webhooks.permissions import Asked, UndecidedError, refused
+from webhooks.permissions import Asked, UndecidedError, denials
 from webhooks.references import Referents, advise
 from webhooks.review import AdmissionRequest, AdmissionResponse
 from webhooks.scaling import Scaling
@@ -58,16 +58,16 @@ async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy =
     Permissions that cannot be checked are left to `/validate`. An update that leaves the spec unchanged gets
     warnings about its new annotations.
     """
-    return await _decide(request, scaling, tenancy, partial(_patched, request), is_final=False)
+    return await _decide(request, scaling, tenancy, partial(_patch_response, request), is_final=False)
 
 
-def _patched(request: AdmissionRequest, assessed: _Assessment) -> AdmissionResponse:
+def _patch_response(request: AdmissionRequest, assessed: _Assessment) -> AdmissionResponse:
     completion = assessed.judgement.completion
-    patch = (*completion.additions, *_annotated(assessed.subject, request))
+    patch = (*completion.additions, *_annotation_patch(assessed.subject, request))
     return AdmissionResponse(patch=patch, warnings=tuple(completion.warnings))
 
 
-def _annotated(subject: Subject, request: AdmissionRequest) -> list[Addition]:
+def _annotation_patch(subject: Subject, request: AdmissionRequest) -> list[Addition]:
     """Return the patch operation that sets our annotations and keeps all others; none if they are set."""
     record = due_record(subject, request)
     if record is None and subject.to_keep is None:
@@ -82,10 +82,10 @@ async def validate(
     request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
 ) -> AdmissionResponse:
     """Return the response to a request: a rejection, or warnings about probably unintended values."""
-    return await _decide(request, scaling, tenancy, partial(_warned, referents), is_final=True)
+    return await _decide(request, scaling, tenancy, partial(_warning_response, referents), is_final=True)
 
 
-def _warned(referents: Referents, assessed: _Assessment) -> AdmissionResponse:
+def _warning_response(referents: Referents, assessed: _Assessment) -> AdmissionResponse:
     if not assessed.judgement.is_sound:
         return AdmissionResponse()
     subject = assessed.subject
@@ -115,11 +115,11 @@ async def _decide(
     except UnreadableObjectError as error:
         return AdmissionResponse(refusal=_status(422, "Invalid", str(error)))
     is_apart = is_costly(request)
-    assess = partial(_assessed, request, subject, scaling, tenancy, is_final=is_final)
+    assess = partial(_assess, request, subject, scaling, tenancy, is_final=is_final)
     assessed = await in_thread(assess) if is_apart else assess()
     await _check_permissions(assessed)
     if assessed.errors:
-        return await in_thread(_refused, assessed) if is_apart else _refused(assessed)
+        return await in_thread(_rejection, assessed) if is_apart else _rejection(assessed)
     if assessed.undecided and is_final:
         return AdmissionResponse(
             refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{assessed.undecided}; try again")
@@ -130,12 +130,12 @@ async def _decide(
 async def _check_permissions(assessed: _Assessment) -> None:
     try:
         for asked in assessed.asked:
-            assessed.errors += await refused(asked)
+            assessed.errors += await denials(asked)
     except UndecidedError as error:
         assessed.undecided = str(error)
 
 
-def _assessed(
+def _assess(
     request: AdmissionRequest, subject: Subject, scaling: Scaling, tenancy: Tenancy, *, is_final: bool
 ) -> _Assessment:
     judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
@@ -157,7 +157,7 @@ def _assessed(
     return assessed
 
 
-def _refused(assessed: _Assessment) -> AdmissionResponse:
+def _rejection(assessed: _Assessment) -> AdmissionResponse:
     """Return the rejection with the Status that kubectl prints like an error of a built-in kind.
 
     The API server validates metadata only after admission. Metadata errors are listed here too, so that the

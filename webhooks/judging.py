@@ -23,7 +23,7 @@ from apiserver.log import EventLogger
 from apiserver.schema import errors
 from apiserver.schema.json import Json
 from apiserver.schema.validation import judge
-from webhooks.admission import UnreadableObjectError, opened
+from webhooks.admission import UnreadableObjectError, decode_object
 from webhooks.app import Judges
 from webhooks.authorizer import ClusterAuthorizer
 from webhooks.config import ScalingConfig, WebhooksConfig
@@ -57,7 +57,7 @@ class SettingsAdmission:
         An entry that the update leaves as it is causes a warning only: it must not hinder a change of others.
         """
         try:
-            sent, stored = opened(request.object), opened(request.old_object)
+            sent, stored = decode_object(request.object), decode_object(request.old_object)
             now, before = _entries(sent), _entries(stored)
         except UnreadableObjectError as error:
             return AdmissionResponse(refusal=_unreadable(str(error)))

@@ -58,7 +58,7 @@ class Asked:
     requests: Sequence[tuple[AccessRequest, FieldError]]
 
 
-async def refused(asked: Asked) -> list[FieldError]:
+async def denials(asked: Asked) -> list[FieldError]:
     """Return the errors of the requests that are denied, in order. Raises UndecidedError.
 
     If many objects of a resource are asked for, permission for all objects is checked first: most roles name

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.kinds.scalable import GroupKind, Scalable, unlisted
+from apiserver.kinds.scalable import GroupKind, Scalable, listing_error
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
@@ -32,7 +32,7 @@ class Scaling:
 
     def errors(self, claims: Sequence[Reference]) -> list[FieldError]:
         """Return the errors of targets that are of no listed kind."""
-        return [error for claim in claims if (error := unlisted(claim, self.resources))]
+        return [error for claim in claims if (error := listing_error(claim, self.resources))]
 
     def asked(self, claims: Sequence[Reference], *, user: Json, namespace: str) -> list[Asked]:
         """Return the permissions that a request with new targets needs. Raises UndecidedError."""

@@ -175,7 +175,7 @@ class Cache:
             callback(change)
 
 
-def confined(callback: Callable[[Change], None]) -> Callable[[Change], None]:
+def catch_errors(callback: Callable[[Change], None]) -> Callable[[Change], None]:
     """Return a callback whose errors are logged: one object of unexpected form must not end the cache."""
 
     def tell(change: Change) -> None:

@@ -100,7 +100,7 @@ class Throttled(Unavailable):
     """The server asks to retry after `retry_after_seconds` (429)."""
 
 
-def explained(error: ClusterError, *, action: str) -> str:
+def explain(error: ClusterError, *, action: str) -> str:
     """Return an error as a sentence to the user of a command; `action` is what a forbidden call was for."""
     match error:
         case Unauthorized():

@@ -73,7 +73,7 @@ def whole_kind(kind: str) -> Key:
     return _ALL, kind
 
 
-def shortened(unconfirmed: frozenset[Key]) -> frozenset[Key] | None:
+def annotation_entries(unconfirmed: frozenset[Key]) -> frozenset[Key] | None:
     """Return objects of a kind as entries of the annotation, or None if they are in too many namespaces."""
     if len(unconfirmed) <= MOST_UNCONFIRMED:
         return unconfirmed

@@ -63,7 +63,7 @@ def transitions_of(spec: Json | None) -> int:
     return int((spec or {}).get("leaseTransitions") or 0)
 
 
-def claimed(
+def with_holder(
     lease: Json | None, options: LeaseOptions, now: datetime, annotations: Mapping[str, str] | None = None
 ) -> Json:
     """Return the lease with this process as its holder, ready to be written.
@@ -93,9 +93,9 @@ def claimed(
     }
 
 
-def released(lease: Json, options: LeaseOptions, now: datetime) -> Json:
+def release(lease: Json, options: LeaseOptions, now: datetime) -> Json:
     """Return the lease without a holder, so that others need not wait for it to expire."""
-    body = claimed(lease, options, now)
+    body = with_holder(lease, options, now)
     body["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
     return body
 
@@ -238,7 +238,7 @@ class LeaderElector:
         if not self._is_free():  # also if it was deleted: its holder creates it again
             return None
         told = self._annotations() if self._annotations else None
-        body = claimed(self._lease, self._options, utc_now(), told)
+        body = with_holder(self._lease, self._options, utc_now(), told)
         if self._lease is None:
             return await self._cluster.create(LEASES, body, timeout_seconds=timeout_seconds)
         return await self._cluster.replace(LEASES, body, timeout_seconds=timeout_seconds)
@@ -286,7 +286,7 @@ class LeaderElector:
             await self._read(timeout_seconds)
         if self._lease is None or self.holder != self._options.identity:
             return True
-        body = released(self._lease, self._options, utc_now())
+        body = release(self._lease, self._options, utc_now())
         try:
             self._observe(await self._cluster.replace(LEASES, body, timeout_seconds=timeout_seconds))
         except Conflict:

@@ -20,7 +20,7 @@ async def read_lease(cluster: Cluster, namespace: str, name: str) -> Json:
         raise ClusterError(error.message) from None  # the evictor would take NotFound for a missing pod
 
 
-def annotated(lease: Json, annotation: str, text: str) -> Json:
+def with_annotation(lease: Json, annotation: str, text: str) -> Json:
     """Return a Lease with one annotation set, and all others kept."""
     metadata = lease["metadata"]
     annotations = (metadata.get("annotations") or {}) | {annotation: text}
@@ -32,7 +32,7 @@ async def annotate(cluster: Cluster, namespace: str, name: str, annotation: str,
     for _ in range(_TRIES):
         lease = await read_lease(cluster, namespace, name)
         try:
-            await cluster.replace(LEASES, annotated(lease, annotation, text))
+            await cluster.replace(LEASES, with_annotation(lease, annotation, text))
         except Conflict:
             continue
         return

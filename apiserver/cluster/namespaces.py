@@ -20,15 +20,17 @@ _OF_THE_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespa
 
 def installation_namespace(kubeconfig: str, context: str) -> str:
     """Return the namespace of Stowplan's processes: that of the pod or the context, else the default."""
-    return _named(kubeconfig, context, os.environ) or INSTALLATION
+    return _configured_namespace(kubeconfig, context, os.environ) or INSTALLATION
 
 
 def current_namespace(kubeconfig: Path | None, context: str | None, environ: Mapping[str, str]) -> str:
     """Return the namespace of the current context, else that of the pod, else `default`."""
-    return _named(kubeconfig, context, environ) or DEFAULT
+    return _configured_namespace(kubeconfig, context, environ) or DEFAULT
 
 
-def _named(kubeconfig: Path | str | None, context: str | None, environ: Mapping[str, str]) -> str:
+def _configured_namespace(
+    kubeconfig: Path | str | None, context: str | None, environ: Mapping[str, str]
+) -> str:
     """Return the configured namespace; empty if a file is unreadable, which connecting will report."""
     named = str(kubeconfig or environ.get("KUBECONFIG", ""))
     if not named and not context and environ.get("KUBERNETES_SERVICE_HOST"):

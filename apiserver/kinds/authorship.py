@@ -48,7 +48,7 @@ def telling_annotations(kind: Kind) -> tuple[str, ...]:
     return (*ours, kept_annotation(kind)) if kind.has_conversion else ours
 
 
-def vouched(kind: Kind, value: Json) -> tuple[JsonValue, ...]:
+def writer_values(kind: Kind, value: Json) -> tuple[JsonValue, ...]:
     """Return the values that the writer of an object is responsible for.
 
     A user who changes any of them becomes the writer.
@@ -71,7 +71,7 @@ def record_of(user: Json) -> str:
     return text if len(text) <= _MOST_BYTES else _UNKNOWN
 
 
-def recorded(value: Json) -> str | None:
+def writer_record(value: Json) -> str | None:
     """Return the value of the annotation of an object, or None if it has none."""
     annotations = (value.get("metadata") or {}).get("annotations") or {}
     text = annotations.get(WRITTEN_BY)
@@ -81,7 +81,7 @@ def recorded(value: Json) -> str | None:
 def writer_of(value: Json) -> Json | None:
     """Return the user who wrote an object, or None if the annotation is missing or cannot be decoded."""
     try:
-        user = msgspec.json.decode(recorded(value) or _UNKNOWN)
+        user = msgspec.json.decode(writer_record(value) or _UNKNOWN)
     except (msgspec.DecodeError, RecursionError):
         return None
     return user if isinstance(user, dict) and isinstance(user.get("username"), str) else None

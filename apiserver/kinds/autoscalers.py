@@ -122,7 +122,7 @@ def autoscaler_of(value: Json, scaled_objects: Mapping[str, Json] | None = None)
         min_replicas=low,
         max_replicas=high,
         scaled_object=scaled_object,
-        scaling_active=_stopped(known) or _scaling_active(value),
+        scaling_active=_why_keda_stopped(known) or _scaling_active(value),
         up_tolerance=_number(up.get("tolerance"), _DEFAULT_TOLERANCE),
         down_tolerance=_number(down.get("tolerance"), _DEFAULT_TOLERANCE),
         down_window_seconds=_number(down.get("stabilizationWindowSeconds"), _DEFAULT_WINDOW_SECONDS),
@@ -175,7 +175,7 @@ def _bounds(spec: Json, declared: Json) -> tuple[int, int]:
     return 1 if least is None else int(least), int(spec.get("maxReplicas") or 0)
 
 
-def _stopped(scaled_object: Json) -> tuple[str, str, str] | None:
+def _why_keda_stopped(scaled_object: Json) -> tuple[str, str, str] | None:
     """Return why KEDA does not scale, in the form of ScalingActive; None if it does."""
     for item in map(as_object, as_list(as_object(scaled_object.get("status")).get("conditions"))):
         if (item.get("type"), item.get("status")) in (("Ready", "False"), ("Paused", "True")):

@@ -205,7 +205,7 @@ def _wrong_target(item: MetricReading) -> str:
     if item.target_type == wanted:
         if item.target_value == Decimal(1):
             return ""
-        return f"has a target of {_shown(item.target_value)} for {read}, which divides the decision: set 1"
+        return f"has a target of {_text(item.target_value)} for {read}, which divides the decision: set 1"
     if is_ratio:
         return f"reads {read} with a target of type {item.target_type}: use type Value with 1"
     return (
@@ -214,5 +214,5 @@ def _wrong_target(item: MetricReading) -> str:
     )
 
 
-def _shown(value: Decimal | None) -> str:
+def _text(value: Decimal | None) -> str:
     return "an unknown value" if value is None else f"{value.normalize():f}"

@@ -59,7 +59,7 @@ def _less_forgiven(declared: type, found: list[FieldError], *, old: Json, new: J
     return [error for error in found if not is_forgiven(declared, error, old=old, new=new, stored=stored)]
 
 
-def judged(kind: Kind, version: Version, value: Json) -> list[FieldError]:
+def errors_of(kind: Kind, version: Version, value: Json) -> list[FieldError]:
     """Return everything wrong with a raw object in a version, after defaulting a copy of it."""
     if is_deeper_than(value, DEEPEST):
         return judge(version.declaration).validate(value)

@@ -34,14 +34,14 @@ SCALABLE: Final[Mapping[GroupKind, Scalable]] = {
 _MORE: Final = "an administrator can add kinds to scaling.resources of the webhooks' configuration"
 
 
-def unlisted(claim: Reference, listed: Mapping[GroupKind, Scalable]) -> FieldError | None:
+def listing_error(claim: Reference, listed: Mapping[GroupKind, Scalable]) -> FieldError | None:
     """Return the error for a target of an unlisted kind; None for a listed kind, or for no kind."""
     if not claim.kind or (claim.group, claim.kind) in listed:
         return None
-    allowed = ", ".join(_called(group, kind) for group, kind in listed)
-    detail = f"{_called(claim.group, claim.kind)} cannot be scaled; what can: {allowed}; {_MORE}"
+    allowed = ", ".join(_kind_text(group, kind) for group, kind in listed)
+    detail = f"{_kind_text(claim.group, claim.kind)} cannot be scaled; what can: {allowed}; {_MORE}"
     return errors.forbidden(claim.path, detail)
 
 
-def _called(group: str, kind: str) -> str:
+def _kind_text(group: str, kind: str) -> str:
     return f"{kind} of {group}" if group else f"{kind} of the core group"

@@ -189,13 +189,13 @@ async def statuses(request: web.Request, handler: Handler) -> web.StreamResponse
     except status.StatusError as error:
         return _failure(error)
     except web.HTTPException as error:
-        return _failure(_told(error, request))
+        return _failure(_api_error(error, request))
     except Exception:  # noqa: BLE001 (logged with details; the response has none)
         _LOG.exception("request failed", method=request.method, path=request.path)
         return _failure(status.InternalServerError("an internal error occurred; see the server's log"))
 
 
-def _told(error: web.HTTPException, request: web.Request) -> status.StatusError:
+def _api_error(error: web.HTTPException, request: web.Request) -> status.StatusError:
     """Return the API error for an error of the web framework."""
     if isinstance(error, web.HTTPMethodNotAllowed):
         return status.MethodNotAllowedError(f"{request.method} is not supported: metrics are read-only")

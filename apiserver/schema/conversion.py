@@ -22,7 +22,7 @@ from apiserver.schema.annotations import LIMIT_BYTES, annotation_bytes, take_ann
 from apiserver.schema.json import Json
 from apiserver.schema.kept import Kept, kept_text, lost_fields, read_kept, restore
 
-__all__ = ["Direction", "Kept", "annotation_bytes_wanted", "converted"]
+__all__ = ["Direction", "Kept", "annotation_bytes_wanted", "convert_object"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,7 +38,7 @@ class Direction:
     convert: Callable[[Json, Json], tuple[Json, Json]]
 
 
-def converted(value: Json, *, there: Direction, back: Direction, annotation: str) -> Json:
+def convert_object(value: Json, *, there: Direction, back: Direction, annotation: str) -> Json:
     """Return an object in the version of `there`, without changing the input.
 
     Never fails on a JSON object, whatever its shape. What exceeds the size limit of annotations is lost: one

@@ -35,7 +35,7 @@ def complete(version: Version, value: Json) -> Completion:
     return done
 
 
-def defaulted(version: Version, value: Json) -> Json:
+def with_defaults(version: Version, value: Json) -> Json:
     """Return a copy of a raw object with every default filled in."""
     result = copy.deepcopy(value)
     complete(version, result)

@@ -32,10 +32,10 @@ def without_depths(text: bytes | bytearray) -> bytes:
     Text that is invalid or truncated JSON remains so, and text with more levels than an API server accepts
     becomes so. This takes linear time.
     """
-    return b"null".join(_kept(text))
+    return b"null".join(_structure(text))
 
 
-def _kept(text: bytes | bytearray) -> Iterator[bytes | bytearray]:
+def _structure(text: bytes | bytearray) -> Iterator[bytes | bytearray]:
     depth = start = 0
     for found in _NEXT_BRACKET.finditer(text):
         bracket = found["bracket"]

@@ -20,7 +20,7 @@ from apiserver.schema.json import JsonValue
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.shape import DEEPEST, is_deeper_than, without_nulls
 from apiserver.schema.validation import field_order
-from apiserver.schema.wording import located, worded
+from apiserver.schema.wording import error_for, locate
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, TypeChecker
@@ -39,7 +39,7 @@ def document_errors(declared: type, document: JsonValue) -> list[FieldError]:
     """
     node = node_of(declared)
     if is_deeper_than(document, DEEPEST):
-        return [errors.invalid(located(node, ())[1], "...", "must not be nested as deeply as this")]
+        return [errors.invalid(locate(node, ())[1], "...", "must not be nested as deeply as this")]
     value = without_nulls(node, document) if isinstance(document, dict) else document
     failures = list(_validator(declared).iter_errors(value))
     known = dict.fromkeys(error for failure in failures for error in _errors(node, failure))
@@ -116,9 +116,9 @@ def _errors(root: Node, failure: ValidationError) -> Iterator[FieldError]:
         assert isinstance(value, dict)
         for name in limit:  # all names, of which the failure is about one
             if name not in value:
-                yield worded(root, parts, keyword, name, value)
+                yield error_for(root, parts, keyword, name, value)
         return
-    node, path = located(root, parts)
+    node, path = locate(root, parts)
     keyword = "type" if keyword == "anyOf" else keyword  # the type of an integer or string
     if (
         keyword == "type"
@@ -128,11 +128,11 @@ def _errors(root: Node, failure: ValidationError) -> Iterator[FieldError]:
     ):
         yield errors.wrong_type(path, str(value), f"{errors.TYPE_WORDS[node.type]}: write it in quotes")
     else:
-        yield worded(root, parts, keyword, limit, as_json(value))
+        yield error_for(root, parts, keyword, limit, as_json(value))
 
 
 def _unknown(root: Node, failure: ValidationError) -> Iterator[FieldError]:
-    node, path = located(root, [*failure.absolute_path])
+    node, path = locate(root, [*failure.absolute_path])
     if failure.validator != "additionalProperties" or not isinstance(failure.instance, dict):
         return
     allowed = [prop.name for prop in node.properties]

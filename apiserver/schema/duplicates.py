@@ -44,11 +44,11 @@ def _duplicates(roots: list[yaml.Node]) -> Iterator[DuplicateField]:
         if isinstance(node, yaml.SequenceNode):
             waiting += [(item, path.index(position)) for position, item in enumerate(node.value)]
         elif isinstance(node, yaml.MappingNode):
-            yield from _repeated(node, path)
+            yield from _repetitions(node, path)
             waiting += [(value, path.child(str(key.value))) for key, value in node.value]
 
 
-def _repeated(node: yaml.MappingNode, path: FieldPath) -> Iterator[DuplicateField]:
+def _repetitions(node: yaml.MappingNode, path: FieldPath) -> Iterator[DuplicateField]:
     known: set[tuple[str, str]] = set()
     for key, _ in node.value:
         name = (key.tag, str(key.value))

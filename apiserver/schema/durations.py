@@ -12,7 +12,7 @@ from typing import Final
 
 import re2
 
-from apiserver.schema.remembering import remembered
+from apiserver.schema.remembering import remember
 
 PATTERN: Final = r"^(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 """The pattern of what `time.ParseDuration` accepts, without a sign."""
@@ -37,7 +37,7 @@ _NANOSECONDS: Final = {
 }
 
 
-@remembered
+@remember
 def nanoseconds(text: str) -> int | None:
     """Return a duration in whole nanoseconds, or None if the text is not a duration.
 

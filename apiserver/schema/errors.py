@@ -67,29 +67,29 @@ class FieldError:
 
 def required(path: FieldPath, detail: str = "") -> FieldError:
     """Return the error for a field that must be set and is not."""
-    return FieldError(path, "FieldValueRequired", _joined("Required value", detail))
+    return FieldError(path, "FieldValueRequired", _join("Required value", detail))
 
 
 def invalid(path: FieldPath, value: JsonValue, detail: str) -> FieldError:
     """Return the error for a value that is malformed or out of bounds; `detail` says what is allowed."""
-    return FieldError(path, "FieldValueInvalid", f"Invalid value: {shown(value)}: {detail}")
+    return FieldError(path, "FieldValueInvalid", f"Invalid value: {value_text(value)}: {detail}")
 
 
 def wrong_type(path: FieldPath, value: JsonValue, detail: str) -> FieldError:
     """Return the error for a value of another JSON type."""
-    return FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {shown(value)}: {detail}")
+    return FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {value_text(value)}: {detail}")
 
 
 def unsupported(path: FieldPath, value: JsonValue, allowed: Sequence[JsonValue]) -> FieldError:
     """Return the error for a value that is not one of those allowed."""
     choices = ", ".join(_compact(item) for item in allowed)
-    body = f"Unsupported value: {shown(value)}: supported values: {choices}"
+    body = f"Unsupported value: {value_text(value)}: supported values: {choices}"
     return FieldError(path, "FieldValueNotSupported", body)
 
 
 def duplicate(path: FieldPath, value: JsonValue) -> FieldError:
     """Return the error for a value that may occur only once."""
-    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {shown(value)}")
+    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {value_text(value)}")
 
 
 def forbidden(path: FieldPath, detail: str) -> FieldError:
@@ -137,7 +137,7 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
     }
 
 
-def shown(value: JsonValue) -> str:
+def value_text(value: JsonValue) -> str:
     """Return a value as shown in error messages: text quoted, numbers bare, the rest as JSON, truncated.
 
     A value nested too deeply to encode is shown as three dots.
@@ -153,5 +153,5 @@ def shown(value: JsonValue) -> str:
     return f"{text[:SHOWN_VALUE_CHARACTERS]}... ({len(text)} characters)"
 
 
-def _joined(head: str, detail: str) -> str:
+def _join(head: str, detail: str) -> str:
     return f"{head}: {detail}" if detail else head

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from apiserver.schema.generated import function, indented
+from apiserver.schema.generated import function, indent
 from apiserver.schema.json import JsonValue
 from apiserver.schema.model import Node
 
@@ -34,7 +34,7 @@ Fill: TypeAlias = Callable[[JsonValue, list[Addition]], None]
 
 def filler(node: Node) -> Fill | None:
     """Return the function that fills in the defaults of an object and all below it; None without defaults."""
-    known: dict[str, Any] = {"Addition": Addition, "deepcopy": copy.deepcopy, "escaped": _escaped}
+    known: dict[str, Any] = {"Addition": Addition, "deepcopy": copy.deepcopy, "escaped": _escape}
     body = _source(node, known, place="", depth=0)
     if not body:
         return None
@@ -42,7 +42,7 @@ def filler(node: Node) -> Fill | None:
     return fill
 
 
-def _escaped(part: str) -> str:
+def _escape(part: str) -> str:
     """Return the key of a map escaped for a JSON pointer; declared names have nothing to escape."""
     return part.replace("~", "~0").replace("/", "~1") if "~" in part or "/" in part else part
 
@@ -61,8 +61,8 @@ def _source(node: Node, known: dict[str, Any], *, place: str, depth: int) -> lis
         below = _source(node.values, known, place=f"{place}/{{escaped({entry})}}", depth=depth + 1)
     else:
         lines = list(_members_source(node, known, place=place, depth=depth))
-        return [f"if isinstance({value}, dict):", *indented(lines)] if lines else []
-    return [*head, *indented(indented(below))] if below else []
+        return [f"if isinstance({value}, dict):", *indent(lines)] if lines else []
+    return [*head, *indent(indent(below))] if below else []
 
 
 def _members_source(node: Node, known: dict[str, Any], *, place: str, depth: int) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from apiserver.schema.rules import Demand, has, has_some, listed
+from apiserver.schema.rules import Demand, has, has_some, name_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class SomeNotEmpty(Demand):
 
     def english(self) -> str:
         """Return the rule as a sentence."""
-        return f"At least one of {listed(self.names, 'and')} is set and not empty."
+        return f"At least one of {name_list(self.names, 'and')} is set and not empty."
 
     def _field(self) -> str:
         return self.names[0]
@@ -78,4 +78,4 @@ class SomeNotEmpty(Demand):
         return " || ".join(f"({has_some(name)})" for name in self.names)
 
     def _message(self) -> str:
-        return f"at least one of {listed(self.names, 'and')} must be set and not empty"
+        return f"at least one of {name_list(self.names, 'and')} must be set and not empty"

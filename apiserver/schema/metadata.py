@@ -16,7 +16,7 @@ from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remembered
+from apiserver.schema.remembering import remember
 
 MEMBERS: Final = frozenset(
     [
@@ -192,7 +192,7 @@ _CHECKS: Final[Sequence[tuple[str, Callable[[JsonValue, FieldPath], Iterator[Met
 )
 
 
-@remembered
+@remember
 def _key_demands(key: str) -> Sequence[str]:
     return [*_demands_of_key(key)]
 
@@ -214,7 +214,7 @@ def _demands_of_key(key: str) -> Iterator[str]:
         yield f"name part {_KEY_DEMAND}"
 
 
-@remembered
+@remember
 def _value_demands(value: str) -> Sequence[str]:
     return [*_demands_of_value(value)]
 

@@ -153,7 +153,7 @@ def _plain(default: object) -> JsonValue:
 def _node(annotation: object) -> Node:
     if get_origin(annotation) is Annotated:
         inner, *markers = get_args(annotation)
-        return _marked(_node(inner), markers)
+        return _with_markers(_node(inner), markers)
     if get_origin(annotation) in (Union, types.UnionType):
         return _node_of_union(annotation)
     if get_origin(annotation) is Literal:
@@ -189,7 +189,7 @@ def _node_of_union(annotation: object) -> Node:
     return _node(kept[0])
 
 
-def _marked(node: Node, found: list[object]) -> Node:
+def _with_markers(node: Node, found: list[object]) -> Node:
     markers = [marker for marker in found if isinstance(marker, Marker)]
     keywords: Json = dict(node.keywords)
     for marker in markers:

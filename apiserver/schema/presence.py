@@ -9,7 +9,7 @@ from typing import ClassVar
 from apiserver.schema.errors import FieldError, forbidden, required
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, Demand, Rule, has, listed
+from apiserver.schema.rules import CelRule, Demand, Rule, has, name_list
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Excludes(Rule):
 
     def english(self) -> str:
         """Return the rule as a sentence."""
-        return f"`{self.name}` may not be set together with {listed(self.others, 'or')}."
+        return f"`{self.name}` may not be set together with {name_list(self.others, 'or')}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,15 +121,15 @@ class AllOrNone(Rule):
 
     def english(self) -> str:
         """Return the rule as a sentence."""
-        alone = f" {listed(self.beside, 'and')} may be set alone, too." if self.beside else ""
-        together = f"{listed(self._all(), 'and')} are set all together or not at all"
+        alone = f" {name_list(self.beside, 'and')} may be set alone, too." if self.beside else ""
+        together = f"{name_list(self._all(), 'and')} are set all together or not at all"
         return f"{together}, unless `{self.unless}` is set.{alone}"
 
     def _all(self) -> tuple[str, ...]:
         return (*self.names, *self.beside)
 
     def _message(self, name: str) -> str:
-        return f"must be set together with {listed([n for n in self._all() if n != name], 'and')}"
+        return f"must be set together with {name_list([n for n in self._all() if n != name], 'and')}"
 
     def _any_but(self, name: str) -> str:
         return " || ".join(has(other) for other in self.names if other != name)
@@ -155,7 +155,7 @@ class AtMostOneOf(Rule):
 
     def english(self) -> str:
         """Return the rule as a sentence."""
-        return f"At most one of {listed(self.names, 'and')} may be set."
+        return f"At most one of {name_list(self.names, 'and')} may be set."
 
     def _before(self, name: str) -> Sequence[str]:
         return self.names[: self.names.index(name)]
@@ -191,10 +191,10 @@ class ExactlyOneOf(Rule):
 
     def english(self) -> str:
         """Return the rule as a sentence."""
-        return f"Exactly one of {listed(self.names, 'and')} is set."
+        return f"Exactly one of {name_list(self.names, 'and')} is set."
 
     def _message(self) -> str:
-        return f"exactly one of {listed(self.names, 'and')} must be set"
+        return f"exactly one of {name_list(self.names, 'and')} must be set"
 
 
 def _some_in(value: str, names: Sequence[str]) -> str:
@@ -206,7 +206,7 @@ def _count_in(value: str, names: Sequence[str]) -> str:
 
 
 def _not_beside(others: Sequence[str]) -> str:
-    return f"may not be set together with {listed(others, 'or')}"
+    return f"may not be set together with {name_list(others, 'or')}"
 
 
 def _excluding(name: str, others: Sequence[str]) -> CelRule:

@@ -9,7 +9,7 @@ import re
 from decimal import Decimal
 from typing import Final
 
-from apiserver.schema.remembering import remembered
+from apiserver.schema.remembering import remember
 
 _NUMBER: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 _SUFFIX: Final = r"([KMGTPE]i|[numkMGTPE]|[eE](\+|-)?" + _NUMBER + r")?"
@@ -51,7 +51,7 @@ def amount(quantity: str | float) -> Decimal | None:
     return _amount(quantity) if isinstance(quantity, str) else Decimal(quantity)
 
 
-@remembered
+@remember
 def _amount(text: str) -> Decimal | None:
     found = _PARTS.fullmatch(text) if len(text) <= LONGEST_CHARACTERS else None
     if not found:

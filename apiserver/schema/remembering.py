@@ -32,6 +32,6 @@ class _Answers(dict[str, T]):
         return answer
 
 
-def remembered(function: Callable[[str], T]) -> Callable[[str], T]:
+def remember(function: Callable[[str], T]) -> Callable[[str], T]:
     """Return a pure function of a text with a cache of its latest few thousand results."""
     return _Answers(function).__getitem__

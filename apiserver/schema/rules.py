@@ -79,7 +79,7 @@ class Rule(ABC):
 
         The objects that it names are added to `known`.
         """
-        return self._python(value) or called(self.check, value, known)
+        return self._python(value) or call_source(self.check, value, known)
 
     def _python(self, value: str) -> str:
         """Return the condition, if it needs no objects; empty to call `check`."""
@@ -176,7 +176,7 @@ class WebhookOnly(Rule):
     def condition(self, value: str, known: dict[str, Any]) -> str:
         """Return a call of the function, which is made only where it may find something."""
         condition = f"{self.only_if.format(value)} and " if self.only_if else ""
-        return condition + called(self.function, value, known)
+        return condition + call_source(self.function, value, known)
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -211,7 +211,7 @@ def predicate(rule: Rule) -> Callable[[JsonValue], bool]:
     return is_broken
 
 
-def called(
+def call_source(
     check: Callable[[JsonValue, FieldPath], Sequence[FieldError]], value: str, known: dict[str, Any]
 ) -> str:
     """Return the source of a call that is true if a function finds errors in the variable `value`."""
@@ -235,7 +235,7 @@ def has_some(name: str) -> str:
     return f"{has(name)} && size({cel_member(name)}) > 0"
 
 
-def listed(names: Sequence[str], conjunction: str) -> str:
+def name_list(names: Sequence[str], conjunction: str) -> str:
     """Return field names in backquotes, joined as in a sentence."""
     quoted = [f"`{name}`" for name in names]
     if len(quoted) == 1:

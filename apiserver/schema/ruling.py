@@ -13,11 +13,11 @@ from typing import Any, Final, TypeAlias
 
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
-from apiserver.schema.generated import function, indented
+from apiserver.schema.generated import function, indent
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import Rule, Transition, called
+from apiserver.schema.rules import Rule, Transition, call_source
 from apiserver.schema.shape import FREE_LEVELS, NESTING, Blank, is_deeper_than
 
 Broken: TypeAlias = tuple[Rule, JsonValue, tuple[str | int, ...]]
@@ -51,7 +51,7 @@ class UniqueKeys(Rule):
     def condition(self, value: str, known: dict[str, Any]) -> str:
         """Return the condition; in most lists the first key alone shows that no two items have the same."""
         first = f"{{item.get({self.names[0]!r}) for item in {value}}}"
-        check = called(self.check, value, known)
+        check = call_source(self.check, value, known)
         return f"len({value}) > 1 and len({first}) != len({value}) and {check}"
 
     def english(self) -> str:
@@ -71,7 +71,7 @@ class Shallow(Rule):
         """Return the condition; in most values no member is an object or a list."""
         known["nesting"] = NESTING
         members = f"{value}.values() if type({value}) is dict else {value} if type({value}) is list else ()"
-        return f"not nesting.isdisjoint(map(type, {members})) and {called(self.check, value, known)}"
+        return f"not nesting.isdisjoint(map(type, {members})) and {call_source(self.check, value, known)}"
 
     def english(self) -> str:
         """Return the rule as a sentence."""
@@ -138,14 +138,14 @@ def _source(here: Ruled, known: dict[str, Any], *, place: str, depth: int) -> It
     for member, below in here.members:
         yield f"if {member!r} in {value}:"
         yield f" {inside} = {value}[{member!r}]"
-        yield from indented(_source(below, known, place=f"{place}{member!r}, ", depth=depth + 1))
+        yield from indent(_source(below, known, place=f"{place}{member!r}, ", depth=depth + 1))
     if here.items is not None:
         yield f"for {entry}, {inside} in enumerate({value}):"
-        yield from indented(_source(here.items, known, place=f"{place}{entry}, ", depth=depth + 1))
+        yield from indent(_source(here.items, known, place=f"{place}{entry}, ", depth=depth + 1))
     if here.values is not None:
         yield f"for {entry}, {inside} in {value}.items():"
         key = f"{place}'[' + {entry} + ']', "
-        yield from indented(_source(here.values, known, place=key, depth=depth + 1))
+        yield from indent(_source(here.values, known, place=key, depth=depth + 1))
 
 
 def rule_errors(found: Iterable[Broken]) -> Iterator[FieldError]:

@@ -84,9 +84,9 @@ def well_typed(node: Node, value: JsonValue) -> JsonValue:
     declared type, so that it still counts as set. An empty number is NaN, for which no comparison holds.
     """
     if isinstance(value, dict) and (node.properties or node.values is not None):
-        return {key: _fitted(_below(node, key), item) for key, item in value.items()}
+        return {key: _fit(_below(node, key), item) for key, item in value.items()}
     if isinstance(value, list) and node.items is not None:
-        return [_fitted(node.items, item) for item in value]
+        return [_fit(node.items, item) for item in value]
     return value
 
 
@@ -99,7 +99,7 @@ def is_typed(node: Node, value: JsonValue) -> bool:
     return isinstance(value, _TYPES[node.type])
 
 
-def _fitted(node: Node, value: JsonValue) -> JsonValue:
+def _fit(node: Node, value: JsonValue) -> JsonValue:
     fits = is_typed(node, value) and (isinstance(value, str) or _is_within_width(node, value))
     return well_typed(node, value) if fits else _EMPTY[node.type]()
 

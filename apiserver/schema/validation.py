@@ -33,7 +33,7 @@ from apiserver.schema.ruling import (
 )
 from apiserver.schema.shape import well_typed, without_nulls
 from apiserver.schema.structural import judged_schema, types_schema
-from apiserver.schema.wording import descended, translated
+from apiserver.schema.wording import descend, field_error
 
 _LARGE_BYTES: Final = 64 * 1024
 _WRONG_TYPE: Final = "FieldValueTypeInvalid"
@@ -136,7 +136,7 @@ class Judge:
 
     def _schema_errors(self, value: Json) -> list[FieldError]:
         failures = islice(self._schema.iter_errors(value), MOST_ERRORS + 1)
-        found = [translated(self.node, failure) for failure in failures]
+        found = [field_error(self.node, failure) for failure in failures]
         mistyped = {error.path for error in found if error.reason == _WRONG_TYPE}
         # A bound does not apply to a value of another type; an enum does, as on the API server.
         return [error for error in found if error.reason != _INVALID or error.path not in mistyped]
@@ -196,5 +196,5 @@ def field_order(node: Node, path: FieldPath) -> list[tuple[int, str]]:
         names: list[str | int] = list(node.by_name)
         rank = names.index(part) if part in node.by_name else part if isinstance(part, int) else len(names)
         order.append((rank, str(part)))
-        node, _ = descended(node, part)
+        node, _ = descend(node, part)
     return order

@@ -18,13 +18,13 @@ from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
 
 
-def translated(root: Node, failure: ValidationError) -> FieldError:
+def field_error(root: Node, failure: ValidationError) -> FieldError:
     """Return the field error for an error of `jsonschema-rs`."""
     kind = failure.kind
-    return worded(root, failure.instance_path, kind.name, kind.value, failure.instance)
+    return error_for(root, failure.instance_path, kind.name, kind.value, failure.instance)
 
 
-def worded(
+def error_for(
     root: Node, parts: Sequence[str | int], keyword: str, limit: JsonValue, value: JsonValue
 ) -> FieldError:
     """Return the field error for a value at some path that a keyword of the schema does not allow.
@@ -32,7 +32,7 @@ def worded(
     `limit` is the value of the keyword in the schema; for `required`, the name of the absent member. Raises
     TypeError for a keyword that no declaration can contain.
     """
-    node, path = located(root, parts)
+    node, path = locate(root, parts)
     match keyword:
         case "required":
             return replace(errors.required(path.child(limit)), scope=path)
@@ -69,32 +69,32 @@ def _bound(keyword: str, limit: JsonValue) -> str:
         case "maximum":
             return f"must be less than or equal to {limit}"
         case "minLength":
-            return f"must be at least {_counted(limit, 'character')} long"
+            return f"must be at least {_count_text(limit, 'character')} long"
         case "minItems":
-            return f"must have at least {_counted(limit, 'item')}"
+            return f"must have at least {_count_text(limit, 'item')}"
         case "minProperties":
-            return f"must have at least {_counted(limit, 'entry', 'entries')}"
+            return f"must have at least {_count_text(limit, 'entry', 'entries')}"
         case _:
             raise TypeError(f"the schema failed by {keyword!r}, which no declaration can demand")
 
 
-def _counted(limit: int, one: str, many: str = "") -> str:
+def _count_text(limit: int, one: str, many: str = "") -> str:
     return f"{limit} {one if limit == 1 else many or one + 's'}"
 
 
-def located(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
+def locate(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
     """Return the node at a path, given by JSON names and positions, and the field path.
 
     The validator reports a name of digits, such as the label `0`, as a number.
     """
     node, path = root, list[str | int]()
     for part in parts:
-        node, written = descended(node, part)
+        node, written = descend(node, part)
         path.append(written)
     return node, FieldPath(tuple(path))
 
 
-def descended(node: Node, part: str | int) -> tuple[Node, str | int]:
+def descend(node: Node, part: str | int) -> tuple[Node, str | int]:
     """Return the node of a member or item of a node, and the part of a field path for it."""
     if isinstance(part, int) and node.items is not None:
         return node.items, part

@@ -96,7 +96,7 @@ class Bodies:
             amount = content.total_bytes * times
             if self._small.take_at_once(amount):
                 try:
-                    return await _sent(request, await answer(content.read_nowait()))
+                    return await _send(request, await answer(content.read_nowait()))
                 finally:
                     self._small.give(amount)
         return await self._answer_in_turn(request, answer, limit_bytes=limit_bytes, times=times)
@@ -121,7 +121,7 @@ class Bodies:
                 raise web.HTTPBadRequest from None
             finally:
                 self._arriving.forget(body)
-            return await _sent(request, await answer(text))
+            return await _send(request, await answer(text))
         finally:
             for room in taken:
                 room.give(amount)
@@ -139,7 +139,7 @@ def _response(reply: Reply) -> web.Response:
     return web.Response(body=reply.body, status=reply.status, content_type=_JSON)
 
 
-async def _sent(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+async def _send(request: web.BaseRequest, reply: Reply) -> web.StreamResponse:
     """Return a response, a large one only after it is sent; abort a client that does not read it in time.
 
     A large one is written in parts: over TLS, the event loop accepts any amount at once, which would wait in

@@ -109,7 +109,7 @@ def parse(declared: type[T], *, program: str, description: str, arguments: Seque
 
 def load(declared: type[T], document: Json) -> T:
     """Return the configuration for a document; a null member counts as absent. Raises ConfigurationError."""
-    if not _fits(_closed(judged_schema(node_of(declared))), document):
+    if not _fits(_close(judged_schema(node_of(declared))), document):
         # Imported lazily: only a process with an odd or invalid configuration needs it.
         from apiserver.schema.document import as_json, document_errors  # noqa: PLC0415 (see above)
 
@@ -160,13 +160,13 @@ def _parser(node: Node, program: str, description: str, *, is_explained: bool) -
         "--config", metavar="FILE", help="YAML file with the settings below as camelCase fields"
     )
     for path, prop in _leaves(node, ()):
-        explained = _explained(prop) if is_explained else None
+        explained = _explanation(prop) if is_explained else None
         metavar = "|".join(map(str, prop.node.keywords.get("enum", ()))) or "X"
         parser.add_argument(flag_name(path), dest=flag_name(path), metavar=metavar, help=explained)
     return parser
 
 
-def _explained(prop: Property) -> str:
+def _explanation(prop: Property) -> str:
     shown = "" if prop.default in ("", None) else f" [{prop.default}]"
     sentence = re.split(r"[.;:] ", describe_property(prop))[0].rstrip(".")
     text = textwrap.shorten(sentence, _HELP_COLUMNS - _FLAG_COLUMNS - len(shown), placeholder="...")
@@ -211,8 +211,8 @@ def _set(document: Json, path: tuple[str, ...], value: JsonValue) -> None:
     document[path[-1]] = value
 
 
-def _closed(schema: Json) -> Json:
+def _close(schema: Json) -> Json:
     if "properties" not in schema:
         return schema
-    inner = {name: _closed(item) for name, item in schema["properties"].items()}
+    inner = {name: _close(item) for name, item in schema["properties"].items()}
     return schema | {"properties": inner, "additionalProperties": False}

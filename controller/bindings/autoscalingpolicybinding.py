@@ -21,7 +21,7 @@ from apiserver.cluster.status_writer import apply_status
 from apiserver.kinds.identity import Key, key_of
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from controller.bindings.joint import INTERVALS_WAITED, Exchange, Grant, joined
+from controller.bindings.joint import INTERVALS_WAITED, Exchange, Grant, limit_to_grant
 from controller.bindings.memory import BindingMemory, activity_questions, questions_of
 from controller.bindings.scale_orders import scaling_finding
 from controller.bindings.scaling import DirectScaler, Ending
@@ -42,10 +42,10 @@ from controller.policies.history import History
 from controller.policies.sharing import decide_binding
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.variants.acting import binding_situations, with_acting
-from controller.variants.advisory import NOWHERE, Scope, advised
+from controller.variants.advisory import NOWHERE, Scope, why_advisory
 from controller.variants.heartbeat import Pulse
 from controller.variants.news import in_turn
-from controller.variants.publishing import FIELD_MANAGER, expected
+from controller.variants.publishing import FIELD_MANAGER, expected_errors
 from controller.variants.silence import SilenceLog, silent_objects
 
 _WRITERS: Final = 16
@@ -184,7 +184,7 @@ class AutoscalingPolicyBindingReconciler:
             scrape_failures=len(exposures.failures),
             silent=silent,
             scaled=scaled,
-            unwritten=expected({**alone.failed, **placed.failed}),
+            unwritten=expected_errors({**alone.failed, **placed.failed}),
         )
 
     def _decided(
@@ -224,7 +224,7 @@ class AutoscalingPolicyBindingReconciler:
         if result.ask is None or result.decision is None:
             return result
         try:
-            decision, placement = joined(
+            decision, placement = limit_to_grant(
                 result.case,
                 result.decision,
                 result.ask,
@@ -284,7 +284,7 @@ class AutoscalingPolicyBindingReconciler:
             # What the policy alone would start, so that the plan keeps running replicas despite a closer fit.
             required = case.binding.serving(decision.replicas)
             ask = Ask(value=case.value, binding=case.binding, required=required)
-        why = advised(case.value, self._settings.advisory)
+        why = why_advisory(case.value, self._settings.advisory)
         asked = (*(pod for state in case.targets for pod in state.pods), *case.before)
         pods = [pod["metadata"] for pod in asked]
         said = (failed.get((pod["namespace"], pod["name"])) for pod in pods)
@@ -311,7 +311,7 @@ class AutoscalingPolicyBindingReconciler:
     async def _publish(self, results: Sequence[BindingResult]) -> _Published:
         """Write the statuses that are due."""
         now = self._tools.now()
-        said = await asyncio.to_thread(lambda: [_said(item, now) for item in results])
+        said = await asyncio.to_thread(lambda: [_result_and_status(item, now) for item in results])
         results, statuses = [result for result, _ in said], [status for _, status in said]
         due = _due(results, statuses, most=self._most, now=now)
         gate = asyncio.Semaphore(_WRITERS)
@@ -374,7 +374,7 @@ class AutoscalingPolicyBindingReconciler:
                 )
 
 
-def _said(result: BindingResult, now: datetime) -> tuple[BindingResult, Json]:
+def _result_and_status(result: BindingResult, now: datetime) -> tuple[BindingResult, Json]:
     """Return a result and its status; an error affects only this binding."""
     try:
         return result, binding_status(result, now=now)

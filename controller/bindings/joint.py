@@ -117,12 +117,14 @@ def grants_of(
     decisions = {item.key: item for item in plan.decisions}
     return {
         ask.key: _refusal(ask, variants)
-        or replace(_grant(ask, decisions), resolved=dict(_resolved(ask, gathered, policies, objectives)))
+        or replace(
+            _grant(ask, decisions), resolved=dict(_resolution_findings(ask, gathered, policies, objectives))
+        )
         for ask in asks
     }
 
 
-def joined(
+def limit_to_grant(
     case: Case,
     decision: BindingDecision,
     ask: Ask,
@@ -142,7 +144,7 @@ def joined(
     if grant is None:
         text = "no plan arrived in time; until the next plan, the published decision stays"
         found = (False, BindingReason.AWAITING_PLAN, text)
-        granted = _published(case)
+        granted = _published_replicas(case)
     else:
         reason = BindingReason.TOO_LITTLE_ROOM if grant.is_short else BindingReason.ALL_PLACED
         found = (not grant.is_short, reason, grant.message)
@@ -153,7 +155,7 @@ def joined(
     return placed, {**(grant.resolved if grant else {}), BindingCondition.PLACED: found}
 
 
-def _published(case: Case) -> list[int]:
+def _published_replicas(case: Case) -> list[int]:
     """Return the replicas of each target in the status, or the current replicas if there are none."""
     said = {
         (item.get("kind"), item.get("name")): item.get("replicas")
@@ -184,7 +186,7 @@ def _grant(ask: Ask, planned: Mapping[Key, Decision]) -> Grant:
     )
 
 
-def _resolved(
+def _resolution_findings(
     ask: Ask, gathered: Gathered, policies: Policies, objectives: Objectives
 ) -> Iterator[tuple[BindingCondition, BindingFinding]]:
     """Yield the findings that VariantAutoscalings have, too, per target where they differ."""

@@ -92,7 +92,7 @@ class BindingMemory:
         known = self._histories.get(_identity(case.value))
         if known is not None:
             return known
-        stored = _stored(case.value)
+        stored = _stored_history(case.value)
         if "metrics" not in (case.value.get("status") or {}):  # nothing was decided since
             return stored
         panic = case.policy.panic if case.policy else None
@@ -123,7 +123,7 @@ def activity_questions(case: Case) -> list[Question]:
     ]
 
 
-def _stored(value: Json) -> History:
+def _stored_history(value: Json) -> History:
     """Return the history in the status of a binding."""
     text = (value.get("status") or {}).get("history")
     if not isinstance(text, str):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.kinds import authorship
-from apiserver.kinds.authorship import WRITTEN_BY, recorded, writer_of
+from apiserver.kinds.authorship import WRITTEN_BY, writer_of, writer_record
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject
 from apiserver.schema.json import Json
 from controller.bindings.status import BindingResult
@@ -100,7 +100,7 @@ def told_before(value: Json) -> BindingFinding | None:
 def version_of(value: Json) -> Version:
     """Return the version of a binding, which includes its writer, as other writers have other permissions."""
     metadata = value["metadata"]
-    return str(metadata.get("uid", "")), int(metadata.get("generation", 0)), recorded(value)
+    return str(metadata.get("uid", "")), int(metadata.get("generation", 0)), writer_record(value)
 
 
 def taking_over(value: Json) -> str:

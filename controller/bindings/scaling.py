@@ -171,7 +171,7 @@ class DirectScaler:
         resources = [await self._allowed(result.case.value, order, user) for order in orders]
         for order, resource in zip(orders, resources, strict=True):
             await self._write(result, order, resource, user)
-        text = f"the controller writes the scales, with the permissions of {_named(user)}"
+        text = f"the controller writes the scales, with the permissions of {_user_text(user)}"
         return True, BindingReason.SCALES_WRITTEN, text
 
     async def _writer(self, result: BindingResult) -> Json:
@@ -216,7 +216,7 @@ class DirectScaler:
             raise _forbidden(text) from error
         if not is_allowed(answer):
             text = (
-                f"{_named(user)}, who wrote the binding, cannot update {resource.plural}/scale of"
+                f"{_user_text(user)}, who wrote the binding, cannot update {resource.plural}/scale of"
                 f" {target.name!r}: grant this permission, or {taking_over(value)}"
             )
             raise _Stopped(Ending.REFUSED, (False, BindingReason.WRITER_MAY_NOT_SCALE, text))
@@ -256,7 +256,7 @@ class DirectScaler:
         note = (
             f"{order.called} scaled from {order.was} to {count(order.replicas, 'replica')}, with the"
             " permissions of"
-            f" {_named(user)}: {result.message}"
+            f" {_user_text(user)}: {result.message}"
         )
         _log.info("scaled", binding="/".join(result.case.key), note=note)
         self._tools.events.record(
@@ -279,5 +279,5 @@ def _essentials(value: Json) -> tuple[object, ...]:
     return tuple(metadata.get(name) or None for name in names)
 
 
-def _named(user: Json) -> str:
+def _user_text(user: Json) -> str:
     return f"user {user.get('username')!r}"

@@ -13,7 +13,7 @@ from controller.observe.acting import ActingFinding
 from controller.observe.asks import Ask
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
 from controller.observe.bound import Case
-from controller.observe.condition_list import condition_list, moment, shortened
+from controller.observe.condition_list import condition_list, moment, shorten
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision
@@ -77,16 +77,16 @@ class BindingResult:
     def message(self) -> str:
         """The decision in one sentence."""
         if self.fault:
-            return shortened(f"nothing is decided: {self.fault}; please report it with the object")
+            return shorten(f"nothing is decided: {self.fault}; please report it with the object")
         if self.decision is None or self.case.binding is None:
             wrong = [text for holds, _, text in self.case.findings.values() if not holds]
-            return shortened("; ".join(wrong) or "nothing can be decided")
+            return shorten("; ".join(wrong) or "nothing can be decided")
         text = binding_sentence(self.case.binding, self.decision)
         if self.case.is_paused:
             text = f"paused: the running replicas stay; otherwise {text}"
         if self.advice:
             text = f"{text}; {self.advice[1]}: nothing is scaled"
-        return shortened(text)
+        return shorten(text)
 
 
 def binding_status(result: BindingResult, *, now: datetime) -> Json:

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from controller.bindings.autoscalingpolicybinding import BindingCycleResult
 from controller.bindings.status import BindingResult
-from controller.variants.acting import unfollowed
+from controller.variants.acting import why_not_followed
 
 _BINDING: Final = ("namespace", "binding_name")
 _TARGET: Final = (*_BINDING, "target_kind", "target_name")
@@ -109,7 +109,7 @@ class BindingTelemetry:
         for state in result.case.targets:
             target = state.bound.target
             self._current.labels(*key, target.kind, target.name).set(state.current_replicas)
-        for reason in unfollowed(result):
+        for reason in why_not_followed(result):
             self._unfollowed.labels(*key, reason).set(1)
         for state, replicas in zip(result.case.targets, result.replicas or (), strict=False):
             target = state.bound.target

@@ -9,7 +9,7 @@ from controller.closedloop.decided import Decided, DecidedPoint, decided_point, 
 from controller.closedloop.policy import Told
 from controller.closedloop.rivals import chosen_variants
 from controller.policies.binding import Binding, BoundTarget, lone_binding
-from controller.policies.exposed import exposed
+from controller.policies.exposed import exposed_values
 from controller.policies.history import History
 from controller.policies.measuring import Look, PodMemory
 from controller.policies.observation import Value
@@ -151,7 +151,7 @@ class BoundPolicy:
     def _values(self, cluster: VirtualCluster, pod: str) -> Mapping[str, Value]:
         names = {metric.name for metric in self.file.policy.metrics}
         families = EngineCollector(cluster.server(cluster.pods[pod])).collect()
-        look = Look(cluster.now_seconds, exposed(families, names))
+        look = Look(cluster.now_seconds, exposed_values(families, names))
         self._reported = (self._reported or set()) | look.exposed.keys()
         memory = self._memories[pod] = self._memories.get(pod, PodMemory()).with_look(look)
         return {name: Value(value=value) for name, value in memory.values(look).items()}

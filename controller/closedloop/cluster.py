@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from controller.closedloop.pods import VirtualPod
-from controller.observe.accelerators import accelerators_in, normalised, product_of
+from controller.observe.accelerators import accelerators_in, product_of, short_name
 from controller.observe.pods import removal_order
 from controller.simulation.server import Server
 
@@ -58,7 +58,7 @@ class Places:
         Among nodes with room, the one with the fewest pods of the variant is chosen, because kube-scheduler
         spreads them.
         """
-        kind, asked = normalised(variant.accelerator), variant.accelerators_per_replica
+        kind, asked = short_name(variant.accelerator), variant.accelerators_per_replica
         fitting = [
             place
             for place in self._places.values()

@@ -122,12 +122,12 @@ def _autoscaling(variant: VariantSetup) -> Json:
             "modelID": variant.model_id,
             "variantCost": f"{variant.price_per_hour:f}".rstrip("0").rstrip("."),
             "accelerator": variant.accelerator,
-            **({"variantProfile": _stated(variant.stated_profile)} if variant.stated_profile else {}),
+            **({"variantProfile": _profile_json(variant.stated_profile)} if variant.stated_profile else {}),
         },
     }
 
 
-def _stated(profile: EngineProfile) -> Json:
+def _profile_json(profile: EngineProfile) -> Json:
     return {
         "maxBatchSize": profile.max_num_seqs,
         "perfParms": {

@@ -17,7 +17,7 @@ from controller.closedloop.run import play
 from controller.closedloop.saturation_v1 import SaturationV1Policy
 from controller.closedloop.saturation_v2 import SaturationV2Policy
 from controller.sizing.records import DEFAULT_SIZING
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -89,7 +89,7 @@ def policy_problem(name: PolicyName, scenario: Scenario) -> str:
     return ""
 
 
-async def simulated(
+async def simulate_policy(
     scenario: Scenario,
     name: PolicyName,
     *,
@@ -116,7 +116,7 @@ async def simulated(
             policy = BoundPolicy(scenario=scenario, file=name.file, name=name.text, settings=sizing)
         else:
             policy = _rival(scenario, name)
-        scenario = _begun(scenario, policy)
+        scenario = _with_fleet(scenario, policy)
         outcome = await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
         return replace(outcome, decided=policy.decided) if isinstance(policy, BoundPolicy) else outcome
 
@@ -135,8 +135,8 @@ def simulate(
     name = policy_name(policy)
     if problem := policy_problem(name, scenario):
         raise ValueError(problem)
-    with uncollected():
-        return asyncio.run(simulated(scenario, name, requests=requests, cycle_settings=cycle_settings))
+    with without_collection():
+        return asyncio.run(simulate_policy(scenario, name, requests=requests, cycle_settings=cycle_settings))
 
 
 def _rival(scenario: Scenario, name: PolicyName) -> Policy:
@@ -158,7 +158,7 @@ def _rival(scenario: Scenario, name: PolicyName) -> Policy:
             return SaturationV2Policy(scenario=scenario)
 
 
-def _begun(scenario: Scenario, policy: Policy) -> Scenario:
+def _with_fleet(scenario: Scenario, policy: Policy) -> Scenario:
     """Return the scenario in which a constant fleet runs from the beginning, without start-up."""
     if not isinstance(policy, ConstantPolicy):
         return scenario

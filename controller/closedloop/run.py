@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from controller.closedloop.cluster import VirtualCluster
 from controller.closedloop.manifests import manifests_of
 from controller.closedloop.outcome import ModelPoint, Point, VariantPoint
-from controller.closedloop.scoring import quantile, scored
+from controller.closedloop.scoring import quantile, score
 from controller.closedloop.traffic import Traffic
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ async def play(
     cluster.advance(scenario.end_seconds)
     replica_seconds = {name: cluster.replica_seconds[name] - before for name, before in unscored.items()}
     traffic.advance(scenario.end_seconds + LAST_SECONDS)
-    return scored(
+    return score(
         scenario,
         policy,
         requests=asked,

@@ -110,7 +110,7 @@ def required_and_spare(demand: float, variants: Sequence[VariantTokens]) -> tupl
     )
 
 
-def optimized(required: float, spare: float, variants: Sequence[VariantTokens]) -> Mapping[str, int]:
+def optimize(required: float, spare: float, variants: Sequence[VariantTokens]) -> Mapping[str, int]:
     """Return the replicas of each variant: more of the cheapest per token, or fewer of the most expensive."""
     replicas = {item.name: item.current for item in variants}
     if required > 0:
@@ -166,7 +166,7 @@ class SaturationV2Policy:
                 state, in_flight = self._variant(variant, cluster)
                 variants.append(state)
                 demand += in_flight
-            replicas = kept_alive(optimized(*required_and_spare(demand, variants), variants), variants)
+            replicas = kept_alive(optimize(*required_and_spare(demand, variants), variants), variants)
             published |= {name: float(count) for name, count in replicas.items()}
         return published
 

@@ -23,7 +23,7 @@ def quantile(ordered: Sequence[float], share: float) -> float | None:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
-def scored(
+def score(
     scenario: Scenario,
     policy: Policy,
     *,

@@ -14,7 +14,7 @@ from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
 from controller.engines.exposition import families_in
 from controller.engines.metrics import Series, UnreadableMetricsError
-from controller.policies.exposed import Exposed, exposed, name_of
+from controller.policies.exposed import Exposed, exposed_values, name_of
 from controller.policies.measuring import Look
 
 MOST_NAMES: Final = 500
@@ -87,7 +87,7 @@ def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
         raise UnreadableMetricsError(f"bindings name {len(names)} metrics of it, of at most {MOST_NAMES}")
     stems = tuple(_stem(name_of(name)) for name in names)
     heads = (*stems, *(f"{_TYPE}{stem}" for stem in stems))
-    return exposed(families_in(text, heads), names)
+    return exposed_values(families_in(text, heads), names)
 
 
 def series_names(names: Collection[str]) -> list[str]:
@@ -110,7 +110,7 @@ def exposed_series(series: Sequence[Series], names: Collection[str]) -> Mapping[
         for item in buckets or plain:
             family.add_sample(item.name, dict(item.labels), item.value)
         families.append(family)
-    return exposed(families, names)
+    return exposed_values(families, names)
 
 
 def _stem(name: str) -> str:

@@ -76,7 +76,7 @@ class Said:
         for meaning in Meaning:
             name = next((name for name in names_of(kinds[0], meaning) if name in by_name), None)
             if name is not None:
-                found[meaning] = _undivided(_of_one_shard(by_name[name]))
+                found[meaning] = _without_parts(_of_one_shard(by_name[name]))
         return cls(kinds[0], found)
 
     def by_endpoint(self) -> Mapping[Endpoint, Said]:
@@ -172,19 +172,19 @@ def _of_one_shard(series: Sequence[Series]) -> Sequence[Series]:
     return [item for item, engine, rank in zip(series, engines, ranks, strict=True) if rank == first[engine]]
 
 
-def _undivided(series: Sequence[Series]) -> Sequence[Series]:
+def _without_parts(series: Sequence[Series]) -> Sequence[Series]:
     """Return the series without the parts of a number whose total is a series, too."""
     if not any(PART_LABELS & item.labels.keys() for item in series):
         return series
-    whole = {_divided(item) for item in series if _is_total(item)}
-    return [item for item in series if _is_total(item) or _divided(item) not in whole]
+    whole = {_common_labels(item) for item in series if _is_total(item)}
+    return [item for item in series if _is_total(item) or _common_labels(item) not in whole]
 
 
 def _is_total(item: Series) -> bool:
     return all(item.labels.get(name, "") in TOTALS for name in PART_LABELS)
 
 
-def _divided(item: Series) -> frozenset[tuple[str, str]]:
+def _common_labels(item: Series) -> frozenset[tuple[str, str]]:
     """Return the labels that parts and their total have in common."""
     return frozenset(pair for pair in item.labels.items() if pair[0] not in PART_LABELS)
 

@@ -59,7 +59,7 @@ def of_one_origin(series: Iterable[Series], times: Sequence[Series]) -> tuple[li
         raise UnreadableMetricsError(
             f"Prometheus has no series of vLLM or SGLang with this pod's name in the label `pod`: {NO_SERIES}"
         )
-    chosen = _chosen(ages, endpoints)
+    chosen = _choose(ages, endpoints)
     return _once([item for item in series if _part(item.labels, names) == chosen]), ages[chosen]
 
 
@@ -83,7 +83,7 @@ def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tup
         for item in found:
             endpoints[_part(item.labels, _GIVEN)].add(endpoint_of(item.labels))
         try:
-            chosen = _chosen({origin: ages.get(origin, math.inf) for origin in endpoints}, endpoints)
+            chosen = _choose({origin: ages.get(origin, math.inf) for origin in endpoints}, endpoints)
         except UnreadableMetricsError:
             continue
         counted += _once([item for item in found if _part(item.labels, _GIVEN) == chosen])
@@ -91,7 +91,7 @@ def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tup
     return counted, oldest_seconds
 
 
-def _chosen(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Endpoint]]) -> Origin:
+def _choose(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Endpoint]]) -> Origin:
     everything = set().union(*endpoints.values())
     whole = [origin for origin in ages if endpoints[origin] == everything]
     if not whole:

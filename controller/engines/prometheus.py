@@ -99,7 +99,7 @@ class PrometheusSource:
         if why := await self._why_untrusted():
             return Scraped(readings={}, failures=dict.fromkeys(map(key_of, pods), why))
         chosen = f'"{"|".join(NAMES)}"'
-        found = await _of_each(batched(pods), partial(self._answers, chosen=chosen, dated=_WAITING))
+        found = await _of_each(batches_of(pods), partial(self._answers, chosen=chosen, dated=_WAITING))
         readings: dict[Key, Reading] = {}
         failures: dict[Key, str] = {}
         for pod in pods:
@@ -119,7 +119,7 @@ class PrometheusSource:
             key = key_of(item.pod)
             names[key] = names.get(key, frozenset()) | item.names
         pods = {key_of(item.pod): item.pod for item in questions}
-        found = await _of_each(batched(list(pods.values())), partial(self._looks, names=names))
+        found = await _of_each(batches_of(list(pods.values())), partial(self._looks, names=names))
         looks: dict[Endpoint, Look] = {}
         failures: dict[Endpoint, str] = {}
         for item in questions:
@@ -136,7 +136,7 @@ class PrometheusSource:
     async def _looks(self, batch: Batch, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look] | str:
         asked = series_names(frozenset().union(*(names[key] for key in batch.pods)))
         answer = await self._answers(batch, chosen=_any(asked), dated=asked)
-        return answer if isinstance(answer, str) else await asyncio.to_thread(_seen, answer, names)
+        return answer if isinstance(answer, str) else await asyncio.to_thread(_looks_by_pod, answer, names)
 
     def _reading(self, answer: _Answers | str, key: Key) -> Reading:
         if isinstance(answer, str):
@@ -249,7 +249,7 @@ async def _of_each(
     return found | (await _of_each(halves, ask) if halves else {})
 
 
-def _seen(answer: _Answers, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look]:
+def _looks_by_pod(answer: _Answers, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look]:
     """Return what each pod exposes of the metrics with these names."""
     looks = {}
     for key, found in answer.values.items():
@@ -306,7 +306,7 @@ class _Configured(msgspec.Struct, frozen=True):
     data: _Configuration
 
 
-def batched(pods: Sequence[Json]) -> list[Batch]:
+def batches_of(pods: Sequence[Json]) -> list[Batch]:
     """Return pods in batches of whole namespaces, where no two consecutive batches would fit into one."""
     by_namespace: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
@@ -373,8 +373,8 @@ def _by_pod(series: Sequence[Series]) -> Mapping[Key, list[Series]]:
 
 
 def _any(names: Sequence[str]) -> str:
-    return json.dumps("|".join(_escaped(name) for name in names))
+    return json.dumps("|".join(_escape(name) for name in names))
 
 
-def _escaped(name: str) -> str:
+def _escape(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]", lambda found: "\\" + found[0], name)

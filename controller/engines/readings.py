@@ -161,7 +161,7 @@ def _totals(said: Said, *, running: int) -> Totals:
     if not counted["inter_tokens"] and counted["generation_tokens"] <= counted["first_tokens"]:
         # Requests have one result each, as those of pooling models: it is their only token.
         counted["generation_tokens"] = counted["finished"]
-    examined, computed = _computed(said, counted["prompt_tokens"])
+    examined, computed = _computed_tokens(said, counted["prompt_tokens"])
     return Totals(
         **counted,
         begun=begun,
@@ -201,7 +201,7 @@ def _none_of(found: Mapping[Meaning, float | None], meanings: Sequence[Meaning])
     return all(found[meaning] is None for meaning in meanings)
 
 
-def _computed(said: Said, prompt_tokens: float) -> tuple[float | None, float | None]:
+def _computed_tokens(said: Said, prompt_tokens: float) -> tuple[float | None, float | None]:
     """Return the prompt tokens of finished requests, and those of them that were computed, or None twice."""
     # vLLM's counters of hits are not used: a waiting request without room in the cache counts in every step.
     if said.kind is Kind.VLLM:

@@ -12,7 +12,7 @@ from typing import Final
 
 from apiserver.kinds.identity import Key
 from controller.engines.readings import Part, Reading, Totals
-from controller.sizing.lengths import added
+from controller.sizing.lengths import add_histograms
 from controller.sizing.records import NO_HISTOGRAM, EngineInterval, EngineReport, Histogram
 
 _SHORTEST_SECONDS: Final = 1.0
@@ -93,7 +93,7 @@ class EngineRecords:
         }
         for key, reading in readings.items():
             if key in here:
-                records[key] = _extended(records.get(key), reading, since_seconds=born.get(key))
+                records[key] = _extend(records.get(key), reading, since_seconds=born.get(key))
         return EngineRecords(records=records, present=here, born=born, updated_seconds=now_seconds)
 
     def reports(self, *, now_seconds: float) -> Mapping[Key, EngineReport]:
@@ -117,7 +117,7 @@ class EngineRecords:
         return known | dict.fromkeys(here - self.present - ready)
 
 
-def _extended(record: EngineRecord | None, reading: Reading, *, since_seconds: float | None) -> EngineRecord:
+def _extend(record: EngineRecord | None, reading: Reading, *, since_seconds: float | None) -> EngineRecord:
     """Return the record with a reading; `since_seconds` is when its counters began, None if unknown."""
     if record is not None:
         if reading.time_seconds <= record.reading.time_seconds:
@@ -130,7 +130,7 @@ def _extended(record: EngineRecord | None, reading: Reading, *, since_seconds: f
     seconds = reading.time_seconds - since_seconds
     if seconds < _SHORTEST_SECONDS:
         return EngineRecord(reading=reading)
-    counted = [_counted(_NEW, part, seconds=seconds) for part in reading.parts.values()]
+    counted = [_interval(_NEW, part, seconds=seconds) for part in reading.parts.values()]
     return EngineRecord(reading=reading, interval=_together(counted))
 
 
@@ -156,12 +156,12 @@ def _between(before: Reading, now: Reading) -> EngineInterval | None:
 
 def _since(before: Part, now: Part, *, seconds: float) -> EngineInterval:
     """Return the interval of one endpoint; counters that decreased restarted at 0."""
-    if _restarted(before.totals, now.totals):
-        return _counted(_NEW, now, seconds=seconds)
-    return _counted(before, now, seconds=seconds)
+    if _has_restarted(before.totals, now.totals):
+        return _interval(_NEW, now, seconds=seconds)
+    return _interval(before, now, seconds=seconds)
 
 
-def _counted(before: Part, now: Part, *, seconds: float) -> EngineInterval:
+def _interval(before: Part, now: Part, *, seconds: float) -> EngineInterval:
     former, totals = before.totals, now.totals
     prompt_tokens = totals.prompt_tokens - former.prompt_tokens
     examined = _growth(former.examined_prompt_tokens, totals.examined_prompt_tokens)
@@ -201,9 +201,9 @@ def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:
     return EngineInterval(
         **counts,
         seconds=first.seconds,
-        prompt_lengths=added([item.prompt_lengths for item in intervals]),
-        first_token_times=added([item.first_token_times for item in intervals]),
-        token_times=added([item.token_times for item in intervals]),
+        prompt_lengths=add_histograms([item.prompt_lengths for item in intervals]),
+        first_token_times=add_histograms([item.first_token_times for item in intervals]),
+        token_times=add_histograms([item.token_times for item in intervals]),
     )
 
 
@@ -216,7 +216,7 @@ def _histogram_since(before: Histogram, now: Histogram) -> Histogram:
     return bounds, tuple([max(0.0, count - earlier) for count, earlier in zip(counts, former, strict=True)])
 
 
-def _restarted(before: Totals, now: Totals) -> bool:
+def _has_restarted(before: Totals, now: Totals) -> bool:
     """Return whether a counter decreased, which means that the process restarted."""
     return (
         now.first_tokens < before.first_tokens

@@ -165,7 +165,7 @@ class Scraper:
             return Scraped(readings={}, failures=dict.fromkeys(keys, str(error)))
         budget = ParsingTime(namespace for namespace, _ in keys)
         asked = {key_of(pod): self._of_engine(pod, arguments, budget) for pod in pods}
-        readings, failures = _parted(await self._engines.ask(asked))
+        readings, failures = _separate(await self._engines.ask(asked))
         return Scraped(readings=readings, failures=failures)
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
@@ -187,7 +187,7 @@ class Scraper:
             for item, names in wanted.items()
             if item.endpoint in first
         }
-        looks, failures = _parted(await self._endpoints.ask(asked))
+        looks, failures = _separate(await self._endpoints.ask(asked))
         excess = {item.endpoint: TOO_MANY_ENDPOINTS for item in wanted if item.endpoint not in asked}
         return Exposures(looks=looks, failures=failures | excess)
 
@@ -240,7 +240,7 @@ class Scraper:
         return body.decode(errors="replace")
 
 
-def _parted(answers: Mapping[K, T | str]) -> tuple[dict[K, T], dict[K, str]]:
+def _separate(answers: Mapping[K, T | str]) -> tuple[dict[K, T], dict[K, str]]:
     """Return the answers, and why pods gave none."""
     failures = {key: item for key, item in answers.items() if isinstance(item, str)}
     return {key: item for key, item in answers.items() if not isinstance(item, str)}, failures

@@ -27,9 +27,9 @@ from controller.evictions.rounds import (
     Rounds,
     Target,
     after_plan,
-    begun,
+    begin,
     may_begin,
-    recalled,
+    recall,
     targets,
     with_round,
 )
@@ -118,7 +118,7 @@ class Evictor:
         chosen = targets(plan, gathered.pods, world.pods) if allowed else ()
         if chosen:
             evicted = await self._evict_all(world, chosen, now_seconds)
-            self._rounds = begun(self._rounds, evicted, world.pods, now_seconds=now_seconds)
+            self._rounds = begin(self._rounds, evicted, world.pods, now_seconds=now_seconds)
             self._tell(world, evicted)
         return self._outcomes
 
@@ -135,7 +135,7 @@ class Evictor:
             except ClusterError as error:
                 self._complain(error.message)
                 return False
-            self._rounds = recalled(self._rounds, before, now_seconds=now_seconds)
+            self._rounds = recall(self._rounds, before, now_seconds=now_seconds)
         self._has_recalled = True
         return may_begin(self._rounds, self._rules, plan, now_seconds=now_seconds)
 

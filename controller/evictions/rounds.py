@@ -129,7 +129,7 @@ def after_plan(
     return rounds
 
 
-def recalled(rounds: Rounds, before: Sequence[float], *, now_seconds: float) -> Rounds:
+def recall(rounds: Rounds, before: Sequence[float], *, now_seconds: float) -> Rounds:
     """Return the state after adding the eviction times of an earlier process.
 
     A time in the future, because the clock was set back since, counts as now.
@@ -170,7 +170,7 @@ def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json
     return tuple(found)
 
 
-def begun(rounds: Rounds, evicted: Sequence[Target], pods: Sequence[Json], *, now_seconds: float) -> Rounds:
+def begin(rounds: Rounds, evicted: Sequence[Target], pods: Sequence[Json], *, now_seconds: float) -> Rounds:
     """Return the state after evictions; if there were none, the round is abandoned."""
     if not evicted:
         return replace(rounds, last_seconds=now_seconds, rest_seconds=0.0)

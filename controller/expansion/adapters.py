@@ -78,7 +78,7 @@ def list_data(weights: Weights) -> dict[str, str]:
     return {LIST: _text(entries), PROGRAM: _SOURCE}
 
 
-def listed(config_map: Json) -> dict[str, Json]:
+def listed_adapters(config_map: Json) -> dict[str, Json]:
     """Return the listed adapters by name, without entries that are malformed."""
     try:
         entries = json.loads((config_map.get("data") or {}).get(LIST, ""))

@@ -15,7 +15,7 @@ from apiserver.kinds.kthena.modelroute import MOST_TARGETS
 from apiserver.schema.json import Json
 from controller.expansion.commands import ignored_settings
 from controller.expansion.parts import ENGINES, Note, Part, backend_name, parts_of, variable
-from controller.expansion.routing import model_routes, model_server, unrouted, weight_of
+from controller.expansion.routing import backends_without_requests, model_routes, model_server, weight_of
 from controller.expansion.scaling import (
     autoscaler,
     backend_scaling,
@@ -191,7 +191,7 @@ def _without_requests(model: Json, backends: Sequence[Json]) -> Iterator[Note]:
         yield Note(path="spec.backends", text="there is no ModelRoute: no created backend has a routeWeight")
         return
     places = {backend["name"]: place for place, backend in enumerate(model["spec"]["backends"])}
-    for backend, adapter in unrouted(backends):
+    for backend, adapter in backends_without_requests(backends):
         path = f"spec.backends[{places[backend['name']]}]"
         if adapter:
             text = f"requests for {adapter} are not served: routeWeight of all backends that have it is 0"

@@ -20,7 +20,7 @@ _LONGEST_LIST: Final = 768 << 10
 """Length of a list of adapters; 256 with the longest sources, of which 128 leave a route, have less."""
 
 
-def kept(value: Json) -> Json:
+def digest_object(value: Json) -> Json:
     """Return an object with digests instead of what no decision reads. Equal objects give equal results."""
     found = {name: item for name, item in value.items() if name in _WHOLE}
     found["metadata"] = _metadata(value["metadata"])

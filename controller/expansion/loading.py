@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.expansion.adapters import listed
+from controller.expansion.adapters import listed_adapters
 from controller.expansion.parts import BACKEND_LABEL
 
 Pair = tuple[str, str]
@@ -65,7 +65,7 @@ def wanted_paths(objects: Iterable[Json]) -> dict[str, dict[str, str]]:
     """Return the folders of the adapters that engines load at run time, by backend and adapter."""
     return {
         item["metadata"]["labels"][BACKEND_LABEL]: {
-            name: str(entry["path"]) for name, entry in listed(item).items()
+            name: str(entry["path"]) for name, entry in listed_adapters(item).items()
         }
         for item in objects
         if item["kind"] == "ConfigMap"

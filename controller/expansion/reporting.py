@@ -27,7 +27,7 @@ from controller.expansion.standing import (
     serves,
     wanted_replicas,
 )
-from controller.observe.condition_list import condition_list, shortened
+from controller.observe.condition_list import condition_list, shorten
 from controller.traffic.conditions import why_left_alone
 
 _STUCK: Final = frozenset(
@@ -127,19 +127,17 @@ def findings(report: Report) -> Mapping[ModelCondition, Finding]:
         text = why_left_alone("Model", report.upstream)
         return {ModelCondition.FAILED: (True, ModelReason.UPSTREAM_CONTROLLER, text)}
     return {
-        ModelCondition.INITIALIZED: _initialized(report),
+        ModelCondition.INITIALIZED: _initialization(report),
         ModelCondition.ACTIVE: _active(report),
         ModelCondition.UPDATING: _updating(report),
-        ModelCondition.FAILED: _failed(report),
+        ModelCondition.FAILED: _failure(report),
         ModelCondition.FIELDS_EFFECTIVE: _effective(report),
     }
 
 
 def model_status(report: Report, *, now: datetime) -> Json:
     """Return the status of a Model. The time of a condition changes only with the condition."""
-    found = {
-        kind: (holds, reason, shortened(text)) for kind, (holds, reason, text) in findings(report).items()
-    }
+    found = {kind: (holds, reason, shorten(text)) for kind, (holds, reason, text) in findings(report).items()}
     backends = [] if report.upstream else [*_backends(report)]
     return {
         "observedGeneration": report.model["metadata"].get("generation", 0),
@@ -198,7 +196,7 @@ def _live(report: Report) -> dict[str, list[tuple[Json, Json | None]]]:
     return found
 
 
-def _initialized(report: Report) -> Finding:
+def _initialization(report: Report) -> Finding:
     foreign = report.foreign
     missing = [
         f"{item['kind']} {item['metadata']['name']}"
@@ -276,7 +274,7 @@ def _is_rolling(workload: Json) -> bool:
     return int(status.get("updatedReplicas") or 0) < replicas
 
 
-def _failed(report: Report) -> Finding:
+def _failure(report: Report) -> Finding:
     """Return the first reason with the messages of all failures, so that they can be fixed together."""
     found = [(reason, texts) for reason, texts in _failures(report) if texts]
     if found:
@@ -293,7 +291,7 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
             " give it another spec.name"
         )
         yield ModelReason.NAME_TAKEN, [text]
-    yield ModelReason.OBJECT_EXISTS, [*_taken(report)]
+    yield ModelReason.OBJECT_EXISTS, [*_name_conflicts(report)]
     yield ModelReason.BACKEND_NOT_MADE, [str(note) for note in report.expansion.notes if note.prevents]
     yield ModelReason.REQUEST_REFUSED, [_with_next_step(report.refused)] if report.refused else []
     replica_failures = [
@@ -312,7 +310,7 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
     yield ModelReason.ADAPTERS_FAIL, report.loading.troubles
 
 
-def _taken(report: Report) -> Iterator[str]:
+def _name_conflicts(report: Report) -> Iterator[str]:
     """Yield what to do about each object that has a needed name but another owner."""
     foreign = report.foreign
     for item in sorted(report.expansion.objects, key=key_of):

@@ -103,7 +103,7 @@ def with_endpoints(rule: Json, without: Collection[str]) -> Json:
     return rule | {"targetModels": weighed}
 
 
-def unrouted(backends: Sequence[Json]) -> Iterator[tuple[Json, str]]:
+def backends_without_requests(backends: Sequence[Json]) -> Iterator[tuple[Json, str]]:
     """Yield what unexpectedly gets no requests: pairs of a backend and one of its adapters or ""."""
     targets = [backend["name"] for backend in _targets(backends)]
     weighed = frozenset[str]().union(*(_adapters_of(item) for item in backends if weight_of(item)))

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
 from apiserver.schema.json import Json, as_list, as_object
-from controller.expansion.adapters import listed, with_entries
+from controller.expansion.adapters import listed_adapters, with_entries
 from controller.expansion.applied import is_current
 from controller.expansion.expansion import Expansion
 from controller.expansion.loading import routed_pairs
@@ -138,7 +138,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
     asked = {key_of(item): item for item in expansion.objects}
     unready = [*_unready(expansion, standing)]
     routed = routed_pairs(item for item in standing.children.values() if belongs_to(item, uid))
-    scaled = _scaled(expansion)
+    scaled = _scaled_workloads(expansion)
     unscaled = asked.keys() - standing.children.keys()
     astray = _astray(model, expansion)
     apply: list[Json] = []
@@ -151,7 +151,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
         if live is not None and not expansion.is_whole and is_for_all and not astray(live):
             continue
         starts = ChildKey("HorizontalPodAutoscaler", key.name) in unscaled
-        wanted = _wanted(_with_routed(item, live, routed), live, scaled, starts=starts)
+        wanted = _desired_object(_with_routed(item, live, routed), live, scaled, starts=starts)
         if live is not None and is_current(wanted, live, standing.applied.get(key)):
             continue
         new = _new_targets(item, live)
@@ -222,7 +222,7 @@ def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
             yield name
 
 
-def _scaled(expansion: Expansion) -> frozenset[ChildKey]:
+def _scaled_workloads(expansion: Expansion) -> frozenset[ChildKey]:
     """Return the workloads whose replicas a binding controls."""
     return frozenset(
         target
@@ -232,7 +232,7 @@ def _scaled(expansion: Expansion) -> frozenset[ChildKey]:
     )
 
 
-def _wanted(item: Json, live: Json | None, scaled: Collection[ChildKey], *, starts: bool) -> Json:
+def _desired_object(item: Json, live: Json | None, scaled: Collection[ChildKey], *, starts: bool) -> Json:
     """Return the object to apply; replicas of `scaled` workloads keep their current number.
 
     If its autoscaler `starts`, a workload without replicas gets its first ones: none is started by it.
@@ -250,9 +250,11 @@ def _with_routed(item: Json, live: Json | None, routed: Collection[tuple[str, st
     """Return a list of adapters that keeps the `routed` ones: they must leave the route first."""
     if item["kind"] != "ConfigMap" or live is None:
         return item
-    backend, asked = item["metadata"]["labels"][BACKEND_LABEL], listed(item)
+    backend, asked = item["metadata"]["labels"][BACKEND_LABEL], listed_adapters(item)
     kept = {
-        name: entry for name, entry in listed(live).items() if name not in asked and (backend, name) in routed
+        name: entry
+        for name, entry in listed_adapters(live).items()
+        if name not in asked and (backend, name) in routed
     }
     return with_entries(item, {**asked, **kept}) if kept else item
 

@@ -39,7 +39,7 @@ class Installed:
         return tuple(name for name in (HTTP_ROUTES, POOLS) if name not in self.definitions)
 
 
-def reduced(definition: Json) -> Json:
+def reduce_definition(definition: Json) -> Json:
     """Return a reduced CustomResourceDefinition, since its schema may be half a megabyte."""
     metadata, spec = definition["metadata"], definition["spec"]
     served = [item for item in spec["versions"] if item["served"]]

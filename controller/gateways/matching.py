@@ -110,7 +110,7 @@ def match_of(conditions: Json, path: str) -> tuple[Match | None, list[Note]]:
     return Match(path=place, headers=tuple(sorted(headers.items()))), notes
 
 
-def named(match: Match, name: str) -> Match | None:
+def match_without_model(match: Match, name: str) -> Match | None:
     """Return a match without its condition on the model's name; None if the name does not meet it."""
     wanted = dict(match.headers).get(MODEL_HEADER)
     if wanted is not None and not _holds(wanted, name):

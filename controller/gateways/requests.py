@@ -28,7 +28,7 @@ def objectives(route: Json, pools: Sequence[str], installed: Installed) -> tuple
         text = f"a request names one objective in {_HEADER}, and each of the pools has another one"
         notes.append(Note(path=path, text=text))
     found = [
-        _made(route, position, OBJECTIVES, "InferenceObjective", {"priority": value, "poolRef": _pool(name)})
+        _make(route, position, OBJECTIVES, "InferenceObjective", {"priority": value, "poolRef": _pool(name)})
         for position, name in enumerate(pools)
     ]
     return found, notes
@@ -61,21 +61,21 @@ def rewrites(route: Json, servers: Mapping[str, Json], installed: Installed) -> 
             "targets": [{"modelRewrite": model}],
         }
         spec = {"poolRef": _pool(name), "rules": [rule]}
-        found.append(_made(route, position, REWRITES, "InferenceModelRewrite", spec))
+        found.append(_make(route, position, REWRITES, "InferenceModelRewrite", spec))
     return found, []
 
 
-def numbered(route: Json, position: int) -> str:
+def numbered_name(route: Json, position: int) -> str:
     """Return the name of an object made for a route; the first of a kind has the route's name."""
     name = str(route["metadata"]["name"])
     return f"{name}-{position + 1}" if position else name
 
 
-def _made(route: Json, position: int, definition: str, kind: str, spec: Json) -> Json:
+def _make(route: Json, position: int, definition: str, kind: str, spec: Json) -> Json:
     return {
         "apiVersion": API_VERSIONS[definition],
         "kind": kind,
-        "metadata": owned_metadata(route, numbered(route, position), {}),
+        "metadata": owned_metadata(route, numbered_name(route, position), {}),
         "spec": spec,
     }
 

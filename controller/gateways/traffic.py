@@ -63,7 +63,7 @@ def traffic_fields(
     notes = [
         note
         for name, policy in policies.items()
-        for note in _lost(
+        for note in _lost_parts(
             policy, (timeout, retry), fields, at=f"ModelServer {name}: spec.trafficPolicy", rule=path
         )
     ]
@@ -96,7 +96,7 @@ def _milliseconds(text: str) -> int:
     return -(-(durations.nanoseconds(text) or 0) // _NANOSECONDS)
 
 
-def _lost(
+def _lost_parts(
     policy: _Policy, taken: tuple[int, _Policy], fields: frozenset[str], *, at: str, rule: str
 ) -> Iterator[Note]:
     """Yield notes about parts of the policy `at` that differ from what the rule uses."""

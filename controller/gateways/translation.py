@@ -21,11 +21,11 @@ from controller.gateways.matching import (
     Text,
     can_be_header,
     match_of,
-    named,
+    match_without_model,
 )
 from controller.gateways.pools import pool_of
 from controller.gateways.precedence import MOST_MATCHES, MOST_MATCHES_IN_ROUTE, in_order
-from controller.gateways.requests import numbered, objectives, rewrites
+from controller.gateways.requests import numbered_name, objectives, rewrites
 from controller.gateways.traffic import backend_references, traffic_fields
 
 _RULE_NAME: Final = re.compile(
@@ -166,7 +166,7 @@ def _http_routes(
         {
             "apiVersion": API_VERSIONS[HTTP_ROUTES],
             "kind": "HTTPRoute",
-            "metadata": owned_metadata(route, numbered(route, number), {}),
+            "metadata": owned_metadata(route, numbered_name(route, number), {}),
             "spec": {
                 "parentRefs": [*parents],
                 "rules": [
@@ -195,7 +195,7 @@ def _matches(name: str, rules: Sequence[_Rule]) -> tuple[dict[int, list[Match]],
     applying = {
         rule.position: match
         for rule in rules
-        if rule.model in ("", name) and (match := named(rule.match, name)) is not None
+        if rule.model in ("", name) and (match := match_without_model(rule.match, name)) is not None
     }
     ordered, positions = in_order(tuple(applying.values())), [*applying]
     notes = [

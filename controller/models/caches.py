@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from apiserver.cluster.cache import Cache, Change, confined, without_managed_fields
+from apiserver.cluster.cache import Cache, Change, catch_errors, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
@@ -21,7 +21,7 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.identity import key_of as identity
 from apiserver.schema.json import Json, as_object
 from controller.expansion.adapters import LOADER
-from controller.expansion.kept import kept
+from controller.expansion.kept import digest_object
 from controller.expansion.parts import MODEL_LABEL, served_name
 from controller.expansion.standing import ChildKey, key_of
 from controller.models.model import RESOURCES, UNREAD
@@ -43,7 +43,7 @@ class ModelCaches:
 
     def __init__(self, cluster: Cluster, changed: Callable[[Key], None]) -> None:
         self._changed = changed
-        self._models = Cache(cluster, MODELS, reduce=_sealed)
+        self._models = Cache(cluster, MODELS, reduce=_seal)
         self._pods = Cache(cluster, PODS, label_selector=MODEL_LABEL, reduce=_pod)
         self._upstream = Cache(
             cluster,
@@ -52,14 +52,14 @@ class ModelCaches:
             metadata_only=True,
         )
         self._children = {
-            kind: Cache(cluster, resource, label_selector=MODEL_LABEL, reduce=kept)
+            kind: Cache(cluster, resource, label_selector=MODEL_LABEL, reduce=digest_object)
             for kind, resource in RESOURCES.items()
             if resource is not LEADER_WORKER_SETS
         }
         self._groups = OptionalCache(
             cluster,
             LEADER_WORKER_SETS,
-            reduce=kept,
+            reduce=digest_object,
             without="LeaderWorkerSets",
             label_selector=MODEL_LABEL,
         )
@@ -82,12 +82,12 @@ class ModelCaches:
         for cache in self._all:
             await cache.synced.wait()
         await self._groups.settled.wait()
-        self._pods.subscribe(confined(self._pod_changed))
-        self._groups.subscribe(confined(self._child_changed))
+        self._pods.subscribe(catch_errors(self._pod_changed))
+        self._groups.subscribe(catch_errors(self._child_changed))
         for children in self._children.values():
-            children.subscribe(confined(self._child_changed))
+            children.subscribe(catch_errors(self._child_changed))
         self._upstream.subscribe(lambda _: self._all_changed())
-        self._models.subscribe(confined(self._model_changed))
+        self._models.subscribe(catch_errors(self._model_changed))
 
     def why_not_current(self) -> str | None:
         """Return which cache is missing or too old to act on, or None."""
@@ -157,7 +157,7 @@ def _model_of(item: Json) -> Key:
     return metadata["namespace"], metadata["labels"][MODEL_LABEL]
 
 
-def _sealed(model: Json) -> Json:
+def _seal(model: Json) -> Json:
     """Return a reduced Model with all of it encoded, as a megabyte takes twenty times as much when decoded.
 
     A Model with too many values, most of which must be in free JSON, is not read.

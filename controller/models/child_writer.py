@@ -20,7 +20,7 @@ from apiserver.cluster.status_writer import StatusWriter
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.expansion.applied import fingerprint
-from controller.expansion.kept import kept
+from controller.expansion.kept import digest_object
 from controller.expansion.standing import WORKLOADS, ChildKey, Steps, acts_on, key_of
 
 _NO_VERSION: Final = "1"
@@ -63,7 +63,7 @@ class ChildWriter:
                 live = await self._writer.cluster.get(
                     self._resources[key.kind], key.name, namespace=namespace
                 )
-                found[key] = kept(live)
+                found[key] = digest_object(live)
             except ClusterError as error:
                 if _is_unreachable(error):
                     raise
@@ -120,7 +120,7 @@ class ChildWriter:
         answer = await self._writer.cluster.apply(
             self._resources[item["kind"]], body, field_manager=self._writer.field_manager, force=True
         )
-        return kept(answer)
+        return digest_object(answer)
 
     async def _delete(self, item: Json) -> None:
         metadata = item["metadata"]

@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from apiserver.cluster.cache import Change, confined
+from apiserver.cluster.cache import Change, catch_errors
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, MODEL_ROUTES, NAMESPACES, Resource
 from apiserver.schema.json import Json
-from controller.expansion.kept import kept
+from controller.expansion.kept import digest_object
 from controller.expansion.parts import MANAGED_BY
 from controller.expansion.standing import ChildKey, key_of
-from controller.gateways.installed import API_VERSIONS, Installed, installed_of, reduced
+from controller.gateways.installed import API_VERSIONS, Installed, installed_of, reduce_definition
 from controller.models.gateways import RESOURCES
 
 _ASK_AGAIN_SECONDS: Final = 10.0
@@ -40,7 +40,7 @@ class GatewayCaches:
             name: OptionalCache(
                 cluster,
                 CUSTOM_RESOURCE_DEFINITIONS,
-                reduce=reduced,
+                reduce=reduce_definition,
                 field_selector=f"metadata.name={name}",
                 without=f"the definition {name}",
             )
@@ -51,7 +51,7 @@ class GatewayCaches:
                 cluster,
                 resource,
                 label_selector=_OURS,
-                reduce=kept,
+                reduce=digest_object,
                 without=f"{resource.kind}s",
                 ask_again_seconds=_ASK_AGAIN_SECONDS,
             )
@@ -64,7 +64,7 @@ class GatewayCaches:
         for definitions in self._definitions.values():
             definitions.subscribe(self._definition_changed)
         for children in self._children.values():
-            children.subscribe(confined(self._child_changed))
+            children.subscribe(catch_errors(self._child_changed))
 
     async def run(self) -> None:
         """Keep all caches current until cancelled."""

@@ -19,9 +19,9 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.cluster.status_writer import StatusWriter
-from apiserver.kinds.judgement import judged
+from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.registry import find_version
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, as_list, as_object
 from controller.expansion.parts import Note
 from controller.expansion.standing import ChildKey, key_of, targets_of
@@ -83,7 +83,7 @@ class GatewayTranslator:
         around = await self._surroundings(route, namespace)
         translation: Translation | None = None
         if is_opted_in(route, namespace):
-            value, faults = await asyncio.to_thread(_judged, route)
+            value, faults = await asyncio.to_thread(_validate, route)
             parents, unread = parent_refs(route, namespace)
             if prevented := self._why_not(faults, unread):
                 # Existing objects stay. No event announces that a kind became readable, so this is retried.
@@ -94,7 +94,7 @@ class GatewayTranslator:
                 translate, value, around.servers, parents, self._world.installed(), _without(route)
             )
             children = await self._children.completed(
-                around.children, route["metadata"]["namespace"], _asked(translation)
+                around.children, route["metadata"]["namespace"], _child_keys(translation)
             )
             around = replace(around, children=children)
         following = await asyncio.to_thread(steps, route, translation, around)
@@ -149,7 +149,7 @@ class GatewayTranslator:
 
 
 def _result(route: Json, translation: Translation, acted: Acted) -> TranslationResult:
-    asked = _asked(translation)
+    asked = _child_keys(translation)
     known = {key: item for key, item in acted.children.items() if key in asked}
     ours = {key: item for key, item in known.items() if is_made_for(item, route)}
     return TranslationResult(
@@ -160,7 +160,7 @@ def _result(route: Json, translation: Translation, acted: Acted) -> TranslationR
     )
 
 
-def _asked(translation: Translation) -> frozenset[ChildKey]:
+def _child_keys(translation: Translation) -> frozenset[ChildKey]:
     pools = {ChildKey(INFERENCE_POOLS.kind, name) for name in translation.pools}
     return frozenset(pools | {key_of(item) for item in translation.objects})
 
@@ -173,15 +173,15 @@ def _without(route: Json) -> frozenset[str]:
 
 
 def _all_judged(values: Mapping[str, Json]) -> Mapping[str, tuple[Json, list[str]]]:
-    return {name: _judged(value) for name, value in values.items()}
+    return {name: _validate(value) for name, value in values.items()}
 
 
-def _judged(value: Json) -> tuple[Json, list[str]]:
+def _validate(value: Json) -> tuple[Json, list[str]]:
     """Return an object with its defaults, and its errors: it may have been stored before our validation."""
     found = find_version(value["apiVersion"], value["kind"])
     if found is None:
         raise LookupError(value["kind"])
     spec = {name: item for name, item in value.items() if name != "status"}
-    if faults := judged(*found, spec):
+    if faults := errors_of(*found, spec):
         return value, [str(error) for error in faults]
-    return defaulted(found[1], spec), []
+    return with_defaults(found[1], spec), []

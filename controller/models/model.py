@@ -23,9 +23,9 @@ from apiserver.cluster.resource import (
 )
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.kinds.identity import seniority
-from apiserver.kinds.judgement import judged
+from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.registry import find_version
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, as_list, as_object
 from controller.expansion.expansion import Expansion, ExpansionSettings, expand
 from controller.expansion.loading import Loading, loading, routed_pairs, wanted_paths
@@ -122,7 +122,7 @@ class ModelReconciler:
             self._tools.adapters.forget(key)
             return True
         # In a thread, as the lease must be renewed while a large Model is processed. Also below.
-        found, problems = await asyncio.to_thread(_completed, self._tools.writer.latest(model))
+        found, problems = await asyncio.to_thread(_with_defaults, self._tools.writer.latest(model))
         report, is_over = await self._acted(key, await self._report(found, problems))
         await self._publish(report)
         return is_over and report.loading.is_done and not report.foreign
@@ -203,7 +203,7 @@ def older_namesake(model: Json, models: Sequence[Json]) -> str:
     return "" if name == own else name
 
 
-def _completed(model: Json) -> tuple[Json, Sequence[Note]]:
+def _with_defaults(model: Json) -> tuple[Json, Sequence[Note]]:
     """Return a Model with its defaults, and its errors: it may have been stored before our validation.
 
     Only the names of the backends remain of an invalid one.
@@ -216,10 +216,10 @@ def _completed(model: Json) -> tuple[Json, Sequence[Note]]:
     if why := value.pop(UNREAD, ""):
         problems = [Note(path="spec", text=str(why), prevents=True)]
         return {**value, "spec": {"backends": []}, "status": status}, problems
-    if errors := judged(*found, value):
+    if errors := errors_of(*found, value):
         problems = [Note(path=str(error.path), text=error.body, prevents=True) for error in errors]
         spec = as_object(value.get("spec"))
         backends = map(as_object, as_list(spec.get("backends")))
         named = [{"name": item["name"]} for item in backends if isinstance(item.get("name"), str)]
         return {**value, "spec": {**spec, "backends": named}, "status": status}, problems
-    return {**defaulted(found[1], value), "status": status}, []
+    return {**with_defaults(found[1], value), "status": status}, []

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from apiserver.cluster.resource import INFERENCE_OBJECTIVES, MODEL_ROUTES, MODEL_SERVERS, Resource
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.schema.json import Json
-from controller.observe.condition_list import condition_list, shortened
+from controller.observe.condition_list import condition_list, shorten
 from controller.traffic.conditions import Findings, Found, TrafficCondition, left_alone
 from controller.traffic.inferenceobjective import PoolWorld, objective_found
 from controller.traffic.modelroute import route_found
@@ -135,7 +135,7 @@ class TrafficReconciler:
 def traffic_status(value: Json, found: Found, *, now: datetime) -> Json:
     """Return the status of an object. The time of a condition changes only with the condition."""
     findings = {
-        kind: (holds, reason, shortened(text)) for kind, (holds, reason, text) in found.findings.items()
+        kind: (holds, reason, shorten(text)) for kind, (holds, reason, text) in found.findings.items()
     }
     status: Json = {**found.members, "conditions": condition_list(value, findings, now=now)}
     if value["kind"] != INFERENCE_OBJECTIVES.kind:  # its status has only conditions

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from apiserver.cluster.cache import Cache, Change, confined, without_managed_fields
+from apiserver.cluster.cache import Cache, Change, catch_errors, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
@@ -89,7 +89,7 @@ class TrafficCaches:
         for resource, tell in told.items():
             source = self._needed.get(resource) or self._optional[resource]
             source.subscribe(self._known[resource].take)
-            source.subscribe(confined(tell))
+            source.subscribe(catch_errors(tell))
 
     def why_not_current(self) -> str | None:
         """Return which cache is missing or too old to act on, or None."""

@@ -71,7 +71,7 @@ _OTHERS: Final = ("kubernetes.io", "rdma", "vpc.amazonaws.com")
 """Domains of extended resources that are no accelerators."""
 
 
-def normalised(product: str) -> str:
+def short_name(product: str) -> str:
     """Return the short name of a product: `NVIDIA-A100-PCIE-80GB` becomes `A100`, as people call it.
 
     Vendor names are removed, and everything from the first memory size or form factor on, except that a part
@@ -88,7 +88,7 @@ def normalised(product: str) -> str:
 
 def product_of(labels: Mapping[str, str]) -> str:
     """Return the normalized type that labels name, or an empty string."""
-    return next((normalised(labels[name]) for name in PRODUCT_LABELS if labels.get(name)), "")
+    return next((short_name(labels[name]) for name in PRODUCT_LABELS if labels.get(name)), "")
 
 
 def accelerators_in(quantities: Json) -> int:
@@ -105,11 +105,11 @@ def accelerators_of(pod_spec: Json, names: Sequence[str] = RESOURCE_NAMES) -> in
     claimed = int(pod_spec.get(CLAIMED) or 0) if names is RESOURCE_NAMES else 0
     starters = pod_spec.get("initContainers") or []
     sidecars = [item for item in starters if item.get("restartPolicy") == "Always"]
-    steady = sum(_asked(item, names) for item in [*(pod_spec.get("containers") or []), *sidecars])
-    return claimed + max([steady, *(_asked(item, names) for item in starters if item not in sidecars)])
+    steady = sum(_requested(item, names) for item in [*(pod_spec.get("containers") or []), *sidecars])
+    return claimed + max([steady, *(_requested(item, names) for item in starters if item not in sidecars)])
 
 
-def uncounted(pod_spec: Json) -> Sequence[str]:
+def uncounted_resources(pod_spec: Json) -> Sequence[str]:
     """Return the extended resources that a pod without accelerators requests, such as parts of them."""
     if accelerators_of(pod_spec):
         return ()
@@ -123,7 +123,7 @@ def uncounted(pod_spec: Json) -> Sequence[str]:
     return sorted(name for name in named if "/" in name and not name.partition("/")[0].endswith(_OTHERS))
 
 
-def _asked(container: Json, names: Sequence[str]) -> int:
+def _requested(container: Json, names: Sequence[str]) -> int:
     resources = container.get("resources") or {}
     quantities = (resources.get("limits") or {}) | (resources.get("requests") or {})
     return sum(whole(quantities[name]) for name in names if name in quantities)

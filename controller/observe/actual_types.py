@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from apiserver.schema.json import Json
-from controller.observe.accelerators import PRODUCT_LABELS, accelerators_of, normalised, product_of
+from controller.observe.accelerators import PRODUCT_LABELS, accelerators_of, product_of, short_name
 from controller.observe.pods import is_present
 from controller.observe.prices import accelerator_of
 from controller.observe.scheduling import node_affinity
@@ -25,7 +25,7 @@ class ActualTypes:
     ) -> tuple[Json, str]:
         """Return a variant with the type that counts, and the contradiction to what it declares, if any."""
         declared = accelerator_of(autoscaling, {})
-        running, selected = self._running(groups.get(target.key, ())), _selected(target.pod_spec)
+        running, selected = self._running(groups.get(target.key, ())), _selected_types(target.pod_spec)
         if not declared or declared in (running or selected or {declared}):
             return autoscaling, ""
         actual = running.most_common(1)[0][0] if running else min(selected)
@@ -44,7 +44,7 @@ class ActualTypes:
         return Counter(kind for name in bound if name and (kind := self._types.get(name)))
 
 
-def _selected(pod_spec: Json) -> frozenset[str]:
+def _selected_types(pod_spec: Json) -> frozenset[str]:
     """Return the types that pods require of their nodes; empty if any will do."""
     if product := product_of(pod_spec.get("nodeSelector") or {}):
         return frozenset({product})
@@ -53,5 +53,5 @@ def _selected(pod_spec: Json) -> frozenset[str]:
         named = [item for item in term if item.key in PRODUCT_LABELS and item.operator == "In"]
         if not named:
             return frozenset()
-        found.update(map(normalised, named[0].values))
+        found.update(map(short_name, named[0].values))
     return frozenset(found)

@@ -169,7 +169,7 @@ class BoundReader:
             policies={key_of(item): item for item in world.policies},
             groups=by_target(world.pods),
             owners=_owners(world),
-            by_namespace=_watched(world),
+            by_namespace=_activity_pods(world),
             autoscalers=autoscalers_by_target(world.autoscalers, world.scaled_objects),
         )
         return [self._case(item, around) for item in world.bindings]
@@ -258,7 +258,7 @@ def _misread(value: Json, state: TargetState) -> tuple[Problem, ...]:
     """Return why the autoscalers of a target do not follow the decision of a binding."""
     meant = state.bound.target
     problems = following_problems(state.autoscalers, target_subject(value, meant.kind, meant.name))
-    return tuple(replace(problem, message=f"{_called(state)}: {problem.message}") for problem in problems)
+    return tuple(replace(problem, message=f"{_state_text(state)}: {problem.message}") for problem in problems)
 
 
 def _rival(
@@ -287,12 +287,14 @@ def _heeding(states: Sequence[TargetState], misread: Sequence[Sequence[Problem]]
         text = "; ".join(problem.message for problem in problems)
         return False, BindingReason(str(problems[0].reason)), text
     resting = [
-        f"{_called(state)}: {state.autoscalers[0].shown} {RESTING}" for state in states if _is_resting(state)
+        f"{_state_text(state)}: {state.autoscalers[0].shown} {RESTING}"
+        for state in states
+        if _is_resting(state)
     ]
     if resting:
         return False, BindingReason.TARGET_NOT_SCALED, "; ".join(resting)
     unscaled = [
-        f"no HorizontalPodAutoscaler targets {_called(state)}, so nothing scales it unless another client"
+        f"no HorizontalPodAutoscaler targets {_state_text(state)}, so nothing scales it unless another client"
         " reads the metric"
         for state in states
         if not state.autoscalers
@@ -307,14 +309,14 @@ def _is_resting(state: TargetState) -> bool:
     return is_resting(state.autoscalers, state.current_replicas)
 
 
-def _called(state: TargetState) -> str:
+def _state_text(state: TargetState) -> str:
     return f"{state.bound.target.kind} {state.bound.target.name!r}"
 
 
 def _alone(states: Sequence[TargetState]) -> BindingFinding:
     """Return the condition on whether no one else scales the targets that the controller scales itself."""
     others = [
-        f"{state.autoscalers[0].shown} scales {_called(state)}, so the controller writes no scale of this"
+        f"{state.autoscalers[0].shown} scales {_state_text(state)}, so the controller writes no scale of this"
         " binding; delete it, or set scaling.mode to published and let it follow the decision"
         for state in states
         if state.autoscalers
@@ -345,7 +347,7 @@ def _serving(pods: Iterable[Json]) -> list[Json]:
     return [pod for pod in pods if is_ready(pod) and has_engine(pod)]
 
 
-def _watched(world: BoundWorld) -> Mapping[str, Sequence[Json]]:
+def _activity_pods(world: BoundWorld) -> Mapping[str, Sequence[Json]]:
     """Return the pods of the namespaces whose bindings name an activity source."""
     found: dict[str, list[Json]] = {key_of(item)[0]: [] for item in world.bindings if activity_source(item)}
     for pod in world.pods if found else ():

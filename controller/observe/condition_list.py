@@ -25,7 +25,7 @@ def condition_list(
             "type": str(kind),
             "status": _status(holds),
             "reason": str(reason),
-            "message": shortened(text),
+            "message": shorten(text),
             "observedGeneration": value["metadata"].get("generation", 0),
             "lastTransitionTime": _transition_time(known.get(str(kind)), _status(holds), now=now),
         }
@@ -33,7 +33,7 @@ def condition_list(
     ]
 
 
-def shortened(message: str) -> str:
+def shorten(message: str) -> str:
     """Return a message shortened to the maximum length in a status."""
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[: _LONGEST_MESSAGE - 1]}…"
 

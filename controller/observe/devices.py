@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.accelerators import normalised
+from controller.observe.accelerators import short_name
 
 _REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -108,7 +108,7 @@ def _product(driver: Driver, name: str, device: Json) -> str | None:
     if driver.whole and kind not in driver.whole:
         return None
     product = _text(attributes, name, driver.product)
-    return normalised(product) if product else ""
+    return short_name(product) if product else ""
 
 
 def _text(attributes: Json, driver: str, name: str) -> str:

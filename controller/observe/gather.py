@@ -13,12 +13,12 @@ from apiserver.kinds.following import Problem
 from apiserver.kinds.identity import Key, key_of, seniority
 from apiserver.schema.json import Json
 from controller.engines.idleness import Idleness
-from controller.observe.accelerators import accelerators_of, uncounted
+from controller.observe.accelerators import accelerators_of, uncounted_resources
 from controller.observe.actual_types import ActualTypes
 from controller.observe.asks import Ask, binding_of, stand_ins, with_asks
 from controller.observe.disruptions import Disruptions
 from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
-from controller.observe.inventory import inventory, oversized
+from controller.observe.inventory import inventory, oversized_nodes
 from controller.observe.karpenter import KarpenterPools, karpenter_pools
 from controller.observe.leaving import leaving_order
 from controller.observe.movable import lowest_priority, movable_pods
@@ -221,7 +221,7 @@ def gather(
     claimed = frozenset(seen.claimed)
     movable = movable_pods(world.pods, claimed, disruptions, highest_priority=floor)
     filled = inventory(world.nodes, world.pods, claimed, movable, now_seconds=now_seconds)
-    found = _gathered(world, seen, models, terms, filled)
+    found = _gather(world, seen, models, terms, filled)
     return replace(found, snapshot=replace(with_asks(found.snapshot, asks), taken_seconds=now_seconds))
 
 
@@ -318,7 +318,7 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
     seen.facts[key], seen.doubts[key] = facts, doubts
     seen.misread[key], seen.autoscalers[key] = misread, around.autoscalers
     seen.problems += around.rules.problems
-    if names := uncounted(target.pod_spec):
+    if names := uncounted_resources(target.pod_spec):
         seen.problems.append(
             f"the pods of VariantAutoscaling {'/'.join(key)} request {', '.join(names)}, which planning does"
             " not count: no node limits its replicas; add the accelerators among them to"
@@ -327,7 +327,7 @@ def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surrounding
     seen.unheeded |= {key: why} if why else {}
 
 
-def _gathered(
+def _gather(
     world: World, seen: _Seen, models: tuple[Model, ...], terms: Terms, nodes: tuple[Node, ...]
 ) -> Gathered:
     bounds = limits(
@@ -351,7 +351,7 @@ def _gathered(
             key: text for key, item in seen.targets.items() if (text := seen.differences.get(item.key))
         },
         autoscalers=seen.autoscalers,
-        problems=(*bounds.problems, *oversized(world.nodes), *seen.problems),
+        problems=(*bounds.problems, *oversized_nodes(world.nodes), *seen.problems),
         pods=seen.pods,
         targets=seen.targets,
         cost_sources=seen.cost_sources,

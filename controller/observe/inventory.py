@@ -43,7 +43,7 @@ def inventory(
     return tuple(_node(node, held[name], movable.get(name, ())) for node, name in named)
 
 
-def oversized(nodes: Sequence[Json]) -> tuple[str, ...]:
+def oversized_nodes(nodes: Sequence[Json]) -> tuple[str, ...]:
     """Return a message for each node that is omitted because it has too many accelerators."""
     return tuple(
         f"node {node['metadata']['name']} is omitted: it reports {accelerators_on(node)} accelerators, and"

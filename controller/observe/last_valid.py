@@ -44,7 +44,7 @@ def record_of(last_valid: LastValid) -> str:
     return msgspec.json.encode(record, order="sorted").decode()
 
 
-def recorded(config_map: Json | None) -> LastValid:
+def read_last_valid(config_map: Json | None) -> LastValid:
     """Return the content of the controller's ConfigMap; nothing if it is missing or empty.
 
     Raises ValueError if somebody else has written what is no record.

@@ -51,7 +51,7 @@ class Objectives:
         self._found: Mapping[str, list[tuple[Labels, Objective]]] = defaultdict(list)
         for item in objectives:
             namespace, name = key_of(item)
-            group, pool = referenced(item)
+            group, pool = pool_of(item)
             wanted, number = labels.get((group, namespace, pool)), number_of(item)
             if wanted and number > 0:
                 priority = max(highest_priority, LOWEST_PRIORITY - number)
@@ -105,7 +105,7 @@ def pool_labels(pool: Json) -> Labels:
     return labels if isinstance(labels, dict) else {}
 
 
-def referenced(objective: Json) -> tuple[str, str]:
+def pool_of(objective: Json) -> tuple[str, str]:
     """Return group and name of an objective's pool; empty if it refers to no InferencePool."""
     reference = (objective.get("spec") or {}).get("poolRef") or {}
     group = str(reference.get("group", POOL_GROUP))

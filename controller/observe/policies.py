@@ -11,7 +11,7 @@ from datetime import datetime
 from decimal import Decimal
 
 from apiserver.schema.json import Json
-from controller.observe.accelerators import normalised
+from controller.observe.accelerators import short_name
 from controller.observe.grants import Grants
 from controller.sizing.records import ATTAINMENT
 
@@ -88,7 +88,7 @@ class Policies:
     def price_problem(self, accelerator: str) -> SettingsProblem | None:
         """Return what is wrong with the price of an accelerator type or the whole price list."""
         ours = (item for item in self.problems if item.config_map == self.price_list)
-        return next((item for item in ours if not item.key or normalised(item.key) == accelerator), None)
+        return next((item for item in ours if not item.key or short_name(item.key) == accelerator), None)
 
 
 def _is_about(problem: SettingsProblem, place: Place) -> bool:

@@ -15,7 +15,7 @@ from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.kinds.privileges import OWN_COST
 from apiserver.schema.json import Json
-from controller.observe.accelerators import normalised, product_of
+from controller.observe.accelerators import product_of, short_name
 from controller.observe.grants import Question, question_of
 from controller.observe.policies import Policies
 from controller.observe.scheduling import node_affinity, tolerations
@@ -33,7 +33,7 @@ def accelerator_of(autoscaling: Json, template: Json) -> str:
     """Return the normalized type: from the spec, else the label, else the node selector; empty if none."""
     labels = autoscaling["metadata"].get("labels") or {}
     named = autoscaling["spec"].get("accelerator") or labels.get(ACCELERATOR_LABEL)
-    return normalised(named) if named else product_of(template.get("nodeSelector") or {})
+    return short_name(named) if named else product_of(template.get("nodeSelector") or {})
 
 
 def effective_cost(

@@ -169,9 +169,9 @@ def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
         names = ", ".join(told_apart) or "the revision"
         reading.leave_out(where, f"it distinguishes pods of the target by {names}")
         return False
-    found = {selects(_narrowed(selector, rule, labels), labels) for labels in target.labels}
+    found = {selects(_narrow(selector, rule, labels), labels) for labels in target.labels}
     if not REVISION_LABELS & matched:
-        other = reading.scene.neighbours.selected(_narrowed(selector, rule, target.labels[0]), target.key)
+        other = reading.scene.neighbours.selected(_narrow(selector, rule, target.labels[0]), target.key)
         if other:
             reading.leave_out(where, f"it also applies to {other}, which is not considered")
     if len(found) > 1:
@@ -179,7 +179,7 @@ def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
     return found == {True}
 
 
-def _narrowed(selector: Json, rule: Json, labels: Mapping[str, str]) -> Json:
+def _narrow(selector: Json, rule: Json, labels: Mapping[str, str]) -> Json:
     """Return a selector extended by the label values that pods must or must not share with others."""
     expressions = [
         {"key": key, "operator": operator, "values": [labels[key]]}

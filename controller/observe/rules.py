@@ -42,7 +42,7 @@ def pod_rules(target: Target, accelerator: str, scene: Scene) -> TargetRules:
     reading = RuleReading(target=target, accelerator=accelerator, scene=scene)
     read_template(reading)
     _read_target(reading)
-    return _reduced(reading)
+    return _reduce(reading)
 
 
 def _asks(spec: Json) -> bool:
@@ -80,7 +80,7 @@ def _read_exclusion(reading: RuleReading) -> None:
         reading.leave_out(where, why)
 
 
-def _reduced(reading: RuleReading) -> TargetRules:
+def _reduce(reading: RuleReading) -> TargetRules:
     """Return the rules that a plan supports for one variant, and report the others."""
     rules = reading.rules
     for rule in reading.domain_rules:

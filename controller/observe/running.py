@@ -47,7 +47,7 @@ def _add_placement(spec: Json, running: Sequence[Json]) -> list[str]:
     """Add to a pod spec what else pods have of nodes, priority and accelerators; return it in words."""
     said = []
     selector = spec.get("nodeSelector") or {}
-    if added := _added(selector, [pod["spec"].get("nodeSelector") or {} for pod in running]):
+    if added := _additions(selector, [pod["spec"].get("nodeSelector") or {} for pod in running]):
         spec["nodeSelector"] = {**selector, **added}
         said.append(f"nodeSelector {_pairs(added)}")
     for name in ("affinity", "priorityClassName"):
@@ -78,7 +78,7 @@ def _revision(pod: Json) -> tuple[str | None, ...]:
     return tuple(labels.get(name) for name in sorted(REVISION_LABELS))
 
 
-def _added(own: Mapping[str, str], found: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def _additions(own: Mapping[str, str], found: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Return what all pods have in common and a template has not, or otherwise."""
     shared = set(found[0].items()).intersection(*(item.items() for item in found))
     return dict(sorted(shared - own.items()))
@@ -104,7 +104,9 @@ def _labels(
     if len(target.labels) != 1:
         return target.labels, {}
     found = [pod["metadata"].get("labels") or {} for pod in running]
-    added = {name: text for name, text in _added(target.labels[0], found).items() if name not in ADDED_LABELS}
+    added = {
+        name: text for name, text in _additions(target.labels[0], found).items() if name not in ADDED_LABELS
+    }
     return ({**target.labels[0], **added},), added
 
 

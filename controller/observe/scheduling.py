@@ -53,7 +53,7 @@ def node_affinity(pod_spec: Json) -> tuple[tuple[NodeRequirement, ...], ...]:
     return tuple(_term(term) for term in required.get("nodeSelectorTerms") or [])
 
 
-def labelled(
+def require_labels(
     terms: tuple[tuple[NodeRequirement, ...], ...], keys: Sequence[str]
 ) -> tuple[tuple[NodeRequirement, ...], ...]:
     """Return terms that also require some labels, with any value."""

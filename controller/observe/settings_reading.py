@@ -19,7 +19,7 @@ from apiserver.kinds.settings import LATENCY_MOST_MS, Setting, read_class, read_
 from apiserver.kinds.settings_names import ALLOW_EMPTY, LAST_VALID, holds_back
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
-from controller.observe.accelerators import normalised
+from controller.observe.accelerators import short_name
 from controller.observe.last_valid import LastValid
 from controller.observe.policies import Place, Policies, ServiceClass, SettingsProblem
 from controller.planning.snapshot import LOWEST_PRIORITY
@@ -110,7 +110,7 @@ class PolicyReader:
         )
         return Policies(
             unit_costs={
-                normalised(place[1]): value
+                short_name(place[1]): value
                 for place, value in found.values.items()
                 if isinstance(value, Decimal)
             },
@@ -182,7 +182,9 @@ class PolicyReader:
         if known is None:
             is_price = place[0] == self._unit_costs
             known = (
-                _priced(text) if is_price else _classed(text, is_expected=place[0] == self._default_classes)
+                _price_entry(text)
+                if is_price
+                else _class_entry(text, is_expected=place[0] == self._default_classes)
             )
         self._parsed[place, text] = known
         return known
@@ -235,9 +237,9 @@ def _is_held_back(config_map: Json | None, *, is_held: bool) -> bool:
     return is_held and holds_back(config_map.get("metadata") or {}, config_map.get("data"))
 
 
-def _priced(text: str) -> _Entry:
+def _price_entry(text: str) -> _Entry:
     setting = read_price(text)
-    return _Entry(_cost(setting), _told(setting.errors))
+    return _Entry(_cost(setting), _messages(setting.errors))
 
 
 def _cost(setting: Setting) -> Decimal | None:
@@ -250,16 +252,16 @@ def _cost(setting: Setting) -> Decimal | None:
     return value if value.is_finite() and 0 <= value <= _MOST_COST else None
 
 
-def _classed(text: str, *, is_expected: bool) -> _Entry:
+def _class_entry(text: str, *, is_expected: bool) -> _Entry:
     """Return the service class in a text; any other text is an empty entry, unless a class is expected."""
     setting = read_class(text)
     document = setting.document
     if not is_expected and setting.is_readable and not _resembles_class(document):
         return _Entry()
-    return _Entry(_service_class(document), _told(setting.errors))
+    return _Entry(_service_class(document), _messages(setting.errors))
 
 
-def _told(found: Collection[FieldError]) -> tuple[str, ...]:
+def _messages(found: Collection[FieldError]) -> tuple[str, ...]:
     shown = [str(error) if error.path.parts else error.body for error in found][:_MOST_ERRORS]
     more = len(found) - len(shown)
     return (*shown, *([f"and {more} more"] if more else []))

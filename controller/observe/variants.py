@@ -17,7 +17,7 @@ from controller.observe.prices import Cost, accelerator_of
 from controller.observe.replicas import ReportAge, replicas_of
 from controller.observe.rules import NO_RULES, TargetRules
 from controller.observe.scalers import RESTING, is_resting
-from controller.observe.scheduling import labelled, node_affinity, tolerations
+from controller.observe.scheduling import node_affinity, require_labels, tolerations
 from controller.observe.targets import Target
 from controller.planning.ranges import MAX_COST
 from controller.planning.snapshot import Variant
@@ -77,7 +77,7 @@ def variant_of(autoscaling: Json, around: Surroundings) -> Variant:
         may_scale_to_zero=around.may_scale_to_zero,
         priority=priority_of(autoscaling, around.policies, around.objective),
         node_selector=frozenset((template.get("nodeSelector") or {}).items()),
-        node_affinity=labelled(node_affinity(template), around.rules.node_labels),
+        node_affinity=require_labels(node_affinity(template), around.rules.node_labels),
         tolerations=tolerations(template),
         pinned_replicas=orders.pinned_replicas,
         is_paused=orders.is_paused,
@@ -119,13 +119,13 @@ def why_unheeded(target: Target, autoscalers: Sequence[Autoscaler]) -> str:
 
 def claim_of(owner: Json, other: Json) -> str:
     """Return the beginning of a sentence about a VariantAutoscaling that has a target before another one."""
-    name, own, others = owner["metadata"]["name"], *(_created(item) for item in (owner, other))
+    name, own, others = owner["metadata"]["name"], *(_creation_time(item) for item in (owner, other))
     if own != others:
         return f"VariantAutoscaling {name!r} is older and already decides on"
     return f"VariantAutoscaling {name!r}, whose name is first and whose age is the same, already decides on"
 
 
-def _created(autoscaling: Json) -> str:
+def _creation_time(autoscaling: Json) -> str:
     return autoscaling["metadata"].get("creationTimestamp") or ""
 
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from apiserver.kinds.judgement import judged
+from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ActivitySource, activity_source
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject, target_object
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from controller.policies.policy import UnreadablePolicyError
 
@@ -63,9 +63,9 @@ class Binding:
 def read_binding(value: Json) -> Binding:
     """Return the binding of an AutoscalingPolicyBinding. Raises UnreadablePolicyError if it is invalid."""
     version = AUTOSCALING_POLICY_BINDING.storage_version
-    if errors := judged(AUTOSCALING_POLICY_BINDING, version, value):
+    if errors := errors_of(AUTOSCALING_POLICY_BINDING, version, value):
         raise UnreadablePolicyError(tuple(map(str, errors)))
-    spec = defaulted(version, value)["spec"]
+    spec = with_defaults(version, value)["spec"]
     capacities = capacities_of(value)
     optimizer = spec.get("optimizerConfiguration")
     around = [spec["scalingConfiguration"]] if optimizer is None else optimizer["params"]

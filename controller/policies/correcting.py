@@ -39,7 +39,7 @@ class Step:
     detail: str
 
 
-def corrected(
+def correction_steps(
     policy: ScalingPolicy, history: History, *, current: int, wanted: int, in_panic: bool, now_seconds: float
 ) -> Iterator[Step]:
     """Yield each limit that applies between current and wanted replicas; the last one decides."""

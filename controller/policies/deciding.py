@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller.policies.correcting import Limit, Step, corrected
+from controller.policies.correcting import Limit, Step, correction_steps
 from controller.policies.history import HORIZON_SECONDS, History
 from controller.policies.observation import Activity, MetricSeen, Observation
 from controller.policies.policy import Bounds, PanicRules, ScalingPolicy
@@ -70,12 +70,12 @@ def decide(
     if current == 0 and observation.activity is Activity.SEEN:
         wanted = max(wanted or 0, 1)
     may_fall = bool(known) and all(asked.signal.decides for asked in recommendations)
-    history = _noted(history.at(now_seconds), recommendations, observation, now_seconds)
+    history = _with_times(history.at(now_seconds), recommendations, observation, now_seconds)
     if not history.counts:
         history = history.counted(now_seconds - HORIZON_SECONDS, current)
     if wanted is not None and (may_fall or wanted > current):
-        history = _recommended(history, wanted, current, now_seconds, settings)
-    history = _alarmed(policy.panic, history, current, wanted, now_seconds)
+        history = _with_recommendation(history, wanted, current, now_seconds, settings)
+    history = _with_panic(policy.panic, history, current, wanted, now_seconds)
     in_panic = history.panic_until_seconds is not None
     steps = list(
         _steps(policy, bounds, history, observation, wanted, may_fall=may_fall, now_seconds=now_seconds)
@@ -114,7 +114,7 @@ def _recommendations(
     )
 
 
-def _noted(
+def _with_times(
     history: History,
     recommendations: tuple[Recommendation, ...],
     observation: Observation,
@@ -143,7 +143,7 @@ def _noted(
     )
 
 
-def _recommended(
+def _with_recommendation(
     history: History, wanted: int, current: int, now_seconds: float, settings: SizingSettings
 ) -> History:
     gap_seconds = max(settings.fresh_seconds, _GAP_CYCLES * settings.interval_seconds)
@@ -153,7 +153,7 @@ def _recommended(
     return history.recommended(now_seconds, wanted)
 
 
-def _alarmed(
+def _with_panic(
     rules: PanicRules | None, history: History, current: int, wanted: int | None, now_seconds: float
 ) -> History:
     """Return the history with panic mode started, extended or ended."""
@@ -198,15 +198,15 @@ def _steps(
         yield Step(limit=Limit.TOLERANCE, before=wanted, after=current, detail=detail)
         reached = current
     else:
-        for step in corrected(
+        for step in correction_steps(
             policy, history, current=current, wanted=wanted, in_panic=in_panic, now_seconds=now_seconds
         ):
             yield step
             reached = step.after
-    yield from _bounded(bounds, history, observation, reached, now_seconds)
+    yield from _bound_steps(bounds, history, observation, reached, now_seconds)
 
 
-def _bounded(
+def _bound_steps(
     bounds: Bounds, history: History, observation: Observation, reached: int, now_seconds: float
 ) -> Iterator[Step]:
     current = observation.current_replicas

@@ -32,13 +32,13 @@ class Exposed:
     buckets: Mapping[float, float] = field(default_factory=dict)
 
 
-def exposed(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exposed]:
+def exposed_values(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exposed]:
     """Return the values of the given names in metric families; names that are not found are omitted."""
     found: dict[str, Exposed] = {}
     wanted = _by_series(names)
     for family in families:
         for name, samples in _matching(family, wanted).items():
-            if said := _said(family, name_of(name), samples):
+            if said := _value_of(family, name_of(name), samples):
                 found.setdefault(name, said)
     return found
 
@@ -83,7 +83,7 @@ def _series_of(family: Metric, name: str) -> Iterator[str]:
         yield family.name
 
 
-def _said(family: Metric, name: str, samples: Sequence[Sample]) -> Exposed | None:
+def _value_of(family: Metric, name: str, samples: Sequence[Sample]) -> Exposed | None:
     if family.type == "histogram" and family.name == name:
         return Exposed(buckets=buckets) if (buckets := _buckets(name, samples)) else None
     values = [sample.value for sample in samples]

@@ -105,7 +105,7 @@ class History:
         entry = Entry(now_seconds, replicas)
         highs = (*(item for item in self.highs if item.replicas > replicas), entry)
         lows = (*(item for item in self.lows if item.replicas < replicas), entry)
-        return replace(self, highs=_merged(highs), lows=_merged(lows), recommended_seconds=now_seconds)
+        return replace(self, highs=_merge(highs), lows=_merge(lows), recommended_seconds=now_seconds)
 
     def counted(self, now_seconds: float, replicas: int) -> History:
         """Return the history with the replicas that are requested from now on."""
@@ -115,7 +115,7 @@ class History:
             Entry(items[len(kept)].seconds if len(kept) < len(items) else now_seconds, replicas)
             for items, kept in ((self.peaks, higher), (self.dips, lower))
         )
-        return replace(self, peaks=_thinned((*higher, peak)), dips=_thinned((*lower, dip)))
+        return replace(self, peaks=_thin((*higher, peak)), dips=_thin((*lower, dip)))
 
     def resumed(self, seen_seconds: float, *, hold_seconds: float) -> History:
         """Return a stored history as if what its last decision saw had gone on until `seen_seconds`.
@@ -162,16 +162,16 @@ class History:
         return json.dumps(
             {
                 "format": _FORMAT,
-                "highs": [[_rounded(seconds), replicas] for seconds, replicas in self.highs],
-                "lows": [[_rounded(seconds), replicas] for seconds, replicas in self.lows],
-                "peaks": [[_rounded(seconds), replicas] for seconds, replicas in self.peaks],
-                "dips": [[_rounded(seconds), replicas] for seconds, replicas in self.dips],
-                "decided": _rounded(self.decided_seconds),
-                "recommended": _rounded(self.recommended_seconds),
-                "panicSince": _rounded(self.panic_since_seconds),
-                "panicUntil": _rounded(self.panic_until_seconds),
-                "active": _rounded(self.active_seconds),
-                "silent": {name: _rounded(since) for name, since in sorted(self.silent.items())},
+                "highs": [[_round(seconds), replicas] for seconds, replicas in self.highs],
+                "lows": [[_round(seconds), replicas] for seconds, replicas in self.lows],
+                "peaks": [[_round(seconds), replicas] for seconds, replicas in self.peaks],
+                "dips": [[_round(seconds), replicas] for seconds, replicas in self.dips],
+                "decided": _round(self.decided_seconds),
+                "recommended": _round(self.recommended_seconds),
+                "panicSince": _round(self.panic_since_seconds),
+                "panicUntil": _round(self.panic_until_seconds),
+                "active": _round(self.active_seconds),
+                "silent": {name: _round(since) for name, since in sorted(self.silent.items())},
             },
             ensure_ascii=False,
             separators=(",", ":"),
@@ -216,7 +216,7 @@ def _past(moment: float | None, latest: float) -> float | None:
     return None if moment is None else min(moment, latest)
 
 
-def _merged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+def _merge(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Return at most MOST_ENTRIES entries: merged pairs keep the stronger value with the later time."""
     while len(entries) > MOST_ENTRIES:
         gaps = [later.seconds - entry.seconds for entry, later in pairwise(entries)]
@@ -226,7 +226,7 @@ def _merged(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     return entries
 
 
-def _thinned(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+def _thin(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
     """Return at most MOST_ENTRIES entries: merged pairs keep the earlier, stronger value.
 
     The shortest pair is merged, so that no value is extended by more than a minute.
@@ -251,7 +251,7 @@ def _first_within(entries: tuple[Entry, ...], now_seconds: float, window_seconds
     return next((item.replicas for item in entries if item.seconds >= start), None)
 
 
-def _rounded(seconds: float | None) -> float | None:
+def _round(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
 
 

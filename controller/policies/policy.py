@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from apiserver.kinds.judgement import judged
+from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, effective_policy
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
@@ -71,7 +71,7 @@ class Bounds:
 
 def read_policy(value: Json) -> ScalingPolicy:
     """Return the policy of an AutoscalingPolicy. Raises UnreadablePolicyError if it is invalid."""
-    if errors := judged(AUTOSCALING_POLICY, AUTOSCALING_POLICY.storage_version, value):
+    if errors := errors_of(AUTOSCALING_POLICY, AUTOSCALING_POLICY.storage_version, value):
         raise UnreadablePolicyError(tuple(map(str, errors)))
     spec = effective_policy(value["spec"])
     up, down = spec["behavior"]["scaleUp"], spec["behavior"]["scaleDown"]

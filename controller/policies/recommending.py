@@ -66,7 +66,7 @@ def recommendation_of(
         now_seconds=now_seconds,
         settings=settings,
     )
-    counted = _counted(seen.pods, graded, settings)
+    counted = _counted_pods(seen.pods, graded, settings)
     if graded.signal is Signal.UNKNOWN:
         return Recommendation(
             metric=metric.name,
@@ -78,7 +78,7 @@ def recommendation_of(
     total = math.fsum(min(value.value, _LARGEST) for _, value in counted)
     capacity = math.fsum(pod.capacity for pod, _ in counted)
     missing = math.fsum(pod.capacity for pod in seen.pods) - capacity
-    needed = _needed(
+    needed = _needed_replicas(
         total, metric.target, capacity=capacity, missing=missing, current_replicas=current_replicas
     )
     return Recommendation(
@@ -115,7 +115,7 @@ def _of_total(metric: PolicyMetric, total: Value, settings: SizingSettings) -> R
     )
 
 
-def _counted(
+def _counted_pods(
     pods: tuple[PodValue, ...], graded: Grade, settings: SizingSettings
 ) -> list[tuple[PodValue, Value]]:
     """Return the pods whose values count: with a quorum only fresh ones."""
@@ -127,7 +127,9 @@ def _counted(
     ]
 
 
-def _needed(total: float, target: float, *, capacity: float, missing: float, current_replicas: int) -> float:
+def _needed_replicas(
+    total: float, target: float, *, capacity: float, missing: float, current_replicas: int
+) -> float:
     """Return the unrounded replicas for a total that pods share.
 
     At or above the target, pods that are not ready yet will share the total, so fewer replicas than now are

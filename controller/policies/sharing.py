@@ -86,7 +86,7 @@ def decide_binding(
     whole = decide(policy, bounds, history, observation, now_seconds, settings=settings)
     if binding.expansion_percent is None:
         return BindingDecision(whole=whole, replicas=(whole.replicas,))
-    required = _required(whole, serving)
+    required = _required_capacity(whole, serving)
     if Limit.RATE in whole.limits and whole.replicas < whole.current_replicas:
         required = min(
             required,
@@ -95,7 +95,7 @@ def decide_binding(
     kept = _one_way(required, shares, [target.ready_replicas for target in seen.targets])
     replicas = split(required, kept, expansion_percent=binding.expansion_percent)
     chosen = math.ceil(capacity_of(shares, replicas) - _NEARLY)
-    remembered = _remembered(history.at(now_seconds), whole, chosen, now_seconds)
+    remembered = _with_choice(history.at(now_seconds), whole, chosen, now_seconds)
     return BindingDecision(whole=replace(whole, history=remembered), replicas=replicas)
 
 
@@ -122,7 +122,7 @@ def granted_decision(
     if replicas != decision.replicas and chosen != whole.replicas:
         step = Step(limit=Limit.PLACEMENT, before=whole.replicas, after=chosen, detail=detail)
         whole = replace(whole, replicas=chosen, steps=(*whole.steps, step))
-    remembered = _remembered(history.at(now_seconds), whole, chosen, now_seconds)
+    remembered = _with_choice(history.at(now_seconds), whole, chosen, now_seconds)
     return replace(decision, whole=replace(whole, history=remembered), replicas=replicas)
 
 
@@ -148,7 +148,7 @@ def _one_less(
     return max(start - smallest, float(steady), 1.0 if is_graced else 0.0)
 
 
-def _remembered(history: History, whole: Decision, chosen: int, now_seconds: float) -> History:
+def _with_choice(history: History, whole: Decision, chosen: int, now_seconds: float) -> History:
     """Return the history with what was chosen instead of what was decided for the whole."""
     if not history.counts:
         history = history.counted(now_seconds - HORIZON_SECONDS, whole.current_replicas)
@@ -200,7 +200,7 @@ def _metrics(policy: ScalingPolicy, binding: Binding, seen: BindingSeen) -> dict
     }
 
 
-def _required(whole: Decision, serving: float) -> float:
+def _required_capacity(whole: Decision, serving: float) -> float:
     """Return the capacity that the targets must have together.
 
     Without a change it may be fractional: what is needed, or within the tolerance what exists, needs no

@@ -102,11 +102,11 @@ def split(required: float, shares: Sequence[Share], *, expansion_percent: int) -
         return tuple(share.max_replicas for share in shares)
     rest = _rest(needed, shares, sizes)
     if rest.needed < sum(_spans(rest.shares, rest.sizes)):
-        added = _added(rest, expansion_percent) if rest.needed > 0 else [0] * len(shares)
+        added = _additions(rest, expansion_percent) if rest.needed > 0 else [0] * len(shares)
     else:
         added = [span if size else 0 for span, size in zip(_spans(rest.shares), rest.sizes, strict=True)]
     found = [share.min_replicas + more for share, more in zip(rest.shares, added, strict=True)]
-    return _fitted(needed, shares, sizes, found)
+    return _fit(needed, shares, sizes, found)
 
 
 def cells_of(required: float, shares: Sequence[Share]) -> int:
@@ -150,14 +150,14 @@ def _rest(needed: int, shares: Sequence[Share], sizes: Sequence[int]) -> _Rest:
     order = sorted(range(len(shares)), key=lambda place: _dearness(shares[place], place))
     grain = 1
     while True:
-        rest = _grained(needed, shares, sizes, order, grain)
+        rest = _split_by_grain(needed, shares, sizes, order, grain)
         excess = rest.cells() / MOST_CELLS
         if excess <= 1 or grain >= max(sizes):
             return rest
         grain = min(max(sizes), max(grain + 1, math.ceil(grain * excess)))
 
 
-def _grained(
+def _split_by_grain(
     needed: int, shares: Sequence[Share], sizes: Sequence[int], order: Sequence[int], grain: int
 ) -> _Rest:
     coarse = tuple(size // grain for size in sizes)
@@ -175,9 +175,7 @@ def _grained(
     return _Rest(needed=-(-needed // grain), shares=left, sizes=coarse)
 
 
-def _fitted(
-    needed: int, shares: Sequence[Share], sizes: Sequence[int], found: Sequence[int]
-) -> tuple[int, ...]:
+def _fit(needed: int, shares: Sequence[Share], sizes: Sequence[int], found: Sequence[int]) -> tuple[int, ...]:
     """Return a mix with enough capacity and no superfluous replica; an exact one is unchanged."""
     replicas = list(found)
     over = sum(
@@ -197,7 +195,7 @@ def _fitted(
     return tuple(replicas)
 
 
-def _added(rest: _Rest, expansion_percent: int) -> list[int]:
+def _additions(rest: _Rest, expansion_percent: int) -> list[int]:
     parts = list(_parts(rest))
     base = sum(share.cost * share.min_replicas for share in rest.shares)
     costs, taken = _cheapest(parts, rest.most)

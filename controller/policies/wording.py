@@ -19,7 +19,7 @@ def sentence(decision: Decision) -> str:
     begin = count(decision.replicas, "replica")
     if decision.replicas != decision.current_replicas:
         begin = f"from {decision.current_replicas} to {begin}"
-    reasons = [*_asking(decision), *map(_limited, decision.steps)]
+    reasons = [*_asking(decision), *map(_limit_text, decision.steps)]
     return f"{begin}: {'; '.join(reasons)}" if reasons else begin
 
 
@@ -56,7 +56,7 @@ def _asking(decision: Decision) -> Iterator[str]:
     yield from (recommendation_text(asked) for asked in decision.recommendations if asked.replicas is None)
 
 
-def _limited(step: Step) -> str:
+def _limit_text(step: Step) -> str:
     return f"{step.after} by {step.limit} ({step.detail})"
 
 

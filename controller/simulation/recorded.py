@@ -48,9 +48,9 @@ def read_trace(content: bytes, *, file: str) -> Recorded:
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        return _refused(file, f"is not UTF-8 text: {error.reason} at byte {error.start}")
+        return _refuse(file, f"is not UTF-8 text: {error.reason} at byte {error.start}")
     if not text.strip():
-        return _refused(file, "is empty: a trace has one line for each request")
+        return _refuse(file, "is empty: a trace has one line for each request")
     rows: list[_Row] = []
     problems: list[str] = []
     names, moment_us = (_MOONCAKE, _number_us) if is_json(text) else (_AZURE, _date_us)
@@ -63,7 +63,7 @@ def read_trace(content: bytes, *, file: str) -> Recorded:
     if problems:
         return Recorded(problems=tuple(problems))
     if not rows:
-        return _refused(file, "contains no request: a trace has one line for each")
+        return _refuse(file, "contains no request: a trace has one line for each")
     return _in_order(rows, file=file)
 
 
@@ -71,7 +71,7 @@ def _in_order(rows: list[_Row], *, file: str) -> Recorded:
     rows.sort(key=itemgetter(0))
     begin_us, end_us = rows[0][0], rows[-1][0]
     if end_us - begin_us > _MOST_SECONDS * 1_000_000:
-        return _refused(file, "spans more than 366 days: are all times of the same clock and unit?")
+        return _refuse(file, "spans more than 366 days: are all times of the same clock and unit?")
     return Recorded(
         trace=tuple(
             TraceEntry(
@@ -90,14 +90,14 @@ def _row(names: tuple[str, ...], moment_us: Callable[[object], int], cells: list
         try:
             values.append(read(value))
         except (ValueError, OverflowError, TypeError) as error:
-            wrong.append(f"{name} {_shown(value)} {error}")
+            wrong.append(f"{name} {_text(value)} {error}")
     if wrong:
         return "; ".join(wrong)
     moment_value, prompts, outputs = values
     return moment_value, prompts, outputs
 
 
-def _shown(value: object) -> str:
+def _text(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
@@ -127,5 +127,5 @@ def _tokens(value: object) -> int:
     return int(number)
 
 
-def _refused(file: str, text: str) -> Recorded:
+def _refuse(file: str, text: str) -> Recorded:
     return Recorded(problems=(f"{file}: {text}",))

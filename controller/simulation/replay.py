@@ -39,7 +39,7 @@ class Phase:
         return (self.to_seconds - self.from_seconds) / self.speed
 
 
-def thinned(entries: Iterable[TraceEntry], *, keep: float) -> Iterator[TraceEntry]:
+def thin(entries: Iterable[TraceEntry], *, keep: float) -> Iterator[TraceEntry]:
     """Yield the share `keep` of the entries, as evenly as possible; deterministic, so there is no seed."""
     credit = 0.5
     for entry in entries:
@@ -54,7 +54,7 @@ def requests(phases: Iterable[Phase], *, start_us: int) -> Iterator[Request]:
     begin_us, request_id = start_us, 0
     for phase in phases:
         entries = piece(load_trace(phase.trace), from_seconds=phase.from_seconds, to_seconds=phase.to_seconds)
-        for entry in thinned(entries, keep=phase.keep):
+        for entry in thin(entries, keep=phase.keep):
             yield Request(
                 request_id=request_id,
                 arrival_us=begin_us + round(entry.offset_ms * 1000 / phase.speed),

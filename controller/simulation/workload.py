@@ -78,12 +78,12 @@ def requests(workload: Workload, *, seconds: float, warm_up_seconds: float, seed
 
 
 def _arrivals(workload: Workload, seconds: float, seed: int) -> list[_Arrival]:
-    made = _played(workload, seed) if isinstance(workload, Played) else _drawn(workload, seconds, seed)
+    made = _play(workload, seed) if isinstance(workload, Played) else _draw(workload, seconds, seed)
     end_us = round(seconds * 1e6)
     return sorted(item for item in made if item[0] < end_us)
 
 
-def _played(workload: Played, seed: int) -> Iterator[_Arrival]:
+def _play(workload: Played, seed: int) -> Iterator[_Arrival]:
     chance = random.Random(seed)  # noqa: S311 (not used for security)
     for entry in workload.trace:
         for copy in range(workload.copies):
@@ -92,7 +92,7 @@ def _played(workload: Played, seed: int) -> Iterator[_Arrival]:
             yield at_us, entry.prompt_tokens, entry.output_tokens
 
 
-def _drawn(workload: Drawn, seconds: float, seed: int) -> Iterator[_Arrival]:
+def _draw(workload: Drawn, seconds: float, seed: int) -> Iterator[_Arrival]:
     """Yield arrivals in short steps of constant rate, for which the gaps of a Poisson process are exact."""
     chance = random.Random(seed)  # noqa: S311 (not used for security)
     kept = 1 - _NOISE_STEP_SECONDS / _NOISE_SECONDS

@@ -19,7 +19,7 @@ _ABSENT_CYCLES: Final = 3.0
 """Time without a counting engine, in cycles, after which queues do not tell when their requests arrived."""
 
 
-def ticked(
+def with_tick(
     before: ModelMemory,
     reports: Mapping[str, EngineReport],
     *,
@@ -46,7 +46,7 @@ def ticked(
     # After a time without engines, their queues contain requests that were held meanwhile.
     arrivals = [item.first_tokens if was_absent else item.arrivals for item in intervals]
     counted = sum([count / item.seconds for count, item in zip(arrivals, intervals, strict=True)]) * share
-    joined = _joined(list(reports.values()))
+    joined = _joining_rate(list(reports.values()))
     rates = [tick.requests_per_second for tick in kept] or [0.0]
     # If no request of a queue was served, their number says little: the usual rate is assumed. Otherwise, the
     # highest recent rate is the limit, because queues and times lag behind each other.
@@ -61,7 +61,7 @@ def ticked(
     return (*kept, tick)
 
 
-def _joined(reports: Sequence[EngineReport]) -> float:
+def _joining_rate(reports: Sequence[EngineReport]) -> float:
     """Return the rate of requests that join the queues of engines, in requests per second; 0 without queues.
 
     By Little's law, it is the requests in a queue divided by the time that they wait. It includes those that

@@ -103,7 +103,7 @@ NO_REQUESTS: Final = Attained()
 """Nothing was attained or missed."""
 
 
-def attained(interval: EngineInterval, targets: Targets) -> Attained:
+def attainment_of(interval: EngineInterval, targets: Targets) -> Attained:
     """Return how many requests of an interval missed each target.
 
     Requests are those with a first token. The ITL of requests that finished in the interval stands for that
@@ -128,7 +128,7 @@ def within_the_hour(slots: Slots) -> Attained:
     return sum([item for _, item in slots], start=NO_REQUESTS)
 
 
-def recorded(slots: Slots, new: Iterable[Attained], now_seconds: float) -> Slots:
+def record(slots: Slots, new: Iterable[Attained], now_seconds: float) -> Slots:
     """Return the slots of the last hour with what was attained in this cycle."""
     kept = [item for item in slots if now_seconds - _HOUR_SECONDS < item[0] <= now_seconds]
     begin_seconds = now_seconds // _SLOT_SECONDS * _SLOT_SECONDS

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.planning.load import MOST_RATE, MOST_REQUESTS, MOST_TOKENS, ModelLoad, Signal
 from controller.planning.snapshot import Variant
-from controller.sizing.arrivals import ticked
+from controller.sizing.arrivals import with_tick
 from controller.sizing.forecast import forecast
 from controller.sizing.lengths import lengths_of, total
 from controller.sizing.memory import ModelMemory
@@ -31,7 +31,7 @@ class Observed:
     """Number of ready replicas."""
 
 
-def observed(
+def observe_model(
     variants: Sequence[Variant],
     reports: Reports,
     before: ModelMemory,
@@ -49,7 +49,7 @@ def observed(
         settings=settings,
     )
     by_pod = {key[1]: report for key, report in answers.items()}
-    ticks = ticked(
+    ticks = with_tick(
         before, by_pod, ready={name for _, name in ready}, now_seconds=now_seconds, settings=settings
     )
     if not ready and ticks:

@@ -46,7 +46,7 @@ CLASSES: Final[Mapping[str, AcceleratorClass]] = {
 """Accelerator classes by normalized type."""
 
 
-def estimated(variant: Variant, sibling: Variant, parameters: StepParameters) -> StepParameters:
+def estimate(variant: Variant, sibling: Variant, parameters: StepParameters) -> StepParameters:
     """Return step times of a variant, scaled from those of a sibling of the same model."""
     decode, prompt = _shares(variant, sibling)
     return StepParameters(

@@ -37,7 +37,7 @@ def total(counts: Iterable[LengthCounts]) -> LengthCounts:
         generation_tokens=sum([item.generation_tokens for item in every]),
         finished=sum([item.finished for item in every]),
         ended=sum([item.ended for item in every]),
-        prompt_lengths=added([item.prompt_lengths for item in every]),
+        prompt_lengths=add_histograms([item.prompt_lengths for item in every]),
     )
 
 
@@ -68,7 +68,7 @@ def lengths_of(counts: LengthCounts, before: Lengths | None) -> Lengths | None:
     )
 
 
-def added(histograms: list[Histogram]) -> Histogram:
+def add_histograms(histograms: list[Histogram]) -> Histogram:
     """Return the sum of the histograms that have the same bounds as the last one; others are dropped."""
     known = [item for item in histograms if item[0]]
     if not known:

@@ -12,9 +12,9 @@ from typing import Final
 
 from controller.planning.load import CapacitySource
 from controller.planning.snapshot import Variant
-from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience, attained
+from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience, attainment_of
 from controller.sizing.capacity import Sized, batch_of, duration, sized_capacity
-from controller.sizing.estimate import estimated
+from controller.sizing.estimate import estimate
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import VariantMemory
 from controller.sizing.records import (
@@ -32,8 +32,8 @@ from controller.sizing.step_time import (
     TYPICAL,
     Prior,
     Sample,
-    fitted,
-    learned,
+    fit,
+    learn,
     predicted_seconds,
     sample_of,
 )
@@ -100,16 +100,16 @@ def performance(
 
     `lengths` are those of the model, and `utilization` is that of its replicas; 0 if it is unknown.
     """
-    memory = _begun(facts) if before is None else before
+    memory = _new_memory(facts) if before is None else before
     seen = [
-        (report, report.interval, attained(report.interval, facts.targets))
+        (report, report.interval, attainment_of(report.interval, facts.targets))
         for report in reports
         if report.interval
     ]
     # Those without long queues: only they show what engines attain, and how fast their steps are.
     calm = [item for item in seen if not _is_overloaded(item[0], item[1], facts.targets)]
     prior, prior_source = _prior(facts, memory)
-    expected = _fitted(memory, prior)
+    expected = _fit(memory, prior)
     # Nothing would ever be known of a variant that has had too much load from the first moment on.
     shown = calm or seen if expected is None and memory.result is None else calm
     samples = [
@@ -117,10 +117,10 @@ def performance(
         for report, interval, _ in shown
         if (found := sample_of(interval, lengths=lengths, engines=report.engines)) is not None
     ]
-    times = learned(memory.times, samples, expected=expected)
+    times = learn(memory.times, samples, expected=expected)
     result = result_time(memory.result, [item[:2] for item in shown], lengths=lengths)
-    parameters = result or (expected if times is memory.times else fitted(times, prior))
-    deviation, compared = _compared(memory, facts, samples)
+    parameters = result or (expected if times is memory.times else fit(times, prior))
+    deviation, compared = _compare(memory, facts, samples)
     memory = VariantMemory(
         times=times,
         fit=(prior, parameters),
@@ -149,7 +149,7 @@ def performance(
     )
 
 
-def _begun(facts: VariantFacts) -> VariantMemory:
+def _new_memory(facts: VariantFacts) -> VariantMemory:
     """Return the memory of a variant that the controller begins to watch."""
     former = facts.learned
     return VariantMemory(
@@ -185,10 +185,10 @@ def _experience(
     return known
 
 
-def _fitted(memory: VariantMemory, prior: Prior) -> StepParameters | None:
+def _fit(memory: VariantMemory, prior: Prior) -> StepParameters | None:
     """Return the parameters that fit the observations before this cycle."""
     known = memory.fit
-    return known[1] if known is not None and known[0] == prior else fitted(memory.times, prior)
+    return known[1] if known is not None and known[0] == prior else fit(memory.times, prior)
 
 
 def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> Learned | None:
@@ -216,7 +216,7 @@ def estimated_capacity(
     """Return the estimated capacity of a variant that never ran: the least by its siblings, or None."""
     found = [
         _capacity(
-            estimated(variant, sibling, theirs.parameters),
+            estimate(variant, sibling, theirs.parameters),
             facts,
             theirs.memory,
             lengths,
@@ -286,7 +286,7 @@ def _kv_tokens(before: VariantMemory, reports: Sequence[EngineReport]) -> int | 
     return before.kv_tokens or (before.former.kv_tokens if before.former else None)
 
 
-def _compared(
+def _compare(
     before: VariantMemory, facts: VariantFacts, samples: Sequence[Sample]
 ) -> tuple[float | None, tuple[float, float, float] | None]:
     """Return the deviation from the declared profile with the new samples, and the latest comparison."""

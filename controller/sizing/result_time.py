@@ -42,7 +42,7 @@ def result_time(
         mean_seconds = interval.first_token_seconds / interval.first_tokens
         present = interval.first_token_seconds / (interval.seconds * report.engines)
         found = _parameters(mean_seconds / (1 + present), lengths)
-        known = found if known is None else _smoothed(known, found)
+        known = found if known is None else _smooth(known, found)
     return known
 
 
@@ -53,7 +53,7 @@ def _parameters(seconds: float, lengths: Lengths) -> StepParameters:
     )
 
 
-def _smoothed(known: StepParameters, found: StepParameters) -> StepParameters:
+def _smooth(known: StepParameters, found: StepParameters) -> StepParameters:
     return StepParameters(
         alpha_ms=known.alpha_ms + _SMOOTHING * (found.alpha_ms - known.alpha_ms),
         beta_ms=0.0,

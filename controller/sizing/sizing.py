@@ -15,12 +15,12 @@ from controller.sizing.attainment import (
     NO_REQUESTS,
     Attained,
     ServiceLevel,
-    recorded,
+    record,
     service_level,
     within_the_hour,
 )
 from controller.sizing.capacity import Sized as CapacitySize
-from controller.sizing.demand import Observed, load_of, observed
+from controller.sizing.demand import Observed, load_of, observe_model
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import ModelMemory, SizingMemory
 from controller.sizing.performance import Performance, capacity_of, estimated_capacity, performance
@@ -64,7 +64,7 @@ class Sized:
     """What the engines of each variant's model attained, if it has targets."""
 
 
-def sized(
+def size_models(
     snapshot: Snapshot,
     facts: Mapping[Key, VariantFacts],
     reports: Reports,
@@ -126,20 +126,20 @@ class _SizedModel:
 
 def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelLoad | None) -> _SizedModel:
     before = cycle.memory.models.get(key, _NEW_MODEL)
-    seen = observed(own, cycle.reports, before, now_seconds=cycle.now_seconds, settings=cycle.settings)
+    seen = observe_model(own, cycle.reports, before, now_seconds=cycle.now_seconds, settings=cycle.settings)
     lengths = _stated_lengths(stated) or seen.memory.lengths
     utilization = _utilization(own, before, seen)
     shown = {
         variant.key: _performance(cycle, variant, lengths=seen.memory.lengths, utilization=utilization)
         for variant in own
     }
-    equipped, sizes = _equipped(own, shown, cycle.facts, lengths, cycle.settings)
+    equipped, sizes = _with_capacities(own, shown, cycle.facts, lengths, cycle.settings)
     load, after = load_of(key, seen, equipped, cycle.settings, most_required=_most_required(equipped, shown))
     load = replace(load, load_share=_load_share(equipped, sizes))
     attained = [item for performance in shown.values() for item in performance.attained]
     memory = replace(
         after,
-        attained=recorded(after.attained, [*attained, _given_up(after, cycle)], cycle.now_seconds),
+        attained=record(after.attained, [*attained, _given_up(after, cycle)], cycle.now_seconds),
         waiting=seen.waiting,
         full_rates={name: size.full_rate for name, size in sizes.items()},
     )
@@ -231,7 +231,7 @@ def _stated_lengths(load: ModelLoad | None) -> Lengths | None:
     return Lengths(prompt=prompt, computed=prompt, output=max(1.0, load.output_tokens))
 
 
-def _equipped(
+def _with_capacities(
     variants: Sequence[Variant],
     shown: Mapping[Key, Performance],
     facts: Mapping[Key, VariantFacts],
@@ -256,7 +256,7 @@ def _equipped(
             if size is not None:
                 capacity, sizes[variant.key] = size.capacity, size
         found.append(replace(variant, capacity=capacity, start_seconds=own.start_seconds))
-    found = [_allowed(item, settings) for item in found]
+    found = [_limit_unknown(item, settings) for item in found]
     some_meet = any(
         item.capacity and item.capacity.is_usable and not item.capacity.unreachable for item in found
     )
@@ -272,7 +272,7 @@ def _not_counted(variant: Variant) -> Variant:
     return replace(variant, capacity=replace(variant.capacity, is_usable=False) if variant.capacity else None)
 
 
-def _allowed(variant: Variant, settings: SizingSettings) -> Variant:
+def _limit_unknown(variant: Variant, settings: SizingSettings) -> Variant:
     """Return a variant limited to the replicas that may start on an estimate alone: none, or one to try."""
     capacity = variant.capacity
     if capacity is None:

@@ -199,7 +199,7 @@ NO_TIMES: Final = StepTimes()
 """Equations without observations."""
 
 
-def learned(times: StepTimes, samples: list[Sample], *, expected: StepParameters | None) -> StepTimes:
+def learn(times: StepTimes, samples: list[Sample], *, expected: StepParameters | None) -> StepTimes:
     """Return the equations after a cycle; outliers are held back until there are many in a row."""
     if not samples:
         return times
@@ -269,7 +269,7 @@ TYPICAL: Final = Prior()
 """The prior of a common engine of unknown speed."""
 
 
-def fitted(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
+def fit(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
     """Return the parameters that fit best, or None if nothing is known.
 
     `alpha - beta / ratio` and `alpha - delta / ratio` are regularized towards 0, with the prior's ratios of
@@ -312,15 +312,15 @@ def _with_ratios(xx: Symmetric, xy: Vector, beta: float, delta: float) -> Vector
 
 def _not_negative(matrix: Symmetric, right: Vector) -> Vector | None:
     """Return the solution in which negative coefficients are 0, by an active-set method; None if singular."""
-    free = _solved(matrix, right)
+    free = _solve(matrix, right)
     if free is not None and free[1] < 0:
         matrix, right = _without_beta(matrix, right)
-        free = _solved(matrix, right)
+        free = _solve(matrix, right)
     if free is not None and free[2] < 0:
         matrix, right = _without_delta(matrix, right)
-        free = _solved(matrix, right)
+        free = _solve(matrix, right)
         if free is not None and free[1] < 0:
-            free = _solved(*_without_beta(matrix, right))
+            free = _solve(*_without_beta(matrix, right))
     return free
 
 
@@ -334,7 +334,7 @@ def _without_delta(matrix: Symmetric, right: Vector) -> tuple[Symmetric, Vector]
     return (matrix[0], matrix[1], 0.0, matrix[3], 0.0, 1.0), (right[0], right[1], 0.0)
 
 
-def _solved(matrix: Symmetric, right: Vector) -> Vector | None:
+def _solve(matrix: Symmetric, right: Vector) -> Vector | None:
     """Return the solution of three equations with a positive definite matrix; None if it is singular.
 
     Elimination without pivoting, which is stable for such a matrix (Golub and Van Loan, LDL^T).

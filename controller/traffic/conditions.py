@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from apiserver.kinds.judgement import judged
+from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
 
@@ -66,7 +66,7 @@ def acceptance(value: Json) -> Finding:
     if found is None:
         raise LookupError(value["kind"])
     spec = {name: item for name, item in value.items() if name != "status"}
-    if errors := judged(*found, spec):
+    if errors := errors_of(*found, spec):
         return False, TrafficReason.INVALID, "; ".join(map(str, errors))
     warnings = [text for advise in found[1].advise for text in advise(spec)]
     if warnings:

@@ -36,7 +36,7 @@ class Endpoints:
 
 def endpoints(labels: Labels, pods: Sequence[Json]) -> Endpoints:
     """Return the pods with all of some labels; `pods` are those of the namespace."""
-    found = _selected(labels, pods)
+    found = _selected_pods(labels, pods)
     if not found:
         missing = TrafficReason.NO_PODS, _why_none(labels, pods)
         return Endpoints(pods=(), ready=frozenset(), resolved=(False, *missing), readiness=(False, *missing))
@@ -74,7 +74,7 @@ def server_endpoints(server: Json, pods: Sequence[Json]) -> Endpoints:
         pods=tuple(every.values()),
         ready=frozenset[str]().union(*(found.ready for found in roles.values())),
         resolved=_of_roles({role: found.resolved for role, found in roles.items()}),
-        readiness=_paired(roles, str(_selector(server)["pdGroup"].get("groupKey", ""))),
+        readiness=_pairing(roles, str(_selector(server)["pdGroup"].get("groupKey", ""))),
     )
 
 
@@ -83,7 +83,7 @@ def _selector(server: Json) -> Json:
     return found
 
 
-def _selected(labels: Labels, pods: Iterable[Json]) -> tuple[Json, ...]:
+def _selected_pods(labels: Labels, pods: Iterable[Json]) -> tuple[Json, ...]:
     """Return the selected pods that still exist."""
     return tuple(pod for pod in pods if selects(labels, pod) and is_present(pod))
 
@@ -97,7 +97,7 @@ def _readiness(pods: Sequence[Json], ready: int) -> Finding:
     return False, TrafficReason.NO_ENDPOINTS, text
 
 
-def _paired(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
+def _pairing(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
     """Return whether ready prefill and decode pods have a group in common."""
     found = _of_roles({role: item.readiness for role, item in roles.items()})
     groups = [
@@ -128,7 +128,7 @@ def _of_roles(findings: Mapping[str, Finding]) -> Finding:
 def _why_none(labels: Labels, pods: Sequence[Json]) -> str:
     if not labels:
         return "the selector names no label, and so selects no pod"
-    unknown = {name: text for name, text in labels.items() if not _selected({name: text}, pods)}
+    unknown = {name: text for name, text in labels.items() if not _selected_pods({name: text}, pods)}
     if unknown:
         return f"no pod of the namespace has {_text(unknown)}; the workload may be scaled to 0"
     return f"no pod of the namespace has all of {_text(labels)}"

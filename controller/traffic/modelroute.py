@@ -22,8 +22,8 @@ def route_found(
     ready = frozenset[str]().union(*(item.ready for item in found.values()))
     return Found(
         findings={
-            TrafficCondition.ACCEPTED: _accepted(route, routes),
-            TrafficCondition.RESOLVED_REFS: _resolved(route, servers),
+            TrafficCondition.ACCEPTED: _acceptance(route, routes),
+            TrafficCondition.RESOLVED_REFS: _resolution(route, servers),
             TrafficCondition.READY: _readiness(route, found),
         },
         members={
@@ -51,7 +51,7 @@ def _targets(route: Json) -> Iterator[tuple[int, int, Json]]:
                 yield position, rank, target
 
 
-def _accepted(route: Json, routes: Sequence[Json]) -> Finding:
+def _acceptance(route: Json, routes: Sequence[Json]) -> Finding:
     finding = acceptance(route)
     names, age = names_of(route), seniority(route)
     older = (item for item in routes if seniority(item) < age and not names.isdisjoint(names_of(item)))
@@ -64,7 +64,7 @@ def _accepted(route: Json, routes: Sequence[Json]) -> Finding:
     return finding
 
 
-def _resolved(route: Json, servers: Mapping[str, Json]) -> Finding:
+def _resolution(route: Json, servers: Mapping[str, Json]) -> Finding:
     missing: dict[str, str] = {}
     for position, rank, target in _targets(route):
         name = str(target["modelServerName"])

@@ -65,7 +65,7 @@ def with_acting(
     return [replace(result, acting=_joint(result, by_binding.get(result.case.key, ()))) for result in results]
 
 
-def unfollowed(result: BindingResult) -> Iterator[str]:
+def why_not_followed(result: BindingResult) -> Iterator[str]:
     """Yield the reasons why the decision on a binding is not followed; none for advice."""
     if result.acting is None:
         return

@@ -57,7 +57,7 @@ class Advice:
         return f"{self.because}: nothing is scaled, {_saving(self.saved_per_hour)}"
 
 
-def advised(autoscaling: Json, scope: Scope) -> tuple[ConditionReason, str] | None:
+def why_advisory(autoscaling: Json, scope: Scope) -> tuple[ConditionReason, str] | None:
     """Return a reason and the setting that makes a variant advisory, or None."""
     if scope.everywhere:
         return ConditionReason.CLUSTER_ADVISORY, "planning.advisory is true"
@@ -83,7 +83,7 @@ def acted_on(snapshot: Snapshot, advised_keys: AbstractSet[Key]) -> Snapshot:
     return replace(snapshot, variants=tuple(variants))
 
 
-def joined(acting: Plan, advising: Plan, advised_keys: AbstractSet[Key]) -> Plan:
+def join_plans(acting: Plan, advising: Plan, advised_keys: AbstractSet[Key]) -> Plan:
     """Return the applied plan, with the decisions of the other plan for advisory variants."""
     told = {item.key: item for item in advising.decisions if item.key in advised_keys}
     return replace(acting, decisions=tuple(told.get(item.key, item) for item in acting.decisions))

@@ -73,7 +73,7 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
     """Return the differences to the last plan; `known` replicas stay pending until something fits them."""
     found: list[Waiting] = []
     elsewhere = 0
-    unplaced = _unplaced(now)
+    unplaced = _unplaced_pods(now)
     if last is not None:
         fresh = _newly_bound(last.snapshot, now)
         placed: Counter[_Spot] = Counter()
@@ -95,10 +95,10 @@ def sentences(waiting: Iterable[Waiting]) -> Mapping[Key, str]:
     groups: dict[Key, dict[str, list[Waiting]]] = defaultdict(lambda: defaultdict(list))
     for item in waiting:
         groups[item.variant][item.node].append(item)
-    return {key: _told(nodes) for key, nodes in groups.items()}
+    return {key: _node_text(nodes) for key, nodes in groups.items()}
 
 
-def _told(nodes: Mapping[str, Sequence[Waiting]]) -> str:
+def _node_text(nodes: Mapping[str, Sequence[Waiting]]) -> str:
     told = listing([_sentence(node, items) for node, items in sorted(nodes.items())])
     is_only_late = all(item.late and not item.takers for items in nodes.values() for item in items)
     return told if is_only_late else f"{told}; {REMEDY}"
@@ -177,7 +177,7 @@ def _late(now: Snapshot) -> Mapping[str, Mapping[Key, str]]:
     return found
 
 
-def _unplaced(now: Snapshot) -> Mapping[Key, Sequence[str]]:
+def _unplaced_pods(now: Snapshot) -> Mapping[Key, Sequence[str]]:
     """Return the unbound pods that fit no node now, by variant; those that fit will be bound."""
     held: Counter[str] = Counter()
     unbound: dict[Key, list[str]] = {}

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from apiserver.cluster.decisions import served_time
-from apiserver.cluster.heartbeat import Heartbeat, Key, shortened, whole_kind
+from apiserver.cluster.heartbeat import Heartbeat, Key, annotation_entries, whole_kind
 from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
 from controller.variants.publishing import Published
@@ -46,13 +46,13 @@ class Pulse:
                 continue
             decided = served_time(statuses[key] if key in published.written else old)
             newest = max(filter(None, (newest, decided)), default=None)
-        entries = shortened(frozenset(unconfirmed))
+        entries = annotation_entries(frozenset(unconfirmed))
         if entries is not None:
             self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=bound_unconfirmed | entries)
 
     def bound(self, *, newest: datetime | None, unconfirmed: frozenset[Key]) -> None:
         """Record a cycle of the bindings; the next heartbeats confirm it together with the variants."""
-        entries = shortened(unconfirmed)
+        entries = annotation_entries(unconfirmed)
         self._bound = (None, NO_BINDINGS) if entries is None else (newest, entries)
 
     def unbound(self) -> None:

@@ -78,7 +78,7 @@ def news(old: Json, new: Json) -> News | None:
     old = _comparable(old, new)
     if _acted_on(old) != _acted_on(new) or _is_misdated(old, new):
         return News.URGENT
-    is_changed = _explained(old) != _explained(new) or _has_learned(old, new) or _has_attained(old, new)
+    is_changed = _explanation(old) != _explanation(new) or _has_learned(old, new) or _has_attained(old, new)
     return News.ORDINARY if is_changed else None
 
 
@@ -118,7 +118,7 @@ def _acted_on(status: Json) -> Json:
     }
 
 
-def _explained(status: Json) -> Json:
+def _explanation(status: Json) -> Json:
     conditions, decision = [*own_conditions(status, _TYPES)], status.get("decision") or {}
     return {
         "boundBy": decision.get("boundBy"),

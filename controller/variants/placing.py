@@ -96,7 +96,7 @@ def let_in(
             due = _due(gated, pods, granted[key], surge_of(key))
             gated = [pod for pod in gated if group_of(pod) in due]
         free = _untaken(places[key], pods) if acted_on(key) else ()
-        nodes = dict(_placed(gated, pods, free, shape_of(key)))
+        nodes = dict(_place(gated, pods, free, shape_of(key)))
         yield from (LetIn(pod=pod, node=nodes.get(key_of(pod))) for pod in gated)
 
 
@@ -118,7 +118,7 @@ def _due(gated: Sequence[Json], pods: Sequence[Json], granted: int, surge: int) 
     return {*in_order[:granted], *[*dict.fromkeys(map(group_of, added))][:surge]}
 
 
-def _placed(
+def _place(
     gated: Sequence[Json], pods: Iterable[Json], free: Iterable[str], shape: Shape
 ) -> Iterator[tuple[Key, str]]:
     """Yield gated pods with places: those of one replica in one domain.

@@ -109,7 +109,7 @@ class Publisher:
             )
 
 
-def expected(errors: Mapping[Key, BaseException]) -> Mapping[Key, ClusterError]:
+def expected_errors(errors: Mapping[Key, BaseException]) -> Mapping[Key, ClusterError]:
     """Return errors of the API server, by object. Raises the first error of another type."""
     found: dict[Key, ClusterError] = {}
     for key, error in errors.items():
@@ -148,9 +148,9 @@ def due(autoscalings: Sequence[Json], statuses: Mapping[Key, Json], *, most: int
     for item in autoscalings:
         old, new = item.get("status") or {}, statuses.get(key_of(item))
         if new is not None:
-            found.append((item, news(old, new), _written(old)))
+            found.append((item, news(old, new), _status_text(old)))
     return in_turn(found, most=most)
 
 
-def _written(status: Json) -> str:
+def _status_text(status: Json) -> str:
     return str((status.get("desiredOptimizedAlloc") or {}).get("lastRunTime") or "")

@@ -14,7 +14,7 @@ from apiserver.kinds.settings_names import LAST_VALID
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.conditions import EventReason
-from controller.observe.last_valid import KEY, record_of, recorded
+from controller.observe.last_valid import KEY, read_last_valid, record_of
 from controller.observe.policies import Policies, SettingsProblem
 from controller.observe.settings_reading import PolicyReader
 
@@ -49,7 +49,7 @@ class SettingsKeeper:
     def restore(self) -> None:
         """Continue from the record of the previous leader, if it can be read."""
         try:
-            self._reader.last_valid = recorded(self._config_maps().get(LAST_VALID))
+            self._reader.last_valid = read_last_valid(self._config_maps().get(LAST_VALID))
         except ValueError as error:
             _log.warning("last valid settings not read", why=str(error))
 

@@ -58,9 +58,9 @@ class SilenceLog:
             if key not in self._known or _general(self._known[key]) != _general(cause):
                 changed[cause].append(key)
         for cause, keys in changed.items():
-            _log.warning("no pod responds", kind=self._kind, objects=_named(keys), why=cause)
+            _log.warning("no pod responds", kind=self._kind, objects=_name_list(keys), why=cause)
         if heard := [key for key in self._known if key not in silent]:
-            _log.info("pods respond again", kind=self._kind, objects=_named(heard))
+            _log.info("pods respond again", kind=self._kind, objects=_name_list(heard))
         self._known = silent
 
 
@@ -68,7 +68,7 @@ def _general(cause: str) -> str:
     return _NUMBER.sub("", cause)
 
 
-def _named(keys: list[Key]) -> str:
+def _name_list(keys: list[Key]) -> str:
     shown = ", ".join("/".join(key) for key in sorted(keys)[:_MOST_NAMED])
     others = len(keys) - _MOST_NAMED
     return f"{shown} and {others} more" if others > 0 else shown

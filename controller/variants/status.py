@@ -12,7 +12,7 @@ from apiserver.kinds.following import Problem
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.acting import ActingFinding
-from controller.observe.condition_list import condition_list, moment, shortened
+from controller.observe.condition_list import condition_list, moment, shorten
 from controller.observe.conditions import ConditionReason, ConditionType, Finding
 from controller.observe.prices import CostSource
 from controller.observe.unplanned import Unplanned
@@ -135,7 +135,7 @@ def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Jso
     }
     return {
         "actuation": {"applied": False},
-        "decision": {"reason": UNPLANNED, "message": shortened(why.message)},
+        "decision": {"reason": UNPLANNED, "message": shorten(why.message)},
         "conditions": condition_list(autoscaling, findings, now=now),
     }
 
@@ -262,13 +262,13 @@ def _decision(inputs: StatusInputs) -> Json:
     decision, solver = inputs.decision, inputs.solver
     said: Json = {
         "reason": str(decision.reason),
-        "message": shortened(decision.message),
+        "message": shorten(decision.message),
         "demand": _demand(decision.load),
         "requiredRequestsPerSecond": _number(decision.required_requests_per_second),
         "capacityPerReplica": _number(decision.capacity.requests_per_second) if decision.capacity else None,
         "capacityLimit": _limit(decision.capacity),
         "capacitySource": str(decision.capacity_source),
-        "performance": _learned(inputs),
+        "performance": _learned_json(inputs),
         "serviceLevel": _service_level(inputs.service_level),
         "unconstrainedReplicas": decision.unconstrained_replicas,
         "grantedReplicas": decision.replicas,
@@ -303,7 +303,7 @@ def _limit(capacity: Capacity | None) -> str | None:
     return capacity.limits[0].text if capacity and capacity.limits else None
 
 
-def _learned(inputs: StatusInputs) -> Json | None:
+def _learned_json(inputs: StatusInputs) -> Json | None:
     """Return the learned step times, from which learning continues after a restart."""
     learned = inputs.learned
     if learned is None:

@@ -25,7 +25,7 @@ from controller.evictions.rounds import NO_EVICTIONS, EvictionRules
 from controller.observe.acting import ActingFinding, ReplicaWatch
 from controller.observe.asks import Ask, binding_of, stand_ins
 from controller.observe.classes import class_finding
-from controller.observe.condition_list import shortened
+from controller.observe.condition_list import shorten
 from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, gather
 from controller.observe.lateness import lateness
@@ -46,8 +46,8 @@ from controller.variants.advisory import (
     Scope,
     acted_on,
     advice,
-    advised,
-    joined,
+    join_plans,
+    why_advisory,
 )
 from controller.variants.announcing import Announcer
 from controller.variants.clock import ClockWatch
@@ -56,7 +56,7 @@ from controller.variants.following import PlacementFollower
 from controller.variants.heartbeat import Pulse
 from controller.variants.leaving import PodMarker, due_marks
 from controller.variants.privileges import Privileges, questions
-from controller.variants.publishing import Publisher, expected
+from controller.variants.publishing import Publisher, expected_errors
 from controller.variants.settings_keeping import SettingsKeeper
 from controller.variants.silence import silence_of
 from controller.variants.status import StatusInputs, planned_status, unplanned_status
@@ -255,7 +255,7 @@ class VariantAutoscalingReconciler:
             evictions=evictions,
             acting=acting,
             divergence=self._follower.divergence,
-            unwritten=expected(done.unwritten),
+            unwritten=expected_errors(done.unwritten),
             settings=policies.problems,
         )
 
@@ -308,12 +308,12 @@ class VariantAutoscalingReconciler:
     ) -> tuple[Plan, Mapping[Key, Advice]]:
         """Return the plan with its messages, and the advice for variants whose decisions are not applied."""
         tools, variants = self._tools, {variant.key: variant for variant in snapshot.variants}
-        reasons = {key_of(item): advised(item, self._settings.advisory) for item in autoscalings}
+        reasons = {key_of(item): why_advisory(item, self._settings.advisory) for item in autoscalings}
         told = {key: why for key, why in reasons.items() if why and key in variants}
         is_mixed = 0 < len(told) < len(variants)
         plan = await tools.planner.solve(acted_on(snapshot, told.keys()) if is_mixed else snapshot)
         if is_mixed:
-            plan = joined(plan, await (tools.consider or tools.planner.solve)(snapshot), told.keys())
+            plan = join_plans(plan, await (tools.consider or tools.planner.solve)(snapshot), told.keys())
         decisions = {item.key: item for item in plan.decisions}
         advices = {key: advice(variants[key], decisions[key], told[key]) for key in told if key in decisions}
         return plan.with_messages({key: item.message for key, item in advices.items()}), advices
@@ -394,6 +394,6 @@ class VariantAutoscalingReconciler:
 
 def _tell_omissions(plan: Plan) -> None:
     if plan.solver.message:
-        _log.warning("no plan", why=shortened(plan.solver.message))
+        _log.warning("no plan", why=shorten(plan.solver.message))
     for omission in plan.omissions:
-        _log.warning("left out", why=shortened(omission))
+        _log.warning("left out", why=shorten(omission))

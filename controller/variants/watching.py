@@ -17,8 +17,8 @@ from controller.observe.pods import is_ready
 from controller.observe.replicas import ReportAge
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import SizingSettings
-from controller.sizing.sizing import Sized, sized
-from controller.uncollected import uncollected
+from controller.sizing.sizing import Sized, size_models
+from controller.uncollected import without_collection
 from controller.variants.silence import SilenceLog, silent_objects
 
 
@@ -89,8 +89,8 @@ class EngineWatch:
 
     def sized(self, gathered: Gathered) -> Sized:
         """Return loads and capacities, and keep what was learned."""
-        with uncollected():
-            found = sized(
+        with without_collection():
+            found = size_models(
                 gathered.snapshot,
                 gathered.facts,
                 self._engines.reports(now_seconds=gathered.snapshot.taken_seconds),

@@ -8,7 +8,7 @@ from random import Random
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.commands.plan.changes import stated
+from controller.commands.plan.changes import stated_load
 from controller.planning.load import ModelLoad
 from hack.clusters.objects import CAPACITY, Shape, bound_pod, deployment, node, variant
 
@@ -70,7 +70,7 @@ def generated(*, seed: int, kind: Kind) -> Cluster:
 def _load(shape: Shape, replicas: int) -> ModelLoad:
     """Return a load that needs exactly the given number of replicas."""
     rate = CAPACITY.requests_per_second * replicas
-    return stated((NAMESPACE, shape.model_id), rate, None)
+    return stated_load((NAMESPACE, shape.model_id), rate, None)
 
 
 def _wanted(random: Random, shape: Shape, free: int) -> int:

@@ -17,7 +17,7 @@ from judges.options import ENOUGH, judged_count, judged_numbers
 from judges.texts import POOL_SIZE, matching
 
 from apiserver.kinds.registry import KINDS
-from apiserver.schema.defaulting import complete, defaulted
+from apiserver.schema.defaulting import complete, with_defaults
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Version
 from apiserver.schema.model import Node, node_of
@@ -107,9 +107,9 @@ def test_defaulting_twice_changes_nothing(name: str) -> None:
     """This holds for valid, mutated and random objects."""
     _, version = VERSIONS[name]
     for value in _objects(name):
-        once = defaulted(version, value)
+        once = with_defaults(version, value)
         assert complete(version, once).additions == []
-        assert defaulted(version, once) == once
+        assert with_defaults(version, once) == once
 
 
 @every_version

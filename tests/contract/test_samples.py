@@ -10,7 +10,7 @@ import pytest
 import yaml
 from support.samples import REFUSED, SAMPLES, VALID, refusal_text
 
-from apiserver.kinds.judgement import complete_and_judge, judged
+from apiserver.kinds.judgement import complete_and_judge, errors_of
 from apiserver.kinds.registry import KINDS, find_version
 from apiserver.schema.json import JsonValue
 
@@ -26,7 +26,7 @@ def test_a_sample_has_no_errors(path: Path) -> None:
     for manifest in yaml.load_all(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader):
         found = find_version(manifest["apiVersion"], manifest["kind"])
         if found is not None:
-            assert judged(*found, manifest) == []
+            assert errors_of(*found, manifest) == []
 
 
 def changed_lists(before: JsonValue, after: JsonValue, path: str = "") -> Iterator[str]:
@@ -56,7 +56,7 @@ def test_a_counterexample_is_rejected_with_the_message_beside_it(path: Path) -> 
     found = find_version(manifest["apiVersion"], manifest["kind"])
 
     assert found is not None
-    errors = [str(error) for error in judged(*found, manifest)]
+    errors = [str(error) for error in errors_of(*found, manifest)]
     assert refusal_text(manifest, errors) == path.with_suffix(".txt").read_text(encoding="utf-8")
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from apiserver.kinds.judgement import complete_and_judge, judged
+from apiserver.kinds.judgement import complete_and_judge, errors_of
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
 from controller.policies.binding import read_binding
@@ -189,4 +189,4 @@ def test_fields_that_the_guide_omits_are_required(value: Json, error: str) -> No
     found = find_version(value["apiVersion"], value["kind"])
 
     assert found is not None
-    assert [str(item) for item in judged(*found, value)] == [error]
+    assert [str(item) for item in errors_of(*found, value)] == [error]

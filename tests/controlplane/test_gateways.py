@@ -17,7 +17,7 @@ from support.watching import Place, conditions_of
 
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
-from controller.gateways.installed import installed_of, reduced
+from controller.gateways.installed import installed_of, reduce_definition
 from controller.gateways.translation import translate
 from controller.models.gateways import RESOURCES
 from hack.controlplane.foreign import Definition
@@ -234,7 +234,7 @@ def test_the_translation_of_a_valid_route_is_accepted(
     """The real CRDs accept it, with their CEL rules and strict field validation."""
     control_plane.define(definition)
     found = json.loads(control_plane.kubectl("get", "crd", "--output=json").stdout)["items"]
-    installed = installed_of(map(reduced, found))
+    installed = installed_of(map(reduce_definition, found))
     assert ("retry" in installed.rule_fields) == (definition is Definition.EXPERIMENTAL_HTTP_ROUTES)
     random = Random(definition.name)
 

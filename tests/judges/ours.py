@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Version
@@ -45,7 +45,7 @@ def decoded(body: bytes) -> Json:
 
 def completed(version: Version, value: Json) -> Json:
     """Return an object with the defaults of its schema, and no other ones."""
-    return value if is_deeper_than(value, DEEPEST) else defaulted(replace(version, fill=()), value)
+    return value if is_deeper_than(value, DEEPEST) else with_defaults(replace(version, fill=()), value)
 
 
 def judged(version: Version, value: Json) -> Layers:

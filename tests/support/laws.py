@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE
 from apiserver.schema.json import Json
 from support.campaign import often
-from webhooks.app import converted
+from webhooks.app import convert_objects
 from webhooks.review import decode_conversion
 
 OTHER = {SPOKE: HUB, HUB: SPOKE}
@@ -68,6 +68,6 @@ def answered_text(text: bytes, version: str) -> Json:
     """Return the webhook's conversion of an object given as text."""
     request = {"uid": "1", "desiredAPIVersion": version, "objects": [msgspec.Raw(text)]}
     review = {"kind": "ConversionReview", "apiVersion": "apiextensions.k8s.io/v1", "request": request}
-    [answer] = converted(decode_conversion(msgspec.json.encode(review)))
+    [answer] = convert_objects(decode_conversion(msgspec.json.encode(review)))
     said: Json = msgspec.json.decode(msgspec.json.encode(answer))
     return said

@@ -14,9 +14,9 @@ from apiserver.cluster.errors import ClusterError, Conflict, NotFound, error_of
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.status_writer import StatusWriter
 from controller.engines.metrics import UnreadableMetricsError
-from controller.expansion.adapters import listed
+from controller.expansion.adapters import listed_adapters
 from controller.expansion.expansion import ExpansionSettings
-from controller.expansion.kept import kept
+from controller.expansion.kept import digest_object
 from controller.expansion.loading import wanted_paths
 from controller.expansion.standing import ChildKey
 from controller.models.model import FIELD_MANAGER, ModelReconciler, ModelTools
@@ -111,7 +111,7 @@ class ModelStage(Cluster):
     @property
     def listed(self) -> set[str]:
         """The adapters that engines should load."""
-        return set(listed(self.made[ChildKey("ConfigMap", "qwen-l4")]))
+        return set(listed_adapters(self.made[ChildKey("ConfigMap", "qwen-l4")]))
 
     def reason(self, condition: str, name: str = "qwen") -> tuple[str, str]:
         """Return reason and message of a condition."""
@@ -141,7 +141,7 @@ class ModelStage(Cluster):
         }
         found = {child for child, name in owner.items() if name == key[1] or (name and child in asked)}
         known = {child: self.made[child] for child in found} | self.behind
-        return {child: kept(copy.deepcopy(item)) for child, item in known.items()}
+        return {child: digest_object(copy.deepcopy(item)) for child, item in known.items()}
 
     def pods(self, key: tuple[str, str]) -> Sequence[Json]:
         """Return a ready pod for each page."""

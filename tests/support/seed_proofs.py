@@ -26,7 +26,7 @@ from typing import Final
 from jsonschema import Draft202012Validator
 
 from apiserver.kinds.registry import find_kind
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.structural import crd_manifest
 from apiserver.schema.validation import validate
@@ -132,7 +132,7 @@ def _warns(owner: Place, field: Place | None, example: Json, kept: str) -> Itera
 
 def _fills(owner: Place, field: Place | None, example: Json, kept: str) -> Iterator[str]:
     del field, kept
-    found: JsonValue = defaulted(owner.version, {"spec": example["spec"]})
+    found: JsonValue = with_defaults(owner.version, {"spec": example["spec"]})
     for part in _PART.findall(example["at"]):
         inner = int(part) if part.isdecimal() else part
         found = found[inner] if inner in found or isinstance(inner, int) else {}

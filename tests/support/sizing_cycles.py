@@ -19,7 +19,7 @@ from controller.sizing.records import (
     Targets,
     VariantFacts,
 )
-from controller.sizing.sizing import Sized, sized
+from controller.sizing.sizing import Sized, size_models
 
 H100 = StepParameters(alpha_ms=8.0, beta_ms=0.05, delta_ms=0.03)
 TARGETS = Targets(ttft_seconds=2.0, itl_seconds=0.08)
@@ -92,7 +92,7 @@ class Watch:
         self.now += CYCLE_SECONDS
         snapshot = Snapshot(nodes=(), variants=self.variants, taken_seconds=self.now)
         known = {("llm", pod): item for pod, item in reports.items()}
-        found = sized(snapshot, self.facts, known, self.memory, self.settings)
+        found = size_models(snapshot, self.facts, known, self.memory, self.settings)
         self.memory = found.memory
         return found
 

@@ -11,7 +11,7 @@ import io
 import os
 import sys
 
-from apiserver.cli import loaded, main
+from apiserver.cli import load_verb, main
 
 
 class _Stepped(io.TextIOWrapper):
@@ -33,7 +33,7 @@ def _run() -> int:
 
 
 if __name__ == "__main__":
-    loaded(sys.argv[1])
+    load_verb(sys.argv[1])
     while child := os.fork():
         _, status = os.waitpid(child, 0)
         if os.WIFEXITED(status):

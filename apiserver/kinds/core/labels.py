@@ -19,7 +19,7 @@ from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.errors import FieldError
 from apiserver.schema.markers import Atomic, Items, Length, Pattern, Properties
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remembered
+from apiserver.schema.remembering import remember
 from apiserver.schema.rules import WebhookOnly, WithoutCel
 
 _NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -58,13 +58,13 @@ LabelValue = Annotated[str, Length(maximum=_LONGEST_NAME)]
 """The value of a label in a map. `LABELS` on the map validates its characters."""
 
 
-@remembered
+@remember
 def label_key_errors(key: str) -> tuple[str, ...]:
     """Return the errors of a label key, worded as by the API server."""
     return tuple(_key_errors(key))
 
 
-@remembered
+@remember
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Return the errors in the characters of a label value. The schema validates its length."""
     if len(value) > _LONGEST_NAME or _VALUE_CHARACTERS.fullmatch(value):

@@ -23,7 +23,7 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Atomic, Items, Length, Range
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remembered
+from apiserver.schema.remembering import remember
 from apiserver.schema.rules import WebhookOnly, WithoutCel
 
 _LONGEST_VALUE: Final = 317
@@ -43,7 +43,7 @@ def _comparison_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
     return [errors.invalid(here.index(0), values[0], "must be an integer when `operator` is 'Gt' or 'Lt'")]
 
 
-@remembered
+@remember
 def _value_errors(text: str) -> tuple[str, ...]:
     if _LONGEST_LABEL_VALUE < len(text) <= _LONGEST_VALUE:
         return (f"must be no more than {_LONGEST_LABEL_VALUE} bytes",)

@@ -21,7 +21,7 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Properties, Range
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remembered
+from apiserver.schema.remembering import remember
 from apiserver.schema.rules import WebhookOnly
 
 _STANDARD_NAMES: Final = ("cpu", "memory", "ephemeral-storage")
@@ -63,7 +63,7 @@ def can_be_overcommitted(name: str) -> bool:
     return _resource(name).can_be_overcommitted
 
 
-@remembered
+@remember
 def _resource(name: str) -> _Resource:
     is_native = "/" not in name or _NATIVE in name
     is_page = name.startswith(_HUGE_PAGES)

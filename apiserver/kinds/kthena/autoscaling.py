@@ -15,7 +15,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_pr
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import named_by, targets_of
 from apiserver.kinds.kthena.groups import REGISTRY
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Filled, Kind, Version
 from apiserver.schema.paths import FieldPath
@@ -204,5 +204,5 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
 
 def effective_policy(spec: Json) -> Json:
     """Return a policy spec with every default filled in, for readers of objects that were never admitted."""
-    result: Json = defaulted(AUTOSCALING_POLICY.storage_version, {"spec": spec})["spec"]
+    result: Json = with_defaults(AUTOSCALING_POLICY.storage_version, {"spec": spec})["spec"]
     return result

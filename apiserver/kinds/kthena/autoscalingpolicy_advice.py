@@ -36,15 +36,15 @@ def policy_advice(spec: Json, path: tuple[str | int, ...]) -> list[str]:
     if stable is not None:
         stable = _STABLE | stable
         if texts := list(_stable_advice(stable, "up")):
-            found += _placed(texts, *path, "behavior", "scaleUp", "stablePolicy")
+            found += _with_places(texts, *path, "behavior", "scaleUp", "stablePolicy")
     if panic is not None and (texts := list(_panic_advice(_PANIC | panic, stable or _STABLE, tolerance))):
-        found += _placed(texts, *path, "behavior", "scaleUp", "panicPolicy")
+        found += _with_places(texts, *path, "behavior", "scaleUp", "panicPolicy")
     if down is not None and (texts := list(_stable_advice(_STABLE | down, "down"))):
-        found += _placed(texts, *path, "behavior", "scaleDown")
+        found += _with_places(texts, *path, "behavior", "scaleDown")
     return found
 
 
-def _placed(texts: list[str], *path: str | int) -> list[str]:
+def _with_places(texts: list[str], *path: str | int) -> list[str]:
     return [f"{FieldPath(path)}: {text}" for text in texts]
 
 

@@ -37,12 +37,12 @@ def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[Filled]:
     absent = [(way, window) for way, window in ways if not _is_set(behavior or {}, way)]
     warning = _warning(path, dict(absent))
     if behavior is None:
-        value = {way[0]: _nested(way[1:], window) for way, window in absent}
+        value = {way[0]: _nest(way[1:], window) for way, window in absent}
         yield Filled(path=(*path, "behavior"), value=value, warning=warning)
         return
     for way, window in absent:
         there = _depth(behavior, way)
-        value = _nested(way[there + 1 :], window)
+        value = _nest(way[there + 1 :], window)
         yield Filled(path=(*path, "behavior", *way[: there + 1]), value=value, warning=warning)
         warning = ""
 
@@ -71,7 +71,7 @@ def _depth(behavior: Json, way: tuple[str, ...]) -> int:
     return len(way)
 
 
-def _nested(names: tuple[str, ...], value: JsonValue) -> JsonValue:
+def _nest(names: tuple[str, ...], value: JsonValue) -> JsonValue:
     for name in reversed(names):
         value = {name: value}
     return value

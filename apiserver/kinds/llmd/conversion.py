@@ -11,7 +11,7 @@ from typing import Final
 
 from apiserver.kinds.llmd.candidates import PROFILED, in_use, profile_of, to_remember
 from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of, implied_target, variant_identifier
-from apiserver.schema.conversion import Direction, annotation_bytes_wanted, converted
+from apiserver.schema.conversion import Direction, annotation_bytes_wanted, convert_object
 from apiserver.schema.json import Json, JsonValue, as_object, without
 
 GROUP: Final = "llmd.ai"
@@ -36,7 +36,7 @@ def convert(value: Json, api_version: str) -> Json:
     if value.get("apiVersion") == api_version:
         return value
     there, back = _WAYS[api_version]
-    return converted(value, there=there, back=back, annotation=ANNOTATION)
+    return convert_object(value, there=there, back=back, annotation=ANNOTATION)
 
 
 def wanted_bytes(value: Json, api_version: str) -> int:

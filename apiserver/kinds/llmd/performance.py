@@ -10,7 +10,7 @@ from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remembered
+from apiserver.schema.remembering import remember
 
 LONGEST_PARAMETER: Final = 64
 """The maximum number of characters of a parameter. The schema rejects longer ones."""
@@ -25,7 +25,7 @@ NUMERIC: Final = (
 """The rule for parameters as a sentence."""
 
 
-@remembered
+@remember
 def _is_number(text: str) -> bool:
     return _NUMBER.search(text) is not None
 

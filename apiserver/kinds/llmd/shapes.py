@@ -15,7 +15,7 @@ from typing import Final
 
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, UNKNOWN, identifier_of, implied_target
-from apiserver.kinds.llmd.shapes_facts import Facts, facts_of, shown
+from apiserver.kinds.llmd.shapes_facts import Facts, brief_json, facts_of
 from apiserver.kinds.llmd.shapes_lost import lost_cost, lost_fields
 from apiserver.kinds.llmd.shapes_released import (
     CURRENT,
@@ -42,14 +42,14 @@ missing. It therefore skips the object and scales nothing by numbers that were n
 
 
 def _model(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _known(facts.model, UNKNOWN, "spec.modelID", made_up)
+    return _fact_or_placeholder(facts.model, UNKNOWN, "spec.modelID", made_up)
 
 
 def _model_profile(facts: Facts, made_up: list[str]) -> JsonValue:
     where = "spec.modelProfile.accelerators[0]"
     entry = {
-        "acc": _known(facts.accelerator, UNKNOWN, f"{where}.acc", made_up),
-        "accCount": _known(facts.count, 1, f"{where}.accCount", made_up),
+        "acc": _fact_or_placeholder(facts.accelerator, UNKNOWN, f"{where}.acc", made_up),
+        "accCount": _fact_or_placeholder(facts.count, 1, f"{where}.accCount", made_up),
         **_performance(facts, where, made_up),
     }
     return {"accelerators": [entry]}
@@ -61,21 +61,21 @@ def _variant_profile(facts: Facts, made_up: list[str]) -> JsonValue:
 
 def _performance(facts: Facts, where: str, made_up: list[str]) -> Json:
     return {
-        "perfParms": _known(facts.parameters, _NO_PARAMETERS, f"{where}.perfParms", made_up),
-        "maxBatchSize": _known(facts.batch, _DEFAULT_BATCH, f"{where}.maxBatchSize", made_up),
+        "perfParms": _fact_or_placeholder(facts.parameters, _NO_PARAMETERS, f"{where}.perfParms", made_up),
+        "maxBatchSize": _fact_or_placeholder(facts.batch, _DEFAULT_BATCH, f"{where}.maxBatchSize", made_up),
     }
 
 
 def _accelerator(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _known(facts.accelerator, UNKNOWN, "spec.accelerator", made_up)
+    return _fact_or_placeholder(facts.accelerator, UNKNOWN, "spec.accelerator", made_up)
 
 
 def _count(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _known(facts.count, 1, "spec.acceleratorCount", made_up)
+    return _fact_or_placeholder(facts.count, 1, "spec.acceleratorCount", made_up)
 
 
 def _service_class(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _known(facts.service_class, _NO_SERVICE_CLASS, "spec.sloClassRef", made_up)
+    return _fact_or_placeholder(facts.service_class, _NO_SERVICE_CLASS, "spec.sloClassRef", made_up)
 
 
 def _target(facts: Facts, _: list[str]) -> JsonValue:
@@ -86,7 +86,9 @@ def _identifier(facts: Facts, made_up: list[str]) -> JsonValue:
     parts = (facts.model or UNKNOWN, facts.accelerator or UNKNOWN, facts.count or 1)
     identifier = identifier_of(*parts)
     if identifier != "{}-{}-{}".format(*parts):
-        text = f"the names contain characters that are not allowed here; the value is {shown(identifier)}"
+        text = (
+            f"the names contain characters that are not allowed here; the value is {brief_json(identifier)}"
+        )
         made_up.append(f"spec.variantID: {text}")
     return identifier
 
@@ -108,12 +110,12 @@ def with_parameters(spec: Json, made_up: list[str]) -> Json:
     """Return the profiles of a spec that lack parameters, with placeholder parameters added."""
     own = spec.get("variantProfile")
     if isinstance(own, dict) and "perfParms" not in own:
-        made = _known(None, _NO_PARAMETERS, "spec.variantProfile.perfParms", made_up)
+        made = _fact_or_placeholder(None, _NO_PARAMETERS, "spec.variantProfile.perfParms", made_up)
         return {"variantProfile": own | {"perfParms": made}}
     profile = as_object(spec.get("modelProfile"))
     candidates = as_list(profile.get("accelerators"))
     whole = [
-        entry | {"perfParms": _known(None, _NO_PARAMETERS, _parameters_of(position), made_up)}
+        entry | {"perfParms": _fact_or_placeholder(None, _NO_PARAMETERS, _parameters_of(position), made_up)}
         if isinstance(entry, dict) and "perfParms" not in entry
         else entry
         for position, entry in enumerate(candidates)
@@ -125,10 +127,10 @@ def _parameters_of(position: int) -> str:
     return f"spec.modelProfile.accelerators[{position}].perfParms"
 
 
-def _known(fact: JsonValue, placeholder: JsonValue, path: str, made_up: list[str]) -> JsonValue:
+def _fact_or_placeholder(fact: JsonValue, placeholder: JsonValue, path: str, made_up: list[str]) -> JsonValue:
     if fact is not None:
         return fact
-    made_up.append(f"{path}: the object has no value; the placeholder is {shown(placeholder)}")
+    made_up.append(f"{path}: the object has no value; the placeholder is {brief_json(placeholder)}")
     return copy.deepcopy(placeholder)
 
 
@@ -190,7 +192,7 @@ def in_shape(value: Json, shape: Shape) -> Shaped:
     lost_status: list[str] = []
     if shape.status is not None:
         shaped = released_status(shaped, facts_of(hub), shape.status, title=str(shape), lost=lost_status)
-    shaped = _labelled(shaped, hub, is_other=is_other)
+    shaped = _with_label(shaped, hub, is_other=is_other)
     lost = [*lost_fields(plain, hub, shaped, shape), *lost_cost(shaped, shape, is_other=is_other)]
     lost += lost_status
     return Shaped(value=shaped, lost=lost, made_up=made_up)
@@ -202,7 +204,7 @@ def without_annotation(value: Json) -> Json:
 
 
 def _spec(plain: Json, hub: Json, shape: Shape, *, is_other: bool, made_up: list[str]) -> Json:
-    source = as_object(hub.get("spec")) | _identified(plain) if is_other else plain["spec"]
+    source = as_object(hub.get("spec")) | _with_identity(plain) if is_other else plain["spec"]
     spec = {name: item for name, item in source.items() if _has_place(name, shape)}
     facts = facts_of(hub)
     if (
@@ -213,13 +215,13 @@ def _spec(plain: Json, hub: Json, shape: Shape, *, is_other: bool, made_up: list
         del spec["scaleTargetRef"]
     if is_other and shape.family is Family.CURRENT and "variantCost" not in spec and facts.cost:
         spec["variantCost"] = facts.cost
-    for name in _wanted(shape, facts):
+    for name in _missing_facts(shape, facts):
         if name not in spec:
             spec[name] = MAKERS[name](facts, made_up)
     return spec | with_parameters(spec, made_up) if shape.demands_parameters else spec
 
 
-def _identified(plain: Json) -> Json:
+def _with_identity(plain: Json) -> Json:
     return {name: item for name, item in plain["spec"].items() if name == "variantID"}
 
 
@@ -227,12 +229,12 @@ def _has_place(name: str, shape: Shape) -> bool:
     return name in shape.fields or (shape.status is None and name not in _DECLARED)
 
 
-def _wanted(shape: Shape, facts: Facts) -> tuple[str, ...]:
+def _missing_facts(shape: Shape, facts: Facts) -> tuple[str, ...]:
     is_known = "modelProfile" in shape.fields and facts.parameters is not None
     return (*shape.required, "modelProfile") if is_known else shape.required
 
 
-def _labelled(value: Json, hub: Json, *, is_other: bool) -> Json:
+def _with_label(value: Json, hub: Json, *, is_other: bool) -> Json:
     """Set the accelerator label, which the releases read, unless the object has the label already."""
     said = as_object(hub.get("spec")).get("accelerator")
     metadata = value.get("metadata")

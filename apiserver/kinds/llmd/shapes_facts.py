@@ -63,10 +63,10 @@ def total_cost(cost: str | None, replicas: JsonValue) -> str | None:
         return None
     if type(replicas) is not int or not 0 <= replicas <= _LARGEST_INTEGER:
         return None
-    return _written(_EXACT.multiply(Decimal(cost), Decimal(replicas)))
+    return _cost_text(_EXACT.multiply(Decimal(cost), Decimal(replicas)))
 
 
-def shown(value: JsonValue) -> str:
+def brief_json(value: JsonValue) -> str:
     """Return a value as JSON for use in a message, truncated if it is long."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= _MOST_CHARACTERS_SHOWN else f"{text[: _MOST_CHARACTERS_SHOWN - 1]}…"
@@ -81,10 +81,10 @@ def _cost_per_replica(current: Json, count: int | None) -> str | None:
     if total is None or replicas is None or not _DECIMAL.fullmatch(total):
         return None
     cost = _EXACT.divide(_EXACT.multiply(Decimal(total), Decimal(count or 1)), Decimal(replicas))
-    return _written(_EXACT.quantize(cost, Decimal("0.01")))
+    return _cost_text(_EXACT.quantize(cost, Decimal("0.01")))
 
 
-def _written(cost: Decimal) -> str | None:
+def _cost_text(cost: Decimal) -> str | None:
     text = f"{cost:f}"
     return text if len(text) <= _MOST_DIGITS else None
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from apiserver.kinds.llmd.conversion import HUB, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, label_of, names_deployment, variant_identifier
-from apiserver.kinds.llmd.shapes_facts import shown
+from apiserver.kinds.llmd.shapes_facts import brief_json
 from apiserver.kinds.llmd.shapes_released import Family, Shape
 from apiserver.schema.json import Json, JsonValue, as_object, same
 
@@ -20,7 +20,7 @@ def lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[
     for name, item in before.items():
         is_back = name in again and _is_in(item, again[name])
         if not is_back and name not in {"scaleTargetRef", "accelerator"}:
-            yield f"spec.{name}: {shape} has no field for {shown(item)}"
+            yield f"spec.{name}: {shape} has no field for {brief_json(item)}"
     if not same(before.get("accelerator"), again.get("accelerator", label_of(shaped))):
         yield from _lost_accelerator(before, shaped, shape)
     yield from _lost_target(before, shaped, shape)
@@ -41,7 +41,7 @@ def _lost_accelerator(before: Json, shaped: Json, shape: Shape) -> Iterator[str]
         return
     label = label_of(shaped)
     instead = f", which uses the label {ACCELERATOR_LABEL}: {label}" if label else ""
-    yield f"spec.accelerator: {shown(before['accelerator'])} has no field in {shape}{instead}"
+    yield f"spec.accelerator: {brief_json(before['accelerator'])} has no field in {shape}{instead}"
 
 
 def _lost_target(before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _lost_from_spoke(said: Json, before: Json, shaped: Json, shape: Shape) -> It
     spec = as_object(shaped.get("spec"))
     identifier = said.get("variantID")
     if "variantID" not in spec and identifier is not None and identifier != variant_identifier(before):
-        yield f"spec.variantID: {shape} has no field for {shown(identifier)}"
+        yield f"spec.variantID: {shape} has no field for {brief_json(identifier)}"
     if "modelProfile" in spec:
         return
     in_use = before.get("accelerator")
@@ -70,7 +70,7 @@ def _lost_from_spoke(said: Json, before: Json, shaped: Json, shape: Shape) -> It
         candidate = as_object(entry).get("acc")
         if candidate != in_use:
             where = f"spec.modelProfile.accelerators[{position}]"
-            yield f"{where}: {shape} has no field for the candidate {shown(candidate)}"
+            yield f"{where}: {shape} has no field for the candidate {brief_json(candidate)}"
 
 
 def lost_cost(shaped: Json, shape: Shape, *, is_other: bool) -> Iterator[str]:

@@ -20,7 +20,7 @@ def released_status(value: Json, facts: Facts, shape: StatusShape, *, title: str
     status = value.get("status")
     if not isinstance(status, dict):
         return value
-    known = _known(value, facts, as_object(status.get("currentAlloc")))
+    known = _known_fields(value, facts, as_object(status.get("currentAlloc")))
     held: Json = {}
     for name, item in status.items():
         if name in {"currentAlloc", "desiredOptimizedAlloc"}:
@@ -40,7 +40,7 @@ def _has_place(name: str, item: JsonValue, shape: StatusShape) -> bool:
     return name == "actuation" and "applied" in as_object(item)
 
 
-def _known(value: Json, facts: Facts, current: Json) -> Json:
+def _known_fields(value: Json, facts: Facts, current: Json) -> Json:
     """Return the fields of an allocation that are known from other parts of the object."""
     identifier = as_object(value.get("spec")).get("variantID")
     cost = total_cost(facts.cost, current.get("numReplicas"))

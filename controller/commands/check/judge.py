@@ -13,7 +13,7 @@ from apiserver.kinds.conversion import kept_annotation
 from apiserver.kinds.forms import form_errors, other_forms
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
-from apiserver.kinds.scalable import SCALABLE, unlisted
+from apiserver.kinds.scalable import SCALABLE, listing_error
 from apiserver.kinds.settings_names import NamesConfig, are_settings
 from apiserver.schema.document import nearest
 from apiserver.schema.errors import FieldError
@@ -25,7 +25,7 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import without_nulls
 from apiserver.schema.validation import judge
 from controller.commands.check.matching import mismatch, other_release
-from controller.commands.check.namespaces import misplacement, namespace_advice, placed
+from controller.commands.check.namespaces import misplacement, namespace_advice, with_namespace
 from controller.commands.check.result import CheckResult, Finding, Verdict
 from controller.commands.check.settings import judged_settings
 from controller.commands.check.strictness import strict_errors
@@ -43,12 +43,12 @@ def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
 
     Its namespace is `namespace` if it has none itself; if that is empty too, it is unknown.
     """
-    result = _unjudged(tree, file)
+    result = _unknown_kind(tree, file)
     if (result.api_version, result.kind) == ("v1", "ConfigMap"):
         return _judged_config_map(result, tree)
     found = find_version(result.api_version, result.kind)
     if found is not None:
-        return _judged(result, tree, *found, namespace=namespace)
+        return _check_version(result, tree, *found, namespace=namespace)
     wrong = mismatch(result.api_version, result.kind)
     if wrong is None:
         why = other_release(result.api_version)
@@ -69,15 +69,17 @@ def _judged_config_map(result: CheckResult, tree: Tree) -> CheckResult:
     return replace(result, unchecked=why)
 
 
-def _judged(result: CheckResult, tree: Tree, kind: Kind, version: Version, *, namespace: str) -> CheckResult:
+def _check_version(
+    result: CheckResult, tree: Tree, kind: Kind, version: Version, *, namespace: str
+) -> CheckResult:
     body = msgspec.json.encode({name: item for name, item in tree.value.items() if name != "status"})
     if len(body) > _REQUEST_LIMIT_BYTES:
         return replace(result, verdict=Verdict.REFUSED, errors=(_too_large(result),))
     undecodable = tuple(_undecodable(tree, version))
     deprecation = (version.deprecation_warning,) if version.deprecation_warning else ()
     # Decoded as in admission: values shared by YAML aliases become separate ones.
-    value = placed(msgspec.json.decode(body), namespace)
-    errors = [*_misplaced(result, tree, namespace), *_metadata(tree, value)]
+    value = with_namespace(msgspec.json.decode(body), namespace)
+    errors = [*_namespace_findings(result, tree, namespace), *_metadata(tree, value)]
     result = replace(result, namespace=result.namespace or namespace, deprecation=version.deprecation_warning)
     judgement = complete_and_judge(kind, version, value)
     found = (*(judgement.errors or _form_errors(kind, version, value)), *_unscalable(version, value))
@@ -96,7 +98,7 @@ def _judged(result: CheckResult, tree: Tree, kind: Kind, version: Version, *, na
     return replace(result, verdict=Verdict.VALID, warnings=warnings, value=complete)
 
 
-def _unjudged(tree: Tree, file: str) -> CheckResult:
+def _unknown_kind(tree: Tree, file: str) -> CheckResult:
     metadata = tree.value.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     return CheckResult(
@@ -121,7 +123,7 @@ def _metadata(tree: Tree, value: Json) -> Iterator[Finding]:
         yield _finding(found.error, tree.line_of(found.culprit))
 
 
-def _misplaced(result: CheckResult, tree: Tree, namespace: str) -> Iterator[Finding]:
+def _namespace_findings(result: CheckResult, tree: Tree, namespace: str) -> Iterator[Finding]:
     if message := misplacement(result.namespace, namespace):
         path = FieldPath().child("metadata", "namespace")
         yield Finding(field=str(path), reason="NamespaceMismatch", message=message, line=tree.line_of(path))
@@ -130,7 +132,7 @@ def _misplaced(result: CheckResult, tree: Tree, namespace: str) -> Iterator[Find
 def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
     """Yield an error for each target whose kind admission does not allow to scale by default."""
     for claim in version.references(judge(version.declaration).fitting(value)):
-        error = unlisted(claim, SCALABLE) if claim.is_scaled else None
+        error = listing_error(claim, SCALABLE) if claim.is_scaled else None
         if error is not None:
             yield error
 

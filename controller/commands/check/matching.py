@@ -56,7 +56,7 @@ def mismatch(api_version: str, kind: str) -> Mismatch | None:
     if (known := find_kind(group, kind)) is not None:
         served = ", ".join(f"{group}/{version.name}" for version in known.versions)
         return Mismatch(field="apiVersion", message=f"{no_matches}: the served versions are {served}")
-    here = [name for version, name in _served() if version == api_version]
+    here = [name for version, name in _served_kinds() if version == api_version]
     if not here:
         return _misspelt_group(group, kind, no_matches)
     meant = _nearest(api_version, kind)
@@ -94,8 +94,10 @@ def _is_of_others(group: str, kind: str) -> bool:
 
 def _nearest(api_version: str, kind: str) -> list[str]:
     """Return the kind of that name in another case or group; otherwise those with similar names."""
-    places = {name.casefold(): (version, name) for version, name in _served()}
-    places |= {name.casefold(): (version, name) for version, name in _served() if version == api_version}
+    places = {name.casefold(): (version, name) for version, name in _served_kinds()}
+    places |= {
+        name.casefold(): (version, name) for version, name in _served_kinds() if version == api_version
+    }
     wanted = kind.casefold()
     names = (
         [wanted]
@@ -106,5 +108,5 @@ def _nearest(api_version: str, kind: str) -> list[str]:
     return [name if version == api_version else f"{name} of {version}" for version, name in found]
 
 
-def _served() -> list[tuple[str, str]]:
+def _served_kinds() -> list[tuple[str, str]]:
     return [(f"{kind.group}/{version.name}", kind.kind) for kind in KINDS for version in kind.versions]

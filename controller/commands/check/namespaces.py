@@ -20,7 +20,7 @@ def namespace_argument(text: str) -> str:
     return text
 
 
-def placed(value: Json, namespace: str) -> Json:
+def with_namespace(value: Json, namespace: str) -> Json:
     """Return an object in the given namespace, as kubectl sets it, unless it has one of its own."""
     metadata = value.get("metadata")
     if not namespace or not isinstance(metadata, dict | None) or (metadata or {}).get("namespace"):

@@ -52,7 +52,7 @@ def resolve(text: str, tag: str | None, *, plain: bool) -> JsonValue:
         return text
     value = _meaning(text)
     if tag is not None:
-        value = _tagged(value, text, tag)
+        value = _apply_tag(value, text, tag)
     return as_json_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -115,7 +115,7 @@ def _integer(digits: str) -> int | None:
     return value if -_LARGEST_INTEGER - 1 <= value <= largest else None
 
 
-def _tagged(value: JsonValue, text: str, tag: str) -> JsonValue:
+def _apply_tag(value: JsonValue, text: str, tag: str) -> JsonValue:
     wanted = _TAGS[tag]
     if wanted is None:
         return None

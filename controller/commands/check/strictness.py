@@ -45,12 +45,12 @@ def strict_errors(tree: Tree, root: Node) -> list[StrictError]:
 def duplicates(tree: Tree) -> list[StrictError]:
     """Return the fields that occur more than once, each by its second line."""
     twice: dict[FieldPath, StrictError] = {}
-    for error in sorted(_repeated(tree), key=lambda error: error.line):
+    for error in sorted(_repetitions(tree), key=lambda error: error.line):
         twice.setdefault(error.path, error)
     return list(twice.values())
 
 
-def _repeated(tree: Tree) -> Iterator[StrictError]:
+def _repetitions(tree: Tree) -> Iterator[StrictError]:
     waiting = [(tree.value, FieldPath())]
     while waiting:
         value, path = waiting.pop()

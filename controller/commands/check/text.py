@@ -98,10 +98,10 @@ def _refusal(result: CheckResult) -> Iterator[tuple[str, int]]:
     listed = [error for error in result.errors if error.reason.startswith("Field")]
     head = f'The {result.kind} "{result.name}" is invalid:'
     if len(listed) == 1:
-        yield f"{head} {_told(listed[0])}", listed[0].line
+        yield f"{head} {_error_text(listed[0])}", listed[0].line
     elif listed:
         yield head, result.line
-        yield from ((f"* {_told(error)}", error.line) for error in listed)
+        yield from ((f"* {_error_text(error)}", error.line) for error in listed)
 
 
 def _undecodable(result: CheckResult) -> Iterator[tuple[str, int]]:
@@ -112,7 +112,7 @@ def _undecodable(result: CheckResult) -> Iterator[tuple[str, int]]:
     yield (
         (
             f'Error from server (BadRequest): {result.kind} in version "{version}" cannot be handled as a'
-            f" {result.kind}: strict decoding error: {_joined(found)}"
+            f" {result.kind}: strict decoding error: {_join(found)}"
         ),
         found[0].line,
     )
@@ -120,11 +120,11 @@ def _undecodable(result: CheckResult) -> Iterator[tuple[str, int]]:
         yield from ((f"* {error.message}", error.line) for error in found)
 
 
-def _joined(found: Sequence[Finding]) -> str:
+def _join(found: Sequence[Finding]) -> str:
     return ", ".join(error.message for error in found)
 
 
-def _told(error: Finding) -> str:
+def _error_text(error: Finding) -> str:
     return f"{error.field}: {error.message}"
 
 

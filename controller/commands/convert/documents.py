@@ -17,7 +17,7 @@ from controller.commands.check.objects import as_yaml
 from controller.commands.check.strictness import duplicates
 from controller.commands.check.tree import MOST_LEVELS, Tree, UnreadableError
 from controller.commands.convert.objects import Convert, Told, UnknownVersionError
-from controller.commands.convert.splice import Spliced, Uncommented, UnspliceableError, newline_of, spliced
+from controller.commands.convert.splice import Spliced, Uncommented, UnspliceableError, newline_of, splice
 
 _SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
 _MARKER: Final = re.compile(r"[\r\x85\u2028\u2029]---")
@@ -62,11 +62,11 @@ def convert_file(data: bytes, convert: Convert) -> ConvertedFile:
     if file.problems:
         return file
     file.before = data.decode(file.encoding)
-    file.after = "".join(_converted(file.before, convert, file))
+    file.after = "".join(_convert_parts(file.before, convert, file))
     return file
 
 
-def _converted(text: str, convert: Convert, file: ConvertedFile) -> Iterator[str]:
+def _convert_parts(text: str, convert: Convert, file: ConvertedFile) -> Iterator[str]:
     line = 1
     for part in _SEPARATOR.split(text):
         yield part if part.startswith("---") else _part(part, line, convert, file)
@@ -132,7 +132,7 @@ def _lines_to_second(text: str) -> int | None:
 
 
 def _yaml(text: str, line: int, tree: Tree, value: JsonValue, file: ConvertedFile) -> str:
-    edited = _edited(text, tree.value, value)
+    edited = _edit(text, tree.value, value)
     if edited is not None:
         file.notes += [_farewell(line, part) for part in edited.uncommented]
         return edited.text
@@ -186,9 +186,9 @@ def _lines_down(tree: Tree, note: Told) -> int:
     return tree.marks_of(tree.value["items"]).lines[note.item] - tree.line
 
 
-def _edited(text: str, old: JsonValue, new: JsonValue) -> Spliced | None:
+def _edit(text: str, old: JsonValue, new: JsonValue) -> Spliced | None:
     try:
-        edited = spliced(text, old, new)
+        edited = splice(text, old, new)
     except UnspliceableError:
         return None
     again = list(read_documents(edited.text.encode()))

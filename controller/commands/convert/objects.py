@@ -94,7 +94,7 @@ def _object(value: Json, kind: Kind, wanted: Wanted) -> Converted:
     else:
         result = convert(value, f"{kind.group}/{wanted.version}")
         if result is not value:
-            result = _tidied(result, wanted, notes)
+            result = _tidy_annotation(result, wanted, notes)
     if _has_nameless_target(value, result):
         notes.append(_NAMELESS)
     label = _label(value, kind)
@@ -112,7 +112,7 @@ def _has_nameless_target(before: Json, after: Json) -> bool:
     return is_new and isinstance(target, dict) and not target.get("name")
 
 
-def _tidied(value: Json, wanted: Wanted, notes: list[str]) -> Json:
+def _tidy_annotation(value: Json, wanted: Wanted, notes: list[str]) -> Json:
     """Drop the annotation if not wanted, and note the fields that it keeps, or that are lost without it."""
     missing = [".".join(path) for path in _kept_fields(value) if not _is_said(value, path)]
     if wanted.drops_kept:
@@ -144,7 +144,7 @@ def _is_said(value: Json, path: Sequence[str]) -> bool:
 
 
 def _list(value: Json, wanted: Wanted) -> Converted:
-    implied = _implied(value)
+    implied = _implied_members(value)
     version = str(value.get("apiVersion"))
     parts = [_item(item, implied, wanted) for item in value["items"]]
     result = value | {"items": [part.value for part in parts]}
@@ -153,7 +153,7 @@ def _list(value: Json, wanted: Wanted) -> Converted:
     return Converted(value=result, found=sum(part.found for part in parts), notes=tuple(_notes(parts)))
 
 
-def _implied(value: Json) -> Json:
+def _implied_members(value: Json) -> Json:
     """Return the members that the items of a list of one kind may omit."""
     kind = value["kind"].removesuffix(_LIST)
     return {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}

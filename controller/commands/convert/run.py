@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace) -> int:
     shape = {**SHAPES, **RELEASES}.get(options.shape)
     wanted = Wanted(version=options.to, shape=shape, drops_kept=options.drop_kept)
     convert = functools.partial(convert_value, wanted=wanted)
-    pairs = [(source, _converted(source, convert)) for source in read_sources(options.files)]
+    pairs = [(source, _convert(source, convert)) for source in read_sources(options.files)]
     for source, file in pairs:
         _tell(source, file)
     if not any(file.found for _, file in pairs) and not any(file.problems for _, file in pairs):
@@ -92,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
     return code if is_complete else _UNREADABLE
 
 
-def _converted(source: Source, convert: Convert) -> ConvertedFile:
+def _convert(source: Source, convert: Convert) -> ConvertedFile:
     if source.problem:
         return ConvertedFile(problems=[Note(line=0, text=source.problem)])
     return convert_file(source.data, convert)

@@ -57,12 +57,12 @@ class Spliced:
     uncommented: tuple[Uncommented, ...]
 
 
-def spliced(text: str, old: JsonValue, new: JsonValue) -> Spliced:
+def splice(text: str, old: JsonValue, new: JsonValue) -> Spliced:
     """Return the text of one document with value `old`, edited to have value `new`.
 
     Raises UnspliceableError.
     """
-    splicer, root = _Splicer(text, newline_of(text)), _composed(text)
+    splicer, root = _Splicer(text, newline_of(text)), _compose(text)
     edits = sorted(splicer.changed(root, old, new, ""))
     for one, other in itertools.pairwise(edits):
         if other.start < one.end:
@@ -72,10 +72,10 @@ def spliced(text: str, old: JsonValue, new: JsonValue) -> Spliced:
         pieces += [text[place : edit.start], edit.text]
         place = edit.end
     edited = "".join([*pieces, text[place:]])
-    return Spliced(text=edited, uncommented=tuple(_uncommented(text, edits)))
+    return Spliced(text=edited, uncommented=tuple(_lost_comments(text, edits)))
 
 
-def _uncommented(text: str, edits: list[Edit]) -> Iterator[Uncommented]:
+def _lost_comments(text: str, edits: list[Edit]) -> Iterator[Uncommented]:
     places = list(comment_places(text))
     for edit in edits:
         within = [place for place in places if edit.start <= place < edit.end]
@@ -102,7 +102,7 @@ def newline_of(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
-def _composed(text: str) -> yaml.Node:
+def _compose(text: str) -> yaml.Node:
     try:
         root = yaml.compose(text, Loader=yaml.CSafeLoader)
     except yaml.YAMLError as error:

@@ -26,7 +26,7 @@ from controller.commands.explain.account import (
 )
 from controller.commands.explain.evidence import NoSuchVariantError, events_about, get
 from controller.commands.explain.text import fact_parts
-from controller.commands.plan.terminal import Tone, labelled, styled
+from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
 from controller.observe.binding_conditions import BindingCondition
 from controller.planning.wording import count
 
@@ -104,9 +104,11 @@ async def binding_account(
 def binding_parts(account: BindingAccount) -> Iterator[RenderableType]:
     """Yield the whole text, starting with the sentence of the decision."""
     metadata, status = account.binding["metadata"], account.status
-    title = styled(f"{metadata['namespace']}/{metadata['name']}", Tone.HEADING)
-    yield Text.assemble(title, "  ", styled(f"by policy {account.binding['spec']['policyRef']['name']}"))
-    yield labelled("  ", (status.get("decision") or {}).get("message") or "no decision yet")
+    title = wrapping_text(f"{metadata['namespace']}/{metadata['name']}", Tone.HEADING)
+    yield Text.assemble(
+        title, "  ", wrapping_text(f"by policy {account.binding['spec']['policyRef']['name']}")
+    )
+    yield labelled_line("  ", (status.get("decision") or {}).get("message") or "no decision yet")
     conditions = status.get("conditions") or []
     yield from fact_parts(_facts(account), conditions, account.events, advice_on(account))
 

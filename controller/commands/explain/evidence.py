@@ -72,13 +72,13 @@ async def collect(cluster: Cluster, *, namespace: str, name: str, system: str) -
     if is_planned(reference):
         resource = _RESOURCES[reference["kind"]]
         target = await get(cluster, resource, reference["name"], namespace, unread)
-    autoscalers = await _listed(cluster, HORIZONTAL_POD_AUTOSCALERS, namespace, unread)
+    autoscalers = await _list(cluster, HORIZONTAL_POD_AUTOSCALERS, namespace, unread)
     return Evidence(
         autoscaling=autoscaling,
         target=target,
         autoscalers=[item for item in autoscalers if _scales(item, reference)],
-        scaled_objects=await _listed(cluster, SCALED_OBJECTS, namespace, unread),
-        neighbours=await _listed(cluster, VARIANT_AUTOSCALINGS, namespace, unread),
+        scaled_objects=await _list(cluster, SCALED_OBJECTS, namespace, unread),
+        neighbours=await _list(cluster, VARIANT_AUTOSCALINGS, namespace, unread),
         events=await events_about(cluster, VARIANT_AUTOSCALINGS, autoscaling, unread),
         unread=tuple(unread),
         heartbeat=await _heartbeat(cluster, system),
@@ -110,12 +110,12 @@ async def events_about(cluster: Cluster, resource: Resource, item: Json, unread:
     """Return the events about an object and not an earlier one of the same name."""
     metadata = item["metadata"]
     selector = f"regarding.name={metadata['name']},regarding.kind={resource.kind}"
-    listed = await _listed(cluster, EVENTS, metadata["namespace"], unread, selector)
+    listed = await _list(cluster, EVENTS, metadata["namespace"], unread, selector)
     uids = ("", None, metadata.get("uid"))
     return [event for event in listed if (event.get("regarding") or {}).get("uid") in uids]
 
 
-async def _listed(
+async def _list(
     cluster: Cluster, resource: Resource, namespace: str, unread: list[str], selector: str | None = None
 ) -> Sequence[Json]:
     """Return the objects of a namespace; none if the cluster does not serve the resource."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, explained
+from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.namespaces import current_namespace
 from apiserver.program import program
@@ -52,15 +52,15 @@ def main(arguments: Sequence[str]) -> int:
     """Explain one variant or binding; return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    is_binding, name = _named(options.what)
+    is_binding, name = _subject(options.what)
     if not name:
         parser.error("one object is required: stowplan explain va/NAME -n NAMESPACE, or aspb/NAME")
     try:
         return asyncio.run(_run(options, name, is_binding=is_binding))
     except NoSuchVariantError as error:
-        return _told(str(error), _UNEXPLAINED)
+        return _print(str(error), _UNEXPLAINED)
     except ClusterError as error:
-        return _told(explained(error, action="read this"), _USAGE)
+        return _print(explain(error, action="read this"), _USAGE)
     except KeyboardInterrupt:
         return _INTERRUPTED
 
@@ -82,12 +82,12 @@ async def _run(options: argparse.Namespace, name: str, *, is_binding: bool) -> i
     return _EXPLAINED if account.is_decided else _UNEXPLAINED
 
 
-def _told(message: str, code: int) -> int:
+def _print(message: str, code: int) -> int:
     sys.stderr.write(f"stowplan: {message}\n")
     return code
 
 
-def _named(words: Sequence[str]) -> tuple[bool, str]:
+def _subject(words: Sequence[str]) -> tuple[bool, str]:
     """Return whether a binding is meant, and the name in `va/NAME`, `aspb NAME` or `NAME`, if any."""
     parts = "/".join(words).split("/")
     is_binding = parts[0].lower() in _BINDINGS

@@ -12,7 +12,7 @@ from rich.text import Text
 from apiserver.schema.json import Json
 from controller.commands.explain.account import Account, Happening, duration
 from controller.commands.plan.table import price
-from controller.commands.plan.terminal import Tone, labelled, styled
+from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
 from controller.planning.decision import Reason
 from controller.planning.load import REQUESTS
 from controller.planning.problem import PER_MILLE
@@ -34,10 +34,10 @@ _TONES: Final = {Reason.SHORTAGE: Tone.BAD, Reason.HOLDING: Tone.ADVICE, "Unplan
 def account_parts(account: Account) -> Iterator[RenderableType]:
     """Yield the whole text."""
     what = account.spec["modelID"] + (f" on {account.accelerator}" if account.accelerator else "")
-    title = styled(f"{account.namespace}/{account.name}", Tone.HEADING)
-    yield Text.assemble(title, "  ", styled(what))
+    title = wrapping_text(f"{account.namespace}/{account.name}", Tone.HEADING)
+    yield Text.assemble(title, "  ", wrapping_text(what))
     tone = _TONES.get(account.decision.get("reason", ""), Tone.PLAIN)
-    yield labelled("  ", account.decision.get("message") or "no decision yet", tone)
+    yield labelled_line("  ", account.decision.get("message") or "no decision yet", tone)
     yield from fact_parts(_facts(account), account.conditions, account.events, account.advice)
 
 
@@ -50,10 +50,10 @@ def fact_parts(
     """Yield labelled facts, conditions, events and advice."""
     yield ""
     for label, text in facts:
-        yield labelled(f"  {label:<{_LABEL_COLUMNS}}", text)
+        yield labelled_line(f"  {label:<{_LABEL_COLUMNS}}", text)
     yield from _condition_parts(conditions)
     yield from _event_parts(events)
-    yield from (labelled("check: ", text, Tone.ADVICE) for text in advice)
+    yield from (labelled_line("check: ", text, Tone.ADVICE) for text in advice)
 
 
 def _facts(account: Account) -> Iterator[tuple[str, str]]:
@@ -156,20 +156,20 @@ def _condition_parts(conditions: Sequence[Json]) -> Iterator[RenderableType]:
     """Yield all conditions under a heading; nothing if there are none."""
     if conditions:
         yield ""
-        yield styled("conditions", Tone.HEADING)
+        yield wrapping_text("conditions", Tone.HEADING)
     for item in conditions:
         tone = Tone.PLAIN if item["status"] == "True" else Tone.ADVICE
         text = f"{item.get('reason', '')}: {item.get('message', '')}"
-        yield labelled(f"  {item['type']:<22}{item['status']:<9}", text, tone)
+        yield labelled_line(f"  {item['type']:<22}{item['status']:<9}", text, tone)
 
 
 def _event_parts(events: Sequence[Happening]) -> Iterator[RenderableType]:
     """Yield all events under a heading; nothing if there are none."""
     if events:
         yield ""
-        yield styled("events", Tone.HEADING)
+        yield wrapping_text("events", Tone.HEADING)
     for item in events:
         ago = "?" if item.age_seconds is None else f"{duration(item.age_seconds)} ago"
         times = f" x{item.count}" if item.count > 1 else ""
         tone = Tone.ADVICE if item.type == "Warning" else Tone.PLAIN
-        yield labelled(f"  {ago:<13}", f"{item.reason}{times}: {item.note}", tone)
+        yield labelled_line(f"  {ago:<13}", f"{item.reason}{times}: {item.note}", tone)

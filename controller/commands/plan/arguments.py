@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.program import program
 from controller.commands.check.namespaces import namespace_argument
 from controller.commands.plan.changes import Rate
-from controller.observe.accelerators import normalised
+from controller.observe.accelerators import short_name
 from controller.planning.additions import Addition
 
 _NUMBER: Final = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
@@ -191,7 +191,7 @@ def _addition(text: str) -> Addition:
             f"{text!r}: must be TYPExACCELERATORS[:COUNT], such as H100x8 or L40Sx4:3; numbers are from 1 to"
             " 9999"
         )
-    return Addition(accelerator=normalised(found["type"]), accelerators=size, nodes=count)
+    return Addition(accelerator=short_name(found["type"]), accelerators=size, nodes=count)
 
 
 def _cost(text: str) -> Decimal:

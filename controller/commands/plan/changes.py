@@ -53,7 +53,7 @@ class _Work:
     problems: list[str] = field(default_factory=list)
 
 
-def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, tuple[str, ...]]:
+def apply_changes(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, tuple[str, ...]]:
     """Return the inputs with all changes made, and a message for each that cannot be made."""
     work = _Work(inputs.snapshot)
     _demands(work, changes)
@@ -70,7 +70,7 @@ def changed(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, t
     return replace(inputs, snapshot=work.snapshot), tuple(work.problems)
 
 
-def stated(model: Key, requests_per_second: float, known: ModelLoad | None) -> ModelLoad:
+def stated_load(model: Key, requests_per_second: float, known: ModelLoad | None) -> ModelLoad:
     """Return the load of a model as stated, which is constant."""
     return ModelLoad(
         namespace=model[0],
@@ -91,7 +91,7 @@ def with_loads(snapshot: Snapshot, loads: Iterable[ModelLoad]) -> Snapshot:
     return replace(snapshot, loads=tuple(known.values()))
 
 
-def resolved(name: str, keys: Iterable[Key], *, what: str) -> Key:
+def resolve(name: str, keys: Iterable[Key], *, what: str) -> Key:
     """Return the key that `NAMESPACE/NAME` or `NAME` refers to; if both match, the former.
 
     Raises UnknownNameError.
@@ -116,7 +116,7 @@ def _by_key(
     found: dict[Key, Rate] = {}
     for rate in rates:
         try:
-            key = resolved(rate.name, keys, what=what)
+            key = resolve(rate.name, keys, what=what)
         except UnknownNameError as error:
             work.problems.append(f"{option}: {error}")
             continue
@@ -130,7 +130,7 @@ def _demands(work: _Work, changes: Changes) -> None:
     known = {(load.namespace, load.model_id): load for load in work.snapshot.loads}
     models = {(variant.namespace, variant.model_id) for variant in work.snapshot.variants}
     for model, rate in _by_key(work, changes.demands, models, option="--demand", what="model").items():
-        load = stated(
+        load = stated_load(
             model,
             rate.requests_per_second,
             known.get(model),
@@ -164,11 +164,11 @@ def _drains(work: _Work, names: Sequence[str]) -> None:
         nodes=tuple(
             replace(n, schedulable=n.schedulable and n.name not in gone) for n in work.snapshot.nodes
         ),
-        variants=tuple(_evicted(variant, gone) for variant in work.snapshot.variants),
+        variants=tuple(_evict(variant, gone) for variant in work.snapshot.variants),
     )
 
 
-def _evicted(variant: Variant, gone: frozenset[str]) -> Variant:
+def _evict(variant: Variant, gone: frozenset[str]) -> Variant:
     """Return a variant whose pods on the given nodes are unbound, and first in removal order."""
     replicas = [
         replace(replica, node=None, further_nodes=(), ready=False) if gone & {*replica.nodes} else replica

@@ -14,7 +14,7 @@ from apiserver.serving.config import ConfigurationError, load
 from controller.commands.check.tree import UnreadableError
 from controller.commands.plan.naming import first_of
 from controller.commands.plan.reading import Problem
-from controller.commands.plan.yaml_text import documents_of, placed
+from controller.commands.plan.yaml_text import documents_of, with_lines
 from controller.config import ControllerConfig, further_accelerators
 from controller.config_planning import (
     budgets_of,
@@ -82,7 +82,7 @@ class Configuring:
         return replace(inputs, snapshot=snapshot, settings=self.settings)
 
 
-def configured(path: Path | None) -> Configuring:
+def read_configuration(path: Path | None) -> Configuring:
     """Return the settings from a configuration file or its ConfigMap; without a file, the defaults."""
     if path is None:
         return Configuring()
@@ -90,7 +90,9 @@ def configured(path: Path | None) -> Configuring:
         data = path.read_bytes()
         documents = documents_of(data)
     except OSError as error:
-        return Configuring(problems=placed(str(path), b"", [f"cannot be read: {error.strerror or error}"]))
+        return Configuring(
+            problems=with_lines(str(path), b"", [f"cannot be read: {error.strerror or error}"])
+        )
     except UnreadableError as error:
         return Configuring(problems=(Problem(file=str(path), line=error.line, text=error.message),))
     # Lines within a ConfigMap are not those of the file.
@@ -98,9 +100,9 @@ def configured(path: Path | None) -> Configuring:
     try:
         config = load(ControllerConfig, _document(documents))
     except ConfigurationError as error:
-        return Configuring(problems=placed(str(path), lines, error.problems))
+        return Configuring(problems=with_lines(str(path), lines, error.problems))
     if problems := [*resource_problems(config.accelerators.resources), *planning_problems(config.planning)]:
-        return Configuring(problems=placed(str(path), lines, problems))
+        return Configuring(problems=with_lines(str(path), lines, problems))
     return _configuring(config)
 
 
@@ -128,7 +130,7 @@ def _document(documents: Sequence[JsonValue]) -> Json:
     """Return the configuration in a file or in its ConfigMap. Raises ConfigurationError."""
     config_maps = [item for document in documents for item in _config_maps(document)]
     if config_maps:
-        return _held(_chosen(config_maps))
+        return _configuration_in(_choose(config_maps))
     if any(isinstance(item, dict) and "kind" in item for item in documents):
         raise ConfigurationError(["contains no ConfigMap with the controller's configuration"])
     if not documents:
@@ -149,7 +151,7 @@ def _config_maps(document: JsonValue) -> list[Json]:
     return [document] if kind == "ConfigMap" else []
 
 
-def _chosen(config_maps: Sequence[Json]) -> Json:
+def _choose(config_maps: Sequence[Json]) -> Json:
     """Return the only ConfigMap, or the controller's of several. Raises ConfigurationError."""
     if len(config_maps) == 1:
         return config_maps[0]
@@ -170,7 +172,7 @@ def _name(config_map: Json) -> str:
     return str(metadata.get("name", "")) if isinstance(metadata, dict) else ""
 
 
-def _held(config_map: Json) -> Json:
+def _configuration_in(config_map: Json) -> Json:
     """Return the configuration in a ConfigMap. Raises ConfigurationError."""
     data = config_map.get("data")
     members = data if isinstance(data, dict) else {}

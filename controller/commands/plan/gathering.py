@@ -26,7 +26,7 @@ from controller.observe.claims import Translation
 from controller.observe.classes import class_finding
 from controller.observe.further_accelerators import FurtherAccelerators
 from controller.observe.gather import Gathered, World, gather
-from controller.observe.last_valid import LastValid, recorded
+from controller.observe.last_valid import LastValid, read_last_valid
 from controller.observe.objectives import ObjectiveRules, Objectives
 from controller.observe.orders import orders_of
 from controller.observe.policies import Policies
@@ -64,7 +64,7 @@ class Gathering:
     problems: tuple[Problem, ...] = ()
 
 
-def gathered(found: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
+def gather_objects(found: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
     """Return the snapshot of some objects; it is empty if there are problems."""
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
     problems, broken = list(found.problems), dict(found.broken)
@@ -80,7 +80,7 @@ def gathered(found: Found, *, configuring: Configuring, settings_namespace: str)
         for problem in targetless(manifest, value, targets, found.refused):
             missing[key] = problem
     further = configuring.terms.further
-    problems += _oversized(found, further)
+    problems += _oversized_nodes(found, further)
     whole = [key for key, value in variants.items() if scaled_by(value) in targets]
     if problems or (found.manifests and not whole and (broken or missing)):
         found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
@@ -225,7 +225,7 @@ def targetless(
         yield manifest.problem(text, FieldPath().child("spec", "scaleTargetRef"))
 
 
-def _oversized(found: Found, further: FurtherAccelerators) -> Iterator[Problem]:
+def _oversized_nodes(found: Found, further: FurtherAccelerators) -> Iterator[Problem]:
     """Yield nodes with an implausible number of accelerators: a typing error, and too many to draw."""
     for node in of_kind(found.manifests, "Node").values():
         count = accelerators_in(further.node(completed_node(node.value))["status"]["allocatable"])
@@ -240,7 +240,7 @@ def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tu
     ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
     doubts: list[str] = []
     try:
-        last_valid = recorded(ours.get(LAST_VALID))
+        last_valid = read_last_valid(ours.get(LAST_VALID))
     except ValueError as error:
         last_valid = LastValid()
         doubts.append(str(error))

@@ -24,9 +24,9 @@ def ignorance(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     """Return one message for each piece of missing information."""
     return (
         *_nodes(snapshot),
-        *_untyped(snapshot),
+        *_untyped_nodes(snapshot),
         *_without_accelerators(snapshot),
-        *_unlabelled(snapshot),
+        *_unlabelled_nodes(snapshot),
         *_demands(plan),
         *_capacities(plan),
     )
@@ -63,7 +63,7 @@ def _nodes(snapshot: Snapshot) -> Iterator[str]:
         )
 
 
-def _untyped(snapshot: Snapshot) -> Iterator[str]:
+def _untyped_nodes(snapshot: Snapshot) -> Iterator[str]:
     """Yield a message about nodes whose accelerators have no known type."""
     names = [node.name for node in snapshot.nodes if not node.accelerator]
     if names and any(variant.accelerator for variant in snapshot.variants):
@@ -90,7 +90,7 @@ def _without_accelerators(snapshot: Snapshot) -> Iterator[str]:
         )
 
 
-def _unlabelled(snapshot: Snapshot) -> Iterator[str]:
+def _unlabelled_nodes(snapshot: Snapshot) -> Iterator[str]:
     """Yield messages about nodes that only lack a label by which pods are spread or kept together.
 
     Equal nodes are checked once, because an export may have thousands of nodes.

@@ -112,7 +112,7 @@ def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
     )
 
 
-def unplaced(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
+def unplaced_variants(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
     """Return the variants with more granted replicas than the plan has places for."""
     placed: Counter[Key] = Counter()
     for item in plan.placements:

@@ -12,8 +12,8 @@ from typing import Final
 
 from controller.commands.plan.layout import NodeLayout, by_type, codes_of, in_order, layouts
 from controller.commands.plan.table import goes_short, place, price, tone_of
-from controller.commands.plan.template import rendered
-from controller.commands.plan.text import Shown, conclusion, helps, measured, moved, proof, requested
+from controller.commands.plan.template import render
+from controller.commands.plan.text import Shown, conclusion, helps, level_text, move_text, proof, request_text
 from controller.planning.decision import Decision, LevelReport
 from controller.planning.wording import count, percent, rate_text
 
@@ -78,9 +78,9 @@ def page(shown: Shown) -> str:
     by_key = {(item.namespace, item.name): item for item in decided}
     variants = sorted(shown.snapshot.variants, key=lambda variant: (variant.accelerator, variant.key))
     functions = (
-        blocks, pointed_at, place, price, tone_of, percent, helps, requested, moved, rate_text,
+        blocks, pointed_at, place, price, tone_of, percent, helps, request_text, move_text, rate_text,
     )  # fmt: skip
-    return rendered(
+    return render(
         "controller.commands.plan",
         "plan.html",
         **{function.__name__: function for function in functions},
@@ -169,7 +169,7 @@ def _models(decided: Sequence[Decision]) -> Sequence[Sequence[Decision]]:
 
 
 def _level(level: LevelReport) -> tuple[str, ...]:
-    return level.level, *measured(level), percent(level.gap), percent(level.improvable)
+    return level.level, *level_text(level), percent(level.gap), percent(level.improvable)
 
 
 def _verdict(shown: Shown) -> str:

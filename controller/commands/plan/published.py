@@ -9,14 +9,14 @@ from typing import Final
 
 from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
-from controller.commands.plan.changes import stated, with_loads
+from controller.commands.plan.changes import stated_load, with_loads
 from controller.observe.gather import Gathered
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad, RateLimit, Target
 from controller.planning.ranges import MOST_START_SECONDS
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import SizingSettings, VariantFacts
-from controller.sizing.sizing import sized
+from controller.sizing.sizing import size_models
 
 Key = tuple[str, str]
 
@@ -34,12 +34,14 @@ def with_published(seen: Gathered, autoscalings: Sequence[Json]) -> Snapshot:
     return with_loads(replace(seen.snapshot, variants=variants), _loads(seen.snapshot, autoscalings))
 
 
-def equipped(snapshot: Snapshot, facts: Mapping[Key, VariantFacts], settings: SizingSettings) -> Snapshot:
+def with_capacities(
+    snapshot: Snapshot, facts: Mapping[Key, VariantFacts], settings: SizingSettings
+) -> Snapshot:
     """Return the snapshot with capacities from profiles or statuses, for the token lengths of its loads.
 
     No forecast from live engines is needed, because loads are published or stated.
     """
-    return sized(snapshot, facts, {}, SizingMemory(), settings).snapshot
+    return size_models(snapshot, facts, {}, SizingMemory(), settings).snapshot
 
 
 def _loads(snapshot: Snapshot, autoscalings: Sequence[Json]) -> Sequence[ModelLoad]:
@@ -65,7 +67,7 @@ def _load(model: Key, demand: Json) -> ModelLoad | None:
     if rate is None or upper is None:
         return None
     upper = max(rate, upper)
-    load = stated(model, upper, None)
+    load = stated_load(model, upper, None)
     return replace(
         load,
         requests_per_second=rate,

@@ -159,14 +159,14 @@ def _take_documents(found: Found, source: Source, namespace: str) -> None:
         if isinstance(document, UnreadableError):
             found.problems.append(Problem(file=source.name, line=document.line, text=document.message))
             continue
-        if joined := _joined(source, document):
+        if joined := _missing_separator(source, document):
             found.problems.append(joined)
             continue
         for tree in _objects(document):
             _take_object(found, source, tree, namespace)
 
 
-def _joined(source: Source, document: Tree) -> Problem | None:
+def _missing_separator(source: Source, document: Tree) -> Problem | None:
     """Return a problem if the separator between two objects is missing, so that one replaces the other."""
     for name, line in document.marks_of(document.value).repeated:
         if name in _HEAD:
@@ -212,15 +212,15 @@ def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> No
         found.skipped[f"{value['kind']} ({value['apiVersion']})"] += 1
         return
     problems = [
-        Problem(file=source.name, line=tree.line_of(error.path), text=f"{_called(value)}: {error}")
+        Problem(file=source.name, line=tree.line_of(error.path), text=f"{_label(value)}: {error}")
         for error in judge.validate(value)
     ]
     if problems and can_be_left_out(value):
-        found.broken.setdefault(_called(value, namespace), []).extend(problems)
+        found.broken.setdefault(_label(value, namespace), []).extend(problems)
     else:
         found.problems += problems
     if not problems:
-        found.manifests.append(Manifest(file=source.name, tree=tree, value=_placed(value, namespace)))
+        found.manifests.append(Manifest(file=source.name, tree=tree, value=_with_namespace(value, namespace)))
     elif isinstance(metadata := value.get("metadata"), dict):
         found.refused.add(
             (value["kind"], str(metadata.get("namespace") or namespace), str(metadata.get("name")))
@@ -238,7 +238,7 @@ def can_be_left_out(value: Json) -> bool:
     return is_exported or value["kind"] in {"VariantAutoscaling", *TargetKind}
 
 
-def _called(value: Json, namespace: str = "") -> str:
+def _label(value: Json, namespace: str = "") -> str:
     metadata = value.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or not isinstance(name, str) or not name:
@@ -248,7 +248,7 @@ def _called(value: Json, namespace: str = "") -> str:
     return f"{value['kind']} {metadata.get('namespace') or namespace}/{name}"
 
 
-def _placed(value: Json, namespace: str) -> Json:
+def _with_namespace(value: Json, namespace: str) -> Json:
     if value["kind"] in _CLUSTER_WIDE:
         return value
     return value | {

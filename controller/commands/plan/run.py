@@ -18,20 +18,20 @@ from apiserver.schema.json import Json
 from controller.commands.check.sources import read_sources
 from controller.commands.check.text import Line, Tone, write_lines
 from controller.commands.plan.arguments import parser
-from controller.commands.plan.changes import Changes, changed
-from controller.commands.plan.configuring import Configuring, configured
-from controller.commands.plan.gathering import Gathering, gathered
+from controller.commands.plan.changes import Changes, apply_changes
+from controller.commands.plan.configuring import Configuring, read_configuration
+from controller.commands.plan.gathering import Gathering, gather_objects
 from controller.commands.plan.ignorance import ignorance, useless
 from controller.commands.plan.layout import NodeLayout, layouts
 from controller.commands.plan.page import page
-from controller.commands.plan.published import equipped
+from controller.commands.plan.published import with_capacities
 from controller.commands.plan.reading import Problem, read
 from controller.commands.plan.terminal import present, terminal
 from controller.commands.plan.text import Shown, conclusion, text_parts
 from controller.planning.decision import BoundBy, Plan
 from controller.planning.inputs import PlanningInputs, to_json
 from controller.planning.snapshot import Snapshot
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 
 
 def as_document(shown: Shown) -> Json:
@@ -81,12 +81,12 @@ def _run(options: argparse.Namespace) -> int:
     if unwritable := [*_unwritable([path for path in (options.save, options.html) if path])]:
         _tell(unwritable)
         return _UNREADABLE
-    configuring = configured(options.config)
-    given = _given(options, configuring)
+    configuring = read_configuration(options.config)
+    given = _gather(options, configuring)
     changes = _changes(options)
-    inputs, mistakes = changed(given.inputs, changes) if not given.problems else (given.inputs, ())
+    inputs, mistakes = apply_changes(given.inputs, changes) if not given.problems else (given.inputs, ())
     if given.facts is not None:
-        snapshot = equipped(inputs.snapshot, given.facts, configuring.sizing)
+        snapshot = with_capacities(inputs.snapshot, given.facts, configuring.sizing)
         inputs = replace(inputs, snapshot=snapshot)
     # A name may be unknown because its object is omitted.
     why = given.warnings if mistakes and given.omitted else ()
@@ -96,12 +96,12 @@ def _run(options: argparse.Namespace) -> int:
         return _UNREADABLE
     warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))
     shown = replace(
-        _planned(inputs, warnings, given.omitted),
+        _plan(inputs, warnings, given.omitted),
         left_out=given.left_out,
         cost_sources=given.cost_sources,
     )
     # Before anything is printed: the reader of the output may stop early.
-    is_written = _written(options, inputs, shown)
+    is_written = _write_files(options, inputs, shown)
     present(options.output, lambda: as_document(shown), text_parts(shown, columns=terminal().width))
     if not is_written:
         return _UNREADABLE
@@ -130,7 +130,7 @@ def _obstacle(path: Path) -> str:
     return "" if os.access(path if path.exists() else path.parent, os.W_OK) else "Permission denied"
 
 
-def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
+def _gather(options: argparse.Namespace, configuring: Configuring) -> Gathering:
     if configuring.problems:
         nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
         return Gathering(inputs=nothing, problems=configuring.problems)
@@ -140,7 +140,7 @@ def _given(options: argparse.Namespace, configuring: Configuring) -> Gathering:
         inputs = configuring.over(found.saved[0])
         return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
     namespace = options.settings_namespace or configuring.namespace or _NAMESPACE
-    given = gathered(found, configuring=configuring, settings_namespace=namespace)
+    given = gather_objects(found, configuring=configuring, settings_namespace=namespace)
     if given.problems or any(manifest.kind[1] == "VariantAutoscaling" for manifest in found.manifests):
         return given
     broken = tuple(chain.from_iterable(found.broken.values()))
@@ -166,10 +166,10 @@ def _changes(options: argparse.Namespace) -> Changes:
     )
 
 
-def _planned(inputs: PlanningInputs, warnings: tuple[str, ...], omitted: tuple[str, ...]) -> Shown:
+def _plan(inputs: PlanningInputs, warnings: tuple[str, ...], omitted: tuple[str, ...]) -> Shown:
     from controller.planning.plan import plan  # noqa: PLC0415 (loading the solver takes a second)
 
-    with uncollected():
+    with without_collection():
         # Whoever can read the files may know all names in them.
         made, _ = plan(inputs.snapshot, inputs.state, replace(inputs.settings, names_all=True))
         return Shown(
@@ -192,7 +192,7 @@ def _excess(plan: Plan) -> Iterator[str]:
     return iter(dict.fromkeys(text for decision in plan.decisions for text in decision.excess))
 
 
-def _written(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) -> bool:
+def _write_files(options: argparse.Namespace, inputs: PlanningInputs, shown: Shown) -> bool:
     """Write the files requested besides the output; return whether all could be written."""
     wanted: list[tuple[Path, bytes]] = []
     if options.save:

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.table import Table
 
 from controller.commands.plan.layout import in_order
-from controller.commands.plan.terminal import Tone, harmless, styled, table
+from controller.commands.plan.terminal import Tone, harmless, table, wrapping_text
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.problem import PER_MILLE
 from controller.planning.snapshot import Snapshot, Variant
@@ -41,7 +41,7 @@ def variants_table(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, 
     made = table(heads, words=_WORDS, wrapped=_LEAST_WIDTH)
     for item, row in zip(decided, rows, strict=True):
         code, *cells = (row[head] for head in heads)
-        made.add_row(styled(code, colour_of(code)), *cells, style=tone_of(item))
+        made.add_row(wrapping_text(code, colour_of(code)), *cells, style=tone_of(item))
     return made
 
 

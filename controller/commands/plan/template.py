@@ -7,7 +7,7 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from controller.commands.plan.terminal import harmless
 
 
-def rendered(package: str, template: str, **values: object) -> str:
+def render(package: str, template: str, **values: object) -> str:
     """Return a page from a package's template, which can include templates of this package."""
     loader = ChoiceLoader([PackageLoader(package), PackageLoader("controller.commands.plan")])
     environment = Environment(

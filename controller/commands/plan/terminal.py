@@ -43,17 +43,17 @@ def harmless(text: str) -> str:
     return _STEERING.sub("\ufffd", text)
 
 
-def styled(text: str, style: str = "") -> Text:
+def wrapping_text(text: str, style: str = "") -> Text:
     """Return a piece of text that wraps if it is too long."""
     return Text(harmless(text), style=style)
 
 
-def labelled(label: str | Text, text: str, tone: Tone = Tone.PLAIN) -> Table:
+def labelled_line(label: str | Text, text: str, tone: Tone = Tone.PLAIN) -> Table:
     """Return text after a label, with its further lines indented like the first one."""
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column()
-    grid.add_row(styled(label, tone) if isinstance(label, str) else label, styled(text, tone))
+    grid.add_row(wrapping_text(label, tone) if isinstance(label, str) else label, wrapping_text(text, tone))
     return grid
 
 
@@ -84,7 +84,7 @@ def terminal(columns: int | None = None) -> Console:
     return Console(file=sys.stdout, width=columns, theme=_THEME, markup=False, emoji=False, highlight=False)
 
 
-def drawn(parts: Iterable[RenderableType], console: Console) -> str:
+def print_lines(parts: Iterable[RenderableType], console: Console) -> str:
     """Return the lines that a console would print, without trailing blanks."""
     with console.capture() as captured:
         for part in parts:
@@ -106,4 +106,4 @@ def present(output: str, document: Callable[[], Json], parts: Iterable[Renderabl
 
 def show(parts: Iterable[RenderableType]) -> None:
     """Print to standard output."""
-    sys.stdout.write(drawn(parts, terminal()))
+    sys.stdout.write(print_lines(parts, terminal()))

@@ -15,10 +15,18 @@ from rich.padding import Padding
 from rich.table import Column, Table
 from rich.text import Text
 
-from controller.commands.plan.layout import NodeLayout, alike, by_type, codes_of, in_order, layouts, unplaced
+from controller.commands.plan.layout import (
+    NodeLayout,
+    alike,
+    by_type,
+    codes_of,
+    in_order,
+    layouts,
+    unplaced_variants,
+)
 from controller.commands.plan.naming import first_of
 from controller.commands.plan.table import colour_of, goes_short, price, tone_of, variants_table
-from controller.commands.plan.terminal import Tone, labelled, styled
+from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
 from controller.planning.decision import (
     BoundBy,
     Decision,
@@ -45,9 +53,9 @@ def drawing_parts(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[Rend
     """Yield the drawing and its legend."""
     width = max((len(item.code) for layout in nodes for item in layout.holdings), default=1)
     for accelerator, group in by_type(nodes).items():
-        yield styled(_title(accelerator, group), Tone.HEADING)
+        yield wrapping_text(_title(accelerator, group), Tone.HEADING)
         yield _group(group, code_width=width, columns=columns)
-    yield labelled("  ", _LEGEND, Tone.FAINT)
+    yield labelled_line("  ", _LEGEND, Tone.FAINT)
 
 
 def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
@@ -61,7 +69,7 @@ def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
 def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> RenderableType:
     """Return the nodes side by side; the cells of a large node wrap."""
     places = {item.node.name: place for place, item in enumerate(group)}
-    entries = [(styled(_name(same, places)), _cells(same[0], code_width)) for same in alike(group)]
+    entries = [(wrapping_text(_name(same, places)), _cells(same[0], code_width)) for same in alike(group)]
     names = min(_LONGEST_NAME, max(name.cell_len for name, _ in entries))
     in_line = max(1, (columns - _INDENT - names - 1) // (code_width + 1))
     drawn = []
@@ -141,7 +149,7 @@ class Shown:
     @property
     def short(self) -> tuple[str, ...]:
         """Namespace and model of each that gets less than it needs, or more than there is a place for."""
-        without = unplaced(self.snapshot, self.plan)
+        without = unplaced_variants(self.snapshot, self.plan)
         found = {
             f"{item.namespace}/{item.model_id}"
             for item in self.plan.decisions
@@ -174,24 +182,24 @@ def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
     said: set[tuple[str, ...]] = set()
     for decision in in_order(shown.plan):
         code = codes[decision.namespace, decision.name]
-        yield labelled(styled(f"{code} ", colour_of(code)), decision.message, tone_of(decision))
+        yield labelled_line(wrapping_text(f"{code} ", colour_of(code)), decision.message, tone_of(decision))
         yield from _options(decision, said)
     if shown.snapshot.nodes:
         yield ""
         yield from drawing_parts(layouts(shown.snapshot, shown.plan), columns=columns)
     yield ""
     for request in shown.plan.requests:
-        yield labelled("add ", requested(request, shown.snapshot), Tone.ADVICE)
+        yield labelled_line("add ", request_text(request, shown.snapshot), Tone.ADVICE)
     for move in shown.plan.moves:
-        yield labelled("evict ", moved(move), Tone.ADVICE)
+        yield labelled_line("evict ", move_text(move), Tone.ADVICE)
     yield f"cost per hour: {price(shown.plan.cost)}"
     yield from _cost_sources(shown, codes)
-    yield styled(proof(shown.plan))
+    yield wrapping_text(proof(shown.plan))
     for level in levels(shown.plan):
-        yield labelled("  ", level, Tone.FAINT)
+        yield labelled_line("  ", level, Tone.FAINT)
     for warning in shown.warnings:
-        yield labelled("warning: ", warning, Tone.ADVICE)
-    yield styled(conclusion(shown), Tone.GOOD if shown.is_enough else Tone.BAD)
+        yield labelled_line("warning: ", warning, Tone.ADVICE)
+    yield wrapping_text(conclusion(shown), Tone.GOOD if shown.is_enough else Tone.BAD)
 
 
 def _cost_sources(shown: Shown, codes: Mapping[Key, str]) -> Iterator[RenderableType]:
@@ -202,7 +210,7 @@ def _cost_sources(shown: Shown, codes: Mapping[Key, str]) -> Iterator[Renderable
             by_source.setdefault(source, []).append(codes[key])
     if by_source:
         listed = (f"{source} ({first_of(sorted(found), _MOST_NAMED)})" for source, found in by_source.items())
-        yield styled(f"  of a replica by {', '.join(listed)}", Tone.FAINT)
+        yield wrapping_text(f"  of a replica by {', '.join(listed)}", Tone.FAINT)
 
 
 def conclusion(shown: Shown) -> str:
@@ -245,26 +253,26 @@ def levels(plan: Plan) -> Iterator[str]:
     """Yield the value and bound of each level with a shortfall, a cost or a gap, most important first."""
     for level in plan.solver.levels:
         if level.value or level.gap:
-            value, bound = measured(level)
+            value, bound = level_text(level)
             better = f"at most {percent(level.improvable)} could be better" if level.gap else "proven"
             yield f"{level.level}: {value}, bound {bound}: {better}"
 
 
-def measured(level: LevelReport) -> tuple[str, str]:
+def level_text(level: LevelReport) -> tuple[str, str]:
     """Return a level's value and bound: costs, of starts too, as money, others in points."""
     if level.level == _COST:
         return f"{price(cost_of(level.value))} with starts and mixing", price(cost_of(level.bound))
     return str(level.value), str(level.bound)
 
 
-def moved(move: Move) -> str:
+def move_text(move: Move) -> str:
     """Return the text about a move away from a node."""
     what = f"pod {move.namespace}/{move.name}" if move.is_other else f"{move.namespace}/{move.name}"
     whom = ", ".join("/".join(key) for key in move.benefits)
     return f"{move.replicas} x {what} from {move.node}, to make room for {whom}"
 
 
-def requested(request: NodeRequest, snapshot: Snapshot) -> str:
+def request_text(request: NodeRequest, snapshot: Snapshot) -> str:
     """Return the text about a request for nodes of a pool."""
     nodes = f"{count(request.nodes, 'node')} of pool {request.pool}"
     several = {variant.key for variant in snapshot.variants if variant.pods_per_replica > 1}
@@ -290,4 +298,4 @@ def _options(decision: Decision, said: set[tuple[str, ...]]) -> Iterator[Rendera
         news = (decision.namespace, decision.model_id, text)
         if news not in said:
             said.add(news)
-            yield labelled("    would help: ", text, Tone.ADVICE)
+            yield labelled_line("    would help: ", text, Tone.ADVICE)

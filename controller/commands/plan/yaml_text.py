@@ -43,7 +43,7 @@ def documents_of(data: bytes) -> list[JsonValue]:
     return documents
 
 
-def placed(file: str, data: bytes, texts: Iterable[str]) -> tuple[Problem, ...]:
+def with_lines(file: str, data: bytes, texts: Iterable[str]) -> tuple[Problem, ...]:
     """Return problems with the lines of the fields that they begin with, in the order of the lines."""
     found = [Problem(file=file, line=_line_of(data, text), text=text) for text in texts]
     return tuple(sorted(found, key=lambda problem: problem.line))

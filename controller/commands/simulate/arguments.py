@@ -197,7 +197,7 @@ def _trace(text: str) -> tuple[str, str]:
     return (text, "") if Path(text).exists() else (file, model)
 
 
-def _named(text: str, example: str) -> tuple[str, str]:
+def _name_and_value(text: str, example: str) -> tuple[str, str]:
     found = _NAMED.match(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text!r}: must be {example}")
@@ -205,12 +205,12 @@ def _named(text: str, example: str) -> tuple[str, str]:
 
 
 def _start_up(text: str) -> tuple[str, float]:
-    name, value = _named(text, "VARIANT=SECONDS, such as h100=140")
+    name, value = _name_and_value(text, "VARIANT=SECONDS, such as h100=140")
     return name, _seconds(value)
 
 
 def _kv_tokens(text: str) -> tuple[str, int]:
-    name, value = _named(text, "VARIANT=TOKENS, such as h100=384000")
+    name, value = _name_and_value(text, "VARIANT=TOKENS, such as h100=384000")
     tokens = _whole(value)
     if not tokens:
         raise argparse.ArgumentTypeError(f"{text!r}: must be more than 0 tokens")
@@ -218,7 +218,7 @@ def _kv_tokens(text: str) -> tuple[str, int]:
 
 
 def _profile(text: str) -> tuple[str, StepParameters]:
-    name, value = _named(text, "VARIANT=ALPHA,BETA,DELTA[,GAMMA], such as h100=8,0.05,0.03")
+    name, value = _name_and_value(text, "VARIANT=ALPHA,BETA,DELTA[,GAMMA], such as h100=8,0.05,0.03")
     numbers = value.split(",")
     try:
         if len(numbers) not in (3, 4):

@@ -71,10 +71,10 @@ class Chart:
 
     def path(self, line: Line) -> str:
         """Return a line's SVG path: interrupted where values are missing, and closed below for areas."""
-        return "".join(_piece(self, line, run) for run in _runs(thinned(line.course)))
+        return "".join(_piece(self, line, run) for run in _runs(thin(line.course)))
 
 
-def thinned(course: Course, most: int = MOST_POINTS) -> Course:
+def thin(course: Course, most: int = MOST_POINTS) -> Course:
     """Return at most `most` points: the last time and the maximum value of each stretch."""
     size = -(-len(course) // most)
     if size <= 1:

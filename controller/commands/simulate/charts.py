@@ -93,10 +93,10 @@ def _model(
     ]
     variants = scenario.variants_of(model.model_id)
     replicas = (_replicas(outcome, variant, axes, anchor) for variant in variants)
-    return [*_served(model, course, axes), *replicas]
+    return [*_served_charts(model, course, axes), *replicas]
 
 
-def _served(model: Model, course: list[tuple[float, ModelPoint]], axes: Axes) -> Iterator[Chart]:
+def _served_charts(model: Model, course: list[tuple[float, ModelPoint]], axes: Axes) -> Iterator[Chart]:
     name, targets = model.model_id, model.targets
     load = [(seconds, seen.arrivals_per_second) for seconds, seen in course]
     ttft = [(seconds, seen.ttft_p90_seconds) for seconds, seen in course]

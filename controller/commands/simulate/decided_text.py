@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from rich.table import Table
 
 from controller.closedloop.decided import Decided
-from controller.commands.plan.terminal import styled, table, uncut
-from controller.commands.simulate.chart import Course, thinned
+from controller.commands.plan.terminal import table, uncut, wrapping_text
+from controller.commands.simulate.chart import Course, thin
 
 _LEVELS: Final = "▁▂▃▄▅▆▇█"
 _COLUMNS: Final = 60
@@ -59,16 +59,16 @@ def over_time(decided: Decided) -> Table:
     for name, course in rows:
         known = [value for _, value in course if value is not None]
         if not known:
-            made.add_row(*map(styled, (name, "not known", "", "")))
+            made.add_row(*map(wrapping_text, (name, "not known", "", "")))
             continue
         least, most = min(known), max(known)
-        made.add_row(*map(styled, (name, f"{least:.6g}", f"{most:.6g}", sparkline(course, most))))
+        made.add_row(*map(wrapping_text, (name, f"{least:.6g}", f"{most:.6g}", sparkline(course, most))))
     return uncut(made)
 
 
 def sparkline(course: Course, most: float) -> str:
     """Return one character for each stretch of a series, by its maximum; blank where it is unknown."""
-    return "".join(_level(value, most) for _, value in thinned(course, _COLUMNS))
+    return "".join(_level(value, most) for _, value in thin(course, _COLUMNS))
 
 
 def _level(value: float | None, most: float) -> str:

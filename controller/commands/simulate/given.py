@@ -36,7 +36,7 @@ def one_source(name: str, *, what: str = "file") -> Source:
     return source
 
 
-def told(problems: Sequence[str], file: str) -> list[str]:
+def problem_lines(problems: Sequence[str], file: str) -> list[str]:
     """Return the problems with the lines of a file; of many, the first ones and the number of the others."""
     more = len(problems) - _MOST_TOLD
     return [*problems[:_MOST_TOLD], *([f"{file}: {more} more lines are invalid"] if more > 0 else [])]

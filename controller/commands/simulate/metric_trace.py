@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from apiserver.schema.json import JsonValue
-from controller.commands.simulate.given import one_source, told
+from controller.commands.simulate.given import one_source, problem_lines
 from controller.policies.observation import Value
 from controller.simulation.lines import entries
 
@@ -76,7 +76,7 @@ def read_metric_trace(name: str) -> MetricTrace:
             rows.append(row)
     if not rows and not problems:
         problems = [f"{name}: contains no sample"]
-    return MetricTrace(problems=tuple(told(problems, name))) if problems else _in_order(name, rows)
+    return MetricTrace(problems=tuple(problem_lines(problems, name))) if problems else _in_order(name, rows)
 
 
 def _in_order(name: str, rows: list[tuple[float, str, float]]) -> MetricTrace:

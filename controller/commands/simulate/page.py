@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from controller.commands.plan.template import rendered
+from controller.commands.plan.template import render
 from controller.commands.simulate.chart import HEIGHT, MOST_POINTS, WIDTH
 from controller.commands.simulate.charts import axes_of, charts_of
 from controller.commands.simulate.results import Results
@@ -29,7 +29,7 @@ def page(results: Results) -> str:
         for anchor, outcome in zip(anchors, outcomes, strict=True)
         for model in outcome.models
     ]
-    return rendered(
+    return render(
         "controller.commands.simulate",
         "simulation.html",
         title=f"Stowplan: {scenario.name}",

@@ -37,7 +37,7 @@ class Replay(Decided):
         return sum(point.replicas for point in self.points) * self.interval_seconds / 3600
 
 
-def replayed(
+def replay_policy(
     found: PolicyFile, trace: MetricTrace, *, policy: str, file: str, settings: SizingSettings
 ) -> Replay:
     """Return the decisions per interval, from the first sample to the last, starting with the minimum."""

@@ -12,13 +12,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from controller.commands.plan.configuring import Configuring
-from controller.commands.plan.template import rendered
+from controller.commands.plan.template import render
 from controller.commands.plan.terminal import show
 from controller.commands.simulate.chart import HEIGHT, MOST_POINTS, WIDTH, Chart, Mark
 from controller.commands.simulate.decided_charts import decided_charts
 from controller.commands.simulate.metric_trace import MetricTrace, is_metric_trace, read_metric_trace
 from controller.commands.simulate.policy_file import is_policy_file, read_policy_file
-from controller.commands.simulate.replay import Replay, replayed
+from controller.commands.simulate.replay import Replay, replay_policy
 from controller.commands.simulate.replay_text import replay_document, replay_parts, replay_summary
 from controller.commands.simulate.scale import moments
 from controller.commands.simulate.wording import clock
@@ -27,7 +27,7 @@ from controller.commands.simulate.wording import clock
 def replay_page(replays: Sequence[Replay]) -> str:
     """Return the complete page."""
     anchors = [f"policy-{position + 1}" for position in range(len(replays))]
-    return rendered(
+    return render(
         "controller.commands.simulate",
         "replay.html",
         title="Stowplan: policies on recorded metrics",
@@ -101,7 +101,9 @@ def _replays(
         problems += wrong
         if found is not None and not trace.problems:
             policy, settings = Path(name).name, configuring.sizing
-            replays.append(replayed(found, trace, policy=policy, file=Path(file).name, settings=settings))
+            replays.append(
+                replay_policy(found, trace, policy=policy, file=Path(file).name, settings=settings)
+            )
     return replays, problems
 
 

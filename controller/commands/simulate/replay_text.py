@@ -9,7 +9,7 @@ import msgspec
 from rich.console import RenderableType
 
 from apiserver.schema.json import Json
-from controller.commands.plan.terminal import Tone, labelled, styled
+from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
 from controller.commands.simulate.decided_text import over_time
 from controller.commands.simulate.replay import Replay
 from controller.commands.simulate.wording import clock
@@ -29,15 +29,15 @@ def replay_summary(replay: Replay) -> str:
 def replay_parts(replays: Sequence[Replay]) -> Iterator[RenderableType]:
     """Yield the text of all replays."""
     for replay in replays:
-        yield styled(replay_summary(replay))
+        yield wrapping_text(replay_summary(replay))
         for warning in replay.warnings:
-            yield labelled("warning: ", warning, Tone.ADVICE)
+            yield labelled_line("warning: ", warning, Tone.ADVICE)
         yield over_time(replay)
         if replay.changes:
             yield ""
-            yield styled(f"what {replay.policy} changed:", Tone.HEADING)
+            yield wrapping_text(f"what {replay.policy} changed:", Tone.HEADING)
             yield from (
-                labelled(f"  {clock(point.seconds)}  ", point.sentence)
+                labelled_line(f"  {clock(point.seconds)}  ", point.sentence)
                 for point in replay.changes[:_MOST_CHANGES]
             )
         if len(replay.changes) > _MOST_CHANGES:

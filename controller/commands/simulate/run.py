@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from apiserver.program import exit_code
 from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
 from controller.commands.check.sources import Source, read_sources
-from controller.commands.plan.configuring import Configuring, configured
+from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.reading import read
 from controller.commands.plan.terminal import show
 from controller.commands.simulate.arguments import SHORTEST_SECONDS, parser
@@ -29,9 +29,9 @@ from controller.commands.simulate.scenario_file import read_scenario
 from controller.commands.simulate.text import text_parts
 from controller.commands.simulate.traced import remarks, with_targets, with_trace
 from controller.commands.simulate.traces import trace_of
-from controller.commands.simulate.wording import unreported, untargeted
+from controller.commands.simulate.wording import metric_warnings, target_warnings
 from controller.simulation.workload import Played, Workload
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 
 if TYPE_CHECKING:
     from controller.closedloop.named import PolicyName
@@ -52,12 +52,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    configuring = configured(options.config)
+    configuring = read_configuration(options.config)
     if is_replay(options):
         problems = run_replay(options, configuring)
         _tell(problems)
         return _UNREADABLE if problems else _PLAYED
-    given = _given(options, configuring)
+    given = _read_input(options, configuring)
     problems = [*map(str, configuring.problems), *given.problems, *_misuses(options)]
     has_own = options.files or options.scenario or options.trace
     names, unknown = _policies(
@@ -67,13 +67,13 @@ def _run(options: argparse.Namespace) -> int:
     if problems or given.scenario is None:
         _tell(problems)
         return _UNREADABLE
-    scenario = _chosen(given.scenario, options)
-    with uncollected():
+    scenario = _with_options(given.scenario, options)
+    with without_collection():
         outcomes = asyncio.run(_play(scenario, given, names, configuring))
-    warnings = (*given.warnings, *untargeted(scenario), *unreported(outcomes))
+    warnings = (*given.warnings, *target_warnings(scenario), *metric_warnings(outcomes))
     results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=warnings)
     # Before anything is printed: the reader of the output may stop early.
-    is_written = _written(options.html, results)
+    is_written = _write_page(options.html, results)
     if options.output == "json":
         sys.stdout.write(json.dumps(as_document(results), ensure_ascii=False) + "\n")
     else:
@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
     return _PLAYED if is_written else _UNREADABLE
 
 
-def _written(path: Path | None, results: Results) -> bool:
+def _write_page(path: Path | None, results: Results) -> bool:
     """Write the page if one is requested, and return whether that succeeded."""
     if path is None:
         return True
@@ -94,10 +94,10 @@ def _written(path: Path | None, results: Results) -> bool:
     return True
 
 
-def _given(options: argparse.Namespace, configuring: Configuring) -> Given:
+def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
     if not options.files:
         given = read_scenario(_scenario_source(options.scenario))
-        return given if options.scenario or not options.trace else _traced(given, options)
+        return given if options.scenario or not options.trace else _with_trace(given, options)
     workloads, problems = _workloads(options)
     found = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
     sys.stderr.write(found.skipped_note)
@@ -126,7 +126,7 @@ def title_of(source: str) -> str:
     return "standard input" if source == "-" else Path(source).resolve().name
 
 
-def _traced(example: Given, options: argparse.Namespace) -> Given:
+def _with_trace(example: Given, options: argparse.Namespace) -> Given:
     """Return the example with the requests of a trace, and with the targets of policies in files."""
     workloads, problems = _workloads(options)
     if len(workloads) > 1:
@@ -217,7 +217,7 @@ def _policies(
     return names, problems
 
 
-def _chosen(scenario: Scenario, options: argparse.Namespace) -> Scenario:
+def _with_options(scenario: Scenario, options: argparse.Namespace) -> Scenario:
     """Return the scenario with the options of the command line applied."""
     if options.seed is not None:
         scenario = replace(scenario, seed=options.seed)
@@ -233,11 +233,11 @@ def _chosen(scenario: Scenario, options: argparse.Namespace) -> Scenario:
 async def _play(
     scenario: Scenario, given: Given, names: Sequence[PolicyName], configuring: Configuring
 ) -> list[PolicyOutcome]:
-    from controller.closedloop.named import simulated  # noqa: PLC0415 (as above)
+    from controller.closedloop.named import simulate_policy  # noqa: PLC0415 (as above)
 
     requests, cycle_settings = scenario.requests(), _cycle_settings(configuring)
     outcomes = [
-        await simulated(
+        await simulate_policy(
             scenario,
             name,
             manifests=given.manifests,

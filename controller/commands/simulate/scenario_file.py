@@ -20,7 +20,7 @@ from controller.closedloop.scenario import (
 from controller.commands.check.sources import Source
 from controller.commands.check.tree import UnreadableError
 from controller.commands.plan.reading import Problem
-from controller.commands.plan.yaml_text import documents_of, placed
+from controller.commands.plan.yaml_text import documents_of, with_lines
 from controller.commands.simulate.declared import (
     ModelFile,
     RulesFile,
@@ -30,7 +30,7 @@ from controller.commands.simulate.declared import (
 )
 from controller.commands.simulate.given import Given
 from controller.commands.simulate.traces import trace_of
-from controller.observe.accelerators import normalised
+from controller.observe.accelerators import short_name
 from controller.simulation.curve import Curve
 from controller.simulation.profile import EngineProfile
 from controller.simulation.routing import Routing
@@ -54,10 +54,10 @@ def read_scenario(source: Source) -> Given:
         problem = Problem(file=source.name, line=error.line, text=error.message)
         return Given(problems=(str(problem),))
     except ConfigurationError as error:
-        return Given(problems=tuple(map(str, placed(source.name, source.data, error.problems))))
+        return Given(problems=tuple(map(str, with_lines(source.name, source.data, error.problems))))
     reader = _Reader(declared, Path(source.name).parent)
     scenario = reader.scenario()
-    problems = tuple(map(str, placed(source.name, source.data, reader.problems)))
+    problems = tuple(map(str, with_lines(source.name, source.data, reader.problems)))
     return Given(scenario=None if problems else scenario, policies=declared.policies, problems=problems)
 
 
@@ -238,9 +238,9 @@ class _Reader:
         )
 
     def _has_place(self, variant: VariantFile) -> bool:
-        kind = normalised(variant.accelerator)
+        kind = short_name(variant.accelerator)
         return any(
-            normalised(item.accelerator) == kind and item.accelerators >= variant.accelerators_per_replica
+            short_name(item.accelerator) == kind and item.accelerators >= variant.accelerators_per_replica
             for item in self._declared.nodes
         )
 

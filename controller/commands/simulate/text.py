@@ -10,7 +10,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from controller.closedloop.outcome import PolicyOutcome
-from controller.commands.plan.terminal import Tone, labelled, styled, table, uncut
+from controller.commands.plan.terminal import Tone, labelled_line, table, uncut, wrapping_text
 from controller.commands.simulate.decided_text import over_time
 from controller.commands.simulate.results import Results
 from controller.commands.simulate.wording import clock, model_row, model_text, row_of, summary
@@ -30,14 +30,14 @@ def text_parts(results: Results) -> Iterator[RenderableType]:
 
     For an AutoscalingPolicy, they begin with its metrics and replicas over the scored time.
     """
-    yield styled(summary(results))
+    yield wrapping_text(summary(results))
     for model in results.scenario.models:
-        yield labelled("  ", model_text(results.scenario, model))
+        yield labelled_line("  ", model_text(results.scenario, model))
     yield ""
     yield _table(_HEADS, (row_of(outcome, results.scenario) for outcome in results.outcomes))
     for outcome in results.outcomes:
         if outcome.note:
-            yield labelled(f"{outcome.policy}: ", outcome.note)
+            yield labelled_line(f"{outcome.policy}: ", outcome.note)
     if len(results.scenario.models) > 1:
         yield ""
         rows = (
@@ -47,16 +47,16 @@ def text_parts(results: Results) -> Iterator[RenderableType]:
         )
         yield _table(_MODEL_HEADS, rows)
     for outcome in results.outcomes:
-        yield from _decided(outcome)
+        yield from _decisions(outcome)
         yield from _changes(outcome)
     for warning in results.warnings:
-        yield labelled("warning: ", warning, Tone.ADVICE)
+        yield labelled_line("warning: ", warning, Tone.ADVICE)
 
 
-def _decided(outcome: PolicyOutcome) -> Iterator[RenderableType]:
+def _decisions(outcome: PolicyOutcome) -> Iterator[RenderableType]:
     for decided in outcome.decided:
         yield ""
-        yield styled(f"what {outcome.policy} decided for {', '.join(decided.targets)}:", Tone.HEADING)
+        yield wrapping_text(f"what {outcome.policy} decided for {', '.join(decided.targets)}:", Tone.HEADING)
         scored = tuple(point for point in decided.points if point.seconds >= 0)
         yield over_time(replace(decided, points=scored))
 
@@ -68,10 +68,10 @@ def _changes(outcome: PolicyOutcome) -> Iterator[RenderableType]:
         was = before.get(item.variant, item.current_replicas)
         before[item.variant] = item.replicas
         if item.seconds >= 0 and item.replicas != was:
-            changes.append(labelled(f"  {clock(item.seconds)}  ", item.sentence))
+            changes.append(labelled_line(f"  {clock(item.seconds)}  ", item.sentence))
     if changes:
         yield ""
-        yield styled(f"what {outcome.policy} decided (HPAs follow later):", Tone.HEADING)
+        yield wrapping_text(f"what {outcome.policy} decided (HPAs follow later):", Tone.HEADING)
         yield from changes[:_MOST_CHANGES]
         if len(changes) > _MOST_CHANGES:
             yield f"  and {len(changes) - _MOST_CHANGES} more: -o json lists all decisions"
@@ -80,5 +80,5 @@ def _changes(outcome: PolicyOutcome) -> Iterator[RenderableType]:
 def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     made = table(heads, words={"POLICY", "MODEL", "PEAK"})
     for row in rows:
-        made.add_row(*map(styled, row))
+        made.add_row(*map(wrapping_text, row))
     return uncut(made)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from controller.commands.simulate.given import one_source, told
+from controller.commands.simulate.given import one_source, problem_lines
 from controller.simulation.recorded import read_trace
 from controller.simulation.trace import Trace, load_trace, shipped_traces
 
@@ -21,4 +21,4 @@ def trace_of(name: str, *, folder: Path) -> tuple[Trace, list[str]]:
     if source.problem:
         return (), [f"{source.name}: {source.problem}"]
     found = read_trace(source.data, file=source.name)
-    return found.trace, told(found.problems, str(path))
+    return found.trace, problem_lines(found.problems, str(path))

@@ -48,7 +48,7 @@ def _targets(model: Model) -> str:
     return " and ".join(kept) or "no targets"
 
 
-def untargeted(scenario: Scenario) -> Iterator[str]:
+def target_warnings(scenario: Scenario) -> Iterator[str]:
     """Yield a warning for each model without latency targets."""
     for model in scenario.models:
         if model.targets == Targets():
@@ -59,7 +59,7 @@ def untargeted(scenario: Scenario) -> Iterator[str]:
             )
 
 
-def unreported(outcomes: Iterable[PolicyOutcome]) -> Iterator[str]:
+def metric_warnings(outcomes: Iterable[PolicyOutcome]) -> Iterator[str]:
     """Yield a warning for each policy with metrics that the simulated engine does not report."""
     for outcome in outcomes:
         names = dict.fromkeys(name for decided in outcome.decided for name in decided.unreported)
@@ -69,7 +69,7 @@ def unreported(outcomes: Iterable[PolicyOutcome]) -> Iterator[str]:
 
 
 def row_of(outcome: PolicyOutcome, scenario: Scenario) -> tuple[str, ...]:
-    """Return a policy's cost, missed shares as `_missed` lists them, latencies, and reversals.
+    """Return a policy's cost, missed shares as `_missed_shares` lists them, latencies, and reversals.
 
     For the lower bound, which is not simulated, most are `-`.
     """
@@ -80,7 +80,7 @@ def row_of(outcome: PolicyOutcome, scenario: Scenario) -> tuple[str, ...]:
     return (
         outcome.policy,
         amount(outcome.cost),
-        *_missed(outcome, scenario.models),
+        *_missed_shares(outcome, scenario.models),
         *slowest,
         f"{outcome.reversals_per_hour:.1f}",
         ", ".join(f"{item.name} {item.peak_replicas}" for item in outcome.variants),
@@ -101,7 +101,7 @@ def _slowest(models: Sequence[ModelOutcome]) -> tuple[str, str, str]:
     )
 
 
-def _missed(outcome: PolicyOutcome | ModelOutcome, models: Sequence[Model]) -> tuple[str, ...]:
+def _missed_shares(outcome: PolicyOutcome | ModelOutcome, models: Sequence[Model]) -> tuple[str, ...]:
     """Return missed shares: all, TTFT, ITL, never finished, abandoned.
 
     It is `-` where no model has such a target.
@@ -125,7 +125,7 @@ def model_row(outcome: PolicyOutcome, model: ModelOutcome, scenario: Scenario) -
         outcome.policy,
         model.model_id,
         str(model.requests),
-        *_missed(model, [item for item in scenario.models if item.model_id == model.model_id]),
+        *_missed_shares(model, [item for item in scenario.models if item.model_id == model.model_id]),
         ttft,
         itl,
     )

@@ -11,7 +11,7 @@ from apiserver.cluster.errors import Conflict, Forbidden, Invalid, NotFound
 from apiserver.cluster.resource import PODS, Resource
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.schema.json import Json
-from controller.commands.uninstall.gather import annotated, read_marked
+from controller.commands.uninstall.gather import annotated_objects, read_marked
 from controller.commands.upgrade.retrying import Pace, each, steadily
 from controller.commands.upgrade.runs import StoppedError
 from controller.evictions.closing import reopen
@@ -32,11 +32,11 @@ async def clean(cluster: Cluster, pace: Pace) -> str:
             return (
                 f"scheduling gates removed: {gates}, deletion costs removed: {costs}, taints removed: {nodes}"
             )
-        gates += await _patched(
+        gates += await _patch_all(
             cluster, PODS, [(pod, LetIn(pod=pod, node=None).patch()) for pod in marked.gated], pace
         )
-        costs += await _patched(cluster, PODS, [(pod, _uncosted(pod)) for pod in marked.costly], pace)
-        nodes += sum(await each(marked.closed, partial(_opened, cluster), pace.of("nodes")))
+        costs += await _patch_all(cluster, PODS, [(pod, _without_cost(pod)) for pod in marked.costly], pace)
+        nodes += sum(await each(marked.closed, partial(_open_node, cluster), pace.of("nodes")))
         marked = await read_marked(cluster)
     raise StoppedError(
         f"objects that still have our marks are changed continuously ({marked}): run this command again"
@@ -53,13 +53,13 @@ async def forget_writers(cluster: Cluster, resource: Resource, pace: Pace) -> st
 
     async def write(item: Json) -> bool:
         try:
-            return await _taken(_patch(cluster, resource, item, _change(item, {WRITTEN_BY: None})))
+            return await _succeeds(_patch(cluster, resource, item, _change(item, {WRITTEN_BY: None})))
         except (Forbidden, Invalid) as error:
             refused[_name(item)] = error.message
             return False
 
     for _ in range(_ROUNDS):
-        found = [item for item in await annotated(cluster, resource) if _name(item) not in refused]
+        found = [item for item in await annotated_objects(cluster, resource) if _name(item) not in refused]
         if not found:
             return f"objects changed: {done}{_refusals(refused)}"
         done += sum(await each(found, write, pace.of(resource.plural)))
@@ -76,7 +76,7 @@ def _name(item: Json) -> str:
     return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
 
 
-def _uncosted(pod: Json) -> Json:
+def _without_cost(pod: Json) -> Json:
     annotations = {name: value for mark in marks([pod], keep=1) for name, value in mark.annotations.items()}
     return _change(pod, annotations)
 
@@ -85,13 +85,13 @@ def _change(item: Json, annotations: Json) -> Json:
     return {"metadata": {"resourceVersion": item["metadata"]["resourceVersion"], "annotations": annotations}}
 
 
-async def _patched(
+async def _patch_all(
     cluster: Cluster, resource: Resource, changes: Sequence[tuple[Json, Json]], pace: Pace
 ) -> int:
     """Apply merge patches; return the number applied, without those of objects that changed meanwhile."""
 
     async def write(change: tuple[Json, Json]) -> bool:
-        return await _taken(_patch(cluster, resource, *change))
+        return await _succeeds(_patch(cluster, resource, *change))
 
     return sum(await each(changes, write, pace.of(resource.plural)))
 
@@ -101,11 +101,11 @@ def _patch(cluster: Cluster, resource: Resource, item: Json, change: Json) -> Ca
     return partial(cluster.patch_merge, resource, metadata["name"], change, namespace=metadata["namespace"])
 
 
-async def _opened(cluster: Cluster, node: str) -> bool:
-    return await _taken(partial(reopen, cluster, node))
+async def _open_node(cluster: Cluster, node: str) -> bool:
+    return await _succeeds(partial(reopen, cluster, node))
 
 
-async def _taken(write: Callable[[], Awaitable[object]]) -> bool:
+async def _succeeds(write: Callable[[], Awaitable[object]]) -> bool:
     try:
         await steadily(write)
     except (Conflict, NotFound):

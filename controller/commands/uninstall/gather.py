@@ -80,7 +80,7 @@ _NEEDED: Final = (
 
 async def gather(cluster: Cluster) -> Snapshot:
     """Read the whole state, or only the missing permissions. Raises ClusterError if a read fails."""
-    if denied := await denied_of(cluster, needed()):
+    if denied := await denied_of(cluster, needed_permissions()):
         return Snapshot(namespaces=(), denied=denied)
     namespaces = await installations(cluster)
     found = [item for resource in REMOVED for item in await find(cluster, resource, namespaces)]
@@ -102,14 +102,14 @@ async def gather(cluster: Cluster) -> Snapshot:
         definitions={kind.crd_name: item for kind, item in installed if is_ours_still(kind, item)},
         others={kind.crd_name: item for kind, item in installed if not is_ours_still(kind, item)},
         objects=objects,
-        annotated=await _annotated(cluster, installed),
+        annotated=await _count_annotated(cluster, installed),
         api_service=claim if is_claimed else None,
         former=await read_former(cluster, namespaces) if is_claimed else None,
         strangers=await _own_namespaces(cluster, namespaces, found),
     )
 
 
-def needed() -> Iterator[Permission]:
+def needed_permissions() -> Iterator[Permission]:
     """Yield the permissions that the command needs, in all namespaces."""
     for resource, verb in _NEEDED:
         yield Permission(group=resource.group, resource=resource.plural, verb=verb)
@@ -122,13 +122,13 @@ async def find(cluster: Cluster, resource: Resource, namespaces: Sequence[str]) 
     """Return our objects of one kind, in our namespaces; bindings for our accounts in all namespaces."""
     items: list[Json] = []
     if resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
-        items += await _kept(cluster, resource, lambda item: is_for_us(item, namespaces))
+        items += await _list_where(cluster, resource, lambda item: is_for_us(item, namespaces))
     for namespace in namespaces if resource.namespaced else ("",):
         if resource is LEASES:
-            leases = await _listed(cluster, resource, namespace)
+            leases = await _list_metadata(cluster, resource, namespace)
             items += [item for item in leases if item["metadata"]["name"] in LEASE_NAMES]
         else:
-            labelled = await _listed(cluster, resource, namespace, SELECTOR)
+            labelled = await _list_metadata(cluster, resource, namespace, SELECTOR)
             items += [item for item in labelled if has_our_name(resource, item["metadata"]["name"])]
     once = {item["metadata"]["uid"]: item for item in items}
     return [Found(resource=resource, metadata=item["metadata"]) for item in once.values()]
@@ -143,8 +143,8 @@ async def leaders(cluster: Cluster, namespaces: Sequence[str]) -> tuple[str, ...
 
 async def read_marked(cluster: Cluster) -> Marked:
     """Return the pods and nodes with our gates, deletion costs or taints."""
-    pods = await _kept(cluster, PODS, lambda pod: is_gated(pod) or OUR_COST in _annotations(pod))
-    nodes = await _kept(cluster, NODES, is_closed)
+    pods = await _list_where(cluster, PODS, lambda pod: is_gated(pod) or OUR_COST in _annotations(pod))
+    nodes = await _list_where(cluster, NODES, is_closed)
     return Marked(
         gated=tuple(filter(is_gated, pods)),
         costly=tuple(pod for pod in pods if OUR_COST in _annotations(pod)),
@@ -152,18 +152,18 @@ async def read_marked(cluster: Cluster) -> Marked:
     )
 
 
-async def annotated(cluster: Cluster, resource: Resource) -> list[Json]:
+async def annotated_objects(cluster: Cluster, resource: Resource) -> list[Json]:
     """Return the objects of a kind with the annotation about the writer."""
-    return await _kept(cluster, resource, lambda item: WRITTEN_BY in _annotations(item))
+    return await _list_where(cluster, resource, lambda item: WRITTEN_BY in _annotations(item))
 
 
-async def _annotated(cluster: Cluster, installed: Sequence[tuple[Kind, Json]]) -> dict[str, int]:
+async def _count_annotated(cluster: Cluster, installed: Sequence[tuple[Kind, Json]]) -> dict[str, int]:
     """Return the number of objects of each kind from which the annotation about the writer must go.
 
     A later installation needs it on VariantAutoscalings that stay under our definition.
     """
     found = {
-        kind.crd_name: len(await annotated(cluster, resource_of(kind, storage_version(definition))))
+        kind.crd_name: len(await annotated_objects(cluster, resource_of(kind, storage_version(definition))))
         for kind, definition in installed
         if is_recorded(kind) and not (kind.has_conversion and is_ours_still(kind, definition))
     }
@@ -198,7 +198,7 @@ async def _own_namespaces(
     After everything in it is deleted, such a namespace is recognized by its label and by being empty.
     """
     own = {}
-    for item in await _listed(cluster, NAMESPACES, "", SELECTOR):
+    for item in await _list_metadata(cluster, NAMESPACES, "", SELECTOR):
         name = item["metadata"]["name"]
         within = [f"{it.resource.kind} {it.name}" for it in found if it.namespace == name]
         others = await strangers(cluster, name, within)
@@ -223,7 +223,7 @@ async def _dependents(cluster: Cluster) -> list[str]:
     """Return the workloads of others whose new pods would not run without Stowplan."""
     found = []
     for resource in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS):
-        for item in await _kept(cluster, resource, lambda item: any(_wants(item))):
+        for item in await _list_where(cluster, resource, lambda item: any(_wants(item))):
             metadata, wants = item["metadata"], ", ".join(dict.fromkeys(_wants(item)))
             found.append(f"{resource.kind} {metadata['namespace']}/{metadata['name']}: {wants}")
     return found
@@ -247,7 +247,7 @@ def _annotations(item: Json) -> Json:
     return item["metadata"].get("annotations") or {}
 
 
-async def _listed(
+async def _list_metadata(
     cluster: Cluster, resource: Resource, namespace: str, selector: str | None = None
 ) -> list[Json]:
     """List metadata, in one namespace if the kind is namespaced; empty if the kind is not installed."""
@@ -259,7 +259,7 @@ async def _listed(
     return list(found["items"])
 
 
-async def _kept(cluster: Cluster, resource: Resource, wanted: Callable[[Json], bool]) -> list[Json]:
+async def _list_where(cluster: Cluster, resource: Resource, wanted: Callable[[Json], bool]) -> list[Json]:
     """List full objects in all namespaces, and keep those that are wanted."""
     selection = Selection(resource=resource)
     try:

@@ -26,7 +26,7 @@ async def strangers(cluster: Cluster, namespace: str, ours: Collection[str]) -> 
     """Return the objects in a namespace besides `ours`, as `Kind name`, without those that have an owner."""
     silent: list[str] = []
     resources = await _resources(cluster, silent)
-    listed = await asyncio.gather(*(_listed(cluster, resource, namespace) for resource in resources))
+    listed = await asyncio.gather(*(_list(cluster, resource, namespace) for resource in resources))
     found = {
         f"{resource.kind} {item['metadata']['name']}"
         for resource, items in zip(resources, listed, strict=True)
@@ -47,11 +47,11 @@ async def _resources(cluster: Cluster, silent: list[str]) -> list[Resource]:
     """Return all namespaced collections that can be listed, in the preferred version of each group."""
     groups = (await cluster.get_path("/apis")).get("groups") or []
     versions = [("", "v1"), *((group["name"], group["preferredVersion"]["version"]) for group in groups)]
-    described = await asyncio.gather(*(_described(cluster, silent, *version) for version in versions))
+    described = await asyncio.gather(*(_collections(cluster, silent, *version) for version in versions))
     return [resource for resources in described for resource in resources]
 
 
-async def _described(cluster: Cluster, silent: list[str], group: str, version: str) -> list[Resource]:
+async def _collections(cluster: Cluster, silent: list[str], group: str, version: str) -> list[Resource]:
     """Return the collections of one version; if its server is unavailable, record that in `silent`."""
     if group.endswith(_MEASURED):
         return []
@@ -69,7 +69,7 @@ async def _described(cluster: Cluster, silent: list[str], group: str, version: s
     ]
 
 
-async def _listed(cluster: Cluster, resource: Resource, namespace: str) -> list[Json]:
+async def _list(cluster: Cluster, resource: Resource, namespace: str) -> list[Json]:
     try:
         read = partial(cluster.list, resource, namespace=namespace, metadata_only=True)
         return list((await patiently(read))["items"])

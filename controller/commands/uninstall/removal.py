@@ -23,16 +23,16 @@ from controller.commands.uninstall.cleaning import clean, forget_writers
 from controller.commands.uninstall.gather import count, find, leaders, read_former
 from controller.commands.uninstall.installed import ACTING_PODS, REMOVED, WEBHOOK_CONFIGURATIONS, Found
 from controller.commands.uninstall.namespace_content import strangers
-from controller.commands.uninstall.steps import Action, Step, disclaimed, disowned
-from controller.commands.upgrade.counting import counted
+from controller.commands.uninstall.steps import Action, Step, without_claims, without_ownership
+from controller.commands.upgrade.counting import count_text
 from controller.commands.upgrade.definitions import served_versions, storage_version
 from controller.commands.upgrade.gather import read_definition
 from controller.commands.upgrade.ownership import PART_OF
 from controller.commands.upgrade.progress import Progress
 from controller.commands.upgrade.reshaping import disown
 from controller.commands.upgrade.resources import resource_of
-from controller.commands.upgrade.retrying import Pace, comes_true, each, retried, steadily
-from controller.commands.upgrade.runs import Done, StoppedError, performed
+from controller.commands.upgrade.retrying import Pace, comes_true, each, retry, steadily
+from controller.commands.upgrade.runs import Done, StoppedError, perform
 from controller.commands.upgrade.waiting import settle, until_served
 from controller.observe.external_metrics import is_ours
 
@@ -74,7 +74,7 @@ class Removal:
 
     async def do(self, step: Step) -> Done:
         """Execute one step. Raises StoppedError and ClusterError."""
-        return await performed(step, self._actions[step.action], self._progress)
+        return await perform(step, self._actions[step.action], self._progress)
 
     async def _stop(self, _: Step) -> str:
         """Delete the Deployments that act, and wait until their pods and leases are gone."""
@@ -118,7 +118,7 @@ class Removal:
             return f"{step.subject} points to {'/'.join(former.service)}"
 
         try:
-            return await retried(attempt, Conflict, _PAUSES_SECONDS)
+            return await retry(attempt, Conflict, _PAUSES_SECONDS)
         except NotFound:
             return f"{step.subject} is gone"
 
@@ -141,16 +141,16 @@ class Removal:
                 _, failures = await disown(self._cluster, resource_of(kind, stored), left, self._pace)
                 if failures:
                     raise StoppedError(
-                        f"{counted(len(failures), 'object')} could not be written; run this command again",
+                        f"{count_text(len(failures), 'object')} could not be written; run this command again",
                         failures,
                     )
-        await self._write_definition(kind, unconverted)
-        await self._write_definition(kind, disowned)
+        await self._write_definition(kind, without_conversion)
+        await self._write_definition(kind, without_ownership)
         await until_served(self._cluster, kind, (stored,))
         return f"{step.subject} serves only {stored}"
 
     async def _disclaim(self, step: Step) -> str:
-        await self._write_definition(_KINDS[step.subject], disclaimed)
+        await self._write_definition(_KINDS[step.subject], without_claims)
         return f"{step.subject} has nothing of ours"
 
     async def _forget(self, step: Step) -> str:
@@ -166,7 +166,7 @@ class Removal:
             if live is not None and (changed := wanted(live)) != live:
                 await self._cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, changed)
 
-        await retried(attempt, Conflict, _PAUSES_SECONDS)
+        await retry(attempt, Conflict, _PAUSES_SECONDS)
 
     async def _delete_definition(self, step: Step) -> str:
         kind = _KINDS[step.subject]
@@ -190,7 +190,7 @@ class Removal:
             found = await find(self._cluster, resource, self._namespaces)
             await self._delete(found)
             deleted += len(found)
-        return f"{counted(deleted, 'object')} deleted"
+        return f"{count_text(deleted, 'object')} deleted"
 
     async def _leave(self, step: Step) -> str:
         found = await strangers(self._cluster, step.subject, ())
@@ -231,7 +231,7 @@ class Removal:
             await steadily(delete)
 
 
-def unconverted(definition: Json) -> Json:
+def without_conversion(definition: Json) -> Json:
     """Return a definition with only the stored version, which needs no conversion."""
     spec = definition["spec"]
     versions = [version for version in spec["versions"] if version["storage"]]

@@ -86,12 +86,12 @@ def is_owned(definition: Json) -> bool:
     return any(map(_is_ours, definition["metadata"].get("managedFields") or []))
 
 
-def disclaimed(definition: Json) -> Json:
+def without_claims(definition: Json) -> Json:
     """Return the definition of another owner without our label, and with none of its fields owned by us."""
-    return disowned(without_label(definition))
+    return without_ownership(without_label(definition))
 
 
-def disowned(definition: Json) -> Json:
+def without_ownership(definition: Json) -> Json:
     """Return a definition in which we own no field, so that applying manifests again causes no conflict."""
     metadata = definition["metadata"]
     entries = [entry for entry in metadata.get("managedFields") or [] if not _is_ours(entry)]

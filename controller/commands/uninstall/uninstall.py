@@ -11,7 +11,7 @@ from controller.commands.uninstall.gather import gather, installations
 from controller.commands.uninstall.removal import Removal
 from controller.commands.uninstall.snapshot import Snapshot
 from controller.commands.uninstall.steps import Step, uninstall_steps
-from controller.commands.upgrade.findings import accepted
+from controller.commands.upgrade.findings import with_accepted
 from controller.commands.upgrade.options import parser
 from controller.commands.upgrade.progress import Progress
 from controller.commands.upgrade.runs import Run
@@ -47,7 +47,9 @@ def main(arguments: Sequence[str]) -> int:
 
     async def plan(cluster: Cluster) -> Run[Step]:
         snapshot = await gather(cluster)
-        return planned(snapshot, cluster.host, accept=options.accept, with_objects=options.delete_objects)
+        return plan_removal(
+            snapshot, cluster.host, accept=options.accept, with_objects=options.delete_objects
+        )
 
     async def start(cluster: Cluster, progress: Progress) -> Doer[Step]:
         return Removal(
@@ -61,13 +63,13 @@ def main(arguments: Sequence[str]) -> int:
     return run(options, plan, start)
 
 
-def planned(
+def plan_removal(
     snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = (), with_objects: bool = False
 ) -> Run[Step]:
     """Return the plan for a snapshot."""
     return Run(
         verb="uninstall",
         cluster=cluster,
-        checks=accepted(uninstall_checks(snapshot, with_objects=with_objects), accept),
+        checks=with_accepted(uninstall_checks(snapshot, with_objects=with_objects), accept),
         steps=uninstall_steps(snapshot, with_objects=with_objects),
     )

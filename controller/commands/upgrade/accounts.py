@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from apiserver.kinds.llmd.shapes import Shape, Shaped, in_shape, without_annotation
 from apiserver.schema.json import Json
 from controller.commands.upgrade.comparison import difference
-from controller.commands.upgrade.status_to_come import resumed, without_announcement
+from controller.commands.upgrade.status_to_come import with_announced_status, without_announcement
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,4 +54,4 @@ def account(item: Json, shape: Shape) -> Account:
 
 def shaped_anew(item: Json, shape: Shape) -> Shaped:
     """Return an object in a shape, continuing from what an interrupted run announced."""
-    return in_shape(resumed(item, shape), shape)
+    return in_shape(with_announced_status(item, shape), shape)

@@ -12,10 +12,10 @@ def difference(one: Json, other: Json) -> str:
 
     The version and the metadata that the server maintains are ignored.
     """
-    return next(_differences(_said(one), _said(other), ""), "")
+    return next(_differences(_comparable(one), _comparable(other), ""), "")
 
 
-def _said(value: Json) -> Json:
+def _comparable(value: Json) -> Json:
     metadata = value.get("metadata") or {}
     kept = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
     others = {name: item for name, item in value.items() if name not in {"apiVersion", "kind", "metadata"}}

@@ -9,7 +9,7 @@ from apiserver.schema.structural import crd_manifest
 from controller.commands.upgrade.ownership import is_ours, without_label, without_our_chart
 
 
-def staged(
+def transitional_definition(
     kind: Kind, live: Json | None, *, storage: str, ca_bundle: str, namespace: str = INSTALLATION
 ) -> Json:
     """Return the definition with all our versions, with `storage` as the storage version.

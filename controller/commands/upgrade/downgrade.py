@@ -12,10 +12,10 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.kinds.registry import KINDS
 from controller.commands.upgrade.accounts import Account, account
 from controller.commands.upgrade.controller_checks import check_our_own
-from controller.commands.upgrade.counting import counted
+from controller.commands.upgrade.counting import count_text
 from controller.commands.upgrade.definitions import is_given_back, served_versions
 from controller.commands.upgrade.execution import Execution
-from controller.commands.upgrade.findings import Finding, accepted, note, ok, problem
+from controller.commands.upgrade.findings import Finding, note, ok, problem, with_accepted
 from controller.commands.upgrade.gather import gather
 from controller.commands.upgrade.options import parser
 from controller.commands.upgrade.owner_checks import check_definition, check_owners
@@ -64,14 +64,14 @@ def main(arguments: Sequence[str]) -> int:
 
     async def plan(cluster: Cluster) -> Report:
         snapshot = await gather(cluster, KINDS, VARIANT_AUTOSCALING, now=datetime.now(UTC))
-        return planned(
+        return plan_downgrade(
             snapshot, cluster.host, shape, accept=options.accept, accept_incomplete=options.accept_incomplete
         )
 
     return run(options, plan, Execution.starter(per_second=options.rate, shape=shape))
 
 
-def planned(
+def plan_downgrade(
     snapshot: Snapshot,
     cluster: str,
     shape: Shape,
@@ -93,7 +93,7 @@ def planned(
         definitions=found_definitions(snapshot, (VARIANT_AUTOSCALING,)),
         objects=len(snapshot.objects),
         shapes=shapes_found(snapshot),
-        checks=accepted(found, accept),
+        checks=with_accepted(found, accept),
         steps=downgrade_steps(snapshot, VARIANT_AUTOSCALING, is_clean=is_clean, is_annotated=is_annotated),
         accounts=accounts,
         advice=tuple(line.format(release=shape) for line in _advice(snapshot)),
@@ -129,18 +129,18 @@ def check_shape(accounts: Sequence[Account], shape: Shape, *, accept_incomplete:
     made_up, lossy = sum(bool(item.made_up) for item in accounts), sum(bool(item.lost) for item in accounts)
     if lossy:
         yield note(
-            "shape", f"{shape} cannot express all fields of {counted(lossy, 'object')}: see the list below"
+            "shape", f"{shape} cannot express all fields of {count_text(lossy, 'object')}: see the list below"
         )
     if made_up:
         message = (
-            f"{shape} requires values that are missing in {counted(made_up, 'object')}: see the list below"
+            f"{shape} requires values that are missing in {count_text(made_up, 'object')}: see the list below"
         )
         finding = note if accept_incomplete else problem
         yield finding(
             "shape", message, "complete these objects, choose another shape, or use --accept-incomplete"
         )
     if not lossy and not made_up:
-        yield ok("shape", f"{shape} can express all fields of {counted(len(accounts), 'object')}")
+        yield ok("shape", f"{shape} can express all fields of {count_text(len(accounts), 'object')}")
 
 
 def _checks(snapshot: Snapshot) -> Iterator[Finding]:

@@ -21,12 +21,12 @@ from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
 from apiserver.kinds.llmd.shapes import Shape
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from controller.commands.upgrade.counting import counted
+from controller.commands.upgrade.counting import count_text
 from controller.commands.upgrade.definitions import (
     served_versions,
-    staged,
     storage_version,
     stored_versions,
+    transitional_definition,
     withdrawn,
 )
 from controller.commands.upgrade.findings import Failure
@@ -36,8 +36,8 @@ from controller.commands.upgrade.proving import prove
 from controller.commands.upgrade.reaching import UnreadableError
 from controller.commands.upgrade.reshaping import disown, forget, reshape, sweep
 from controller.commands.upgrade.resources import resource_of
-from controller.commands.upgrade.retrying import Pace, each, patiently, retried
-from controller.commands.upgrade.runs import Done, StoppedError, performed
+from controller.commands.upgrade.retrying import Pace, each, patiently, retry
+from controller.commands.upgrade.runs import Done, StoppedError, perform
 from controller.commands.upgrade.steps import Action, Step
 from controller.commands.upgrade.verb import Doer, Starter
 from controller.commands.upgrade.waiting import until_served, until_stored
@@ -103,7 +103,7 @@ async def _write(cluster: Cluster, resource: Resource, item: Json) -> str | None
         subresource="status",
     )
     try:
-        written = await retried(write, (Conflict, Unavailable), _WRITE_PAUSES_SECONDS)
+        written = await retry(write, (Conflict, Unavailable), _WRITE_PAUSES_SECONDS)
     except NotFound:
         return None
     return _version(written)
@@ -164,7 +164,7 @@ class Execution:
 
     async def do(self, step: Step) -> Done:
         """Execute one step. Raises StoppedError and ClusterError."""
-        return await performed(step, self._actions[step.action], self._progress)
+        return await perform(step, self._actions[step.action], self._progress)
 
     async def _serve(self, step: Step) -> str:
         kind = step.kind
@@ -184,13 +184,13 @@ class Execution:
             raise StoppedError(message, error.failures) from error
         if proof.failures:
             raise StoppedError(
-                f"verification failed for {len(proof.failures)} of {counted(proof.objects, 'object')};"
+                f"verification failed for {len(proof.failures)} of {count_text(proof.objects, 'object')};"
                 " nothing is stored in another version yet, and both versions are served. Correct these"
                 " objects and run this command again, or go back with stowplan downgrade",
                 proof.failures,
             )
         beside = f"; a test object was refused: {proof.refusal}" if proof.refusal else ""
-        return f"{counted(proof.objects, 'object')} converted and back without loss{beside}"
+        return f"{count_text(proof.objects, 'object')} converted and back without loss{beside}"
 
     async def _what_of_unreadable(self, kind: Kind) -> str:
         if not self._is_newly_served:
@@ -220,7 +220,7 @@ class Execution:
         rewritten = await rewrite(self._cluster, resource, self._pace)
         objects = await verify(self._cluster, resource, self._pace)
         gone = f", {rewritten.gone} deleted in the meantime" if rewritten.gone else ""
-        listed = counted(rewritten.objects, "object")
+        listed = count_text(rewritten.objects, "object")
         return f"{rewritten.written} of {listed} rewritten{gone}; {objects} verified"
 
     async def _prune(self, step: Step) -> str:
@@ -233,7 +233,7 @@ class Execution:
             pruned = live | {"status": live["status"] | {"storedVersions": [step.version]}}
             await self._cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, pruned, subresource="status")
 
-        await _undisturbed(attempt, step.kind)
+        await _retry_after_changes(attempt, step.kind)
         return f"storedVersions of {step.kind.crd_name} is {step.version}"
 
     async def _forget(self, step: Step) -> str:
@@ -241,27 +241,29 @@ class Execution:
         freed, failures = await forget(self._cluster, resource, self._pace)
         if failures:
             raise StoppedError(
-                f"{counted(len(failures), 'object')} could not be written; run this command again", failures
+                f"{count_text(len(failures), 'object')} could not be written; run this command again",
+                failures,
             )
-        return f"announcements removed from {counted(freed, 'object')}"
+        return f"announcements removed from {count_text(freed, 'object')}"
 
     async def _rehearse(self, step: Step) -> str:
         written, failures = await self._shaped(step.kind, dry_run=True)
         if failures:
             raise StoppedError(
-                f"{len(failures)} of {counted(written, 'object')} cannot be restored in {self._shape};"
+                f"{len(failures)} of {count_text(written, 'object')} cannot be restored in {self._shape};"
                 " nothing was changed. Correct these objects and run this command again",
                 failures,
             )
-        return f"{counted(written, 'object')} can be restored"
+        return f"{count_text(written, 'object')} can be restored"
 
     async def _reshape(self, step: Step) -> str:
         written, failures = await self._shaped(step.kind, dry_run=False)
         if failures:
             raise StoppedError(
-                f"{counted(len(failures), 'object')} could not be restored; run this command again", failures
+                f"{count_text(len(failures), 'object')} could not be restored; run this command again",
+                failures,
             )
-        return f"{counted(written, 'object')} restored in {self._shape}"
+        return f"{count_text(written, 'object')} restored in {self._shape}"
 
     async def _sweep(self, step: Step) -> str:
         assert self._shape is not None  # as below
@@ -269,9 +271,9 @@ class Execution:
         swept, failures = await sweep(self._cluster, resource, self._shape, self._pace)
         if failures:
             raise StoppedError(
-                f"our annotations could not be removed from {counted(len(failures), 'object')}", failures
+                f"our annotations could not be removed from {count_text(len(failures), 'object')}", failures
             )
-        return f"our annotations removed from {counted(swept, 'object')}"
+        return f"our annotations removed from {count_text(swept, 'object')}"
 
     async def _shaped(self, kind: Kind, *, dry_run: bool) -> tuple[int, tuple[Failure, ...]]:
         assert self._shape is not None  # a downgrade always has one
@@ -284,9 +286,10 @@ class Execution:
         written, failures = await disown(self._cluster, resource, left, self._pace)
         if failures:
             raise StoppedError(
-                f"{counted(len(failures), 'object')} could not be written; run this command again", failures
+                f"{count_text(len(failures), 'object')} could not be written; run this command again",
+                failures,
             )
-        return f"entries of {left} removed from the managedFields of {counted(written, 'object')}"
+        return f"entries of {left} removed from the managedFields of {count_text(written, 'object')}"
 
     async def _withdraw(self, step: Step) -> str:
         kind = step.kind
@@ -298,7 +301,10 @@ class Execution:
         trusted = await read_trusted(self._cluster) if kind.has_conversion else ""
         where = self._namespace
         await self._write(
-            kind, lambda live: staged(kind, live, storage=storage, ca_bundle=trusted, namespace=where)
+            kind,
+            lambda live: transitional_definition(
+                kind, live, storage=storage, ca_bundle=trusted, namespace=where
+            ),
         )
 
     async def _write(self, kind: Kind, wanted: Callable[[Json | None], Json]) -> None:
@@ -309,7 +315,7 @@ class Execution:
             write = self._cluster.create if live is None else self._cluster.replace
             await write(CUSTOM_RESOURCE_DEFINITIONS, wanted(live))
 
-        await _undisturbed(attempt, kind)
+        await _retry_after_changes(attempt, kind)
 
 
 def _withdrawn(kind: Kind, live: Json | None) -> Json:
@@ -320,9 +326,9 @@ def _withdrawn(kind: Kind, live: Json | None) -> Json:
     return withdrawn(kind, live)
 
 
-async def _undisturbed(attempt: Callable[[], Awaitable[None]], kind: Kind) -> None:
+async def _retry_after_changes(attempt: Callable[[], Awaitable[None]], kind: Kind) -> None:
     """Retry a change of a definition after concurrent ones. Raises StoppedError if they never stop."""
     try:
-        await retried(attempt, (Conflict, NotFound), _PAUSES_SECONDS)
+        await retry(attempt, (Conflict, NotFound), _PAUSES_SECONDS)
     except (Conflict, NotFound) as error:
         raise StoppedError(f"{kind.crd_name} is changed continuously; run this command again") from error

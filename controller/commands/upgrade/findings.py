@@ -45,7 +45,7 @@ def problem(check: str, message: str, remedy: str) -> Finding:
     return Finding(check=check, verdict=Verdict.PROBLEM, message=message, remedy=remedy)
 
 
-def accepted(findings: Iterable[Finding], checks: Iterable[str]) -> tuple[Finding, ...]:
+def with_accepted(findings: Iterable[Finding], checks: Iterable[str]) -> tuple[Finding, ...]:
     """Return the findings with problems of the given checks turned into notes."""
     names = set(checks)
     return tuple(

@@ -27,7 +27,7 @@ from apiserver.schema.kind import Kind
 from apiserver.schema.structural import CONVERSION_SERVICE
 from controller.commands.upgrade.controller_checks import UPSTREAM_LEASE, is_upstream
 from controller.commands.upgrade.definitions import served_versions
-from controller.commands.upgrade.permission_checks import Permission, needed
+from controller.commands.upgrade.permission_checks import Permission, needed_permissions
 from controller.commands.upgrade.resources import ENDPOINT_SLICES, SELF_SUBJECT_ACCESS_REVIEWS, resource_of
 from controller.commands.upgrade.retrying import patiently
 from controller.commands.upgrade.snapshot import Snapshot, Webhook
@@ -37,13 +37,13 @@ from controller.commands.upgrade.webhook_checks import CONFIGURATION, SERVING_SE
 async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, now: datetime) -> Snapshot:
     """Return the snapshot; only denied permissions if there are any. Raises ClusterError."""
     namespace = await installed_namespace(cluster)
-    if denied := await denied_of(cluster, needed(converting, namespace)):
+    if denied := await denied_of(cluster, needed_permissions(converting, namespace)):
         return Snapshot(now=now, webhook=Webhook(namespace=namespace), denied=denied)
     found = {kind.crd_name: await read_definition(cluster, kind) for kind in kinds}
     definitions = {name: item for name, item in found.items() if item is not None}
     objects, refusal = await _objects(cluster, converting, definitions.get(converting.crd_name))
     leases = [
-        await _listed(cluster, LEASES, field_selector=f"metadata.name={name}")
+        await _list_if_allowed(cluster, LEASES, field_selector=f"metadata.name={name}")
         for name in (UPSTREAM_LEASE, LEASE_NAME)
     ]
     return Snapshot(
@@ -51,7 +51,7 @@ async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, n
         definitions=definitions,
         objects=objects,
         webhook=await _webhook(cluster, namespace, refusal),
-        deployments=tuple(item for item in await _listed(cluster, DEPLOYMENTS) if is_upstream(item)),
+        deployments=tuple(item for item in await _list_if_allowed(cluster, DEPLOYMENTS) if is_upstream(item)),
         leases=tuple(item for items in leases for item in items),
     )
 
@@ -63,14 +63,14 @@ async def read_definition(cluster: Cluster, kind: Kind) -> Json | None:
 
 async def read_trusted(cluster: Cluster) -> str:
     """Return the caBundle of our admission webhooks; empty if there is none."""
-    return _trusted(await _configuration(cluster))
+    return _trusted_ca(await _configuration(cluster))
 
 
 async def _configuration(cluster: Cluster) -> Json | None:
     return await _maybe(cluster, VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
 
 
-def _trusted(configuration: Json | None) -> str:
+def _trusted_ca(configuration: Json | None) -> str:
     bundles = [item["clientConfig"].get("caBundle") for item in (configuration or {}).get("webhooks") or []]
     return str(next(filter(None, bundles), ""))
 
@@ -109,7 +109,7 @@ async def _webhook(cluster: Cluster, namespace: str, refusal: str) -> Webhook:
         service=await _maybe(cluster, SERVICES, name, namespace=namespace),
         ready_pods=await _ready_pods(cluster, namespace, name),
         is_configured=configuration is not None,
-        trusted=_trusted(configuration),
+        trusted=_trusted_ca(configuration),
         certificate=certificate,
         is_certificate_hidden=is_hidden,
         refusal=refusal,
@@ -155,7 +155,9 @@ async def _maybe(
         return None
 
 
-async def _listed(cluster: Cluster, resource: Resource, *, field_selector: str | None = None) -> list[Json]:
+async def _list_if_allowed(
+    cluster: Cluster, resource: Resource, *, field_selector: str | None = None
+) -> list[Json]:
     """Return objects that are only needed for warnings; empty if the user may not read them."""
     try:
         found = await cluster.list(resource, field_selector=field_selector)

@@ -49,7 +49,7 @@ _DEFINITIONS: Final = "customresourcedefinitions"
 _EXTENSIONS: Final = "apiextensions.k8s.io"
 
 
-def needed(kind: Kind, namespace: str) -> tuple[Permission, ...]:
+def needed_permissions(kind: Kind, namespace: str) -> tuple[Permission, ...]:
     """Return the permissions that both subcommands need."""
     on_definitions = [
         Permission(group=_EXTENSIONS, resource=_DEFINITIONS, verb=verb)

@@ -21,7 +21,7 @@ from controller.commands.upgrade.comparison import difference
 from controller.commands.upgrade.findings import Failure
 from controller.commands.upgrade.reaching import is_of_conversion, listed_in_every_version, shown_by_made_up
 from controller.commands.upgrade.resources import resource_of
-from controller.commands.upgrade.retrying import Pace, failures_of, retried, steadily
+from controller.commands.upgrade.retrying import Pace, failures_of, retry, steadily
 
 _PAUSES_SECONDS: Final = (0.05,) * 40
 
@@ -39,7 +39,7 @@ async def prove(cluster: Cluster, kind: Kind, pace: Pace, *, namespace: str = IN
     """Prove every object. Raises UnreadableError if conversion cannot read any, and ClusterError."""
     refusal = await shown_by_made_up(cluster, kind, namespace)
     items = await listed_in_every_version(cluster, kind, pace)
-    failures = await failures_of(items, partial(_tried, cluster, kind), pace)
+    failures = await failures_of(items, partial(_try, cluster, kind), pace)
     return Proof(objects=len(items), failures=failures, refusal=refusal)
 
 
@@ -55,10 +55,10 @@ def there_and_back(readings: list[Json]) -> str:
     return ""
 
 
-async def _tried(cluster: Cluster, kind: Kind, item: Json) -> str:
+async def _try(cluster: Cluster, kind: Kind, item: Json) -> str:
     """Return why an object fails; empty if it does not."""
     try:
-        return await _attempted(cluster, kind, item["metadata"])
+        return await _attempt(cluster, kind, item["metadata"])
     except NotFound:
         return ""  # deleted in the meantime
     except Conflict:
@@ -69,7 +69,7 @@ async def _tried(cluster: Cluster, kind: Kind, item: Json) -> str:
         return error.message
 
 
-async def _attempted(cluster: Cluster, kind: Kind, metadata: Json) -> str:
+async def _attempt(cluster: Cluster, kind: Kind, metadata: Json) -> str:
     async def read(version: str) -> Json:
         return await cluster.get(
             resource_of(kind, version), metadata["name"], namespace=metadata["namespace"]
@@ -90,13 +90,13 @@ async def _attempted(cluster: Cluster, kind: Kind, metadata: Json) -> str:
         found = difference(answer, reading) if subresource else ""
         return f"{found} is changed by a write in {version}" if found else ""
 
-    found = await _undisturbed(compared)
+    found = await _retry_conflicts(compared)
     for version in kind.versions:
         for subresource in (None, "status"):
-            found = found or await _undisturbed(partial(written, version.name, subresource))
+            found = found or await _retry_conflicts(partial(written, version.name, subresource))
     return found
 
 
-async def _undisturbed(attempt: Callable[[], Awaitable[str]]) -> str:
+async def _retry_conflicts(attempt: Callable[[], Awaitable[str]]) -> str:
     """Retry until no concurrent write interferes; raise the last Conflict if one always does."""
-    return await retried(partial(steadily, attempt), Conflict, _PAUSES_SECONDS)
+    return await retry(partial(steadily, attempt), Conflict, _PAUSES_SECONDS)

@@ -65,7 +65,7 @@ def denied_report(verb: str, cluster: str, snapshot: Snapshot) -> Report:
 
 def found_definitions(snapshot: Snapshot, kinds: tuple[Kind, ...]) -> tuple[Found, ...]:
     """Return the installed definition of each kind."""
-    return tuple(_found(kind.crd_name, snapshot.definitions.get(kind.crd_name)) for kind in kinds)
+    return tuple(_found_definition(kind.crd_name, snapshot.definitions.get(kind.crd_name)) for kind in kinds)
 
 
 def shapes_found(snapshot: Snapshot) -> dict[str, int]:
@@ -73,7 +73,7 @@ def shapes_found(snapshot: Snapshot) -> dict[str, int]:
     return dict(Counter(shape_of(item).name for item in snapshot.objects))
 
 
-def _found(name: str, live: Json | None) -> Found:
+def _found_definition(name: str, live: Json | None) -> Found:
     return Found(
         name=name,
         served=served_versions(live),

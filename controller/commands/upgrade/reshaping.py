@@ -14,7 +14,7 @@ from apiserver.schema.json import Json, same
 from controller.commands.upgrade.accounts import account, shaped_anew, without_annotations
 from controller.commands.upgrade.comparison import difference
 from controller.commands.upgrade.findings import Failure
-from controller.commands.upgrade.retrying import Pace, failures_of, patiently, retried
+from controller.commands.upgrade.retrying import Pace, failures_of, patiently, retry
 from controller.commands.upgrade.status_to_come import announces, announcing, without_announcement
 
 _PAUSES_SECONDS: Final = (0.05,) * 39
@@ -24,7 +24,7 @@ async def reshape(
     cluster: Cluster, resource: Resource, shape: Shape, pace: Pace, *, dry_run: bool
 ) -> tuple[int, tuple[Failure, ...]]:
     """Write every object in a shape; return their number, and those that failed. Raises ClusterError."""
-    items = [item for item in await _listed(cluster, resource) if account(item, shape).is_reshaped]
+    items = [item for item in await _list(cluster, resource) if account(item, shape).is_reshaped]
     write = partial(_rehearse if dry_run else _write, cluster, resource, shape)
     return len(items), await _failures(cluster, resource, items, write, pace)
 
@@ -36,7 +36,7 @@ async def sweep(
 
     Raises ClusterError.
     """
-    items = [item for item in await _listed(cluster, resource) if account(item, shape).is_annotated]
+    items = [item for item in await _list(cluster, resource) if account(item, shape).is_annotated]
     write = partial(_bare, cluster, resource, shape)
     return len(items), await _failures(cluster, resource, items, write, pace)
 
@@ -46,7 +46,7 @@ async def forget(cluster: Cluster, resource: Resource, pace: Pace) -> tuple[int,
 
     Raises ClusterError.
     """
-    items = [item for item in await _listed(cluster, resource) if announces(item)]
+    items = [item for item in await _list(cluster, resource) if announces(item)]
     write = partial(_forgotten, cluster, resource)
     return len(items), await _failures(cluster, resource, items, write, pace)
 
@@ -59,12 +59,12 @@ async def disown(
     The API server cannot read an entry of such a version, and erases all entries of the object at its next
     write. Returns the number of objects, and those that failed. Raises ClusterError.
     """
-    items = [item for item in await _listed(cluster, resource) if _is_owned_in(item, api_version)]
-    write = partial(_disowned, cluster, resource, api_version)
+    items = [item for item in await _list(cluster, resource) if _is_owned_in(item, api_version)]
+    write = partial(_disown_object, cluster, resource, api_version)
     return len(items), await _failures(cluster, resource, items, write, pace)
 
 
-async def _listed(cluster: Cluster, resource: Resource) -> list[Json]:
+async def _list(cluster: Cluster, resource: Resource) -> list[Json]:
     return list((await patiently(partial(cluster.list, resource)))["items"])
 
 
@@ -75,10 +75,10 @@ async def _failures(
     write: Callable[[Json], Awaitable[str]],
     pace: Pace,
 ) -> tuple[Failure, ...]:
-    return await failures_of(items, partial(_tried, cluster, resource, write), pace)
+    return await failures_of(items, partial(_try_write, cluster, resource, write), pace)
 
 
-async def _tried(
+async def _try_write(
     cluster: Cluster, resource: Resource, write: Callable[[Json], Awaitable[str]], item: Json
 ) -> str:
     """Write one object, read again after conflicts; return why it failed, or empty."""
@@ -93,7 +93,7 @@ async def _tried(
         return await patiently(partial(write, now))
 
     try:
-        return await retried(attempt, Conflict, _PAUSES_SECONDS)
+        return await retry(attempt, Conflict, _PAUSES_SECONDS)
     except NotFound:
         return ""  # deleted in the meantime
     except Conflict:
@@ -113,9 +113,9 @@ async def _write(cluster: Cluster, resource: Resource, shape: Shape, item: Json)
     """Write the spec first, announcing the status that follows, so that an interrupted run can be resumed."""
     wanted = shaped_anew(item, shape).value
     if not same(wanted.get("status"), item.get("status")):
-        item = await _replaced(cluster, resource, announcing(wanted, item.get("status")), item)
-        item = await _replaced(cluster, resource, wanted, item, subresource="status")
-    written = await _replaced(cluster, resource, wanted, item)
+        item = await _replace(cluster, resource, announcing(wanted, item.get("status")), item)
+        item = await _replace(cluster, resource, wanted, item, subresource="status")
+    written = await _replace(cluster, resource, wanted, item)
     # Admission may add a default; what matters is that the object has the shape.
     found = difference(in_shape(written, shape).value, written)
     return f"{found} was changed by admission" if found else ""
@@ -126,21 +126,21 @@ async def _bare(cluster: Cluster, resource: Resource, shape: Shape, item: Json) 
     if made.is_reshaped:
         return "it was changed in the meantime and must be restored again: run this command again"
     if made.is_annotated:
-        await _replaced(cluster, resource, without_annotations(item), item)
+        await _replace(cluster, resource, without_annotations(item), item)
     return ""
 
 
 async def _forgotten(cluster: Cluster, resource: Resource, item: Json) -> str:
     if announces(item):
-        await _replaced(cluster, resource, without_announcement(item), item)
+        await _replace(cluster, resource, without_announcement(item), item)
     return ""
 
 
-async def _disowned(cluster: Cluster, resource: Resource, api_version: str, item: Json) -> str:
+async def _disown_object(cluster: Cluster, resource: Resource, api_version: str, item: Json) -> str:
     if _is_owned_in(item, api_version):
         entries = item["metadata"]["managedFields"]
         kept = [entry for entry in entries if entry.get("apiVersion") != api_version]
-        await _replaced(
+        await _replace(
             cluster, resource, item | {"metadata": item["metadata"] | {"managedFields": kept}}, item
         )
     return ""
@@ -151,7 +151,7 @@ def _is_owned_in(item: Json, api_version: str) -> bool:
     return any(entry.get("apiVersion") == api_version for entry in entries)
 
 
-async def _replaced(
+async def _replace(
     cluster: Cluster, resource: Resource, wanted: Json, item: Json, *, subresource: str | None = None
 ) -> Json:
     version = {"resourceVersion": item["metadata"]["resourceVersion"]}

@@ -72,7 +72,7 @@ async def failures_of(
     )
 
 
-async def retried(
+async def retry(
     attempt: Callable[[], Awaitable[_T]],
     errors: type[ClusterError] | tuple[type[ClusterError], ...],
     pauses_seconds: Iterable[float],
@@ -94,12 +94,12 @@ async def patiently(attempt: Callable[[], Awaitable[_T]]) -> _T:
 
     After a definition changes, the API server's caches take a moment to fill.
     """
-    return await retried(attempt, Throttled, _THROTTLED_PAUSES_SECONDS)
+    return await retry(attempt, Throttled, _THROTTLED_PAUSES_SECONDS)
 
 
 async def steadily(attempt: Callable[[], Awaitable[_T]]) -> _T:
     """Return the result of an attempt, retried a few times while Unavailable."""
-    return await retried(partial(patiently, attempt), Unavailable, _UNAVAILABLE_PAUSES_SECONDS)
+    return await retry(partial(patiently, attempt), Unavailable, _UNAVAILABLE_PAUSES_SECONDS)
 
 
 async def comes_true(holds: Callable[[], Awaitable[bool]], *, within_seconds: float) -> bool:

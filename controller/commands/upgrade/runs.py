@@ -57,7 +57,7 @@ class Done:
         return self.step.as_json() | {"result": self.result, "seconds": round(self.seconds, 2)}
 
 
-async def performed(step: S, work: Callable[[S], Awaitable[str]], progress: Progress) -> Done:
+async def perform(step: S, work: Callable[[S], Awaitable[str]], progress: Progress) -> Done:
     """Execute one step and report its progress. Raises what the work raises."""
     began = time.monotonic()
     progress.begin(step.title)

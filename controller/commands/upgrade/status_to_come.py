@@ -48,13 +48,13 @@ class _ToCome(msgspec.Struct, frozen=True):
 def announcing(value: Json, status: JsonValue) -> Json:
     """Return an object with the current status, and an announcement of the one in `value`."""
     old, new = as_object(status), as_object(value.get("status"))
-    filled = {name: _filled(old[name], new[name]) for name in _ALLOCATIONS if name in old and name in new}
+    filled = {name: _fill(old[name], new[name]) for name in _ALLOCATIONS if name in old and name in new}
     gone = tuple(name for name in _ALLOCATIONS if name in old and name not in new)
     text = _encode(_ToCome(filled=filled, gone=gone, status=_digest(status))).decode()
     return with_annotation(value, ANNOTATION, text)
 
 
-def resumed(value: Json, shape: Shape) -> Json:
+def with_announced_status(value: Json, shape: Shape) -> Json:
     """Return an object with the announced changes in its status; unchanged without an announcement."""
     plain = without_announcement(value)
     if plain is value or shape.status is None:
@@ -91,7 +91,7 @@ def without_announcement(value: Json) -> Json:
     return take_annotation(value, ANNOTATION)[0]
 
 
-def _filled(old: JsonValue, new: JsonValue) -> _Filled:
+def _fill(old: JsonValue, new: JsonValue) -> _Filled:
     """Return the members that a new allocation has in addition to the old one."""
     made = {name: item for name, item in as_object(new).items() if name not in as_object(old)}
     return msgspec.convert(made, type=_Filled)

@@ -18,9 +18,9 @@ from controller.commands.upgrade.definitions import (
     is_given_back,
     says,
     served_versions,
-    staged,
     storage_version,
     stored_versions,
+    transitional_definition,
 )
 from controller.commands.upgrade.ownership import is_ours
 from controller.commands.upgrade.snapshot import Snapshot
@@ -104,10 +104,12 @@ def _kind_up(snapshot: Snapshot, kind: Kind) -> Iterator[Step]:
         if kind.has_conversion:  # the others are optional components
             yield Step(action=Action.INSTALL, kind=kind, version=hub)
     elif not kind.has_conversion:
-        if is_ours(live) and not says(live, staged(kind, live, storage=hub, ca_bundle="")):
+        if is_ours(live) and not says(live, transitional_definition(kind, live, storage=hub, ca_bundle="")):
             yield Step(action=Action.INSTALL, kind=kind, version=hub)
     else:
-        if not says(live, staged(kind, live, storage=old, ca_bundle=trusted, namespace=namespace)):
+        if not says(
+            live, transitional_definition(kind, live, storage=old, ca_bundle=trusted, namespace=namespace)
+        ):
             yield Step(action=Action.SERVE, kind=kind, version=old)
         if old != hub:
             yield Step(action=Action.PROVE, kind=kind)

@@ -17,9 +17,9 @@ from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from controller.commands.upgrade.controller_checks import check_upstream
-from controller.commands.upgrade.counting import counted
+from controller.commands.upgrade.counting import count_text
 from controller.commands.upgrade.execution import Execution
-from controller.commands.upgrade.findings import Finding, accepted, note, ok, problem
+from controller.commands.upgrade.findings import Finding, note, ok, problem, with_accepted
 from controller.commands.upgrade.gather import gather
 from controller.commands.upgrade.options import parser
 from controller.commands.upgrade.owner_checks import check_definition, check_owners
@@ -41,20 +41,20 @@ def check_objects(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
     if large:
         yield problem(
             _CHECK,
-            f"the data of {_named(large)} that {hub} cannot express does not fit into annotations",
+            f"the data of {_place_text(large)} that {hub} cannot express does not fit into annotations",
             "shorten these objects, for example by removing unused candidates of a modelProfile",
         )
     else:
-        yield ok(_CHECK, f"the data of {counted(len(snapshot.objects), 'object')} fits")
+        yield ok(_CHECK, f"the data of {count_text(len(snapshot.objects), 'object')} fits")
     if bare := [_place(item) for item in snapshot.objects if "spec" not in item]:
         yield note(
             _CHECK,
-            f"{_named(bare)} {'has' if len(bare) == 1 else 'have'} no spec: upgraded, but never planned",
+            f"{_place_text(bare)} {'has' if len(bare) == 1 else 'have'} no spec: upgraded, but never planned",
             "add a spec to each, or delete it",
         )
 
 
-def _named(places: Sequence[str]) -> str:
+def _place_text(places: Sequence[str]) -> str:
     more = f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
     return f"{', '.join(places[:_MOST_NAMED])}{more}"
 
@@ -85,12 +85,12 @@ def main(arguments: Sequence[str]) -> int:
 
     async def plan(cluster: Cluster) -> Report:
         snapshot = await gather(cluster, KINDS, VARIANT_AUTOSCALING, now=datetime.now(UTC))
-        return planned(snapshot, cluster.host, accept=options.accept)
+        return plan_upgrade(snapshot, cluster.host, accept=options.accept)
 
     return run(options, plan, Execution.starter(per_second=options.rate))
 
 
-def planned(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Report:
+def plan_upgrade(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Report:
     """Return the plan for a snapshot."""
     if snapshot.denied:
         return denied_report("upgrade", cluster, snapshot)
@@ -100,7 +100,7 @@ def planned(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> 
         definitions=found_definitions(snapshot, KINDS),
         objects=len(snapshot.objects),
         shapes=shapes_found(snapshot),
-        checks=accepted(_checks(snapshot), accept),
+        checks=with_accepted(_checks(snapshot), accept),
         steps=upgrade_steps(snapshot, KINDS),
     )
 

@@ -17,10 +17,10 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Forbidden, explained
+from apiserver.cluster.errors import ClusterError, Forbidden, explain
 from apiserver.schema.json import Json
 from controller.commands.upgrade.accounts import Account
-from controller.commands.upgrade.counting import counted
+from controller.commands.upgrade.counting import count_text
 from controller.commands.upgrade.findings import Finding, Verdict
 from controller.commands.upgrade.permission_checks import PERMISSIONS
 from controller.commands.upgrade.progress import Progress
@@ -45,7 +45,7 @@ Line = tuple[Tone, str]
 _TONES: Final = {Verdict.OK: Tone.GOOD, Verdict.NOTE: Tone.ADVICE, Verdict.PROBLEM: Tone.BAD}
 
 
-def printed(line: Line, *, is_coloured: bool) -> str:
+def printable(line: Line, *, is_coloured: bool) -> str:
     """Return a line as printed, with control characters from objects replaced."""
     tone, text = line
     text = _STEERING.sub("�", text)
@@ -56,7 +56,7 @@ def plan_lines(report: Run[S]) -> Iterator[Line]:
     """Yield what was found, checked and planned."""
     yield Tone.HEADING, f"stowplan {report.verb} of {report.cluster}"
     if isinstance(report, Report) and report.definitions:
-        yield from _found(report)
+        yield from _found_lines(report)
     yield Tone.HEADING, "checks"
     for finding in report.checks:
         yield from _check(finding)
@@ -86,7 +86,7 @@ def end_lines(report: Run[S]) -> Iterator[Line]:
         yield from ((Tone.PLAIN, sentence) for sentence in report.advice)
 
 
-def _found(report: Report) -> Iterator[Line]:
+def _found_lines(report: Report) -> Iterator[Line]:
     yield Tone.HEADING, "found"
     missing = [item.name for item in report.definitions if not item.served]
     for item in report.definitions:
@@ -100,7 +100,7 @@ def _found(report: Report) -> Iterator[Line]:
     if missing:
         yield Tone.PLAIN, f"  not installed: {', '.join(missing)}"
     shapes = ", ".join(f"{count} {name}" for name, count in sorted(report.shapes.items()))
-    yield Tone.PLAIN, f"  {counted(report.objects, 'object')}" + (f": {shapes}" if shapes else "")
+    yield Tone.PLAIN, f"  {count_text(report.objects, 'object')}" + (f": {shapes}" if shapes else "")
 
 
 def _check(finding: Finding) -> Iterator[Line]:
@@ -143,7 +143,7 @@ def run(options: argparse.Namespace, plan: Planner[S], start: Starter[S]) -> int
     try:
         return asyncio.run(_run(options, plan, start))
     except ClusterError as error:
-        message = explained(error, action="do this")
+        message = explain(error, action="do this")
         code = _STOPPED if isinstance(error, Forbidden) else _USAGE
         if options.output == "json":
             _print_json({"outcome": RunOutcome.STOPPED.value, "error": message})
@@ -160,8 +160,8 @@ async def _run(options: argparse.Namespace, plan: Planner[S], start: Starter[S])
         if is_text:
             _print(plan_lines(report))
         if report.steps and options.apply and not report.problems:
-            report = await _applied(cluster, report, options, start)
-        report = _ended(report)
+            report = await _apply(cluster, report, options, start)
+        report = _with_advice(report)
     if is_text:
         _print(end_lines(report))
     else:
@@ -169,9 +169,9 @@ async def _run(options: argparse.Namespace, plan: Planner[S], start: Starter[S])
     return _STOPPED if report.outcome is RunOutcome.STOPPED else _DONE
 
 
-def _ended(report: Run[S]) -> Run[S]:
+def _with_advice(report: Run[S]) -> Run[S]:
     if report.problems:
-        problems = counted(len(report.problems), "problem")
+        problems = count_text(len(report.problems), "problem")
         error = f"{problems} to solve first; nothing was changed"
         if any(item.check == PERMISSIONS for item in report.problems):
             error = f"{problems} to solve first; nothing else was checked, and nothing was changed"
@@ -181,9 +181,7 @@ def _ended(report: Run[S]) -> Run[S]:
     return report if report.steps else replace(report, outcome=RunOutcome.NOTHING_TO_DO)
 
 
-async def _applied(
-    cluster: Cluster, report: Run[S], options: argparse.Namespace, start: Starter[S]
-) -> Run[S]:
+async def _apply(cluster: Cluster, report: Run[S], options: argparse.Namespace, start: Starter[S]) -> Run[S]:
     """Return the report after executing its steps, with their results or the error."""
     stream = sys.stdout if options.output == "text" else sys.stderr
     progress = Progress(stream, steps=len(report.steps))
@@ -207,5 +205,5 @@ def _print_json(document: Json) -> None:
 
 def _print(lines: Iterable[Line]) -> None:
     is_coloured = sys.stdout.isatty() and "NO_COLOR" not in os.environ
-    sys.stdout.writelines(printed(line, is_coloured=is_coloured) + "\n" for line in lines)
+    sys.stdout.writelines(printable(line, is_coloured=is_coloured) + "\n" for line in lines)
     sys.stdout.flush()

@@ -36,7 +36,7 @@ async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) 
         if live is None or condition(live, "Established") != "True" or served_versions(live) != versions:
             return False
         names = {version.name for version in kind.versions}
-        found = {name for name in names if await _discovered(cluster, kind, name) is not None}
+        found = {name for name in names if await _discover(cluster, kind, name) is not None}
         return found == set(versions)
 
     await _until(is_served, f"{kind.crd_name} does not serve {', '.join(versions)}")
@@ -48,7 +48,7 @@ async def until_stored(cluster: Cluster, kind: Kind, version: str) -> None:
     """Wait until objects are stored in a version. Raises StoppedError after a minute."""
 
     async def is_stored() -> bool:
-        found = await _discovered(cluster, kind, version)
+        found = await _discover(cluster, kind, version)
         return found is not None and found.get("storageVersionHash") == storage_hash(kind, version)
 
     await _until(is_stored, f"{kind.crd_name} is not stored in {version}")
@@ -64,7 +64,7 @@ def storage_hash(kind: Kind, version: str) -> str:
     return base64.b64encode(digest[:8]).decode()
 
 
-async def _discovered(cluster: Cluster, kind: Kind, version: str) -> Json | None:
+async def _discover(cluster: Cluster, kind: Kind, version: str) -> Json | None:
     try:
         found = await cluster.get_path(f"/apis/{kind.group}/{version}")
     except NotFound:

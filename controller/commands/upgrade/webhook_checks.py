@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from apiserver.schema.json import Json
 from apiserver.schema.structural import CONVERSION_SERVICE
 from apiserver.serving.authority import covers, expiry_of, is_issued_by
-from controller.commands.upgrade.counting import counted
+from controller.commands.upgrade.counting import count_text
 from controller.commands.upgrade.findings import Finding, note, ok, problem
 from controller.commands.upgrade.snapshot import Snapshot, Webhook
 
@@ -43,7 +43,7 @@ def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
     elif not webhook.ready_pods:
         yield problem("webhook", f"the Service {place} has no ready pod", why)
     else:
-        yield ok("webhook", f"the Service {place} has {counted(webhook.ready_pods, 'ready pod')}")
+        yield ok("webhook", f"the Service {place} has {count_text(webhook.ready_pods, 'ready pod')}")
     if webhook.refusal:
         yield problem(
             "webhook",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from apiserver.kinds.registry import find_version
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, JsonValue
 from hack.calling.received import model, received
 
@@ -72,7 +72,7 @@ def variant() -> Json:
 def stored(value: Json) -> Json:
     """Return an object as read from storage: with defaults and a resource version."""
     found = find_version(value["apiVersion"], value["kind"])
-    kept = defaulted(found[1], value) if found else copy.deepcopy(value)
+    kept = with_defaults(found[1], value) if found else copy.deepcopy(value)
     kept["metadata"] |= {"generation": 1, "resourceVersion": "48211907"}
     return kept
 

@@ -17,9 +17,9 @@ from typing import Any, Final, Literal
 import jsonpatch
 from jsonschema import Draft202012Validator
 
-from apiserver.kinds.authorship import WRITTEN_BY, is_recorded, record_of, recorded, vouched
+from apiserver.kinds.authorship import WRITTEN_BY, is_recorded, record_of, writer_record, writer_values
 from apiserver.kinds.registry import KINDS
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
@@ -103,7 +103,7 @@ class Straightforward:
         known = self._known.get((value["apiVersion"], value["kind"]))
         if known is not None:
             old = request.get("oldObject")
-            filled = defaulted(known.version, value)
+            filled = with_defaults(known.version, value)
             messages = known.messages(filled, old)
             if messages:
                 response |= {"allowed": False, "status": {"code": _INVALID, "message": "; ".join(messages)}}
@@ -116,8 +116,8 @@ def _signed(kind: Kind, value: Json, old: Json | None, user: Json) -> Json:
     """Return the object with the annotation that records who wrote it, if its kind has one."""
     if not is_recorded(kind):
         return value
-    is_new = old is None or vouched(kind, value) != vouched(kind, old)
-    text = record_of(user) if is_new or old is None else recorded(old)
+    is_new = old is None or writer_values(kind, value) != writer_values(kind, old)
+    text = record_of(user) if is_new or old is None else writer_record(old)
     metadata = value["metadata"]
     annotations = {**(metadata.get("annotations") or {}), WRITTEN_BY: text}
     return {**value, "metadata": {**metadata, "annotations": annotations}}

@@ -15,14 +15,14 @@ from hack.bench.in_process import Answerer
 from hack.calling import variants
 from hack.calling.conversion_reviews import converted_objects, review
 from hack.calling.load import WrongAnswerError
-from webhooks.app import converted
+from webhooks.app import convert_objects
 from webhooks.review import decode_conversion, encode_converted
 
 
 def answer_ours(body: bytes) -> bytes:
     """Return the response of `/convert` to a review, without a server."""
     request = decode_conversion(body)
-    return encode_converted(request.uid, list(converted(request)))
+    return encode_converted(request.uid, list(convert_objects(request)))
 
 
 SERVERS: Final = (OURS, STRAIGHTFORWARD)

@@ -13,7 +13,7 @@ from controller.closedloop.scenario import Model
 from controller.simulation.profile import EngineProfile
 from controller.simulation.trace import load_trace
 from controller.sizing.records import Targets
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 from hack.bench.goals import shown
 from hack.bench.table import Columns
 from hack.decisions import fleet
@@ -75,7 +75,7 @@ def learning(name: str) -> Learning:
     rate = min(_MOST_RATE, max(_LEAST_RATE, _LOADED * truth))
     scenario = steady(variant, model, lengths, _REPLICAS * rate, replicas=_REPLICAS)
     policy = ReconciledPolicy(scenario)
-    with silent(), uncollected():
+    with silent(), without_collection():
         run(replace(scenario, duration_seconds=3600.0, warm_up_seconds=0.0), policy)
     decision = policy.world().autoscalings[0]["status"]["decision"]
     steps, tokens = decision.get("performance") or {}, profile.accepted_tokens_per_step

@@ -21,8 +21,8 @@ from controller.sizing.records import (
     Targets,
     VariantFacts,
 )
-from controller.sizing.sizing import sized
-from controller.uncollected import uncollected
+from controller.sizing.sizing import size_models
+from controller.uncollected import without_collection
 from hack.bench.goals import Goal, at_both_paces
 
 MODELS: Final = 5000
@@ -66,8 +66,8 @@ def sizing_cost(models: int = MODELS) -> SizingCost:
         reports = {key: found for item in variants for key, found in _reports(item, tick).items()}
         taken = replace(snapshot, taken_seconds=tick * _INTERVAL_SECONDS)
         began = time.process_time()
-        with uncollected():
-            memory = sized(taken, facts, reports, memory, DEFAULT_SIZING).memory
+        with without_collection():
+            memory = size_models(taken, facts, reports, memory, DEFAULT_SIZING).memory
         spent.append(time.process_time() - began)
     return SizingCost(
         variants=len(variants),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from controller.closedloop.scoring import reversals
 from controller.planning.problem import PlacementProblem, Solution
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 from hack.bench.child import ChildError, in_child
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
 from hack.bench.placement.result import Bound, EngineResult, Job
@@ -94,7 +94,7 @@ def _sequence(place: Engine, scenario: Scenario) -> list[Solved]:
 
 def _solve(place: Engine, problem: PlacementProblem) -> Solved:
     gc.collect()
-    with uncollected():  # as in the planning worker
+    with without_collection():  # as in the planning worker
         wall, cpu = time.perf_counter(), time.process_time()
         solution = place(problem)
         cpu_seconds, wall_seconds = time.process_time() - cpu, time.perf_counter() - wall

@@ -19,7 +19,7 @@ import numpy as np
 from controller.planning.engine import Engine, alone
 from controller.planning.moves import fewest_evictions
 from controller.planning.problem import PlacementProblem, Solution, Stage, freed
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 from hack.bench.child import in_child
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.engines import effort_within
@@ -60,7 +60,7 @@ class Joint:
     """Whether it is proven that no other evictions make more room, or as much at a lower price."""
 
 
-@uncollected()
+@without_collection()
 def measured(size: int, nodes: int, *, seconds: float) -> Joint:
     """Place and move in this process, with the garbage collector disabled as in the planning worker."""
     before_mb = memory_mebibytes("VmRSS")

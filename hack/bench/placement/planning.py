@@ -19,7 +19,7 @@ from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 from hack.bench.goals import Goal, shown
 from hack.bench.placement.watching import Step, watched
 from hack.bench.table import Columns, grouped, mean_of, tabulated
@@ -115,7 +115,7 @@ def cycles(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> I
 
 def _cycle(found: Snapshot, state: PlanningState, settings: Settings) -> Cycle:
     gc.collect()
-    with watched() as watch, uncollected():
+    with watched() as watch, without_collection():
         began = time.process_time()
         made, next_state = plan(found, state, settings)
         spent = time.process_time() - began

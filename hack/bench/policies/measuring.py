@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller.closedloop.named import silent
 from controller.commands.simulate.decided_text import sparkline
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 from hack.bench.frame import Frame
 from hack.bench.goals import Goal
 from hack.bench.measurement import Part, part_of
@@ -82,7 +82,7 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
         fleet = BindingFleet(bindings=options.bindings, is_joint=is_joint)
         way = "jointly" if is_joint else "alone"
         frame.step(f"{options.bindings} bindings with {len(fleet.pods)} pods, planned {way}")
-        with uncollected(), silent():
+        with without_collection(), silent():
             costs.append(asyncio.run(_cost(fleet, options.cycles)))
     goals = [goal for cost in costs for goal in _cycle_goals(cost)]
     cycles = part_of("policies", costs, columns=_CYCLE_COLUMNS, goals=goals)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from apiserver.kinds.judgement import judged
+from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.registry import find_version
 from hack.calling import variants
 
@@ -19,7 +19,7 @@ def test_objects_have_the_documented_size_and_are_valid(make: variants.Make) -> 
 
     assert 700 <= len(json.dumps(value, separators=(",", ":"))) <= 1500
     assert found is not None
-    assert judged(found[0], found[1], value) == []
+    assert errors_of(found[0], found[1], value) == []
 
 
 def test_all_objects_of_a_list_differ() -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from judges.generate import maker_of
 from support.campaign import often
 
-from apiserver.kinds.judgement import judged
+from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.registry import KINDS
-from apiserver.kinds.scalable import SCALABLE, unlisted
-from apiserver.schema.defaulting import defaulted
+from apiserver.kinds.scalable import SCALABLE, listing_error
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
@@ -57,8 +57,8 @@ def only(text: str) -> CheckResult:
 
 def _unscalable(version: Version, value: Json) -> list[FieldError]:
     """Return the errors of targets whose kinds cannot be scaled."""
-    claims = [claim for claim in version.references(defaulted(version, value)) if claim.is_scaled]
-    return [error for claim in claims if (error := unlisted(claim, SCALABLE))]
+    claims = [claim for claim in version.references(with_defaults(version, value)) if claim.is_scaled]
+    return [error for claim in claims if (error := listing_error(claim, SCALABLE))]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_check_reports_the_errors_of_validation(kind: Kind, version: Version) ->
         body = maker.fresh(root, Random(number))  # valid by the schema; rules may be violated
         body.pop("status", None)
         value = names | body
-        errors = [*judged(kind, version, value), *_unscalable(version, value)]
+        errors = [*errors_of(kind, version, value), *_unscalable(version, value)]
         for write in (as_yaml, json.dumps):
             result = only(write(value))
             assert [(found.field, found.message) for found in result.errors] == [
@@ -82,7 +82,7 @@ def test_check_reports_the_errors_of_validation(kind: Kind, version: Version) ->
                 number
             )
             if result.value is not None:
-                assert result.value == defaulted(version, value), number
+                assert result.value == with_defaults(version, value), number
                 assert only(as_yaml(result.value)).value == result.value, number
 
 

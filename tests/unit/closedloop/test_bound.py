@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.closedloop.bound import PolicyFile
-from controller.closedloop.named import PolicyName, simulated
+from controller.closedloop.named import PolicyName, simulate_policy
 from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.scenario import Scenario
 from controller.policies.policy import read_policy
@@ -29,7 +29,7 @@ def played(scenario: Scenario, *metrics: Json) -> PolicyOutcome:
         }
     )
     name = PolicyName(text="p.yaml", kind="file", file=PolicyFile(policy=policy))
-    return asyncio.run(simulated(scenario, name))
+    return asyncio.run(simulate_policy(scenario, name))
 
 
 def test_recommendations_follow_the_metric_and_decisions_are_published(

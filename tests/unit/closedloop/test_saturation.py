@@ -11,7 +11,7 @@ from controller.closedloop.saturation_v2 import (
     VariantTokens,
     derived_tokens,
     kept_alive,
-    optimized,
+    optimize,
     required_and_spare,
 )
 from controller.closedloop.scenario import VariantSetup
@@ -161,7 +161,7 @@ def test_v2_optimizer_adds_and_removes_whole_replicas(
         for name, cost, capacity, current in variants
     ]
 
-    assert optimized(required, spare, states) == expected
+    assert optimize(required, spare, states) == expected
 
 
 def test_v2_keeps_a_replica_of_the_cheapest_variant() -> None:
@@ -171,7 +171,7 @@ def test_v2_keeps_a_replica_of_the_cheapest_variant() -> None:
         VariantTokens(name="cheap", cost=5, capacity=10_000, current=0),
     ]
 
-    replicas = optimized(0, 30_000, states)
+    replicas = optimize(0, 30_000, states)
 
     assert replicas == {"dear": 0, "cheap": 0}
     assert kept_alive(replicas, states) == {"dear": 0, "cheap": 1}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from apiserver.cluster.lease import LeaderElector, LeaseLost, LeaseOptions, claimed
+from apiserver.cluster.lease import LeaderElector, LeaseLost, LeaseOptions, with_holder
 from apiserver.cluster.watch import Timing
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ def test_annotations_of_others_on_the_lease_are_kept() -> None:
         "metadata": {"name": "lease", "annotations": {"other": "x"}, "resourceVersion": "7"}
     }
 
-    body = claimed(
+    body = with_holder(
         lease, LeaseOptions(namespace="ns", name="lease", identity="a"), datetime.now(UTC), {"work": "1"}
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.cluster.lease import LeaseOptions, claimed, released
+from apiserver.cluster.lease import LeaseOptions, release, with_holder
 
 NOW = datetime(2026, 7, 1, 12, 0, 0, tzinfo=UTC)
 OPTIONS = LeaseOptions(namespace="ns", name="lease", identity="me")
@@ -45,7 +45,7 @@ def test_acquire_time_and_transitions_change_only_with_the_holder(
     before: dict[str, Any] | None, want: dict[str, Any]
 ) -> None:
     """Holder, duration and `renewTime` are always written."""
-    body = claimed(before, OPTIONS, NOW)
+    body = with_holder(before, OPTIONS, NOW)
     written = "2026-07-01T12:00:00.000000Z"
     want |= {"acquireTime": written} if want["acquireTime"] == "now" else {}
 
@@ -58,7 +58,7 @@ def test_acquire_time_and_transitions_change_only_with_the_holder(
 
 def test_claiming_keeps_unknown_members_and_the_resource_version() -> None:
     """The resource version guards the write."""
-    body = claimed(lease(OTHERS), OPTIONS, NOW)
+    body = with_holder(lease(OTHERS), OPTIONS, NOW)
 
     assert body["metadata"]["resourceVersion"] == "7"
     assert body["spec"]["strategy"] == "OldestEmulationVersion"
@@ -66,7 +66,7 @@ def test_claiming_keeps_unknown_members_and_the_resource_version() -> None:
 
 def test_a_released_lease_can_be_claimed_at_once() -> None:
     """It has no holder and the shortest duration."""
-    spec = released(lease(OTHERS | {"holderIdentity": "me"}), OPTIONS, NOW)["spec"]
+    spec = release(lease(OTHERS | {"holderIdentity": "me"}), OPTIONS, NOW)["spec"]
 
     assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("", 1, 4)
 

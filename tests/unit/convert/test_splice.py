@@ -17,7 +17,7 @@ from controller.commands.check.objects import as_yaml
 from controller.commands.check.tree import Tree
 from controller.commands.convert.documents import convert_file
 from controller.commands.convert.objects import Converted, Wanted, convert_value
-from controller.commands.convert.splice import spliced
+from controller.commands.convert.splice import splice
 
 
 def said(text: str) -> JsonValue:
@@ -72,7 +72,7 @@ def test_a_converted_file_has_the_values_of_conversion(seed: int, version: str, 
 )  # fmt: skip
 def test_an_edit_changes_only_its_place(text: str, new: Json, expected: str) -> None:
     """Comments beside and above unchanged parts stay."""
-    edited = spliced(text, said(text), new).text
+    edited = splice(text, said(text), new).text
 
     assert edited == expected
     assert same(said(edited), new)
@@ -94,7 +94,7 @@ def test_an_edit_changes_only_its_place(text: str, new: Json, expected: str) -> 
 )  # fmt: skip
 def test_lost_comments_are_counted(text: str, new: Json, expected: list[tuple[str, int, int]]) -> None:
     """They are counted by the field that was removed or rewritten; comments that stay are not."""
-    result = spliced(text, said(text), new)
+    result = splice(text, said(text), new)
 
     assert [(part.path, part.comments, part.lines_above) for part in result.uncommented] == expected
 

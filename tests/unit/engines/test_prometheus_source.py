@@ -16,7 +16,7 @@ from support.engine_expositions import VLLM, without
 from support.served import served
 
 from controller.engines.endpoints import question
-from controller.engines.prometheus import PODS_OF_A_BATCH, PrometheusSource, batched
+from controller.engines.prometheus import PODS_OF_A_BATCH, PrometheusSource, batches_of
 from controller.engines.readings import parse_exposition
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def test_batches_are_bounded_in_size_and_number_and_contain_every_pod_once(sizes
     """Only namespaces that exceed a batch are split, and their pods are queried by name."""
     pods = [pod(f"ns-{place}", f"p-{number}") for place, size in enumerate(sizes) for number in range(size)]
 
-    batches = batched(pods)
+    batches = batches_of(pods)
 
     assert all(0 < len(batch.pods) <= PODS_OF_A_BATCH for batch in batches)
     assert len(batches) <= 2 * len(pods) / PODS_OF_A_BATCH + 1

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from apiserver.cluster.lease import LeaseOptions, claimed
-from apiserver.cluster.lease_annotation import annotated
+from apiserver.cluster.lease import LeaseOptions, with_holder
+from apiserver.cluster.lease_annotation import with_annotation
 from apiserver.schema.json import Json
 from controller.evictions.record import ANNOTATION, moments_in, record_of
 
@@ -18,7 +18,7 @@ LEASE = {"metadata": {"name": "lease", "annotations": {"theirs": "kept"}}, "spec
 
 def recorded(moments: list[float]) -> Json:
     """Return the Lease with a record."""
-    return annotated(LEASE, ANNOTATION, record_of(moments))
+    return with_annotation(LEASE, ANNOTATION, record_of(moments))
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
@@ -40,7 +40,7 @@ def test_renewing_the_lease_keeps_the_record() -> None:
     """This also holds if another process takes over the lease."""
     for identity in ("me", "other"):
         options = LeaseOptions(namespace="ns", name="lease", identity=identity)
-        assert moments_in(claimed(recorded(MOMENTS[2:]), options, NOON)) == (MOMENTS[2],)
+        assert moments_in(with_holder(recorded(MOMENTS[2:]), options, NOON)) == (MOMENTS[2],)
 
 
 @pytest.mark.parametrize("times", ["x0", "x-3", "x", "3", "x999999999999999", "x1.5", ""])

@@ -14,7 +14,7 @@ from controller.evictions.rounds import (
     EvictionRules,
     Rounds,
     after_plan,
-    begun,
+    begin,
     may_begin,
     targets,
 )
@@ -59,7 +59,7 @@ BEGINNINGS = {
         False,
     ),
     "not during another round": (
-        begun(STOOD, targets(planned(LARGE), {("ns", "small"): [pod("a")]}, []), [], now_seconds=9.0),
+        begin(STOOD, targets(planned(LARGE), {("ns", "small"): [pod("a")]}, []), [], now_seconds=9.0),
         RULES,
         planned(LARGE),
         False,
@@ -96,7 +96,7 @@ def test_a_round_ends_when_as_many_pods_are_bound_as_before() -> None:
     """It does not end while the new pod is pending, and the terminating pod does not count."""
     gone, stays = pod("gone"), pod("stays", "n2")
     chosen = targets(planned(LARGE), {("ns", "small"): [gone, stays]}, [])
-    rounds = begun(STOOD, chosen, [gone, stays], now_seconds=0.0)
+    rounds = begin(STOOD, chosen, [gone, stays], now_seconds=0.0)
     assert rounds.current is not None
     leaving = pod("gone", deletionTimestamp="2026-01-01T00:00:00Z")
 
@@ -110,7 +110,7 @@ def test_a_round_that_timed_out_is_followed_by_a_long_pause() -> None:
     """The recreated pods fit nowhere, for a reason unknown to the plan."""
     gone = pod("gone")
     chosen = targets(planned(LARGE), {("ns", "small"): [gone]}, [])
-    rounds = begun(STOOD, chosen, [gone], now_seconds=0.0)
+    rounds = begin(STOOD, chosen, [gone], now_seconds=0.0)
     for _ in range(3):
         rounds = after_plan(rounds, planned(LARGE), [pod("new", "")], now_seconds=ROUND_SECONDS)
 
@@ -122,7 +122,7 @@ def test_a_round_that_timed_out_is_followed_by_a_long_pause() -> None:
 
 def test_a_round_without_evictions_is_abandoned_until_the_next_one_is_due() -> None:
     """A budget that refused an eviction is not tried again at once."""
-    rounds = begun(STOOD, (), (), now_seconds=50.0)
+    rounds = begin(STOOD, (), (), now_seconds=50.0)
 
     assert (rounds.current, rounds.last_seconds, rounds.evictions) == (None, 50.0, ())
 
@@ -130,7 +130,7 @@ def test_a_round_without_evictions_is_abandoned_until_the_next_one_is_due() -> N
 def test_the_long_pause_is_followed_by_the_usual_one() -> None:
     """This also holds if the round in between was abandoned."""
     tired = replace(STOOD, last_seconds=0.0, rest_seconds=FRUITLESS_SECONDS)
-    rounds = begun(tired, (), (), now_seconds=4000.0)
+    rounds = begin(tired, (), (), now_seconds=4000.0)
 
     assert may_begin(rounds, RULES, planned(LARGE), now_seconds=4000.0 + RULES.interval_seconds)
 
@@ -140,7 +140,7 @@ def test_a_round_waits_only_for_the_replicas_that_the_target_still_wants(asked_f
     """A target that was scaled down meanwhile never has as many pods as before."""
     gone, stays = (pod(name, labels={"pod-template-hash": "abc"}) for name in ("gone", "stays"))
     chosen = targets(planned(LARGE), {("ns", "small"): [gone]}, [])
-    rounds = begun(STOOD, chosen, [gone, stays], now_seconds=0.0)
+    rounds = begin(STOOD, chosen, [gone, stays], now_seconds=0.0)
     asked = {TargetKey(TargetKind.DEPLOYMENT, "ns", "small"): {"spec": {"replicas": asked_for}}}
 
     later = after_plan(rounds, planned(), [stays], now_seconds=9.0, asked=asked)

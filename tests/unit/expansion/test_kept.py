@@ -8,9 +8,9 @@ import pytest
 from support.models import POLICY, loading_backend, model, one, split
 
 from apiserver.schema.json import Json
-from controller.expansion.adapters import listed
+from controller.expansion.adapters import listed_adapters
 from controller.expansion.expansion import expand
-from controller.expansion.kept import kept
+from controller.expansion.kept import digest_object
 from controller.expansion.standing import Standing, key_of, steps
 
 SCALED = {"minReplicas": 1, "maxReplicas": 4, "autoscalingPolicy": POLICY}
@@ -32,12 +32,12 @@ def test_the_next_steps_for_reduced_objects_are_the_same() -> None:
     for item in whole.values():
         item["metadata"]["resourceVersion"] = "1"
     expansion = expand(changed)
-    reduced = {key: kept(item) for key, item in whole.items()}
+    reduced = {key: digest_object(item) for key, item in whole.items()}
 
     first, second = (steps(changed, expansion, Standing(children=some)) for some in (whole, reduced))
     assert (first.apply, first.awaited) == (second.apply, second.awaited)
     assert first.awaited != ()
-    assert listed(one(first.apply, "ConfigMap")).keys() == {"law", "tax"}
+    assert listed_adapters(one(first.apply, "ConfigMap")).keys() == {"law", "tax"}
 
 
 @pytest.mark.parametrize("value", OBJECTS, ids=lambda item: f"{item['kind']} {item['metadata']['name']}")
@@ -47,4 +47,4 @@ def test_every_change_of_content_is_visible(value: Json) -> None:
     assert members
     for name, key in members:
         changed = {**value, name: {**value[name], key: "changed"}}
-        assert kept(changed) != kept(value), key
+        assert digest_object(changed) != digest_object(value), key

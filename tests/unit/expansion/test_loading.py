@@ -12,7 +12,7 @@ from support.models import backend, engine_of, errors_of, loading_backend, model
 
 from apiserver.schema.json import Json
 from controller.engines.metrics import UnreadableMetricsError
-from controller.expansion.adapters import listed
+from controller.expansion.adapters import listed_adapters
 from controller.expansion.applied import fingerprint
 from controller.expansion.expansion import expand
 from controller.expansion.loading import Loading, Told, loading, routed_pairs
@@ -36,7 +36,7 @@ def test_a_change_of_adapters_does_not_change_the_pods() -> None:
     before, after = loading_backend("law", "tax"), loading_backend("sql", "law")
 
     assert template(before) == template(after)
-    assert set(listed(one(expand(model(after)).objects, "ConfigMap"))) == {"law", "sql"}
+    assert set(listed_adapters(one(expand(model(after)).objects, "ConfigMap"))) == {"law", "sql"}
     command = engine_of({"spec": {"template": template(after)}})["command"]
     assert "--enable-lora" in command
     assert "--lora-modules" not in command
@@ -45,7 +45,7 @@ def test_a_change_of_adapters_does_not_change_the_pods() -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '{"law": 7}', "[" * 5000 + "]" * 5000])
 def test_an_invalid_list_of_adapters_has_no_entries(text: str) -> None:
     """Users of the namespace can write the ConfigMap; the next reconciliation repairs it."""
-    assert listed({"data": {"adapters.json": text}}) == {}
+    assert listed_adapters({"data": {"adapters.json": text}}) == {}
 
 
 PODS_CHANGE = {
@@ -208,7 +208,7 @@ def test_a_removed_adapter_leaves_the_route_before_the_list() -> None:
         applied = {key: fingerprint(item, item) for key, item in children.items()}
         made = steps(after, expand(after), Standing(children=children, applied=applied)).apply
         children.update({key_of(item): item for item in made if item["kind"] == named})
-        return [set(listed(item)) for item in made if item["kind"] == "ConfigMap"]
+        return [set(listed_adapters(item)) for item in made if item["kind"] == "ConfigMap"]
 
     assert lists("ModelRoute") == []
     assert lists("ConfigMap") == [{"tax"}]

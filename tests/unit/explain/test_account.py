@@ -14,7 +14,7 @@ from apiserver.cluster.heartbeat import Heartbeat
 from controller.commands.explain.account import account_of, duration
 from controller.commands.explain.evidence import Evidence
 from controller.commands.explain.text import account_parts
-from controller.commands.plan.terminal import drawn, terminal
+from controller.commands.plan.terminal import print_lines, terminal
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DECISION = {
@@ -70,7 +70,7 @@ def placed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def told(evidence: Evidence, columns: int = 100) -> str:
     """Return the account as text for a terminal of some width."""
-    return drawn(account_parts(account_of(evidence, now=NOW)), terminal(columns))
+    return print_lines(account_parts(account_of(evidence, now=NOW)), terminal(columns))
 
 
 def complete(autoscaling: dict[str, Any]) -> Evidence:

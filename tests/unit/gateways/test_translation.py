@@ -14,7 +14,7 @@ from controller.gateways.installed import (
     REWRITES,
     Installed,
     installed_of,
-    reduced,
+    reduce_definition,
 )
 from controller.gateways.pools import pool_of
 from controller.gateways.traffic import gateway_duration
@@ -159,7 +159,7 @@ def test_fields_and_kinds_that_the_cluster_lacks_are_omitted() -> None:
         _definition(HTTP_ROUTES, ("name", "matches", "timeouts")),
         _definition(REWRITES, version="v1alpha9"),
     ]
-    found = installed_of(map(reduced, definitions))
+    found = installed_of(map(reduce_definition, definitions))
 
     assert found == Installed(
         definitions=frozenset({HTTP_ROUTES}), rule_fields=frozenset({"name", "timeouts"})

@@ -6,7 +6,7 @@ import pytest
 
 from apiserver.kinds.inference.inferenceobjective import InferenceObjective
 from apiserver.kinds.inference.objectives import INFERENCE_OBJECTIVE, objective_advice
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 
@@ -99,7 +99,7 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
 def test_a_valid_objective_is_accepted_with_and_without_its_defaults(value: Json) -> None:
     """Everything that the releases accepted is valid."""
     assert validate(InferenceObjective, value) == []
-    assert validate(InferenceObjective, defaulted(VERSION, value)) == []
+    assert validate(InferenceObjective, with_defaults(VERSION, value)) == []
 
 
 @pytest.mark.parametrize(("value", "want"), REFUSED.values(), ids=REFUSED.keys())
@@ -119,14 +119,14 @@ def test_probably_unintended_values_cause_warnings(value: Json, want: list[str])
 
 def test_no_default_priority_is_added() -> None:
     """An absent priority counts as 0; it stays absent, so that another field can replace it later."""
-    spec = defaulted(VERSION, pool())["spec"]
+    spec = with_defaults(VERSION, pool())["spec"]
 
     assert spec == {"poolRef": {"group": GROUP, "kind": "InferencePool", "name": "llama-8b"}}
 
 
 def test_an_empty_status_gets_a_pending_condition() -> None:
     """As in the releases, its time is the beginning of 1970; an absent status stays absent."""
-    (condition,) = defaulted(VERSION, {"status": {}})["status"]["conditions"]
+    (condition,) = with_defaults(VERSION, {"status": {}})["status"]["conditions"]
 
     assert condition == {
         "type": "Ready",
@@ -135,7 +135,7 @@ def test_an_empty_status_gets_a_pending_condition() -> None:
         "message": "Waiting for controller",
         "lastTransitionTime": "1970-01-01T00:00:00Z",
     }
-    assert "status" not in defaulted(VERSION, pool())
+    assert "status" not in with_defaults(VERSION, pool())
 
 
 def test_an_objective_refers_to_its_pool() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from apiserver.kinds.kthena.modelroute import ModelRoute
 from apiserver.kinds.kthena.regularexpressions import compile_fault
 from apiserver.kinds.kthena.routing import MODEL_ROUTE, matches_everything, route_advice
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 
@@ -171,7 +171,7 @@ BAD_NUMBERS = ["300.0.0.1:6379", "10.0.0:6379", "[fd00::7::1]:6379", "[1.2.3.4]:
 def test_a_valid_route_is_accepted_with_and_without_its_defaults(spec: Json) -> None:
     """Everything that the reference page allows is valid."""
     assert validate(ModelRoute, {"spec": spec}) == []
-    assert validate(ModelRoute, defaulted(VERSION, {"spec": spec})) == []
+    assert validate(ModelRoute, with_defaults(VERSION, {"spec": spec})) == []
 
 
 @pytest.mark.parametrize(("spec", "want"), REFUSED.values(), ids=REFUSED.keys())
@@ -226,7 +226,7 @@ def test_a_name_cannot_be_replaced(old: Json, new: Json, want: list[str]) -> Non
 
 def test_defaults_are_those_of_the_reference_page() -> None:
     """Weight and unit get defaults; absent objects are not added."""
-    spec = defaulted(VERSION, {"spec": route(rateLimit={"outputTokensPerUnit": 1})})["spec"]
+    spec = with_defaults(VERSION, {"spec": route(rateLimit={"outputTokensPerUnit": 1})})["spec"]
 
     assert spec["rules"] == [{"targetModels": [{"modelServerName": "llama-8b", "weight": 100}]}]
     assert spec["rateLimit"] == {"outputTokensPerUnit": 1, "unit": "second"}

@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.kinds.kthena.modelserver import ModelServer
 from apiserver.kinds.kthena.routing import MODEL_SERVER, server_advice
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 
@@ -197,7 +197,7 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
 def test_a_valid_server_is_accepted_with_and_without_its_defaults(spec: Json) -> None:
     """Everything that the reference page allows is valid."""
     assert validate(ModelServer, {"spec": spec}) == []
-    assert validate(ModelServer, defaulted(VERSION, {"spec": spec})) == []
+    assert validate(ModelServer, with_defaults(VERSION, {"spec": spec})) == []
 
 
 @pytest.mark.parametrize(("spec", "want"), REFUSED.values(), ids=REFUSED.keys())
@@ -217,12 +217,12 @@ def test_probably_unintended_values_cause_warnings(spec: Json, want: list[str]) 
 
 def test_defaults_are_those_of_the_reference_page() -> None:
     """They are set in objects that exist; absent objects are not added."""
-    spec = defaulted(VERSION, {"spec": server(kvConnector={}, trafficPolicy={"retry": {}})})["spec"]
+    spec = with_defaults(VERSION, {"spec": server(kvConnector={}, trafficPolicy={"retry": {}})})["spec"]
 
     assert spec["workloadPort"] == {"port": 8000, "protocol": "http"}
     assert spec["kvConnector"] == {"type": "http"}
     assert spec["trafficPolicy"] == {"retry": {"retryInterval": "100ms"}}
-    assert defaulted(VERSION, {"spec": ACCEPTED["the least"]}) == {"spec": ACCEPTED["the least"]}
+    assert with_defaults(VERSION, {"spec": ACCEPTED["the least"]}) == {"spec": ACCEPTED["the least"]}
 
 
 def test_a_server_without_a_spec_is_rejected() -> None:

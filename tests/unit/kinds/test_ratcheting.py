@@ -9,7 +9,7 @@ import pytest
 
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
-from apiserver.schema.defaulting import defaulted
+from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 
 MODEL: Json = {
@@ -94,7 +94,7 @@ def test_an_update_is_rejected_only_for_errors_in_what_it_changes(
     """An object that was accepted once stays editable."""
     found = find_version(stored["apiVersion"], stored["kind"])
     assert found is not None
-    old = defaulted(found[1], stored)
+    old = with_defaults(found[1], stored)
     new = copy.deepcopy(old)
     change(new)
 

@@ -15,7 +15,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import Resource
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.schema.json import Json
-from controller.expansion.kept import kept
+from controller.expansion.kept import digest_object
 from controller.expansion.standing import ChildKey
 from controller.gateways.installed import Installed
 from controller.models.gateways import GatewayTranslator
@@ -52,7 +52,7 @@ class World:
 
     def made(self, _: str) -> Mapping[ChildKey, Json]:
         """Return the cached objects."""
-        return {key: kept(item) for key, item in self.stored.items() if key not in self.unseen}
+        return {key: digest_object(item) for key, item in self.stored.items() if key not in self.unseen}
 
     def servers(self, _: str) -> Mapping[str, Json]:
         """Return the one server."""

@@ -8,9 +8,9 @@ from apiserver.schema.json import Json
 from controller.observe.accelerators import (
     accelerators_in,
     accelerators_of,
-    normalised,
     product_of,
-    uncounted,
+    short_name,
+    uncounted_resources,
 )
 
 
@@ -37,7 +37,7 @@ from controller.observe.accelerators import (
 )
 def test_product_names_are_normalised_to_the_accelerator_type(product: str, want: str) -> None:
     """Vendor, memory size and form factor are removed, but a part is not a whole accelerator."""
-    assert normalised(product) == want
+    assert short_name(product) == want
 
 
 @pytest.mark.parametrize(
@@ -122,4 +122,4 @@ def test_resources_of_accelerators_that_are_not_counted_are_named(
     containers: list[Json], want: list[str]
 ) -> None:
     """Such replicas would seem to fit on any node."""
-    assert list(uncounted({"containers": containers})) == want
+    assert list(uncounted_resources({"containers": containers})) == want

@@ -11,7 +11,7 @@ from apiserver.kinds.settings import ServiceClassDocument
 from apiserver.kinds.settings_names import ALLOW_EMPTY, LAST_VALID
 from apiserver.schema.editor import settings_schema
 from apiserver.schema.json import Json
-from controller.observe.last_valid import KEY, record_of, recorded
+from controller.observe.last_valid import KEY, read_last_valid, record_of
 from controller.observe.policies import Policies, service_class
 from controller.observe.settings_reading import PolicyReader, read_policies
 from controller.planning.snapshot import LOWEST_PRIORITY
@@ -332,7 +332,7 @@ def test_the_next_leader_continues_with_the_last_valid_settings(maps: Json) -> N
     later = PolicyReader(
         unit_costs="costs",
         default_classes="classes",
-        last_valid=recorded(stored[LAST_VALID]),
+        last_valid=read_last_valid(stored[LAST_VALID]),
         now=lambda: NOON + timedelta(hours=1),
     )
     found = later.read(maps | stored, named={"gold"})
@@ -376,7 +376,7 @@ def test_a_config_map_that_nothing_names_ends_with_its_deletion() -> None:
 def test_what_is_no_record_is_refused(text: str) -> None:
     """The error names the ConfigMap."""
     with pytest.raises(ValueError, match=f"ConfigMap {LAST_VALID}, key {KEY}: is no record of settings"):
-        recorded({"data": {KEY: text}})
+        read_last_valid({"data": {KEY: text}})
 
 
 def test_the_schema_has_the_ranges_of_planning() -> None:

@@ -19,7 +19,7 @@ from controller.evictions.rounds import owner_of
 from controller.observe.accelerators import accelerators_of
 from controller.observe.arguments import engine_argument
 from controller.observe.disruptions import Disruptions
-from controller.observe.inventory import inventory, oversized
+from controller.observe.inventory import inventory, oversized_nodes
 from controller.observe.leaving import leaving_order, marks
 from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.neighbours import Neighbours
@@ -256,7 +256,7 @@ def test_projected_nodes_and_workloads_give_equal_results() -> None:
     kept, small, groups = projection.node(node), projection.workload(workload), projection.workload(group)
 
     assert inventory([kept], [], frozenset()) == inventory([node], [], frozenset())
-    assert oversized([kept]) == oversized([node])
+    assert oversized_nodes([kept]) == oversized_nodes([node])
     assert "images" not in kept["status"]
     assert accelerators_of(target_of(OWNER, small).pod_spec) == 2
     assert engine_argument(target_of(OWNER, small).pod_spec, "max-num-seqs") == 64

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from support.manifests import deployment, listed, variant
 from support.plan_verb import Parts, Plan, World
 
-from controller.commands.plan.terminal import Tone, drawn, styled, terminal
+from controller.commands.plan.terminal import Tone, print_lines, terminal, wrapping_text
 
 
 class Stream(io.StringIO):
@@ -150,6 +150,6 @@ def test_colours_are_used_on_terminals_only(
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout", Stream(is_terminal=is_terminal))
 
-    printed = drawn([styled("short", Tone.BAD)], terminal())
+    printed = print_lines([wrapping_text("short", Tone.BAD)], terminal())
 
     assert printed == ("\x1b[31mshort\x1b[0m\n" if is_coloured else "short\n")

@@ -11,7 +11,7 @@ import pytest
 from support.manifests import listed
 from support.plan_verb import Parts, Plan
 
-from controller.commands.plan.changes import Changes, UnknownNameError, changed, resolved
+from controller.commands.plan.changes import Changes, UnknownNameError, apply_changes, resolve
 from controller.planning.additions import Addition
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
@@ -151,7 +151,7 @@ def test_added_nodes_have_the_common_labels_of_their_type_but_their_own_names() 
     """A selector of a node's name must not match them, and names that exist already are skipped."""
     inputs = PlanningInputs(snapshot=Snapshot(nodes=(node("new-l4-1", zone="a"),), variants=()))
 
-    after, problems = changed(
+    after, problems = apply_changes(
         inputs, Changes(additions=[Addition(accelerator="L4", accelerators=8, nodes=2)])
     )
 
@@ -167,8 +167,8 @@ def test_a_budget_given_again_replaces_the_former_one() -> None:
         snapshot=Snapshot(nodes=(), variants=(), budgets=(Budget(name="team", cost_per_hour=Decimal(9)),))
     )
 
-    once, _ = changed(inputs, Changes(budget=Decimal(5)))
-    twice, _ = changed(once, Changes(budget=Decimal(7)))
+    once, _ = apply_changes(inputs, Changes(budget=Decimal(5)))
+    twice, _ = apply_changes(once, Changes(budget=Decimal(7)))
 
     assert {item.name: item.cost_per_hour for item in twice.snapshot.budgets} == {"team": 9, "given": 7}
 
@@ -188,11 +188,11 @@ KEYS = [("a", "m"), ("b", "m"), ("b", "only"), ("x", "a/m")]
 )
 def test_names_are_found_with_and_without_namespace(name: str, key: tuple[str, str]) -> None:
     """Names of models may contain slashes; with the namespace in front every name is unique."""
-    assert resolved(name, KEYS, what="model") == key
+    assert resolve(name, KEYS, what="model") == key
 
 
 @pytest.mark.parametrize("name", ["m", "a/only", "", "a"])
 def test_an_unknown_or_ambiguous_name_is_rejected(name: str) -> None:
     """The intended name is not guessed."""
     with pytest.raises(UnknownNameError):
-        resolved(name, KEYS, what="model")
+        resolve(name, KEYS, what="model")

@@ -15,7 +15,7 @@ from support.compact import place
 from support.planning_builders import EFFORT, load, node, variant
 from support.small_snapshots import constrained_snapshot, small_snapshot
 
-from controller.commands.plan.changes import Changes, changed
+from controller.commands.plan.changes import Changes, apply_changes
 from controller.planning.additions import Addition
 from controller.planning.cluster import Budget, Quota
 from controller.planning.decision import BoundBy, Decision, Plan, Relief, ReliefKind
@@ -80,7 +80,7 @@ def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
         size, nodes = int(found["size"]), int(found["nodes"])
         more = Addition(accelerator=found["type"], accelerators=size, nodes=nodes)
         asked = PlanningInputs(snapshot=snapshot, settings=SETTINGS)
-        return changed(asked, Changes(additions=(more,)))[0].snapshot
+        return apply_changes(asked, Changes(additions=(more,)))[0].snapshot
     if found := LIMIT.match(relief.text):
         name, amount = found["name"], Decimal(found["amount"])
         quotas = (

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from controller.uncollected import uncollected
+from controller.uncollected import without_collection
 
 
 @pytest.mark.parametrize("was_enabled", [True, False], ids=["initially enabled", "initially disabled"])
@@ -16,8 +16,8 @@ def test_the_garbage_collector_is_suspended_and_then_restored(*, was_enabled: bo
     before = gc.isenabled()
     (gc.enable if was_enabled else gc.disable)()
     try:
-        with suppress(ValueError), uncollected():
-            with uncollected():
+        with suppress(ValueError), without_collection():
+            with without_collection():
                 assert not gc.isenabled()
             assert not gc.isenabled()
             raise ValueError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.policies.exposed import Exposed, exposed
+from controller.policies.exposed import Exposed, exposed_values
 from controller.policies.measuring import KEPT_SECONDS, MOST_LOOKS, Look, PodMemory
 
 TEXT = """\
@@ -42,12 +42,12 @@ NAMED = {
 @pytest.mark.parametrize(("name", "want"), NAMED.items(), ids=NAMED.keys())
 def test_series_are_found_by_the_metric_names_of_a_policy(name: str, want: Exposed) -> None:
     """Series of the same name are added: two engines in a pod are one pod."""
-    assert exposed(text_string_to_metric_families(TEXT), {name}) == {name: want}
+    assert exposed_values(text_string_to_metric_families(TEXT), {name}) == {name: want}
 
 
 def test_missing_series_and_nan_are_omitted() -> None:
     """A prefix of a name does not count either."""
-    assert exposed(text_string_to_metric_families(TEXT), {"nonsense", "missing", "vllm"}) == {}
+    assert exposed_values(text_string_to_metric_families(TEXT), {"nonsense", "missing", "vllm"}) == {}
 
 
 def play(*courses: tuple[float, Exposed]) -> list[float | None]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from controller.policies.correcting import corrected
+from controller.policies.correcting import correction_steps
 from controller.policies.deciding import decide
 from controller.policies.exposed import Exposed
 from controller.policies.histograms import UncountableError, quantile
@@ -179,7 +179,7 @@ def test_corrections_of_the_reference(case: C) -> None:
         panic = PanicRules(percent=case.panic_percent, period_seconds=60.0)
     policy = ScalingPolicy(metrics=(), up=case.up, down=case.down, panic=panic)
     steps = list(
-        corrected(
+        correction_steps(
             policy,
             case.history,
             current=case.current,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller.commands.simulate.chart import MOST_POINTS, Chart, Line, thinned
+from controller.commands.simulate.chart import MOST_POINTS, Chart, Line, thin
 from controller.commands.simulate.scale import Scale, linear, logarithmic, moments
 
 VALUES = st.lists(st.one_of(st.none(), st.just(0.0), st.floats(1e-6, 1e9)), max_size=20)
@@ -100,7 +100,7 @@ def test_paths_show_gaps_and_steps(
 def test_thinning_keeps_peaks_and_the_end(values: list[float | None]) -> None:
     """The number of points of a line is bounded, however long the run is."""
     course = [(float(seconds), value) for seconds, value in enumerate(values)]
-    found = thinned(course)
+    found = thin(course)
 
     assert len(found) <= MOST_POINTS
     assert found[-1][0] == course[-1][0]

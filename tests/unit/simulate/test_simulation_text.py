@@ -7,7 +7,7 @@ import pytest
 from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.policy import Told
 from controller.closedloop.scenario import Scenario
-from controller.commands.plan.terminal import drawn, terminal
+from controller.commands.plan.terminal import print_lines, terminal
 from controller.commands.simulate.results import Results
 from controller.commands.simulate.text import text_parts
 from controller.commands.simulate.wording import amount
@@ -44,7 +44,7 @@ def changes(*decisions: Told) -> list[str]:
         told=decisions,
     )
     parts = text_parts(Results(scenario=scenario, outcomes=(outcome,)))
-    lines = drawn(parts, terminal(120)).splitlines()
+    lines = print_lines(parts, terminal(120)).splitlines()
     return lines[lines.index("what stowplan decided (HPAs follow later):") + 1 :]
 
 

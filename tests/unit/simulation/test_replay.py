@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.simulation.replay import Phase, requests, thinned
+from controller.simulation.replay import Phase, requests, thin
 from controller.simulation.trace import TraceEntry, decode, encode, load_trace, piece, shipped_traces
 
 entries = st.lists(
@@ -91,7 +91,7 @@ def test_pieces_of_a_trace_neither_overlap_nor_leave_gaps(
 @given(entries, st.floats(0, 1))
 def test_thinning_keeps_the_requested_share(trace: tuple[TraceEntry, ...], keep: float) -> None:
     """The number differs by at most half an entry, and the order is kept."""
-    kept = list(thinned(trace, keep=keep))
+    kept = list(thin(trace, keep=keep))
 
     assert abs(len(kept) - keep * len(trace)) <= 0.5 + 1e-6
     assert kept == sorted(kept, key=lambda e: e.offset_ms)

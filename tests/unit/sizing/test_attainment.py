@@ -17,8 +17,8 @@ from controller.sizing.attainment import (
     Experience,
     Slots,
     above,
-    attained,
-    recorded,
+    attainment_of,
+    record,
     service_level,
     shares,
     within_the_hour,
@@ -50,7 +50,7 @@ def test_an_interval_gives_the_requests_that_missed_each_target() -> None:
     """A fifth of the finished requests is slower than 80 ms per token; so it is assumed for those begun."""
     seen = replace(interval(10.0), first_token_times=TIMES, token_times=((0.08, math.inf), (40.0, 50.0)))
 
-    found = attained(seen, TARGETS)
+    found = attainment_of(seen, TARGETS)
 
     assert found == Attained(requests=100.0, missed_ttft=30.0, missed_itl=pytest.approx(20.0))  # type: ignore[arg-type]
     assert found.missed == pytest.approx(100 * (1 - 0.7 * 0.8))
@@ -61,7 +61,7 @@ def test_an_interval_gives_the_requests_that_missed_each_target() -> None:
 )
 def test_without_targets_or_histograms_nothing_is_known_to_be_missed(targets: Targets) -> None:
     """An assumption applies then."""
-    assert attained(interval(10.0), targets) == Attained()
+    assert attainment_of(interval(10.0), targets) == Attained()
 
 
 def experience(missed: float, *, at: float, cycles: int = 400, usual: float = 0.5) -> Experience:
@@ -151,7 +151,7 @@ def test_what_was_attained_is_kept_for_an_hour() -> None:
     slots: Slots = ()
     for minute in range(180):
         late = 1.0 if minute < 60 else 0.0
-        slots = recorded(slots, [Attained(requests=1.0, missed_ttft=late)], 60.0 * minute)
+        slots = record(slots, [Attained(requests=1.0, missed_ttft=late)], 60.0 * minute)
 
     found = service_level(within_the_hour(slots), TARGETS)
 
@@ -162,7 +162,7 @@ def test_what_was_attained_is_kept_for_an_hour() -> None:
 
 def test_without_targets_there_is_no_service_level() -> None:
     """Nothing was promised. Without requests, nothing was attained."""
-    slots = recorded((), [Attained(requests=9.0)], 0.0)
+    slots = record((), [Attained(requests=9.0)], 0.0)
 
     assert service_level(within_the_hour(slots), Targets()) is None
-    assert service_level(within_the_hour(recorded((), [], 0.0)), TARGETS) is None
+    assert service_level(within_the_hour(record((), [], 0.0)), TARGETS) is None

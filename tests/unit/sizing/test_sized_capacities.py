@@ -22,7 +22,7 @@ from controller.sizing.records import (
     Targets,
     VariantFacts,
 )
-from controller.sizing.sizing import sized
+from controller.sizing.sizing import size_models
 
 SUMMED = tuple(
     item.name
@@ -49,7 +49,7 @@ def test_a_declared_profile_gives_the_capacity_before_engines_run() -> None:
     watch = Watch(variants=(variant(ready=0),), facts=facts(profile=profile))
     snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(STATED,), taken_seconds=1.0)
 
-    found = sized(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
+    found = size_models(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
 
     capacity = found.snapshot.variants[0].capacity
     assert found.snapshot.loads == (STATED,)
@@ -215,7 +215,7 @@ def test_engines_by_arguments_count_until_a_replica_reports() -> None:
     for engines in (1, 8):
         watch = Watch(variants=(variant(ready=0),), facts=facts(learned=known, engines=engines))
         snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(STATED,), taken_seconds=1.0)
-        sizes = sized(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
+        sizes = size_models(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
         capacity = sizes.snapshot.variants[0].capacity
         assert capacity is not None
         found.append(capacity.requests_per_second)

@@ -24,8 +24,8 @@ from controller.sizing.step_time import (
     Prior,
     Sample,
     StepTimes,
-    fitted,
-    learned,
+    fit,
+    learn,
     predicted_seconds,
     sample_of,
 )
@@ -87,7 +87,7 @@ def test_the_fit_equals_that_of_a_worked_example() -> None:
     """
     samples = [Sample(tau_seconds=tau / 1e3, decoded=g, prompted=p) for tau, g, p in VECTOR]
 
-    found = fitted(observed(samples))
+    found = fit(observed(samples))
 
     assert found is not None
     assert found.alpha_ms == pytest.approx(8.041, rel=0.01)
@@ -141,14 +141,14 @@ def test_no_sample_is_taken_from_unusable_counters(name: str) -> None:
 
 def test_without_samples_there_are_no_parameters() -> None:
     """There is no default engine."""
-    assert fitted(NO_TIMES) is None
+    assert fit(NO_TIMES) is None
 
 
 def test_one_sample_gives_parameters_in_the_ratios_of_common_engines() -> None:
     """The step time is that of the sample, and grows with the batch size."""
     seen = sample(H100, 20, 100)
 
-    found = fitted(observed([seen]))
+    found = fit(observed([seen]))
 
     assert found is not None
     assert predicted_seconds(found, seen) == pytest.approx(seen.tau_seconds, rel=0.05)
@@ -163,7 +163,7 @@ def test_a_prior_is_returned_without_samples_and_corrected_by_samples() -> None:
     rng = random.Random(1)
     samples = [sample(H100, rng.uniform(10, 200), rng.uniform(0, 500)) for _ in range(400)]
 
-    alone, corrected = fitted(NO_TIMES, prior), fitted(observed(samples), prior)
+    alone, corrected = fit(NO_TIMES, prior), fit(observed(samples), prior)
 
     assert alone is not None
     assert corrected is not None
@@ -185,7 +185,7 @@ def test_an_engine_with_linear_step_times_is_learned(
     rng = random.Random(seed)
     samples = [sample(truth, rng.uniform(5, 250), rng.uniform(0, 800)) for _ in range(60)]
 
-    found = fitted(observed(samples))
+    found = fit(observed(samples))
 
     assert found is not None
     for seen in samples:
@@ -197,7 +197,7 @@ def test_no_samples_give_a_negative_parameter(rows: list[tuple[float, float, flo
     """Every step takes time, and neither sequences nor prompts shorten it."""
     samples = [Sample(tau_seconds=tau, decoded=g, prompted=p) for tau, g, p in rows]
 
-    found = fitted(observed(samples))
+    found = fit(observed(samples))
 
     assert found is not None
     assert found.alpha_ms > 0
@@ -207,12 +207,12 @@ def test_no_samples_give_a_negative_parameter(rows: list[tuple[float, float, flo
 
 def test_a_single_outlier_is_ignored_but_a_changed_engine_is_learned() -> None:
     """Samples that are far off are ignored until there are many in a row."""
-    times = learned(NO_TIMES, [sample(H100, n, 50) for n in range(10, 90)], expected=None)
-    expected = fitted(times)
+    times = learn(NO_TIMES, [sample(H100, n, 50) for n in range(10, 90)], expected=None)
+    expected = fit(times)
     odd = sample(replace(H100, alpha_ms=80.0), 50, 50)
 
-    once = learned(times, [odd], expected=expected)
-    often = learned(times, [odd] * 40, expected=expected)
+    once = learn(times, [odd], expected=expected)
+    often = learn(times, [odd] * 40, expected=expected)
 
     assert once.xx == times.forgotten().xx
     assert often.xx != times.forgotten().xx
@@ -230,7 +230,7 @@ def test_a_saturated_engine_does_not_seem_slower_than_it_is() -> None:
         for factor in (0.9, 1.1):
             times = times.added(replace(full, prompted=full.prompted * factor))
 
-    found = fitted(times)
+    found = fit(times)
 
     assert found is not None
     assert found.alpha_ms == pytest.approx(H100.alpha_ms, rel=0.15)
@@ -274,7 +274,7 @@ def test_only_the_coefficient_that_would_be_negative_is_zero(name: str) -> None:
     rng = random.Random(2)
     samples = [sample(truth, rng.uniform(10, 60), rng.uniform(0, 200)) for _ in range(300)]
 
-    found = fitted(observed(samples))
+    found = fit(observed(samples))
 
     assert found is not None
     assert getattr(found, zero) == 0
@@ -295,7 +295,7 @@ def test_engines_are_learned_within_an_hour_whatever_their_ratios(
 ) -> None:
     """The capacity that follows is within 10 % of that of the true step times."""
     truth = StepParameters(alpha_ms=alpha, beta_ms=beta, delta_ms=delta)
-    found = fitted(hour_of(truth))
+    found = fit(hour_of(truth))
 
     assert found is not None
     for itl_seconds in (2 * alpha / 1e3, 4 * alpha / 1e3):
@@ -334,7 +334,7 @@ def hour_of(truth: StepParameters) -> StepTimes:
             records = records.updated({KEY: reading}, [KEY], asked=[KEY], now_seconds=due)
             seen = records.records[KEY].interval
             one = sample_of(seen) if seen else None
-            times = learned(times, [one] if one else [], expected=fitted(times))
+            times = learn(times, [one] if one else [], expected=fit(times))
             due += CYCLE_SECONDS
         engine.advance(round(now * 1e6))
         request = Request(

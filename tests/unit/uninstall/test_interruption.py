@@ -44,7 +44,7 @@ from controller.commands.uninstall.installed import (
     SERVICE_ACCOUNTS,
 )
 from controller.commands.uninstall.removal import Removal
-from controller.commands.uninstall.uninstall import planned
+from controller.commands.uninstall.uninstall import plan_removal
 from controller.commands.upgrade.ownership import PART_OF
 from controller.commands.upgrade.progress import Progress
 from controller.observe.external_metrics import API_SERVICE, TARGET
@@ -138,7 +138,7 @@ def cluster(*more: tuple[Resource, Json], is_ours: bool = True) -> MemoryStore:
 
 async def remove(store: MemoryStore, *, with_objects: bool) -> list[str]:
     """Run the command once; return the results of its steps."""
-    report = planned(await gather(store), "memory", with_objects=with_objects)
+    report = plan_removal(await gather(store), "memory", with_objects=with_objects)
     assert not report.problems
     progress = Progress(io.StringIO(), steps=len(report.steps))
     removal = Removal(
@@ -239,7 +239,7 @@ def test_a_missing_permission_is_named(plural: str) -> None:
     """It is checked before anything is read that requires it."""
     store = cluster()
     store.denied.add(("list", plural))
-    report = planned(asyncio.run(gather(store)), "memory")
+    report = plan_removal(asyncio.run(gather(store)), "memory")
 
     (found,) = report.problems
     assert found.message.startswith(f"you are not allowed to list {plural}")
@@ -249,7 +249,7 @@ def test_a_missing_permission_is_named(plural: str) -> None:
 def test_the_remains_of_an_earlier_installation_are_removed_as_well() -> None:
     """Its processes stop with the others, wherever the run is interrupted."""
     store, alone = cluster(*elsewhere()), cluster()
-    checks = planned(asyncio.run(gather(store)), "memory").checks
+    checks = plan_removal(asyncio.run(gather(store)), "memory").checks
     asyncio.run(removed_one_by_one(store, with_objects=False))
     asyncio.run(remove(alone, with_objects=False))
 

@@ -15,10 +15,10 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.structural import crd_manifest
 from controller.certificates.former_claim import ANNOTATION, FormerClaim, former_claim
 from controller.commands.uninstall.installed import CLUSTER_ROLE_BINDINGS, Found, is_for_us
-from controller.commands.uninstall.removal import unconverted
+from controller.commands.uninstall.removal import without_conversion
 from controller.commands.uninstall.snapshot import Marked, Snapshot
-from controller.commands.uninstall.steps import Action, disowned, is_owned
-from controller.commands.uninstall.uninstall import planned
+from controller.commands.uninstall.steps import Action, is_owned, without_ownership
+from controller.commands.uninstall.uninstall import plan_removal
 from controller.commands.upgrade.definitions import withdrawn
 from controller.commands.upgrade.findings import Verdict
 
@@ -85,7 +85,7 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         [],
     ),
     "only a definition with objects is left, without conversion": (
-        replace(NOTHING, definitions={VARIANTS: unconverted(definition())}, objects={VARIANTS: 2}),
+        replace(NOTHING, definitions={VARIANTS: without_conversion(definition())}, objects={VARIANTS: 2}),
         [],
     ),
     "a definition of another owner has objects": (replace(NOTHING, objects={MODEL.crd_name: 3}), []),
@@ -103,7 +103,7 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
 @pytest.mark.parametrize(("snapshot", "want"), PLANS.values(), ids=PLANS.keys())
 def test_the_steps_depend_on_the_state_of_the_cluster(snapshot: Snapshot, want: list[Action]) -> None:
     """Controllers stop first; what the API server calls is deleted when it is no longer called."""
-    assert [step.action for step in planned(snapshot, "https://cluster").steps] == want
+    assert [step.action for step in plan_removal(snapshot, "https://cluster").steps] == want
 
 
 def test_objects_are_not_changed_before_they_are_deleted() -> None:
@@ -112,14 +112,14 @@ def test_objects_are_not_changed_before_they_are_deleted() -> None:
         NOTHING, definitions={POLICIES: definition()}, objects={POLICIES: 5}, annotated={POLICIES: 5}
     )
     theirs = replace(own, definitions={})
-    plans = [planned(snapshot, "https://cluster", with_objects=True).steps for snapshot in (own, theirs)]
+    plans = [plan_removal(snapshot, "https://cluster", with_objects=True).steps for snapshot in (own, theirs)]
 
     assert [[step.action for step in steps] for steps in plans] == [[DELETE], [FORGET]]
 
 
 def test_objects_are_deleted_only_on_request() -> None:
     """The plan states their number in either case."""
-    kept, deleted = (planned(ALL, "https://cluster", with_objects=asked) for asked in (False, True))
+    kept, deleted = (plan_removal(ALL, "https://cluster", with_objects=asked) for asked in (False, True))
 
     assert [step.subject for step in deleted.steps if step.action is DELETE] == [VARIANTS, MODEL.crd_name]
     assert WITHDRAW not in [step.action for step in deleted.steps]
@@ -138,7 +138,7 @@ def test_the_plan_states_what_is_deleted_and_once_how_to_delete_objects() -> Non
     definitions = {**ALL.definitions, POLICIES: definition()}
     objects = {VARIANTS: 2, POLICIES: 1}
     snapshot = replace(ALL, found=(*ALL.found, *settings), definitions=definitions, objects=objects)
-    kept, deleted = (planned(snapshot, "https://cluster", with_objects=asked) for asked in (False, True))
+    kept, deleted = (plan_removal(snapshot, "https://cluster", with_objects=asked) for asked in (False, True))
 
     (rest,) = (step.detail for step in kept.steps if step.action is REMOVE)
     assert rest == "3 (Deployment: 1, ConfigMap: 2)"
@@ -175,8 +175,8 @@ PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
 @pytest.mark.parametrize(("snapshot", "check", "words"), PROBLEMS.values(), ids=PROBLEMS.keys())
 def test_problems_are_found_before_any_change(snapshot: Snapshot, check: str, words: str) -> None:
     """Only those of owners and templates can be accepted."""
-    report = planned(snapshot, "https://cluster")
-    accepted = planned(snapshot, "https://cluster", accept=("owners", "templates"))
+    report = plan_removal(snapshot, "https://cluster")
+    accepted = plan_removal(snapshot, "https://cluster", accept=("owners", "templates"))
 
     (found,) = report.problems
     assert found.check == check
@@ -187,7 +187,7 @@ def test_problems_are_found_before_any_change(snapshot: Snapshot, check: str, wo
 def test_a_helm_release_is_a_note_and_not_a_problem() -> None:
     """Helm does not reinstall anything, but keeps a record of the release."""
     found = (deployment("webhooks", annotations={"meta.helm.sh/release-name": "plan"}),)
-    (owner,) = (item for item in planned(replace(ALL, found=found), "").checks if item.check == "owners")
+    (owner,) = (item for item in plan_removal(replace(ALL, found=found), "").checks if item.check == "owners")
 
     assert owner.verdict is Verdict.NOTE
     assert "helm uninstall plan --namespace stowplan-system" in owner.remedy
@@ -203,7 +203,7 @@ def test_each_helm_release_is_named_with_its_own_namespace() -> None:
         for place in ("inference", "stowplan-system")
     )
     snapshot = replace(ALL, found=found, namespaces=("inference", "stowplan-system"))
-    checks = planned(snapshot, "").checks
+    checks = plan_removal(snapshot, "").checks
 
     assert [item.remedy.partition("helm ")[2] for item in checks if item.check == "owners"] == [
         "uninstall plan --namespace inference",
@@ -215,7 +215,7 @@ def test_each_helm_release_is_named_with_its_own_namespace() -> None:
 
 def test_the_json_document_has_the_members_of_other_commands() -> None:
     """Each step has an action, a subject and a title."""
-    document = planned(ALL, "https://cluster").as_json()
+    document = plan_removal(ALL, "https://cluster").as_json()
 
     assert {"verb", "cluster", "outcome", "checks", "steps", "done", "error", "failures"} <= document.keys()
     assert document["steps"][2] == {
@@ -270,8 +270,8 @@ def test_a_definition_that_stays_has_no_conversion_and_no_field_of_ours() -> Non
         {"manager": "stowplan", "operation": "Update"},
         {"manager": "stowplan", "operation": "Update", "subresource": "status"},
     ]
-    live = unconverted(definition())
-    left = disowned(live | {"metadata": live["metadata"] | {"managedFields": entries}})
+    live = without_conversion(definition())
+    left = without_ownership(live | {"metadata": live["metadata"] | {"managedFields": entries}})
 
     assert [version["name"] for version in left["spec"]["versions"]] == ["v1alpha2"]
     assert left["spec"]["conversion"] == {"strategy": "None"}

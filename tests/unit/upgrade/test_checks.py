@@ -13,9 +13,9 @@ import pytest
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.serving.authority import new_authority, new_leaf, service_names
 from controller.commands.upgrade.controller_checks import check_our_own, check_upstream
-from controller.commands.upgrade.findings import Finding, Verdict, accepted
+from controller.commands.upgrade.findings import Finding, Verdict, with_accepted
 from controller.commands.upgrade.owner_checks import check_definition, check_owners
-from controller.commands.upgrade.permission_checks import check_permissions, needed
+from controller.commands.upgrade.permission_checks import check_permissions, needed_permissions
 from controller.commands.upgrade.snapshot import Snapshot, Webhook
 from controller.commands.upgrade.webhook_checks import check_certificates, check_webhook, ready_pods
 
@@ -355,7 +355,7 @@ def test_each_missing_permission_is_named() -> None:
         "patch variantautoscalings/status.llmd.ai",
         "get services in stowplan-system",
         "get validatingwebhookconfigurations.admissionregistration.k8s.io",
-    } <= set(map(str, needed(VARIANT_AUTOSCALING, "stowplan-system")))
+    } <= set(map(str, needed_permissions(VARIANT_AUTOSCALING, "stowplan-system")))
 
 
 def test_accepted_problems_become_notes() -> None:
@@ -364,4 +364,4 @@ def test_accepted_problems_become_notes() -> None:
         Finding(check=check, verdict=Verdict.PROBLEM, message=check) for check in ("owners", "controllers")
     ]
 
-    assert problems(accepted(findings, ["owners"])) == ["controllers"]
+    assert problems(with_accepted(findings, ["owners"])) == ["controllers"]

@@ -20,7 +20,7 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from controller.commands.upgrade import downgrade, upgrade
 from controller.commands.upgrade.accounts import account
 from controller.commands.upgrade.comparison import difference
-from controller.commands.upgrade.definitions import staged, withdrawn
+from controller.commands.upgrade.definitions import transitional_definition, withdrawn
 from controller.commands.upgrade.execution import Execution
 from controller.commands.upgrade.findings import Failure
 from controller.commands.upgrade.options import parser
@@ -31,7 +31,7 @@ from controller.commands.upgrade.retrying import Pace, each
 from controller.commands.upgrade.runs import RunOutcome
 from controller.commands.upgrade.snapshot import Snapshot, Webhook
 from controller.commands.upgrade.steps import Action
-from controller.commands.upgrade.verb import Tone, end_lines, plan_lines, printed, run
+from controller.commands.upgrade.verb import Tone, end_lines, plan_lines, printable, run
 from controller.commands.upgrade.waiting import storage_hash
 
 KUBECONFIG = """
@@ -57,7 +57,7 @@ OBJECTS = tuple(
 
 def test_a_plan_counts_objects_by_shape_and_states_what_is_missing() -> None:
     """The JSON document and the text have the same content."""
-    report = upgrade.planned(replace(EMPTY, objects=OBJECTS), "https://cluster")
+    report = upgrade.plan_upgrade(replace(EMPTY, objects=OBJECTS), "https://cluster")
     document = report.as_json()
     text = "\n".join(line for _, line in plan_lines(report))
 
@@ -71,8 +71,8 @@ def test_a_plan_counts_objects_by_shape_and_states_what_is_missing() -> None:
 def test_a_missing_permission_is_reported_and_nothing_else() -> None:
     """Nothing else was read, so nothing is reported as missing or as passed."""
     denied = replace(EMPTY, denied=("list variantautoscalings.llmd.ai",))
-    up = upgrade.planned(denied, "https://cluster")
-    back = downgrade.planned(denied, "https://cluster", RELEASES["v0.4.2"])
+    up = upgrade.plan_upgrade(denied, "https://cluster")
+    back = downgrade.plan_downgrade(denied, "https://cluster", RELEASES["v0.4.2"])
 
     for report in (up, back):
         assert [item.message for item in report.checks] == [
@@ -123,7 +123,7 @@ def test_a_run_without_permissions_does_not_report_that_there_is_nothing_to_chan
     kubeconfig.write_text(KUBECONFIG)
 
     async def plan(_: Cluster) -> Report:
-        return upgrade.planned(replace(EMPTY, denied=("list definitions",)), "https://cluster")
+        return upgrade.plan_upgrade(replace(EMPTY, denied=("list definitions",)), "https://cluster")
 
     options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
     assert run(options, plan, Execution.starter(per_second=1.0)) == 1
@@ -138,7 +138,7 @@ def test_a_problem_without_steps_is_reported(tmp_path: Path, capsys: pytest.Capt
     kubeconfig.write_text(KUBECONFIG)
 
     async def plan(_: Cluster) -> Report:
-        return replace(upgrade.planned(EMPTY, "https://cluster"), steps=())
+        return replace(upgrade.plan_upgrade(EMPTY, "https://cluster"), steps=())
 
     options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
     assert run(options, plan, Execution.starter(per_second=1.0)) == 1
@@ -160,8 +160,8 @@ def test_an_invalid_rate_is_rejected(rate: str, capsys: pytest.CaptureFixture[st
 def test_a_downgrade_that_would_make_up_values_is_a_problem() -> None:
     """Users may accept it; values that are lost are only reported."""
     snapshot, shape = replace(EMPTY, objects=OBJECTS), RELEASES["v0.0.4"]
-    refused = downgrade.planned(snapshot, "https://cluster", shape)
-    taken = downgrade.planned(snapshot, "https://cluster", shape, accept_incomplete=True)
+    refused = downgrade.plan_downgrade(snapshot, "https://cluster", shape)
+    taken = downgrade.plan_downgrade(snapshot, "https://cluster", shape, accept_incomplete=True)
 
     assert [item.check for item in refused.problems] == ["shape"]
     assert taken.problems == ()
@@ -173,7 +173,7 @@ def test_a_downgrade_that_would_make_up_values_is_a_problem() -> None:
 
 def test_a_downgrade_reports_lost_values_and_omits_unchanged_objects() -> None:
     """The last release of the modelProfile shape has no service classes, and requires only the model."""
-    back = downgrade.planned(replace(EMPTY, objects=OBJECTS), "https://cluster", RELEASES["v0.4.2"])
+    back = downgrade.plan_downgrade(replace(EMPTY, objects=OBJECTS), "https://cluster", RELEASES["v0.4.2"])
 
     assert back.problems == ()
     changes = {item["name"]: item for item in back.as_json()["changes"]}
@@ -198,8 +198,8 @@ def test_under_a_definition_of_another_owner_a_downgrade_has_no_steps() -> None:
     version = {"name": "v1alpha1", "served": True, "storage": True}
     theirs = {"metadata": {"name": VARIANT_AUTOSCALING.crd_name}, "spec": {"versions": [version]}}
     snapshot = replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: theirs}, objects=OBJECTS[2:])
-    lossy = downgrade.planned(snapshot, "https://cluster", RELEASES["v0.5.1"])
-    clean = downgrade.planned(snapshot, "https://cluster", SHAPES["modelProfile"])
+    lossy = downgrade.plan_downgrade(snapshot, "https://cluster", RELEASES["v0.5.1"])
+    clean = downgrade.plan_downgrade(snapshot, "https://cluster", SHAPES["modelProfile"])
 
     assert lossy.steps == clean.steps == clean.problems == ()
     assert [item.message for item in lossy.problems if "nothing to restore" in item.message]
@@ -219,7 +219,7 @@ def given_back() -> dict[str, Any]:
 
 def of_our_chart() -> dict[str, Any]:
     """Return the definition of our chart during a downgrade, when only its withdrawal is left."""
-    live = staged(VARIANT_AUTOSCALING, None, storage="v1alpha1", ca_bundle="Y2E=")
+    live = transitional_definition(VARIANT_AUTOSCALING, None, storage="v1alpha1", ca_bundle="Y2E=")
     annotations = {
         "meta.helm.sh/release-name": "stowplan",
         "meta.helm.sh/release-namespace": "stowplan-system",
@@ -249,7 +249,7 @@ def test_a_downgrade_continues_after_the_definition_of_our_chart_was_withdrawn()
 
     def plan(live: dict[str, Any], shape: Shape) -> Report:
         definitions = {VARIANT_AUTOSCALING.crd_name: live}
-        return downgrade.planned(replace(EMPTY, definitions=definitions, objects=(kept,)), "", shape)
+        return downgrade.plan_downgrade(replace(EMPTY, definitions=definitions, objects=(kept,)), "", shape)
 
     first, again = (plan(live, SHAPES["modelProfile"]) for live in (before, after))
     other = plan(after, RELEASES["v0.5.1"])
@@ -286,7 +286,7 @@ NEXT: dict[str, tuple[Snapshot, str]] = {
 @pytest.mark.parametrize(("snapshot", "want"), NEXT.values(), ids=NEXT.keys())
 def test_a_downgrade_states_only_the_next_action(snapshot: Snapshot, want: str) -> None:
     """Each check is reported once."""
-    report = downgrade.planned(snapshot, "https://cluster", RELEASES["v0.4.2"])
+    report = downgrade.plan_downgrade(snapshot, "https://cluster", RELEASES["v0.4.2"])
 
     assert next(iter(report.advice), "") == want
     assert report.steps == report.problems == ()
@@ -295,7 +295,7 @@ def test_a_downgrade_states_only_the_next_action(snapshot: Snapshot, want: str) 
 
 def test_numbers_agree_with_their_nouns() -> None:
     """One object is not called objects."""
-    report = upgrade.planned(replace(EMPTY, objects=OBJECTS[:1]), "https://cluster")
+    report = upgrade.plan_upgrade(replace(EMPTY, objects=OBJECTS[:1]), "https://cluster")
     text = "\n".join(line for _, line in plan_lines(report))
 
     assert "  1 object: 1 current" in text
@@ -335,14 +335,14 @@ def test_a_wrong_conversion_is_detected() -> None:
 
 def test_control_characters_from_a_cluster_do_not_reach_the_terminal() -> None:
     """They are replaced; the only escape sequences are our own colours."""
-    report = upgrade.planned(EMPTY, "https://cluster")
+    report = upgrade.plan_upgrade(EMPTY, "https://cluster")
     failure = Failure(namespace="models", name="x", message="\x1b[2Jgone")
     stopped = replace(report, outcome=RunOutcome.STOPPED, error="one object", failures=(failure,))
-    lines = [printed(line, is_coloured=True) for line in end_lines(stopped)]
+    lines = [printable(line, is_coloured=True) for line in end_lines(stopped)]
 
     assert lines[0] == "\x1b[31mstopped: one object\x1b[0m"
     assert "\x1b[2J" not in "".join(lines)
-    assert printed((Tone.BAD, "x"), is_coloured=False) == "x"
+    assert printable((Tone.BAD, "x"), is_coloured=False) == "x"
 
 
 def test_progress_is_reported_once_a_second_and_at_the_end() -> None:

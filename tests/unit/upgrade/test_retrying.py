@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound, Throttled, Unavailable
-from controller.commands.upgrade.retrying import comes_true, patiently, retried, steadily
+from controller.commands.upgrade.retrying import comes_true, patiently, retry, steadily
 
 SOON = 1e-6
 
@@ -40,7 +40,7 @@ async def test_attempts_are_retried_after_errors_of_the_given_type_only(
     attempt = Answers(*answers)
 
     try:
-        found: str | type[ClusterError] = await retried(attempt, Conflict, (SOON, SOON))
+        found: str | type[ClusterError] = await retry(attempt, Conflict, (SOON, SOON))
     except ClusterError as error:
         found = type(error)
 

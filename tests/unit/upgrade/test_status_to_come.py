@@ -13,7 +13,12 @@ from support.variants import valid
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.kinds.llmd.shapes import LEGACY, RELEASES, Shape, in_shape
 from apiserver.schema.json import Json, same
-from controller.commands.upgrade.status_to_come import ANNOTATION, announcing, resumed, without_announcement
+from controller.commands.upgrade.status_to_come import (
+    ANNOTATION,
+    announcing,
+    with_announced_status,
+    without_announcement,
+)
 
 LEAST = RELEASES["v0.4.2"]
 BATCH = {"accelerator": "H100", "numReplicas": 4, "itlAverage": "1", "ttftAverage": "2", "load": {}}
@@ -31,9 +36,9 @@ def test_an_interrupted_run_resumes_from_the_announcement() -> None:
     """It contains what the status takes from the old spec, and which allocations are removed."""
     shuffled = dict(reversed(OLD.items()))
 
-    assert resumed(announced(COMPLETE, shuffled), LEAST) == PLAIN | {"status": COMPLETE}
+    assert with_announced_status(announced(COMPLETE, shuffled), LEAST) == PLAIN | {"status": COMPLETE}
     without = {"desiredOptimizedAlloc": OLD["desiredOptimizedAlloc"]}
-    assert resumed(announced(without, OLD), LEAST) == PLAIN | {"status": without}
+    assert with_announced_status(announced(without, OLD), LEAST) == PLAIN | {"status": without}
 
 
 @settings(max_examples=often(100))
@@ -45,15 +50,15 @@ def test_a_run_interrupted_between_two_writes_ends_like_an_uninterrupted_one(see
         wanted = in_shape(item, shape).value
         half = announcing(wanted, item.get("status")) | {"status": item.get("status")}
         if "status" in item:
-            assert same(in_shape(resumed(half, shape), shape).value, wanted), seed + offset
+            assert same(in_shape(with_announced_status(half, shape), shape).value, wanted), seed + offset
 
 
 def test_a_status_that_another_client_wrote_is_kept() -> None:
     """The announced status itself is kept, too; the annotation is removed."""
     other = {"actuation": {"applied": False}}
 
-    assert resumed(announced(COMPLETE, other), LEAST) == PLAIN | {"status": other}
-    assert resumed(announced(COMPLETE, COMPLETE), LEAST) == PLAIN | {"status": COMPLETE}
+    assert with_announced_status(announced(COMPLETE, other), LEAST) == PLAIN | {"status": other}
+    assert with_announced_status(announced(COMPLETE, COMPLETE), LEAST) == PLAIN | {"status": COMPLETE}
 
 
 def test_a_forged_announcement_cannot_change_a_complete_status() -> None:
@@ -70,7 +75,7 @@ def test_a_forged_announcement_cannot_change_a_complete_status() -> None:
     }
     genuine["metadata"]["annotations"][ANNOTATION] = json.dumps(forgery)
 
-    assert resumed(genuine, LEAST) == PLAIN | {"status": COMPLETE}
+    assert with_announced_status(genuine, LEAST) == PLAIN | {"status": COMPLETE}
 
 
 def test_the_announcement_of_a_long_status_is_short() -> None:
@@ -96,16 +101,20 @@ def test_an_invalid_announcement_has_no_effect(text: str) -> None:
     """The annotation is only removed."""
     value = PLAIN | {"metadata": {"name": "a", "annotations": {ANNOTATION: text}}}
 
-    assert resumed(value, LEAST) == without_announcement(value) == PLAIN | {"metadata": {"name": "a"}}
+    assert (
+        with_announced_status(value, LEAST)
+        == without_announcement(value)
+        == PLAIN | {"metadata": {"name": "a"}}
+    )
 
 
 def test_an_announcement_has_no_effect_on_a_shape_that_accepts_any_status() -> None:
     """The legacy shape needs no members from the spec."""
-    assert resumed(announced(COMPLETE, OLD), LEGACY) == PLAIN | {"status": OLD}
+    assert with_announced_status(announced(COMPLETE, OLD), LEGACY) == PLAIN | {"status": OLD}
 
 
 def test_an_object_without_an_announcement_is_returned_unchanged() -> None:
     """This includes objects with invalid metadata."""
     shapes: tuple[Json, ...] = (PLAIN, {}, {"metadata": None}, {"metadata": {"annotations": []}})
     for value in shapes:
-        assert resumed(value, LEAST) is value
+        assert with_announced_status(value, LEAST) is value

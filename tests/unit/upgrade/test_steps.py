@@ -10,7 +10,7 @@ import pytest
 
 from apiserver.kinds.kthena.routing import MODEL_ROUTE
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from controller.commands.upgrade.definitions import staged, withdrawn
+from controller.commands.upgrade.definitions import transitional_definition, withdrawn
 from controller.commands.upgrade.snapshot import Snapshot, Webhook
 from controller.commands.upgrade.steps import Action, downgrade_steps, upgrade_steps
 
@@ -37,7 +37,9 @@ def foreign(*, stored: tuple[str, ...] = (OLD,)) -> Definition:
 
 def both(*, storage: str, stored: tuple[str, ...]) -> Definition:
     """Return our definition with both versions, as the API server returns it."""
-    found = staged(VARIANT_AUTOSCALING, foreign(stored=stored), storage=storage, ca_bundle=BUNDLE)
+    found = transitional_definition(
+        VARIANT_AUTOSCALING, foreign(stored=stored), storage=storage, ca_bundle=BUNDLE
+    )
     return found | {"spec": found["spec"] | {"preserveUnknownFields": False}}
 
 
@@ -176,7 +178,7 @@ def test_a_downgrade_continues_from_every_state(
 
 def test_a_definition_of_another_owner_is_not_changed() -> None:
     """Kinds of other projects are updated if their definition is ours, but never installed."""
-    wanted = staged(MODEL_ROUTE, None, storage="v1alpha1", ca_bundle="")
+    wanted = transitional_definition(MODEL_ROUTE, None, storage="v1alpha1", ca_bundle="")
     old = wanted | {"spec": wanted["spec"] | {"versions": []}}
     theirs = old | {"metadata": {"name": MODEL_ROUTE.crd_name}}
     cases = {
@@ -207,7 +209,7 @@ def test_a_definition_of_another_owner_is_not_changed() -> None:
 
 def test_the_second_version_is_served_together_with_conversion_and_its_ca_bundle() -> None:
     """They are part of one write, which keeps other metadata."""
-    found = staged(VARIANT_AUTOSCALING, foreign(), storage=OLD, ca_bundle=BUNDLE)
+    found = transitional_definition(VARIANT_AUTOSCALING, foreign(), storage=OLD, ca_bundle=BUNDLE)
 
     assert [(item["name"], item["storage"]) for item in found["spec"]["versions"]] == [
         (OLD, True),

@@ -15,7 +15,7 @@ from controller.planning.plan import plan
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.planning.state import PlanningState
-from controller.variants.advisory import Scope, acted_on, advice, advised, joined
+from controller.variants.advisory import Scope, acted_on, advice, join_plans, why_advisory
 
 QUIET = ("ns", "quiet")
 
@@ -65,7 +65,7 @@ def test_the_widest_scope_that_makes_an_object_advisory_is_the_reason(
     scope: Scope, text: str, want: str | None
 ) -> None:
     """An object cannot opt out of a setting of its namespace."""
-    found = advised(annotated(text), scope)
+    found = why_advisory(annotated(text), scope)
 
     assert (found and found[0]) == want
 
@@ -86,7 +86,7 @@ def test_advisory_decisions_are_joined_with_the_plan_that_is_applied() -> None:
     """The joined plan has both, and the message of the advisory decision names the saving."""
     acting, _ = plan(acted_on(SNAPSHOT, {QUIET}), PlanningState(), Settings())
     advising, _ = plan(SNAPSHOT, PlanningState(), Settings())
-    both = joined(acting, advising, {QUIET})
+    both = join_plans(acting, advising, {QUIET})
     decision = next(item for item in both.decisions if item.name == "quiet")
 
     found = advice(

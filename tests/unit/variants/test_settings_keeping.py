@@ -11,7 +11,7 @@ from apiserver.cluster.errors import Forbidden
 from apiserver.cluster.events import EventRecorder
 from apiserver.kinds.settings_names import LAST_VALID
 from apiserver.schema.json import Json
-from controller.observe.last_valid import KEY, recorded
+from controller.observe.last_valid import KEY, read_last_valid
 from controller.observe.settings_reading import PolicyReader
 from controller.variants.settings_keeping import SettingsKeeper
 
@@ -67,7 +67,7 @@ async def test_a_record_is_written_on_changes_only() -> None:
         keeper.policies()
         assert await keeper.keep() is None
 
-    assert (one.writes, recorded(one.maps[LAST_VALID]).texts) == (1, {"classes": {"a": CLASS}})
+    assert (one.writes, read_last_valid(one.maps[LAST_VALID]).texts) == (1, {"classes": {"a": CLASS}})
     del one.maps["classes"]
     assert one.keeper().policies().classes["classes", "a"].priority == 1
 
@@ -111,7 +111,7 @@ async def test_a_record_that_somebody_edited_is_replaced() -> None:
 
     assert keeper.policies().classes["classes", "a"].priority == 1
     await keeper.keep()
-    assert recorded(one.maps[LAST_VALID]).texts == {"classes": {"a": CLASS}}
+    assert read_last_valid(one.maps[LAST_VALID]).texts == {"classes": {"a": CLASS}}
 
 
 def test_events_tell_when_something_begins_and_ends_to_be_wrong() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from apiserver.schema.errors import FieldError, forbidden
 from apiserver.schema.paths import FieldPath
-from webhooks.permissions import AccessRequest, Asked, UndecidedError, refused
+from webhooks.permissions import AccessRequest, Asked, UndecidedError, denials
 
 AT_ONCE = 4
 
@@ -46,7 +46,7 @@ async def test_no_check_outlives_a_request_that_is_undecided() -> None:
     slow = Slow()
 
     with pytest.raises(UndecidedError, match="too many requests"):
-        await refused(Asked(slow, asked("a", "b", "broken", *map(str, range(10)))))
+        await denials(Asked(slow, asked("a", "b", "broken", *map(str, range(10)))))
     await asyncio.sleep(0)
 
     assert (slow.running, slow.most) == (0, AT_ONCE)
