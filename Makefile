@@ -55,7 +55,7 @@ unit: setup ## Run the tests of code, without a control plane or hostile load: t
 
 .PHONY: fuzz
 fuzz: setup ## Compare three validators on 100,000 generated objects of each kind: about 90 minutes
-	PYTHONPATH=.:tests $(RUN) -m judges --count 100000 $(ARGS)
+	PYTHONPATH=.:tests $(RUN) -m differential --count 100000 $(ARGS)
 
 .PHONY: fuzz-placement
 fuzz-placement: setup ## Run the property tests of placement with 20 times as many random problems: about 15 minutes
@@ -68,8 +68,8 @@ fuzz-laws: setup ## Run all other property tests with 10 to 20 times as many ran
 	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest --hypothesis-profile=default $(LAWS) $(ARGS)
 	$(RUN) -m pytest --hypothesis-profile=campaign -m hypothesis --ignore=tests/unit/planning tests/unit $(ARGS)
 
-.PHONY: oracles
-oracles: setup ## Compare the definitions with released CRDs, the docs and a second validator (20,000 objects of each kind): about 10 minutes
+.PHONY: upstream
+upstream: setup ## Compare the definitions with released CRDs, the docs and a second validator (20,000 objects of each kind): about 10 minutes
 	STOWPLAN_JUDGED=20000 $(RUN) -m pytest tests/contract $(ARGS)
 
 .PHONY: rights

@@ -2,7 +2,7 @@
 
 Importing any part of the library executes its packages, which import about 800 modules of generated models
 and API classes: 33 MiB and 0.15 s of CPU for code that is never used, since objects stay raw. An import hook
-leaves this code out (docs/decisions/0011-client-library.md).
+leaves this code out (docs/design/decisions/0011-client-library.md).
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ from typing import Final
 import jsonschema
 import pytest
 import yaml
-from oracles.releases import ERAS, HELD
 from support.campaign import often
 from support.variants import valid
+from upstream_definitions.releases import ERAS, HELD
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.llmd.shapes import RELEASES, in_shape

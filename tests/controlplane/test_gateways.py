@@ -8,7 +8,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from judges.generate import maker_of
+from differential.generate import maker_of
 from support.campaign import often
 from support.models_process import ACCOUNT, NAMESPACE, models_process
 from support.policies import refused_with

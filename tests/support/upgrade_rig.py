@@ -26,7 +26,7 @@ from controller.commands.upgrade.retrying import patiently
 from hack.controlplane import ControlPlane
 from hack.installation.manifests import documents
 
-ERAS: Final = Path(__file__).parents[1] / "eras"
+ERAS: Final = Path(__file__).parents[1] / "released_definitions"
 CRD: Final = "variantautoscalings.llmd.ai"
 NAMESPACE: Final = "models"
 Manifest = dict[str, Any]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from random import Random
 
-from judges import places
-from judges.generate import maker_of
-from judges.mutate import mutated
+from differential import places
+from differential.generate import maker_of
+from differential.mutate import mutated
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE

@@ -1,6 +1,6 @@
 """The placement engine: column generation over replica patterns with exact pricing, and a CP-SAT core.
 
-docs/planning-model.md describes the model and the method.
+docs/design/planning-model.md describes the model and the method.
 
 Entry:
   place         solves a problem: search, and choice of nodes

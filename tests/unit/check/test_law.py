@@ -7,9 +7,9 @@ from random import Random
 from typing import Any
 
 import pytest
+from differential.generate import maker_of
 from hypothesis import example, given
 from hypothesis import strategies as st
-from judges.generate import maker_of
 from support.campaign import often
 
 from apiserver.kinds.judgement import errors_of

@@ -25,7 +25,7 @@ from hack.controlplane.modules import KUBERNETES, OLDEST_KUBERNETES
 
 TOP = Path(__file__).resolve().parents[3]
 TROUBLESHOOTING = TOP / "docs" / "troubleshooting.md"
-DOCUMENTS = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob("*.md"))]
+DOCUMENTS = [TOP / "README.md", TOP / "CONTRIBUTING.md", *sorted((TOP / "docs").glob("**/*.md"))]
 PATH = re.compile(r"`((?:apiserver|controller|webhooks|hack|manifests|tests|docs)/[\w./-]*\w/?)`")
 NAMED_TEST = re.compile(r"`(tests/[\w./-]+\.py)::(\w+)`")
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")

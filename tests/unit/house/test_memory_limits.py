@@ -1,4 +1,4 @@
-"""Memory requests and limits in the manifests, compared with the measured peaks in `docs/scale.md`."""
+"""Memory requests and limits in the manifests, compared with the measured peaks in `docs/design/scale.md`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TOGETHER = {
 
 def measured() -> list[dict[str, int]]:
     """Return the rows of the table in MiB, fewest objects first; cells without a measurement are left out."""
-    text = (TOP / "docs" / "scale.md").read_text("utf-8")
+    text = (TOP / "docs" / "design" / "scale.md").read_text("utf-8")
     (table,) = re.findall(r"^\| objects \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     names = ("webhooks", "apiserver", "controller", "solver")
     rows = [[cell.strip() for cell in line.strip("|").split("|")[1:]] for line in table.splitlines()]

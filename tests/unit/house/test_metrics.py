@@ -39,7 +39,7 @@ def test_the_page_lists_every_metric_and_no_other() -> None:
 
 def test_every_external_metric_is_explained() -> None:
     """Its name is in one of the pages. It has no `stowplan_`, the prefix of metrics for Prometheus."""
-    pages = "".join(path.read_text("utf-8") for path in (TOP / "docs").glob("*.md"))
+    pages = "".join(path.read_text("utf-8") for path in (TOP / "docs").glob("**/*.md"))
 
     assert [name for name in SUBJECTS if f"`{name}`" not in pages or name.startswith("stowplan_")] == []
 

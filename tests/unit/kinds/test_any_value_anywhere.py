@@ -9,9 +9,9 @@ from typing import Final
 
 import msgspec
 import pytest
-from judges.fuzz import versions
-from judges.generate import case
-from judges.places import Place, each
+from differential.fuzz import versions
+from differential.generate import case
+from differential.places import Place, each
 from support.campaign import TIMES, often
 
 from apiserver.kinds.core.resources import ResourceRequirements

@@ -9,7 +9,7 @@ from random import Random
 
 import msgspec
 import pytest
-from judges.stored import pruned
+from differential.stored import pruned
 from support.laws import OTHER, bare, law
 from support.variants import odd, valid
 

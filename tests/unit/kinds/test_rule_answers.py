@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from judges.fuzz import versions
-from judges.generate import case
+from differential.fuzz import versions
+from differential.generate import case
 from support.campaign import often
 
 from apiserver.schema.json import JsonValue

@@ -15,7 +15,7 @@ from random import Random
 
 import aiohttp
 import pytest
-from judges import garbage
+from differential import garbage
 from support.campaign import often
 from support.posting import Client, client_of
 

@@ -14,7 +14,7 @@ from apiserver.schema.kind import Version
 from apiserver.schema.model import node_of
 from apiserver.schema.shape import without_nulls
 from apiserver.schema.structural import judged_schema
-from judges.findings import Finding, Findings, plain
+from differential.findings import Finding, Findings, plain
 
 _REASONS: Final = {
     "type": "FieldValueTypeInvalid",

@@ -13,14 +13,14 @@ from typing import Final
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
-from judges import ours, second
-from judges.differences import explanation
-from judges.dispute import SECOND, SERVER, Dispute
-from judges.findings import Finding, Findings, shown
-from judges.generate import Case, case
-from judges.server import CONNECTIONS, Server
-from judges.stored import as_stored, differences
-from judges.twins import as_twin
+from differential import ours, second
+from differential.differences import explanation
+from differential.dispute import SECOND, SERVER, Dispute
+from differential.findings import Finding, Findings, shown
+from differential.generate import Case, case
+from differential.server import CONNECTIONS, Server
+from differential.stored import as_stored, differences
+from differential.twins import as_twin
 
 _MOST_SHOWN: Final = 20
 

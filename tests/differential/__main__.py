@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from apiserver.kinds.registry import KINDS
+from differential.fuzz import Run, judge_all, versions
+from differential.server import connected
 from hack.controlplane import ControlPlane
-from judges.fuzz import Run, judge_all, versions
-from judges.server import connected
 
 _SAY_SECONDS: Final = 10.0
 

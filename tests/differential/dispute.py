@@ -7,7 +7,7 @@ from typing import Final
 
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
-from judges.findings import Finding, Findings, plain
+from differential.findings import Finding, Findings, plain
 
 SECOND: Final = "jsonschema"
 SERVER: Final = "server"

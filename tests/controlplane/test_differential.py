@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from judges.compare import Tally, compare_with_server, name_of
-from judges.differences import DIFFERENCES
-from judges.dispute import SERVER, UPDATE
-from judges.examples import EXAMPLES, compare_example
-from judges.fuzz import versions
-from judges.generate import cases
-from judges.options import ENOUGH, ENOUGH_AT_SERVER, judged_count, judged_numbers
-from judges.server import connected
-from judges.twins import twin_manifest
-from judges.updates import compare_updates, drawn
+from differential.compare import Tally, compare_with_server, name_of
+from differential.differences import DIFFERENCES
+from differential.dispute import SERVER, UPDATE
+from differential.examples import EXAMPLES, compare_example
+from differential.fuzz import versions
+from differential.generate import cases
+from differential.options import ENOUGH, ENOUGH_AT_SERVER, judged_count, judged_numbers
+from differential.server import connected
+from differential.twins import twin_manifest
+from differential.updates import compare_updates, drawn
 
 from apiserver.kinds.registry import find_version
 from hack.controlplane import ControlPlane

@@ -9,10 +9,10 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
-from judges.compare import Tally, compare_with_server
-from judges.generate import Case
-from judges.server import Server
-from judges.updates import Update, compare_updates
+from differential.compare import Tally, compare_with_server
+from differential.generate import Case
+from differential.server import Server
+from differential.updates import Update, compare_updates
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -22,9 +22,9 @@ from apiserver.schema.model import Node, Property, node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.ruling import item_key
 from apiserver.schema.validation import validate
-from judges import places
-from judges.leaves import WORDS, leaf
-from judges.mutate import mutated
+from differential import places
+from differential.leaves import WORDS, leaf
+from differential.mutate import mutated
 
 NAME: Final = "judged"
 """The name of every object."""

@@ -14,9 +14,9 @@ import aiohttp
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
+from differential.findings import Finding, Findings, are_rules_unchecked, of_causes
+from differential.twins import as_twin, twin_manifest, twin_path
 from hack.controlplane import ControlPlane
-from judges.findings import Finding, Findings, are_rules_unchecked, of_causes
-from judges.twins import as_twin, twin_manifest, twin_path
 
 CONNECTIONS: Final = 16
 _DRY: Final = {"dryRun": "All", "fieldValidation": "Ignore"}

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from judges import ours
-from judges.compare import Tally, compare_with_second, name_of
-from judges.differences import DIFFERENCES
-from judges.dispute import SECOND
-from judges.generate import case
-from judges.options import ENOUGH, judged_count, judged_numbers
-from judges.texts import POOL_SIZE, matching
+from differential import ours
+from differential.compare import Tally, compare_with_second, name_of
+from differential.differences import DIFFERENCES
+from differential.dispute import SECOND
+from differential.generate import case
+from differential.options import ENOUGH, judged_count, judged_numbers
+from differential.texts import POOL_SIZE, matching
 
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.defaulting import complete, with_defaults

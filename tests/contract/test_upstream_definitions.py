@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from oracles.comparison import GENERATED, Difference, differences, findings
-from oracles.releases import Definition, definitions
-from oracles.schemas import Facts, facts_of
+from upstream_definitions.comparison import GENERATED, Difference, differences, findings
+from upstream_definitions.releases import Definition, definitions
+from upstream_definitions.schemas import Facts, facts_of
 
 from apiserver.kinds.registry import KINDS
 
@@ -20,7 +20,7 @@ def test_the_generated_schema_agrees_with_every_released_schema(definition: Defi
     found = [str(one) for one in here if not any(reason.explains(one) for reason in differences())]
 
     if found:
-        hint = "if intended: add it, with a reason, to tests/oracles/differences.yaml"
+        hint = "if intended: add it, with a reason, to tests/upstream_definitions/differences.yaml"
         pytest.fail("\n".join([*found, hint]), pytrace=False)
 
 

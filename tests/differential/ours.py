@@ -17,7 +17,7 @@ from apiserver.schema.rules import Rule, Transition
 from apiserver.schema.ruling import Finder, UniqueKeys, finder, rule_errors, rules_on
 from apiserver.schema.shape import DEEPEST, is_deeper_than, well_typed, without_nulls
 from apiserver.schema.validation import validate
-from judges.findings import Findings, of_error
+from differential.findings import Findings, of_error
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

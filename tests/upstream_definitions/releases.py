@@ -11,10 +11,10 @@ from typing import Final
 import yaml
 
 from apiserver.schema.json import Json, JsonValue
-from oracles.schemas import CORE, WIDTHS, Facts, facts_of
+from upstream_definitions.schemas import CORE, WIDTHS, Facts, facts_of
 
 TABLES: Final = Path(__file__).resolve().parent
-ERAS: Final = TABLES.parent / "eras"
+ERAS: Final = TABLES.parent / "released_definitions"
 HELD: Final[Mapping[str, tuple[str, ...]]] = {
     "pull-233": ("v1alpha1",),
     "v0.0.1": ("v1alpha1",),

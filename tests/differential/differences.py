@@ -9,8 +9,8 @@ from typing import Final
 
 from apiserver.schema.json import JsonValue
 from apiserver.schema.model import Node
-from judges.dispute import SECOND, SERVER, UPDATE, Dispute
-from judges.findings import Finding
+from differential.dispute import SECOND, SERVER, UPDATE, Dispute
+from differential.findings import Finding
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,15 +15,15 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
-from judges import ours
-from judges.compare import Tally, disputes_between, name_of
-from judges.dispute import UPDATE
-from judges.findings import Findings, of_error, shown
-from judges.generate import case, maker_of, manifest
-from judges.mutate import mutated
-from judges.server import CONNECTIONS, Answer, Server
-from judges.stored import pruned
-from judges.twins import as_twin, twin_manifest
+from differential import ours
+from differential.compare import Tally, disputes_between, name_of
+from differential.dispute import UPDATE
+from differential.findings import Findings, of_error, shown
+from differential.generate import case, maker_of, manifest
+from differential.mutate import mutated
+from differential.server import CONNECTIONS, Answer, Server
+from differential.stored import pruned
+from differential.twins import as_twin, twin_manifest
 
 CHANGES: Final = 8
 """Number of updates of each stored object."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json
-from judges.fuzz import versions
-from judges.generate import case
+from differential.fuzz import versions
+from differential.generate import case
 
 UID: Final = "7d1c2b3a-uid"
 _HEAD: Final = '{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","request":{"uid":"7d1c2b3a-uid",'

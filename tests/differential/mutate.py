@@ -9,9 +9,9 @@ from typing import Final, Protocol
 
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
-from judges import places
-from judges.leaves import WORDS, junk, plain
-from judges.texts import foreign_digits, near_misses
+from differential import places
+from differential.leaves import WORDS, junk, plain
+from differential.texts import foreign_digits, near_misses
 
 _LONGEST: Final = 1100
 _MOST_ITEMS: Final = 70

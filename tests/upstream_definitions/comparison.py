@@ -13,8 +13,8 @@ from typing import Final
 import yaml
 
 from apiserver.schema.json import JsonValue
-from oracles.releases import TABLES, Definition, definitions
-from oracles.schemas import CORE, Facts, facts_of
+from upstream_definitions.releases import TABLES, Definition, definitions
+from upstream_definitions.schemas import CORE, Facts, facts_of
 
 GENERATED: Final = Path(__file__).resolve().parents[2] / "manifests" / "crds"
 _LITERAL: Final = str.maketrans({"[": "<", "]": ">"})

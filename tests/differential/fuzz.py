@@ -8,10 +8,10 @@ from typing import Final
 
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind, Version
-from judges.compare import Tally, compare_with_second, compare_with_server
-from judges.differences import DIFFERENCES
-from judges.generate import cases
-from judges.server import Server
+from differential.compare import Tally, compare_with_second, compare_with_server
+from differential.differences import DIFFERENCES
+from differential.generate import cases
+from differential.server import Server
 
 _CHUNK: Final = 1000
 
