@@ -18,7 +18,7 @@ from apiserver.kinds.autoscalers import (
     VARIANT_RATIO,
     Autoscaler,
 )
-from controller.observe.external_metrics import UNKNOWN_METRICS, ExternalMetrics
+from controller.observe.external_metrics import REMEDY_FOR_OTHERS, TARGET, UNKNOWN_METRICS, ExternalMetrics
 from controller.observe.scalers import RESTING, is_resting
 
 LEAST_WAIT_SECONDS: Final = 60.0
@@ -130,7 +130,7 @@ def _without_metrics(seen: Situation) -> tuple[ActingReason, str] | None:
     if (other := seen.external.other_service) and not any(_is_active(item) for item in seen.autoscalers):
         text = (
             f"autoscalers get no number: Service {other} answers for external metrics instead of"
-            " stowplan-apiserver; see 'Clusters with KEDA' in docs/installing.md"
+            f" {TARGET}; {REMEDY_FOR_OTHERS}"
         )
         return ActingReason.METRICS_TAKEN_OVER, text
     return None

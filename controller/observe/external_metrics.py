@@ -12,7 +12,7 @@ API_SERVICE: Final = "v1beta1.external.metrics.k8s.io"
 TARGET: Final = "stowplan-apiserver"
 """The Service that our APIService refers to."""
 
-_OF_OTHERS: Final = "see 'Clusters with KEDA' in docs/installing.md"
+REMEDY_FOR_OTHERS: Final = "see 'Clusters with KEDA' in docs/installing.md"
 """What to do about an API that is registered for another adapter."""
 
 
@@ -51,7 +51,7 @@ def external_metrics_of(api_services: Sequence[Json]) -> ExternalMetrics:
         if (item.get("type"), item.get("status")) == ("Available", "False"):
             whose = f" of Service {other}" if other else ""
             cause = f"{item.get('reason')}: {item.get('message')}"
-            remedy = _OF_OTHERS if other else f"check the pods of {TARGET}"
+            remedy = REMEDY_FOR_OTHERS if other else f"check the pods of {TARGET}"
             why = f"APIService {API_SERVICE}{whose} is not available, {remedy}: {cause}"
             return ExternalMetrics(other_service=other, unavailable=why)
     return ExternalMetrics(other_service=other)

@@ -89,10 +89,12 @@ def _part(text: str, line: int, convert: Convert, file: ConvertedFile) -> str:
         return _yaml(text, line, trees[0], values[0], file)
     pieces, place = [], 0
     for (start, end), tree, value in zip(spans, trees, values, strict=True):
+        if same(tree.value, value):
+            continue
         was = text[start:end]
-        pieces += [text[place:start], was if same(tree.value, value) else _json(value, was)]
-        if not same(tree.value, value) and _json(tree.value, was) != was:
+        if _json(tree.value, was) != was:
             file.notes.append(Note(line=line + text.count("\n", 0, start), text=_RESTYLED))
+        pieces += [text[place:start], _json(value, was)]
         place = end
     return "".join([*pieces, text[place:]])
 
