@@ -29,10 +29,8 @@ def registrations(family: Family) -> list[Json]:
     `kubectl annotate` is their usual way, and must not depend on the webhooks.
     """
     guard = "Ignore" if family.is_foreign else "Fail"
-    judged, annotations = (
-        _is_judged(family),
-        "object.metadata.?annotations != oldObject.metadata.?annotations",
-    )
+    judged = _is_judged(family)
+    annotations = "object.metadata.?annotations != oldObject.metadata.?annotations"
     mutate = _webhook(
         "mutate",
         family,
