@@ -133,7 +133,7 @@ def allowed_replicas(variant: Variant) -> int:
     return min(variant.current_replicas, variant.max_replicas)
 
 
-def _anticipated(variant: Variant) -> int:
+def anticipated_replicas(variant: Variant) -> int:
     """Return the replicas that exist or start; those that wait in vain would be replaced again and again."""
     return max(0, allowed_replicas(variant) - variant.stalled_replicas)
 
@@ -178,7 +178,7 @@ def _model_demand(
         variants=tuple(variants),
         lower_rate=rate_up(load.required_requests_per_second),
         upper_rate=None if releasable is None else rate_up(releasable),
-        anticipated_rate=provided_rate(variants, [_anticipated(variant) for variant in variants]),
+        anticipated_rate=provided_rate(variants, [anticipated_replicas(variant) for variant in variants]),
         supply_rate=sum([serving_rate(variant) * ready_replicas(variant) for variant in variants]),
         min_replicas=model.min_replicas if model else 0,
     )

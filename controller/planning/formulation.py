@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from operator import attrgetter
 
 from controller.planning.cluster import Node, NodePool
-from controller.planning.demand import ModelDemand, allowed_replicas, rate_of, serving_rate, staying_replicas
+from controller.planning.demand import (
+    ModelDemand,
+    allowed_replicas,
+    anticipated_replicas,
+    rate_of,
+    serving_rate,
+    staying_replicas,
+)
 from controller.planning.inventory import bins, node_to_come
 from controller.planning.limits import limit_rows
 from controller.planning.load import CapacitySource
@@ -115,6 +122,15 @@ def _kept_replicas(variant: Variant, demand: ModelDemand) -> int:
     return outlasting_replicas(variant, demand)
 
 
+def _continued_replicas(variant: Variant, demand: ModelDemand) -> int:
+    """Return the replicas that stay as long as demand leaves room for them: all, while the model grows.
+
+    The cheapest mix for a little more has often one replica less of some variant. A later cycle needs that
+    replica again, and its start takes minutes.
+    """
+    return anticipated_replicas(variant) if demand.signal.decides and demand.load.is_growing else 0
+
+
 def load_weights(demand: ModelDemand, settings: Settings) -> tuple[int, int]:
     """Return the weights of the present load that existing replicas lack, and of that which all of them lack.
 
@@ -128,51 +144,48 @@ def load_weights(demand: ModelDemand, settings: Settings) -> tuple[int, int]:
 
 
 def _rows(demand: ModelDemand, *, model: int, first_variant: int, settings: Settings) -> list[CoverRow]:
-    name = f"{demand.namespace}/{demand.model_id}"
+    row = partial(
+        CoverRow, name=f"{demand.namespace}/{demand.model_id}", priority=demand.priority, model=model
+    )
+    variants = tuple(enumerate(demand.variants, start=first_variant))
+    rows = []
+    if floor := demand.floor:
+        one_each = tuple([(index, 1) for index, _ in variants])
+        rows.append(row(stage=Stage.MINIMUM, requirement=floor, terms=one_each))
+    for index, variant in variants:
+        for stage, replicas in (
+            (Stage.MINIMUM, max(variant.min_replicas, ordered_replicas(variant) or 0)),
+            (Stage.DEMAND, _kept_replicas(variant, demand)),
+            (Stage.CONTINUITY, _continued_replicas(variant, demand)),
+        ):
+            if replicas:
+                rows.append(row(stage=stage, requirement=replicas, terms=((index, 1),)))
+    return rows + _capacity_rows(demand, row, variants, settings)
 
-    def row(
-        stage: Stage,
-        requirement: int,
-        terms: tuple[tuple[int, int], ...],
-        *,
-        weight: int = 1,
-        counted: CountedReplicas = CountedReplicas.ALL,
-    ) -> CoverRow:
-        return CoverRow(
-            name=name,
-            stage=stage,
-            priority=demand.priority,
-            model=model,
-            requirement=requirement,
-            terms=terms,
-            weight=weight,
-            counted=counted,
-        )
 
+def _capacity_rows(
+    demand: ModelDemand,
+    row: Callable[..., CoverRow],
+    variants: Sequence[tuple[int, Variant]],
+    settings: Settings,
+) -> list[CoverRow]:
     def capacity(rate: Callable[[Variant], int]) -> tuple[tuple[int, int], ...]:
-        variants = enumerate(demand.variants, start=first_variant)
         return tuple([(index, one) for index, variant in variants if (one := rate(variant))])
 
     rows = []
     is_decided = demand.signal.decides
-    if floor := demand.floor:
-        one_each = tuple([(first_variant + position, 1) for position in range(len(demand.variants))])
-        rows.append(row(Stage.MINIMUM, floor, one_each))
-    for index, variant in enumerate(demand.variants, start=first_variant):
-        if least := max(variant.min_replicas, ordered_replicas(variant) or 0):
-            rows.append(row(Stage.MINIMUM, least, ((index, 1),)))
-        if held := _kept_replicas(variant, demand):
-            rows.append(row(Stage.DEMAND, held, ((index, 1),)))
     if is_decided and (load := demand.load_rate(settings.standing_seconds)):
         existing, every = load_weights(demand, settings)
-        rows.append(row(Stage.LOAD, load, capacity(rate_of), weight=every))
-        rows.append(
-            row(Stage.LOAD, load, capacity(serving_rate), weight=existing, counted=CountedReplicas.EXISTING)
-        )
+        of_load = partial(row, stage=Stage.LOAD, requirement=load)
+        rows.append(of_load(terms=capacity(rate_of), weight=every))
+        rows.append(of_load(terms=capacity(serving_rate), weight=existing, counted=CountedReplicas.EXISTING))
     if required := demand.required_rate:
-        rows.append(row(Stage.DEMAND, required, capacity(rate_of)))
+        rows.append(row(stage=Stage.DEMAND, requirement=required, terms=capacity(rate_of)))
     if is_decided and (continued := demand.continuity_rate):
-        rows.append(row(Stage.CONTINUITY, continued, capacity(serving_rate), counted=CountedReplicas.READY))
+        ready = capacity(serving_rate)
+        rows.append(
+            row(stage=Stage.CONTINUITY, requirement=continued, terms=ready, counted=CountedReplicas.READY)
+        )
     return rows
 
 

@@ -170,6 +170,9 @@ class ModelLoad:
     """Capacity above this may be removed; at least the required capacity. None if no capacity may be removed.
     """
 
+    is_growing: bool = False
+    """Whether more is required than at any time before within the hold."""
+
     def __post_init__(self) -> None:
         releasable = self.releasable_requests_per_second
         wrong = out_of_range(

@@ -51,7 +51,7 @@ class Stage(IntEnum):
     """Required capacity."""
 
     CONTINUITY = 3
-    """Ready capacity to keep until replacements are ready."""
+    """Ready capacity to keep until replacements are ready, and the replicas of a model that grows."""
 
 
 class CountedReplicas(StrEnum):

@@ -102,7 +102,8 @@ def load_of(
     required = min(max(found.upper, found.now + backlog / work_off_seconds), most_required)
     now_seconds = ticks[-1].moment_seconds
     since = now_seconds - settings.hold_seconds
-    held = (*[item for item in memory.required if since < item[0] < now_seconds], (now_seconds, required))
+    before = [item for item in memory.required if since < item[0] < now_seconds]
+    held = (*before, (now_seconds, required))
     begun = memory.begun_seconds if memory.begun_seconds is not None else now_seconds
     releasable = max([rate for _, rate in held]) if begun <= since else None
     load = replace(
@@ -112,5 +113,6 @@ def load_of(
         upper_requests_per_second=min(MOST_RATE, found.upper),
         required_requests_per_second=min(MOST_RATE, required),
         releasable_requests_per_second=None if releasable is None else min(MOST_RATE, releasable),
+        is_growing=bool(before) and required > max([rate for _, rate in before]),
     )
     return load, replace(memory, required=held, begun_seconds=begun)

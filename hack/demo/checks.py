@@ -18,8 +18,9 @@ _FEWEST_ERRORS = 3
 _LEAST_IN_TIME = 0.9
 _LEAST_OF_ALL = 0.8
 
-MOST_REVERSALS = 2 * len(CHAPTERS)
-"""For one variant: each chapter may turn it twice, once to follow it and once to correct an overshoot."""
+MOST_REVERSALS = 3 * len(CHAPTERS)
+"""For one variant: each chapter may turn it three times, to follow the load of its model, to correct an
+overshoot, and to give way to another model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

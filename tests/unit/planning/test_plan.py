@@ -52,6 +52,7 @@ def _loads(draw: st.DrawFn, model: str) -> ModelLoad:
         silent_replicas=silent,
         start_seconds=draw(st.sampled_from((0.0, 140.0))),
         backlog_requests=draw(st.sampled_from((0.0, 0.0, 40.0))),
+        is_growing=draw(st.booleans()),
     )
     bounds = (found.releasable_requests_per_second, found.required_requests_per_second, None)
     return replace(found, releasable_requests_per_second=draw(st.sampled_from(bounds)))
@@ -275,6 +276,25 @@ def test_a_load_inside_the_dead_band_changes_no_replicas(
     made, _ = plan(Snapshot(nodes=nodes, variants=tuple(variants), loads=(steady,)), NOTHING, SETTINGS)
 
     assert [item.replicas for item in made.decisions] == [len(hosts)] * len(rates)
+
+
+@pytest.mark.parametrize(
+    ("is_growing", "want"), [(True, {"a100": 1, "l40s": 6}), (False, {"a100": 2, "l40s": 3})]
+)
+def test_a_model_that_grows_exchanges_none_of_its_replicas(is_growing: bool, want: dict[str, int]) -> None:
+    """The cheapest mix for a little more lacks some that are starting, and the next one needs them again."""
+    world = Snapshot(
+        nodes=(node("n1", 8, accelerator="A100"), node("n2", 8, accelerator="L40S")),
+        variants=(
+            variant("a100", "n1", cost="2", serves=3, accelerator="A100"),
+            variant("l40s", "n2", "n2", cost="1", serves=1, accelerator="L40S", current_replicas=5),
+        ),
+        loads=(
+            load(9, required_requests_per_second=9 * RATE_UNIT, mixes_at_cost=True, is_growing=is_growing),
+        ),
+    )
+
+    assert _replicas(plan(world, NOTHING, SETTINGS)[0]) == want
 
 
 def test_a_decision_stays_the_same_until_the_autoscaler_acts() -> None:

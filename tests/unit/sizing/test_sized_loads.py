@@ -153,6 +153,19 @@ def test_capacity_is_held_for_five_minutes_after_it_was_required() -> None:
     assert held[-1] == pytest.approx(4.0)
 
 
+def test_a_load_grows_while_more_is_required_than_before_within_the_hold() -> None:
+    """It no longer does when the load is constant, and when it falls."""
+    watch = Watch(variants=(variant(),), facts=facts())
+
+    def grows(*rates: float) -> list[bool]:
+        return [load(watch.steady(1, each=rate)).is_growing for rate in rates]
+
+    assert not any(grows(5.0, 5.0, 5.0))
+    assert all(grows(6.0, 7.0, 8.0, 9.0))
+    assert not any(grows(*[9.0] * 40)[10:])
+    assert not any(grows(8.0, 7.0, 6.0))
+
+
 def test_the_load_is_unknown_before_engines_have_answered_twice() -> None:
     """A single answer has counters, but no rate."""
     watch = Watch(variants=(variant(),))
