@@ -48,6 +48,10 @@ test: setup lint verify ## Lint, verify, and run all tests, including those with
 e2e: setup ## Install the manifests on a real node, inject failures and uninstall: 4 minutes on two cores, 10 the first time (root on Debian 12)
 	$(RUN) -m hack.realnode pytest tests/e2e $(ARGS)
 
+.PHONY: keda
+keda: setup ## Let KEDA's own operator follow decisions, read with a token: a minute, and 4 minutes more the first time
+	$(RUN) -m pytest tests/keda $(ARGS)
+
 .PHONY: unit
 # These tests are idle a quarter of the time, for processes and deadlines: three workers use two cores well.
 unit: setup ## Run the tests of code, without a control plane or hostile load: two minutes on two cores

@@ -104,6 +104,9 @@ SUBJECT_ACCESS_REVIEWS = Resource(
     kind="SubjectAccessReview",
     namespaced=False,
 )
+TOKEN_REVIEWS = Resource(
+    group="authentication.k8s.io", version="v1", plural="tokenreviews", kind="TokenReview", namespaced=False
+)
 AUTOSCALING_POLICIES = Resource(
     group="registry.volcano.sh", version="v1alpha1", plural="autoscalingpolicies", kind="AutoscalingPolicy"
 )

@@ -79,7 +79,9 @@ class Gate:
         `certificate_der` is the verified client certificate of the connection; `headers` is case-insensitive.
         """
         if certificate_der is None:
-            raise UnauthorizedError("a client certificate of the cluster's front proxy is required")
+            raise UnauthorizedError(
+                "a client certificate of the cluster's front proxy, or a bearer token, is required"
+            )
         certificate = self._judge(certificate_der)
         if isinstance(certificate, str):
             raise UnauthorizedError(certificate)

@@ -1,6 +1,6 @@
 """`stowplan apiserver`: the entry point with its configuration, which connects the parts.
 
-All requests but health checks are authenticated.
+All requests but health checks are authenticated, by the certificate of the front proxy or by a bearer token.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from apiserver.metrics.authentication import Gate
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.routes import Clock, Handler, routes, statuses
 from apiserver.metrics.status import ServiceUnavailableError
+from apiserver.metrics.tokens import TokenReviewer, bearer_token
 from apiserver.metrics.watched import Watched
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Length, Range
@@ -56,30 +57,53 @@ def application(
     index: MetricIndex,
     *,
     gate: Callable[[], Gate | None],
+    tokens: Callable[[], TokenReviewer | None],
     why_incomplete: Callable[[str], str | None],
     readiness: Readiness,
     clock: Clock,
 ) -> web.Application:
-    """Return the application; `gate` returns the current gate, None until the front proxy is known.
+    """Return the application.
+
+    `gate` returns the current gate, None until the front proxy is known; `tokens` what reviews the tokens of
+    other clients, None without a connection to the API server.
 
     It must be served over TLS by a listener that requests client certificates.
     """
 
     @web.middleware
     async def authentication(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if request.path not in _OPEN_PATHS:
-            current = gate()
-            if current is None:
-                raise ServiceUnavailableError(
-                    "the front proxy settings of this cluster have not been read yet"
-                )
-            current.authenticate(peer_certificate(request), request.headers, now=clock())
+        certificate = peer_certificate(request)
+        token = bearer_token(request.headers.get("Authorization", ""))
+        if request.path in _OPEN_PATHS:
+            return await handler(request)
+        # The front proxy may forward the token of its user, whom it has authenticated.
+        if certificate is None and token is not None:
+            await review(token, request, tokens())
+            return await handler(request)
+        current = gate()
+        if current is None:
+            raise ServiceUnavailableError("the front proxy settings of this cluster have not been read yet")
+        current.authenticate(certificate, request.headers, now=clock())
         return await handler(request)
 
     made = web.Application(middlewares=[statuses, authentication])
     made.add_routes(routes(index, why_incomplete=why_incomplete, clock=clock))
     add_health_routes(made, readiness)
     return made
+
+
+async def review(token: str, request: web.Request, tokens: TokenReviewer | None) -> None:
+    """Raise a StatusError unless the user of a token may send a request.
+
+    Discovery documents are for every user of the cluster.
+    """
+    if tokens is None:
+        raise ServiceUnavailableError("the API server, which reviews tokens, has not been reached yet")
+    found = request.match_info
+    if "metric" in found:
+        await tokens.authorize(token, namespace=found["namespace"], metric_name=found["metric"])
+    else:
+        await tokens.authenticate(token)
 
 
 def peer_certificate(request: web.Request) -> bytes | None:
@@ -118,6 +142,7 @@ def _start(config: MetricsConfig) -> int:
         application(
             index,
             gate=lambda: watched.gate,
+            tokens=lambda: watched.tokens,
             why_incomplete=watched.why_incomplete,
             readiness=readiness,
             clock=lambda: datetime.now(UTC),

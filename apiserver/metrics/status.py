@@ -11,6 +11,7 @@ class StatusError(Exception):
     StatusError
     ├── BadRequestError            400
     ├── UnauthorizedError          401
+    ├── ForbiddenError             403
     ├── NotFoundError              404
     ├── MethodNotAllowedError      405
     ├── NotAcceptableError         406
@@ -41,9 +42,15 @@ class BadRequestError(StatusError):
 
 
 class UnauthorizedError(StatusError):
-    """The caller is not the front proxy of this cluster."""
+    """The caller is neither the front proxy of this cluster nor a user with a valid token."""
 
     code, reason = 401, "Unauthorized"
+
+
+class ForbiddenError(StatusError):
+    """The user of the token may not read the metric."""
+
+    code, reason = 403, "Forbidden"
 
 
 class NotFoundError(StatusError):

@@ -47,6 +47,7 @@ from apiserver.metrics.series import (
     Series,
     Unknown,
 )
+from apiserver.metrics.tokens import TokenReviewer
 from apiserver.schema.json import Json, as_object
 from apiserver.serving.config import ClusterConfig
 from apiserver.serving.tls import ServerTls
@@ -160,9 +161,13 @@ class Watched:
         self.gate: Gate | None = None
         """None until the front proxy is known; afterwards, the last valid one."""
 
+        self.tokens: TokenReviewer | None = None
+        """None until there is a connection to the API server."""
+
     async def follow(self, config: ClusterConfig, *, namespace: str) -> None:
         """Watch until cancelled; raises NotConfigured without a cluster."""
         async with await Cluster.connect(config.kubeconfig, config.context) as cluster:
+            self.tokens = TokenReviewer(cluster)
             self._variants = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=essentials)
             self._variants.subscribe(self.take_variant)
             # A role limited to this one object covers list and watch only with the field selector.

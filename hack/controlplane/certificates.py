@@ -59,21 +59,25 @@ class Authority:
         )
         return cls(KeyPair(certificate=_pem(certificate), key=private_pem(key)))
 
-    def server(self, common_name: str, *, names: tuple[str, ...]) -> KeyPair:
-        """Issue a server certificate for these DNS names and addresses."""
+    def server(self, common_name: str, *, names: tuple[str, ...], is_client: bool = False) -> KeyPair:
+        """Issue a server certificate for these DNS names and addresses; `is_client` lets it call others."""
         alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
-        return self._leaf(common_name, groups=(), purpose=ExtendedKeyUsageOID.SERVER_AUTH, names=alternatives)
+        purposes = [
+            ExtendedKeyUsageOID.SERVER_AUTH,
+            *([ExtendedKeyUsageOID.CLIENT_AUTH] if is_client else []),
+        ]
+        return self._leaf(common_name, groups=(), purposes=purposes, names=alternatives)
 
     def client(self, common_name: str, *, groups: tuple[str, ...] = ()) -> KeyPair:
         """Issue a client certificate: the common name is the user, organizations are groups."""
-        return self._leaf(common_name, groups=groups, purpose=ExtendedKeyUsageOID.CLIENT_AUTH, names=None)
+        return self._leaf(common_name, groups=groups, purposes=[ExtendedKeyUsageOID.CLIENT_AUTH], names=None)
 
     def _leaf(
         self,
         common_name: str,
         *,
         groups: tuple[str, ...],
-        purpose: x509.ObjectIdentifier,
+        purposes: list[x509.ObjectIdentifier],
         names: x509.SubjectAlternativeName | None,
     ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
@@ -81,7 +85,7 @@ class Authority:
             _builder(_name(common_name, groups=groups), issuer=self._name, key=key, issuer_key=self._key)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+            .add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         )
         if names is not None:
             builder = builder.add_extension(names, critical=False)

@@ -9,10 +9,10 @@ from hack.installation.manifests import ROOT
 
 
 def example(document: str, kind: str) -> str:
-    """Return the only YAML of a document that contains an object of a kind."""
+    """Return the only YAML of a document that contains an object of a kind, or a trigger of a type."""
     text = (ROOT / document).read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    (found,) = (block for block in blocks if f"\nkind: {kind}\n" in block)
+    (found,) = (block for block in blocks if re.search(rf"^(kind|- type): {kind}$", block, re.MULTILINE))
     return str(found)
 
 

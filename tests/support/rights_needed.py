@@ -56,6 +56,12 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-apiserver: configmaps (extension-apiserver-authentication)": Need(
         "knowing the front proxy, without which every request is refused", _WATCH
     ),
+    "stowplan-apiserver: tokenreviews": Need(
+        "requests with a token", "token not reviewed", RightsStage.read_metric
+    ),
+    "stowplan-apiserver: subjectaccessreviews": Need(
+        "what the user of a token may read", "token not reviewed", RightsStage.read_metric
+    ),
     "stowplan-apiserver: leases (stowplan-controller)": Need(
         "decisions that are confirmed stay valid", _WATCH
     ),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import ssl
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
 from hack.controlplane import ControlPlane
@@ -47,6 +50,10 @@ _DEFINITIONS: Final = (
     Definition.HTTP_ROUTES,
     Definition.MODEL_REWRITES,
 )
+_USED_WHILE_RUNNING: Final = frozenset({"webhooks", "apiserver"})
+"""Processes to which requests are sent: nothing can be written without webhooks."""
+
+_METRIC: Final = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/wva_desired_replicas"
 _PATIENCE_SECONDS: Final = 60.0
 _SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "controller": {
@@ -122,6 +129,14 @@ class RightsStage:
             self.plane.kubectl("patch", what, f"--namespace={_SYSTEM}", "--type=json", f"--patch={patch}")
         self._has_forgotten = True
 
+    def read_metric(self) -> None:
+        """Read a metric with a token, directly from the metrics API, whose answer does not matter."""
+        token = self.plane.kubectl("create", "token", "default").stdout.strip()
+        url = f"https://{self._installation.address('apiserver')}:9443{_METRIC}"
+        request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"})
+        with suppress(urllib.error.HTTPError):
+            urllib.request.urlopen(request, context=ssl._create_unverified_context()).close()  # noqa: S310, S323, SLF001
+
     @contextmanager
     def without(self, rule: Rule, verb: str) -> Iterator[None]:
         """Remove a verb from a rule and from equal rules in other parts, until the block ends."""
@@ -139,7 +154,7 @@ class RightsStage:
         self._read[process] = running.log.stat().st_size
         if use is None:
             running.start()
-        elif process == "webhooks":  # nothing can be written without them
+        elif process in _USED_WHILE_RUNNING:
             self._installation.start_component(process)
             use(self)
         else:

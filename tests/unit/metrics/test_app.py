@@ -83,6 +83,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     app = application(
         index,
         gate=lambda: watched.gate,
+        tokens=lambda: watched.tokens,
         why_incomplete=lambda _: why_incomplete[0] if why_incomplete else None,
         readiness=Readiness(),
         clock=lambda: NOW,
@@ -200,6 +201,15 @@ async def test_openapi_and_version_are_not_found(server: Server, path: str) -> N
     """The aggregator accepts a 404 for these paths."""
     async with server.session() as session, session.get(path) as answer:
         assert answer.status == 404
+
+
+async def test_a_token_is_reviewed_only_without_a_client_certificate(server: Server) -> None:
+    """The front proxy may forward the token of its user; without a connection, no token is accepted."""
+    bearer = {"Authorization": "Bearer token"}
+    async with server.session() as session, session.get(BASE, headers=bearer) as answer:
+        assert answer.status == 200
+    async with server.session(None) as session, session.get(BASE, headers=bearer) as answer:
+        assert (answer.status, (await answer.json())["reason"]) == (503, "ServiceUnavailable")
 
 
 @pytest.mark.parametrize("path", [BASE, "/apis", f"{BASE}/namespaces/team/wva_desired_replicas", "/none"])
