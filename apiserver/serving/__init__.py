@@ -6,7 +6,6 @@ listener          an application on a port, from the first connection to gracefu
 health            applications for probes and metrics
 supervisor        background jobs that must never end by themselves
 tls               server-side TLS, with certificate files that are reloaded without a restart
-accepting         accepts connections, and counts each from then on
 connections       limits open connections, and requests that never complete
 bodies            limits on the memory of request bodies; `memory` returns it to the operating system
 requests          the middleware: counts and measures requests, and closes connections while draining

@@ -12,7 +12,7 @@
 
 Time is virtual and randomness is seeded: equal scenarios have equal outcomes.
 
-- the objects of a scenario: `manifests`; nodes and pods: `placing`, `pods`; metrics: `series`
+- the objects of a scenario: `manifests`; pods: `pods`; metrics: `series`
 - the rules of HPAs: `behaviour`; policies by name: `named`
-- observations and result: `recording`, `scoring`
+- the result: `scoring`
 """

@@ -10,13 +10,12 @@ Modules, from the inside out:
 - **request** (`request.py`): a client's request, and its completion.
 - **profile** (`profile.py`): performance of one engine on one accelerator type: iteration time, batch size,
   KV cache, prefix cache, speculative decoding, data parallelism.
-- **ledger** (`ledger.py`): the blocks of the KV cache.
 - **engine** (`engine.py`): continuous batching, iteration by iteration, with preemption; `batch.py` has the
-  running batch, `sequence.py` the state of a request, `patience.py` when clients give up.
+  running batch, `sequence.py` the state of a request.
 - **server** (`server.py`): the engines of one replica: one for each data-parallel rank.
 - **measures** (`measures.py`) and **exposition** (`exposition.py`): the engine's metrics, under vLLM's names.
-- **router** (`router.py`): distributes the requests of one model over its servers; **ranking** (`ranking.py`)
-  finds the best server without querying all; **routing** (`routing.py`) has the policies of routers.
+- **router** (`router.py`): distributes the requests of one model over its servers; **routing**
+  (`routing.py`) has the policies of routers.
 - **trace** (`trace.py`): recorded real requests; `recorded.py` reads other trace formats, by `lines.py`;
   **replay** (`replay.py`) plays pieces of them.
 - **workload** (`workload.py`): the requests of one model, from a trace or drawn along a **curve**

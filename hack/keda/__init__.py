@@ -1,1 +1,4 @@
-"""KEDA's operator and metrics adapter, built from its Go module, on a control plane."""
+"""KEDA's operator and metrics adapter on a control plane.
+
+`programs` builds them from KEDA's Go module, and `running` installs and runs them.
+"""

@@ -47,7 +47,7 @@ from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
 
-ERAS = ("v0.0.1", "v0.0.5", "v0.4.2", "pull-233", "v0.5.1")
+ERAS = ("v0.0.1", "v0.0.5", "v0.4.2", "pull-233", "v0.5.1", "v0.7.0")
 BUSY = "busy"
 UP = ("serve every", "verify", "store", "rewrite", "record")
 BACK = ("rehearse", "store", "restore", "rewrite", "record", "serve only", "remove")

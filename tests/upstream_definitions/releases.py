@@ -21,6 +21,7 @@ HELD: Final[Mapping[str, tuple[str, ...]]] = {
     "v0.0.5": ("v1alpha1",),
     "v0.4.2": ("v1alpha1",),
     "v0.5.1": ("v1alpha1", "v1alpha2"),
+    "v0.7.0": ("v1alpha1", "v1alpha2"),
 }
 """Releases of VariantAutoscaling, all with v1alpha1, and our versions that accept their manifests."""
 

@@ -3,6 +3,6 @@
 - versions: `v1alpha1`, and the hub `v1alpha2`; names, columns and warnings: `variantautoscaling`
 - conversion between them: `conversion`, with `candidates` for accelerators
 - properties: `identity`, `performance`, and `relabelling` after creation
-- shapes of releases: `shapes`, of `shapes_released`; from known properties: `shapes_facts`, `shapes_making`,
-  `shapes_status`; what is lost: `shapes_lost`
+- shapes of releases: `shapes`, of `shapes_released`; from known properties: `shapes_facts`, `shapes_status`;
+  what is lost: `shapes_lost`
 """

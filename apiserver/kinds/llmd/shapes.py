@@ -33,6 +33,9 @@ from apiserver.schema.json import Json, JsonValue, as_list, as_object, same
 _DEFAULT_BATCH: Final = 256
 """The default maximum batch size of the engines."""
 
+_DEFAULT_MOST_REPLICAS: Final = 2
+"""The default of the releases that have this field."""
+
 _NO_SERVICE_CLASS: Final = {"name": "service-classes-config", "key": UNKNOWN}
 """A reference to a service class that does not exist, which the controller reports."""
 
@@ -93,6 +96,10 @@ def _identifier(facts: Facts, made_up: list[str]) -> JsonValue:
     return identifier
 
 
+def _most_replicas(_: Facts, made_up: list[str]) -> JsonValue:
+    return _fact_or_placeholder(None, _DEFAULT_MOST_REPLICAS, "spec.maxReplicas", made_up)
+
+
 MAKERS: Final[Mapping[str, Callable[[Facts, list[str]], JsonValue]]] = {
     "modelID": _model,
     "modelProfile": _model_profile,
@@ -102,6 +109,7 @@ MAKERS: Final[Mapping[str, Callable[[Facts, list[str]], JsonValue]]] = {
     "sloClassRef": _service_class,
     "variantProfile": _variant_profile,
     "scaleTargetRef": _target,
+    "maxReplicas": _most_replicas,
 }
 """Constructor of each spec field. It appends one sentence to the list for each value that it makes up."""
 

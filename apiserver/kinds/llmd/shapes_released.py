@@ -1,8 +1,9 @@
 """The shapes of VariantAutoscaling released as `llmd.ai/v1alpha1`, and the shape of each release.
 
 There are three families: *modelProfile* lists candidate accelerators, *legacy* describes one variant with its
-performance profile, *current* has a scale target and a cost. The three entries of `SHAPES` are as permissive
-as our own `v1alpha1`; those of `RELEASES` have exactly the fields of the release's schema.
+performance profile, *current* has a scale target and a cost, and bounds from release 0.6 on. The three
+entries of `SHAPES` are as permissive as our own `v1alpha1`; those of `RELEASES` have exactly the fields of
+the release's schema.
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ class Family(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StatusShape:
-    """The fields of a release's status. All fields of an allocation are required, except `lastRunTime`."""
+    """The fields of a release's status."""
 
     current_alloc: tuple[str, ...]
     desired_alloc: tuple[str, ...]
     has_conditions: bool = True
+    demands_members: bool = True
+    """Whether all fields of an allocation are required, except `lastRunTime`."""
 
-
-def missing_members(allocation: Json, fields: tuple[str, ...]) -> list[str]:
-    """Return the required fields that an allocation of a release lacks."""
-    return [name for name in fields if name not in allocation and name != "lastRunTime"]
+    def missing_members(self, allocation: Json, fields: tuple[str, ...]) -> list[str]:
+        """Return the required fields that an allocation lacks, of those of the release."""
+        required = fields if self.demands_members else ()
+        return [name for name in required if name not in allocation and name != "lastRunTime"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +79,7 @@ _S2_STATUS: Final = StatusShape(
     desired_alloc=("variantID", "accelerator", "numReplicas", "lastRunTime"),
 )
 _S3_STATUS: Final = StatusShape(current_alloc=(), desired_alloc=("accelerator", "numReplicas", "lastRunTime"))
+_S4_STATUS: Final = replace(_S3_STATUS, demands_members=False)
 
 MODEL_PROFILE: Final = Shape(
     name="modelProfile",
@@ -130,6 +134,17 @@ def _third(name: str) -> Shape:
     )
 
 
+def _fourth(name: str) -> Shape:
+    """Return the shape with bounds. Its schema sets a missing `maxReplicas` to 2, so a value is required."""
+    return Shape(
+        name=name,
+        family=Family.CURRENT,
+        fields=CURRENT.fields | {"minReplicas", "maxReplicas"},
+        required=(*CURRENT.required, "maxReplicas"),
+        status=_S4_STATUS,
+    )
+
+
 _UNRELEASED: Final = Shape(
     name="pull-233",
     family=Family.LEGACY,
@@ -150,6 +165,9 @@ RELEASES: Final[Mapping[str, Shape]] = {
         _second("v0.4.2", has_service_class=False),
         _third("v0.5.0"),
         _third("v0.5.1"),
+        _fourth("v0.6.0"),
+        _fourth("v0.7.0"),
+        _fourth("v0.8.0"),
         _UNRELEASED,
     )
 }

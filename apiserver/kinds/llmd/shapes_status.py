@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from apiserver.kinds.llmd.shapes_facts import Facts, total_cost
-from apiserver.kinds.llmd.shapes_released import StatusShape, missing_members
+from apiserver.kinds.llmd.shapes_released import StatusShape
 from apiserver.schema.json import Json, JsonValue, as_object
 
 _LEAST_CHARACTERS_WANTED: Final = 2
@@ -24,8 +24,7 @@ def released_status(value: Json, facts: Facts, shape: StatusShape, *, title: str
     held: Json = {}
     for name, item in status.items():
         if name in {"currentAlloc", "desiredOptimizedAlloc"}:
-            fields = shape.current_alloc if name == "currentAlloc" else shape.desired_alloc
-            item = _allocation(name, as_object(item), fields, known, title=title, lost=lost)  # noqa: PLW2901 (other fields remain unchanged)
+            item = _allocation(name, as_object(item), shape, known, title=title, lost=lost)  # noqa: PLW2901 (other fields remain unchanged)
         elif not _has_place(name, item, shape):
             lost.append(f"status.{name}: {title} has no such field")
             continue
@@ -54,15 +53,17 @@ def _known_fields(value: Json, facts: Facts, current: Json) -> Json:
 
 
 def _allocation(
-    name: str, item: Json, fields: tuple[str, ...], known: Json, *, title: str, lost: list[str]
+    name: str, item: Json, shape: StatusShape, known: Json, *, title: str, lost: list[str]
 ) -> Json | None:
+    fields = shape.current_alloc if name == "currentAlloc" else shape.desired_alloc
     if not fields:
         lost.append(f"status.{name}: {title} has no such field")
         return None
-    filled = {field: item.get(field, known.get(field)) for field in fields if field in item or field in known}
-    if len(str(filled.get("accelerator", ""))) < _LEAST_CHARACTERS_WANTED:
+    made = known if shape.demands_members else {}
+    filled = {field: item.get(field, made.get(field)) for field in fields if field in item or field in made}
+    if shape.demands_members and len(str(filled.get("accelerator", ""))) < _LEAST_CHARACTERS_WANTED:
         filled.pop("accelerator", None)
-    if missing := missing_members(filled, fields):
+    if missing := shape.missing_members(filled, fields):
         lost.append(f"status.{name}: {title} also requires {', '.join(missing)} in it, and writes it again")
         return None
     lost += [f"status.{name}.{field}: {title} has no such field" for field in item if field not in fields]

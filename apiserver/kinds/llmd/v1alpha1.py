@@ -18,7 +18,8 @@ from apiserver.kinds.llmd.v1alpha2 import (
     OptimizedAlloc,
     PerfParms,
 )
-from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText
+from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Int32
+from apiserver.schema.comparison import LessOrEqual
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Pattern, Range
 from apiserver.schema.presence import AllOrNone, Excludes
@@ -80,6 +81,7 @@ class ModelProfile:
 @declaration(
     Excludes("modelProfile", _ONLY_LEGACY),
     AllOrNone(_ONLY_LEGACY, unless="modelProfile", beside=("sloClassRef",)),
+    LessOrEqual("minReplicas", "maxReplicas"),
 )
 class VariantAutoscalingSpec:
     """The desired state of a VariantAutoscaling: its model, scale target and service level."""
@@ -113,6 +115,14 @@ class VariantAutoscalingSpec:
 
     model_profile: Maybe[ModelProfile] = UNSET
     """The performance of the model on several accelerators (releases without scale targets)."""
+
+    min_replicas: Maybe[Annotated[Int32, Range(0)]] = UNSET
+    """The minimum number of replicas, beside that of the HorizontalPodAutoscaler: the higher one applies. 0
+    allows the variant to be scaled to zero. If unset, only that of the autoscaler applies."""
+
+    max_replicas: Maybe[Annotated[Int32, Range(1)]] = UNSET
+    """The maximum number of replicas, beside that of the HorizontalPodAutoscaler: the lower one applies. If
+    unset, only that of the autoscaler applies."""
 
 
 @declaration()

@@ -12,7 +12,8 @@ from typing import Annotated, Literal
 
 from apiserver.kinds.core.names import DnsSubdomain, KeyName
 from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, NUMERIC, numeric_parameters
-from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Time
+from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Int32, Time
+from apiserver.schema.comparison import LessOrEqual
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Properties, Range
 from apiserver.schema.rules import WebhookOnly
@@ -55,7 +56,7 @@ class ConfigMapKeyRef:
     """The key in the data of the ConfigMap."""
 
 
-@declaration()
+@declaration(LessOrEqual("minReplicas", "maxReplicas"))
 class VariantAutoscalingSpec:
     """The desired state of a VariantAutoscaling: its model, scale target and service level."""
 
@@ -84,6 +85,14 @@ class VariantAutoscalingSpec:
 
     variant_profile: Maybe[VariantProfile] = UNSET
     """The performance profile of the variant. If unset, capacity is learned from the engines."""
+
+    min_replicas: Maybe[Annotated[Int32, Range(0)]] = UNSET
+    """The minimum number of replicas, beside that of the HorizontalPodAutoscaler: the higher one applies. 0
+    allows the variant to be scaled to zero. If unset, only that of the autoscaler applies."""
+
+    max_replicas: Maybe[Annotated[Int32, Range(1)]] = UNSET
+    """The maximum number of replicas, beside that of the HorizontalPodAutoscaler: the lower one applies. If
+    unset, only that of the autoscaler applies."""
 
 
 @declaration()
@@ -143,7 +152,7 @@ class OptimizedAlloc:
     accelerator: Maybe[Annotated[str, Length(2, 253)]] = UNSET
     """The accelerator type to use."""
 
-    num_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
+    num_replicas: Maybe[Annotated[Int32, Range(0)]] = UNSET
     """The desired number of replicas."""
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from apiserver.kinds.llmd.shapes import Shape
-from apiserver.kinds.llmd.shapes_released import missing_members
+from apiserver.kinds.llmd.shapes_released import StatusShape
 from apiserver.schema.annotations import take_annotation, with_annotation
 from apiserver.schema.json import Json, JsonValue, as_object
 
@@ -65,20 +65,19 @@ def with_announced_status(value: Json, shape: Shape) -> Json:
         return plain
     if to_come.status != _digest(value.get("status")):
         return plain
-    held = {"currentAlloc": shape.status.current_alloc, "desiredOptimizedAlloc": shape.status.desired_alloc}
-    status = as_object(value.get("status"))
     come = {
-        name: _come(name, item, to_come, held[name]) if name in held else item
-        for name, item in status.items()
+        name: _come(name, item, to_come, shape.status) if name in _ALLOCATIONS else item
+        for name, item in as_object(value.get("status")).items()
     }
     return plain | {"status": {name: item for name, item in come.items() if item is not None}}
 
 
-def _come(name: str, item: JsonValue, to_come: _ToCome, fields: tuple[str, ...]) -> Json | None:
+def _come(name: str, item: JsonValue, to_come: _ToCome, shape: StatusShape) -> Json | None:
     """Return an allocation with the announced members; None if it is to be removed."""
+    fields = shape.current_alloc if name == "currentAlloc" else shape.desired_alloc
     filled: Json = msgspec.to_builtins(to_come.filled.get(name, _Filled()))
     said = filled | as_object(item)
-    return None if name in to_come.gone and missing_members(said, fields) else said
+    return None if name in to_come.gone and shape.missing_members(said, fields) else said
 
 
 def announces(value: Json) -> bool:

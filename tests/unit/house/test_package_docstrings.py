@@ -33,6 +33,16 @@ def test_a_package_lists_its_modules(package: Path) -> None:
     assert modules - listed(docstring) == set()
 
 
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: str(path.relative_to(TOP)))
+def test_a_table_of_modules_lists_no_others(package: Path) -> None:
+    """A module that was merged with another is easily left in it."""
+    docstring = ast.get_docstring(ast.parse((package / "__init__.py").read_text("utf-8"))) or ""
+    named = {name for names in FIRST_COLUMN.findall(docstring) for name in names.split(", ")}
+    named |= {name for name, _ in QUOTED.findall(docstring) if f"`{name}.py`" in docstring}
+
+    assert named - {path.stem for path in package.iterdir()} == set()
+
+
 def test_packages_are_found() -> None:
     """With an empty list, the test above would check nothing."""
     assert TOP / "controller" / "planning" / "engine" in PACKAGES

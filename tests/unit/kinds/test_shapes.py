@@ -190,6 +190,7 @@ def test_what_only_the_annotation_holds_is_reported_as_lost() -> None:
 
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama-8b"}
+BOUNDS = {"minReplicas": 0, "maxReplicas": 4}
 NO_FIGURES = {"decodeParms": {"unknown": "0"}, "prefillParms": {"unknown": "0"}}
 
 
@@ -228,6 +229,18 @@ NO_FIGURES = {"decodeParms": {"unknown": "0"}, "prefillParms": {"unknown": "0"}}
             ["spec.variantID", "spec.acceleratorCount", "spec.sloClassRef", "spec.variantProfile.perfParms",
              "spec.variantProfile.maxBatchSize"],
             id="unknown required fields get placeholders that nobody takes for real values",
+        ),
+        pytest.param(
+            of(third()["spec"] | BOUNDS), "v0.7.0", third()["spec"] | BOUNDS, [], [],
+            id="bounds stay in a release that has them",
+        ),
+        pytest.param(
+            of(third()["spec"] | BOUNDS), "v0.5.1", third()["spec"], ["spec.minReplicas", "spec.maxReplicas"],
+            [], id="earlier releases have no bounds",
+        ),
+        pytest.param(
+            third(), "v0.8.0", third()["spec"] | {"maxReplicas": 2}, [], ["spec.maxReplicas"],
+            id="a release with bounds would set the default itself",
         ),
         pytest.param(
             third(), "v0.0.5", {"modelID": "m", "variantCost": "80.50"}, ["spec.scaleTargetRef"], [],

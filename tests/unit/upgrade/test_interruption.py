@@ -45,7 +45,7 @@ async def give_back(cluster: MemoryCluster, shape: Shape) -> None:
     assert failures == left == ()
 
 
-@pytest.mark.parametrize("release", ["v0.0.1", "v0.4.2", "v0.5.1", "pull-233"])
+@pytest.mark.parametrize("release", ["v0.0.1", "v0.4.2", "v0.5.1", "v0.7.0", "pull-233"])
 async def test_a_downgrade_interrupted_after_any_write_ends_like_an_uninterrupted_one(release: str) -> None:
     """Many of the interruptions are between the writes of a spec and its status."""
     shape, whole = RELEASES[release], MemoryCluster(objects())
