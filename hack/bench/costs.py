@@ -64,7 +64,7 @@ class Summed:
     p99_us: float
 
 
-def summed(rounds: Sequence[Served]) -> Summed:
+def summarize(rounds: Sequence[Served]) -> Summed:
     """Summarize the rounds of one case on one server."""
     waits = [wait * MICRO for served in rounds for wait in served.latencies_seconds]
     by_round = tuple(served.cpu_per_request_seconds * MICRO for served in rounds)

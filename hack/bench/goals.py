@@ -35,7 +35,7 @@ class Goal:
     @property
     def measured(self) -> str:
         """The value with its unit."""
-        return f"{'at most ' if self.is_upper_bound else ''}{shown(self.value)} {self.unit}"
+        return f"{'at most ' if self.is_upper_bound else ''}{short_number(self.value)} {self.unit}"
 
     def line(self) -> str:
         """Return `goal: NAME VALUE UNIT, wanted <= X: met`, or `missed`, or `not shown`."""
@@ -57,7 +57,7 @@ def at_both_paces(goal: Goal, slowness: float) -> tuple[Goal, Goal]:
     return goal, replace(goal, name=f"{goal.name}_at_reference_pace", value=goal.value / slowness)
 
 
-def shown(value: float) -> str:
+def short_number(value: float) -> str:
     """Return a number with two decimals below 10, one below 100, and none above."""
     if abs(value) >= _WHOLE_FROM:
         return f"{value:.0f}"

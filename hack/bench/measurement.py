@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from hack.bench.goals import Goal
-from hack.bench.table import Columns, tabulated
+from hack.bench.table import Columns, table_lines
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,5 +30,5 @@ def part_of(
     goals: Iterable[Goal] = (),
 ) -> Part:
     """Return a part of data classes, each a row and, with columns, a line of a table."""
-    own = [tabulated(columns, found)] if columns else []
+    own = [table_lines(columns, found)] if columns else []
     return Part(name=name, rows=[asdict(one) for one in found], tables=[*tables, *own], goals=[*goals])

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from hack.bench.goals import shown
+from hack.bench.goals import short_number
 
 T = TypeVar("T")
 Row = Sequence[str]
@@ -14,7 +14,7 @@ Columns = Sequence[tuple[str, Callable[[T], str]]]
 """Columns of a table, each with a heading and a function that returns the cell of an item."""
 
 
-def grouped(found: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
+def group_by(found: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
     """Return the items in groups of equal keys, in order of appearance."""
     groups: dict[object, list[T]] = {}
     for one in found:
@@ -22,12 +22,12 @@ def grouped(found: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
     return [*groups.values()]
 
 
-def tabulated(columns: Columns[T], found: Iterable[T]) -> list[str]:
+def table_lines(columns: Columns[T], found: Iterable[T]) -> list[str]:
     """Return a line of headings, and one line per item; no lines without items."""
-    return aligned([[head for head, _ in columns], *([cell(one) for _, cell in columns] for one in found)])
+    return align([[head for head, _ in columns], *([cell(one) for _, cell in columns] for one in found)])
 
 
-def aligned(rows: Sequence[Row]) -> list[str]:
+def align(rows: Sequence[Row]) -> list[str]:
     """Return a row of headings and others as lines, two spaces between columns; none without other rows.
 
     Text is left-aligned, numbers are right-aligned.
@@ -50,7 +50,7 @@ def mean_of(value: Callable[[T], float | None], *, exact: bool = False) -> Calla
         known = [found for found in map(value, group) if found is not None]
         if not known:
             return "-"
-        return f"{statistics.mean(known):.4f}" if exact else shown(statistics.mean(known))
+        return f"{statistics.mean(known):.4f}" if exact else short_number(statistics.mean(known))
 
     return cell
 

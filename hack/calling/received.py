@@ -17,7 +17,7 @@ _MAP_LISTS: Final = frozenset({"backends", "env"})
 """Map lists, whose items the API server identifies by name; it tracks all other lists as a whole."""
 
 
-def received(manifest: Json, *, uid: str, owner: str) -> Json:
+def received_object(manifest: Json, *, uid: str, owner: str) -> Json:
     """Return an applied manifest with fields of two managers: its owner, and one that set a label."""
     version = manifest["apiVersion"]
     fields = owned_fields({"spec": manifest["spec"], "metadata": _owned_metadata(manifest)})
@@ -27,8 +27,8 @@ def received(manifest: Json, *, uid: str, owner: str) -> Json:
         "creationTimestamp": CREATED,
         "generation": 1,
         "managedFields": [
-            managed(fields, by=owner, version=version),
-            managed(label, by="tier-labeller", version=version),
+            managed_fields(fields, by=owner, version=version),
+            managed_fields(label, by="tier-labeller", version=version),
         ],
     }
     return manifest | {"metadata": metadata}
@@ -40,14 +40,14 @@ def _owned_metadata(manifest: Json) -> Json:
     }
 
 
-def submitted(value: Json) -> Json:
+def submitted_object(value: Json) -> Json:
     """Return an object as a user submits it, without the fields that the server writes."""
     named = ("name", "labels", "annotations")
     metadata = {key: value["metadata"][key] for key in named if key in value["metadata"]}
     return {key: value[key] for key in ("apiVersion", "kind", "spec")} | {"metadata": metadata}
 
 
-def managed(fields: Json, *, by: str, version: str) -> Json:
+def managed_fields(fields: Json, *, by: str, version: str) -> Json:
     """Return the `managedFields` entry of a manager that applied fields in a version."""
     return {
         "manager": by,
@@ -61,10 +61,10 @@ def managed(fields: Json, *, by: str, version: str) -> Json:
 
 def owned_fields(value: Json) -> Json:
     """Return the fields owned by a manager that applied a value, as `FieldsV1` (structured-merge-diff)."""
-    return {f"f:{key}": _owned(key, item) for key, item in value.items()}
+    return {f"f:{key}": _owned_fields(key, item) for key, item in value.items()}
 
 
-def _owned(key: str, value: JsonValue) -> Json:
+def _owned_fields(key: str, value: JsonValue) -> Json:
     if isinstance(value, dict):
         return owned_fields(value)
     if isinstance(value, list) and key in _MAP_LISTS:
@@ -74,12 +74,14 @@ def _owned(key: str, value: JsonValue) -> Json:
 
 def model() -> Json:
     """Return the Model of a creation, without members that have defaults."""
-    return received(
-        copy.deepcopy(_written()), uid="0d3f8a52-6b1e-4f0c-9c57-7f2a4be1d3a9", owner="argocd-controller"
+    return received_object(
+        copy.deepcopy(_written_fields()),
+        uid="0d3f8a52-6b1e-4f0c-9c57-7f2a4be1d3a9",
+        owner="argocd-controller",
     )
 
 
 @functools.cache
-def _written() -> Json:
+def _written_fields() -> Json:
     manifest: Json = yaml.safe_load(_MODEL.read_text(encoding="utf-8"))
     return manifest

@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.schema.json import Json
-from hack.calling.received import CREATED, managed, owned_fields
+from hack.calling.received import CREATED, managed_fields, owned_fields
 
 NAMESPACE: Final = "inference-production"
 
@@ -22,10 +22,10 @@ Make = Callable[[int], Json]
 def current(number: int) -> Json:
     """Return an object of the current shape in the hub version; the other version has all of its fields."""
     spec = _current_spec(number)
-    return _received(HUB, f"llama-8b-l40s-{number}", spec, number, status=_status("L40S", number))
+    return _received_variant(HUB, f"llama-8b-l40s-{number}", spec, number, status=_status("L40S", number))
 
 
-def decided(number: int) -> Json:
+def decided_object(number: int) -> Json:
     """Return an object of the current shape in the hub version, with a decision, which the other lacks."""
     decision = {
         "reason": "ScaleUp",
@@ -47,8 +47,8 @@ def decided(number: int) -> Json:
         "signal": "Fresh",
         "solverStatus": "Optimal",
     }
-    status = {"desiredOptimizedAlloc": _desired("L40S", number), "decision": decision}
-    return _received(HUB, f"llama-8b-l40s-{number}", _current_spec(number), number, status=status)
+    status = {"desiredOptimizedAlloc": _desired_allocation("L40S", number), "decision": decision}
+    return _received_variant(HUB, f"llama-8b-l40s-{number}", _current_spec(number), number, status=status)
 
 
 def released_current(number: int) -> Json:
@@ -67,10 +67,10 @@ def legacy(number: int) -> Json:
         "sloClassRef": {"name": "service-classes-config", "key": "premium.yaml"},
         "variantProfile": {"perfParms": _parameters(number), "maxBatchSize": 64},
     }
-    return _received(SPOKE, f"llama-8b-a100-{number}", spec, number, status=_status("A100", number))
+    return _received_variant(SPOKE, f"llama-8b-a100-{number}", spec, number, status=_status("A100", number))
 
 
-def profiled(number: int) -> Json:
+def profiled_object(number: int) -> Json:
     """Return an object of the modelProfile shape with two candidates; its label selects the second."""
     entries = [
         {"acc": name, "accCount": count, "perfParms": _parameters(number), "maxBatchSize": batch}
@@ -81,24 +81,24 @@ def profiled(number: int) -> Json:
         "sloClassRef": {"name": "service-classes-config", "key": "premium.yaml"},
         "modelProfile": {"accelerators": entries},
     }
-    return _received(SPOKE, f"llama-8b-{number}", spec, number, labels={ACCELERATOR_LABEL: "H100"})
+    return _received_variant(SPOKE, f"llama-8b-{number}", spec, number, labels={ACCELERATOR_LABEL: "H100"})
 
 
 SHAPES: Final[Mapping[str, Make]] = {
     "current": current,
-    "current with decision": decided,
+    "current with decision": decided_object,
     "current as released": released_current,
     "legacy": legacy,
-    "modelProfile": profiled,
+    "modelProfile": profiled_object,
 }
 """Every shape by name, in the version in which it was written."""
 
 
-OLD: Final = (legacy, profiled, released_current)
+OLD: Final = (legacy, profiled_object, released_current)
 """Shapes that an earlier release stored, in the old version."""
 
 
-def mixed(makes: tuple[Make, ...], count: int) -> list[Json]:
+def mixed_objects(makes: tuple[Make, ...], count: int) -> list[Json]:
     """Return `count` objects, cycling through the shapes."""
     return [makes[number % len(makes)](number) for number in range(count)]
 
@@ -123,7 +123,7 @@ def _parameters(number: int) -> Json:
     }
 
 
-def _desired(accelerator: str, number: int) -> Json:
+def _desired_allocation(accelerator: str, number: int) -> Json:
     return {"lastRunTime": CREATED, "accelerator": accelerator, "numReplicas": 1 + number % 4}
 
 
@@ -136,13 +136,13 @@ def _status(accelerator: str, number: int) -> Json:
         "lastTransitionTime": CREATED,
     }
     return {
-        "desiredOptimizedAlloc": _desired(accelerator, number),
+        "desiredOptimizedAlloc": _desired_allocation(accelerator, number),
         "actuation": {"applied": True},
         "conditions": [condition],
     }
 
 
-def _received(
+def _received_variant(
     version: str,
     name: str,
     spec: Json,
@@ -161,6 +161,6 @@ def _received(
     if labels:
         metadata["labels"] = labels
     owned = {"spec": dict.fromkeys(spec, "")}
-    metadata["managedFields"] = [managed(owned_fields(owned), by="kubectl", version=version)]
+    metadata["managedFields"] = [managed_fields(owned_fields(owned), by="kubectl", version=version)]
     value = {"apiVersion": version, "kind": "VariantAutoscaling", "metadata": metadata, "spec": spec}
     return value if status is None else value | {"status": status}

@@ -8,8 +8,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from hack.clusters.filling import Filled, cluster_plane, filled
-from hack.clusters.generated import Kind, generated
+from hack.clusters.filling import Filled, cluster_plane, fill_clusters
+from hack.clusters.generated import Kind, generate_cluster
 from hack.clusters.ways import DEFAULT, PACKED, Order, Way
 
 _BATCH = 200
@@ -29,9 +29,9 @@ def main(arguments: list[str]) -> int:
     found: list[Filled] = []
     for first in range(options.seed, options.seed + options.count, _BATCH):
         seeds = range(first, min(first + _BATCH, options.seed + options.count))
-        clusters = [generated(seed=seed, kind=kind) for kind in Kind for seed in seeds]
+        clusters = [generate_cluster(seed=seed, kind=kind) for kind in Kind for seed in seeds]
         with cluster_plane() as control_plane:
-            found += asyncio.run(filled(control_plane, clusters, ways))
+            found += asyncio.run(fill_clusters(control_plane, clusters, ways))
     for kind in Kind:
         for way in ways:
             print(_line(kind, way, [item for item in found if item.way == way and item.cluster.kind is kind]))

@@ -63,7 +63,7 @@ def cluster_plane() -> Iterator[ControlPlane]:
         yield started
 
 
-async def filled(
+async def fill_clusters(
     control_plane: ControlPlane, clusters: Sequence[Cluster], ways: Iterable[Way]
 ) -> list[Filled]:
     """Write and plan all clusters, then fill them in one way after the other.
@@ -72,9 +72,9 @@ async def filled(
     """
     found = []
     async with await Connection.connect(control_plane.kubeconfig) as connection:
-        await _each(clusters, lambda cluster: _found(connection, cluster))
-        nodes, pods = await _listed(connection, NODES), await _listed(connection, PODS)
-        plans = await _planned(clusters, nodes, pods)
+        await _each(clusters, lambda cluster: _create_cluster(connection, cluster))
+        nodes, pods = await _list_objects(connection, NODES), await _list_objects(connection, PODS)
+        plans = await _plan_clusters(clusters, nodes, pods)
         # As ReplicaSets do on a scale-down.
         await _each(plans, lambda plan: _delete(connection, plan.leaving))
         for number, way in enumerate(ways):
@@ -84,7 +84,7 @@ async def filled(
     return found
 
 
-async def _planned(
+async def _plan_clusters(
     clusters: Sequence[Cluster], nodes: Mapping[str, list[Json]], pods: Mapping[str, list[Json]]
 ) -> list[Planned]:
     loop = asyncio.get_running_loop()
@@ -101,10 +101,10 @@ async def _in_one_way(connection: Connection, plans: Sequence[Planned], way: Way
     """Create the pods that the plans add, and return the results."""
     await _each(plans, lambda plan: _grow(connection, plan, way))
     if way.order is Order.GATED:
-        pods = await _listed(connection, PODS)
+        pods = await _list_objects(connection, PODS)
         await _each(plans, lambda plan: _let_in(connection, plan, pods[plan.cluster.name]))
-    pods = await _settled(connection)
-    return [_filled(plan, way, pods[plan.cluster.name]) for plan in plans]
+    pods = await _wait_for_scheduler(connection)
+    return [_outcome_of(plan, way, pods[plan.cluster.name]) for plan in plans]
 
 
 async def _each(items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]]) -> None:
@@ -119,7 +119,7 @@ async def _each(items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]]
             group.create_task(one(item))
 
 
-async def _found(connection: Connection, cluster: Cluster) -> None:
+async def _create_cluster(connection: Connection, cluster: Cluster) -> None:
     """Create the nodes and the pods running on them."""
     for node in cluster.nodes:
         await connection.create(NODES, node)
@@ -149,11 +149,11 @@ async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -
         await connection.patch_merge(PODS, name, found.patch(), namespace=NAMESPACE)
 
 
-async def _settled(connection: Connection) -> Mapping[str, list[Json]]:
+async def _wait_for_scheduler(connection: Connection) -> Mapping[str, list[Json]]:
     """Wait until the scheduler has processed every pod. Raises TimeoutError."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        pods = await _listed(connection, PODS)
+        pods = await _list_objects(connection, PODS)
         open_names = [p["metadata"]["name"] for group in pods.values() for p in group if not is_settled(p)]
         if not open_names:
             return pods
@@ -164,7 +164,7 @@ async def _settled(connection: Connection) -> Mapping[str, list[Json]]:
         await asyncio.sleep(_POLL_SECONDS)
 
 
-async def _listed(connection: Connection, resource: Resource) -> Mapping[str, list[Json]]:
+async def _list_objects(connection: Connection, resource: Resource) -> Mapping[str, list[Json]]:
     """Return all objects of generated clusters, by cluster."""
     found: dict[str, list[Json]] = defaultdict(list)
     for item in (await connection.list(resource, label_selector=CLUSTER_LABEL))["items"]:
@@ -172,7 +172,7 @@ async def _listed(connection: Connection, resource: Resource) -> Mapping[str, li
     return found
 
 
-def _filled(plan: Planned, way: Way, pods: Sequence[Json]) -> Filled:
+def _outcome_of(plan: Planned, way: Way, pods: Sequence[Json]) -> Filled:
     return Filled(
         cluster=plan.cluster,
         way=way,

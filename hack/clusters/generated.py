@@ -56,14 +56,14 @@ class Cluster:
         return sum(pod["metadata"]["labels"].get("app") == shape.name for pod in self.pods)
 
 
-def generated(*, seed: int, kind: Kind) -> Cluster:
+def generate_cluster(*, seed: int, kind: Kind) -> Cluster:
     """Return the cluster for a seed."""
     name = f"{kind}-{seed}"
     random = Random(name)  # noqa: S311 (not used for security)
     nodes = tuple(_node(random, name, number, kind) for number in range(random.randint(3, 6)))
     shapes = tuple(_shape(random, name, number, kind) for number in range(random.randint(3, 6)))
     pods, free = _pods(random, name, nodes, shapes)
-    loads = tuple(_load(shape, _wanted(random, shape, sum(free))) for shape in shapes)
+    loads = tuple(_load(shape, _draw_replicas(random, shape, sum(free))) for shape in shapes)
     return Cluster(name=name, seed=seed, kind=kind, nodes=nodes, pods=pods, shapes=shapes, loads=loads)
 
 
@@ -73,7 +73,7 @@ def _load(shape: Shape, replicas: int) -> ModelLoad:
     return stated_load((NAMESPACE, shape.model_id), rate, None)
 
 
-def _wanted(random: Random, shape: Shape, free: int) -> int:
+def _draw_replicas(random: Random, shape: Shape, free: int) -> int:
     """Return the wanted replicas of a variant: a random part of the free capacity, so too many in total."""
     return random.randint(1, max(1, min(_MOST_WANTED, free // shape.accelerators)))
 

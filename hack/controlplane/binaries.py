@@ -15,7 +15,7 @@ from pathlib import Path
 
 from hack.controlplane.build import build
 from hack.controlplane.cache import cache_directory
-from hack.controlplane.lock import locked
+from hack.controlplane.lock import hold_lock
 from hack.controlplane.modules import KWOK, PROMETHEUS, Binary, GoModule, chosen_kubernetes
 from hack.controlplane.progress import ProgressLine
 
@@ -38,7 +38,9 @@ def find_binaries(module: GoModule, environment: Mapping[str, str]) -> dict[str,
     """Return the programs of a module that are already on this machine."""
     found = {}
     for binary in module.binaries:
-        path = _installed(binary, module.version(binary), environment) or _cached(binary, module)
+        path = _installed_program(binary, module.version(binary), environment) or _cached_program(
+            binary, module
+        )
         if path is not None:
             found[binary.name] = path
     return found
@@ -55,7 +57,7 @@ def provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
     if len(found) == len(module.binaries):
         return found
     directory = built_directory(module)
-    with locked(
+    with hold_lock(
         directory.with_name(f"{directory.name}.lock"),
         on_wait=lambda: progress.say(f"waiting for another build of {module.folder.name} to finish"),
     ):
@@ -66,12 +68,12 @@ def provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
     return found | {binary.name: directory / binary.name for binary in missing}
 
 
-def _cached(binary: Binary, module: GoModule) -> Path | None:
+def _cached_program(binary: Binary, module: GoModule) -> Path | None:
     path = built_directory(module) / binary.name
     return path if path.is_file() else None
 
 
-def _installed(binary: Binary, wanted: str, environment: Mapping[str, str]) -> Path | None:
+def _installed_program(binary: Binary, wanted: str, environment: Mapping[str, str]) -> Path | None:
     places = (environment.get("KUBEBUILDER_ASSETS"), environment.get("PATH"))
     for place in filter(None, places):
         path = shutil.which(binary.name, path=place)

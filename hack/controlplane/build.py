@@ -14,7 +14,7 @@ from typing import IO
 from hack.controlplane.errors import BuildFailedError
 from hack.controlplane.modules import Binary, GoModule
 from hack.controlplane.process import spawn
-from hack.controlplane.progress import Estimate, ProgressLine, spoken
+from hack.controlplane.progress import Estimate, ProgressLine, duration_text
 from hack.controlplane.toolchain import find_go
 
 _REMEMBERED_LINES = 30
@@ -39,7 +39,7 @@ def build(module: GoModule, binaries: tuple[Binary, ...], *, directory: Path, pr
         _compile(go, module, binaries, target=Path(partial), progress=progress)
         for binary in binaries:
             (Path(partial) / binary.built_name).replace(directory / binary.name)
-    progress.say(f"built {names} in {spoken(time.monotonic() - started_time)}")
+    progress.say(f"built {names} in {duration_text(time.monotonic() - started_time)}")
 
 
 def _compile(
@@ -94,8 +94,8 @@ def _follow(lines: IO[str], *, total: int, name: str, progress: ProgressLine) ->
         remembered.append(line.rstrip())
         estimate = Estimate(done=done, total=total, elapsed_seconds=time.monotonic() - started_time)
         left = estimate.left_seconds
-        left_text = "" if left is None else f", about {spoken(left)} left"
+        left_text = "" if left is None else f", about {duration_text(left)} left"
         progress.update(
-            f"  {name}: {done} of {total} packages, {spoken(estimate.elapsed_seconds)}{left_text}"
+            f"  {name}: {done} of {total} packages, {duration_text(estimate.elapsed_seconds)}{left_text}"
         )
     return remembered

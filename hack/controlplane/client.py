@@ -86,7 +86,7 @@ class Client:
             self._connection = self._new()
             raise
         if response.status >= http.client.BAD_REQUEST:
-            raise _refused(response.status, f"{method} {path}", answered)
+            raise _refusal(response.status, f"{method} {path}", answered)
         return answered
 
     def value(self, method: str, path: str, value: Json | None = None) -> Json:
@@ -124,7 +124,7 @@ class Client:
                 connection.request("GET", f"{collection}?{query}")
                 response = connection.getresponse()
                 if response.status >= http.client.BAD_REQUEST:
-                    raise _refused(response.status, f"GET {collection}", response.read())
+                    raise _refusal(response.status, f"GET {collection}", response.read())
                 for event in map(json.loads, response):
                     if event["type"] == "ERROR":
                         break
@@ -175,6 +175,6 @@ _ERRORS: Final[Mapping[int, type[RefusedError]]] = {
 }
 
 
-def _refused(status: int, what: str, answered: bytes) -> RefusedError:
+def _refusal(status: int, what: str, answered: bytes) -> RefusedError:
     refused = _ERRORS.get(status, RefusedError)
     return refused(f"{what}: {status}: {answered[:500].decode(errors='replace')}")

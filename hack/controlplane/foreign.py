@@ -14,7 +14,7 @@ from typing import Final
 
 from hack.controlplane.cache import cache_directory
 from hack.controlplane.errors import BuildFailedError
-from hack.controlplane.lock import locked
+from hack.controlplane.lock import hold_lock
 from hack.controlplane.modules import GoModule
 from hack.controlplane.toolchain import find_go
 
@@ -62,7 +62,7 @@ def definition_file(definition: Definition) -> Path:
     digest = hashlib.sha256((_PINS.folder / "go.sum").read_bytes())
     digest.update(repr([definition.value for definition in Definition]).encode())
     directory = cache_directory() / "definitions" / digest.hexdigest()[:12]
-    with locked(directory.with_name(f"{directory.name}.lock")):
+    with hold_lock(directory.with_name(f"{directory.name}.lock")):
         if not directory.exists():
             _download(directory)
     return _place(directory, definition)

@@ -23,7 +23,7 @@ class Cluster:
 
 def write_certificate_kubeconfig(path: Path, cluster: Cluster, *, pair: KeyPair) -> None:
     """Write a kubeconfig (JSON is YAML) for a client with a certificate."""
-    user = {"client-certificate-data": _encoded(pair.certificate), "client-key-data": _encoded(pair.key)}
+    user = {"client-certificate-data": _base64(pair.certificate), "client-key-data": _base64(pair.key)}
     write_secret(path, _document(cluster, user=user, namespace="default"))
 
 
@@ -43,7 +43,7 @@ def _document(cluster: Cluster, *, user: dict[str, str], namespace: str) -> byte
                 "name": name,
                 "cluster": {
                     "server": cluster.server,
-                    "certificate-authority-data": _encoded(cluster.authority),
+                    "certificate-authority-data": _base64(cluster.authority),
                 },
             }
         ],
@@ -53,5 +53,5 @@ def _document(cluster: Cluster, *, user: dict[str, str], namespace: str) -> byte
     return json.dumps(document, indent=2).encode()
 
 
-def _encoded(content: bytes) -> str:
+def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode()

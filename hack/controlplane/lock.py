@@ -24,7 +24,7 @@ def try_lock(path: Path) -> int | None:
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
+def hold_lock(path: Path, *, on_wait: Callable[[], None] | None = None) -> Iterator[None]:
     """Hold the lock during a block; call `on_wait` once if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as stream:

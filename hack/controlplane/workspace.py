@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from hack.controlplane.cache import cache_directory
-from hack.controlplane.lock import locked, try_lock
+from hack.controlplane.lock import hold_lock, try_lock
 
 
 class Workspace:
@@ -16,14 +16,14 @@ class Workspace:
 
     def __init__(self) -> None:
         self._base = cache_directory() / "run"
-        with locked(self._base / ".lock"):
+        with hold_lock(self._base / ".lock"):
             _remove_abandoned(self._base)
             self.directory = Path(tempfile.mkdtemp(dir=self._base))
             self._lock = try_lock(_lock_of(self.directory))
 
     def remove(self) -> None:
         """Delete the directory and its content."""
-        with locked(self._base / ".lock"):
+        with hold_lock(self._base / ".lock"):
             shutil.rmtree(self.directory)
             self.abandon()
 

@@ -33,16 +33,16 @@ def row_goals(results: Sequence[Result], everywhere: Mapping[str, Played]) -> li
 def _of_row(result: Result) -> Iterator[Goal]:
     row, ours = result.row, result.ours
     if row.is_real:
-        yield _missed(row.name, ours.missed, 100 * (1 - row.promised))
+        yield _missed_goal(row.name, ours.missed, 100 * (1 - row.promised))
         yield from _of_rivals(result)
     if row.before:
         cost, missed = row.before
         name = f"cost_to_before_in_{row.name}"
         yield Goal(name=name, value=ours.cost / cost, unit="times", most=_OF_BEFORE)
-        yield _missed(row.name, ours.missed, missed + _AS_LITTLE_PERCENT)
+        yield _missed_goal(row.name, ours.missed, missed + _AS_LITTLE_PERCENT)
     for priority, most in row.most_missed.items():
         share = ours.by_priority[priority] if priority else ours.missed
-        yield _missed(f"{row.name}_by_{priority}" if priority else row.name, share, most)
+        yield _missed_goal(f"{row.name}_by_{priority}" if priority else row.name, share, most)
     name = f"reversals_in_{row.name}"
     most = row.most_reversals
     yield Goal(name=name, value=ours.decided_reversals_per_hour, unit="per hour", most=most)
@@ -64,5 +64,5 @@ def _of_rivals(result: Result) -> Iterator[Goal]:
             yield Goal(name=f"cost_to_{name}_in_{result.name}", value=ratio, unit="times", most=most)
 
 
-def _missed(name: str, share: float, most: float) -> Goal:
+def _missed_goal(name: str, share: float, most: float) -> Goal:
     return Goal(name=f"missed_in_{name}", value=100 * share, unit="%", most=most)

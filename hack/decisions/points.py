@@ -53,7 +53,9 @@ def play(point: Point) -> Played:
     scenario, requests = _scenario(row.name, point.seed), requests_of(row.name, point.seed)
     outcome = simulate(scenario, point.policy, requests=requests, cycle_settings=row.cycle_settings)
     averages = {name: round(getattr(outcome, name), 6) for name in _AVERAGED}
-    shares = {priority: _missed(row, outcome, priority) for priority in row.priorities if outcome.models}
+    shares = {
+        priority: _missed_share(row, outcome, priority) for priority in row.priorities if outcome.models
+    }
     seconds = round(time.monotonic() - began, 1)
     return Played(policy=outcome.policy, **averages, by_priority=shares, seconds=seconds)
 
@@ -75,7 +77,7 @@ def requests_of(row: str, seed: int) -> Mapping[str, list[Request]]:
     return _scenario(row, seed).requests()
 
 
-def _missed(row: Row, outcome: PolicyOutcome, priority: int) -> float:
+def _missed_share(row: Row, outcome: PolicyOutcome, priority: int) -> float:
     names = {model.model_id for model in row.scenario.models if model.priority == priority}
     models = [model for model in outcome.models if model.model_id in names]
     requests = sum(model.requests for model in models)

@@ -115,7 +115,7 @@ def kept_rivals(row: Row, kept: Mapping[str, Kept]) -> Rivals:
     return _rivals(row, found.sizes, known)
 
 
-def measured(names: tuple[str, ...], before: Kept | None) -> Kept:
+def measure_rivals(names: tuple[str, ...], before: Kept | None) -> Kept:
     """Measure what is missing for rows with the same rivals, and return all of it."""
     row = rows()[owner(rows()[names[0]])]
     if before is None or before.digest != digest(row.name):

@@ -116,7 +116,7 @@ def _real() -> list[Row]:
         is_usual = attainment == ATTAINMENT
         scenario = scenario_of(
             name if is_usual else f"{name}-{attainment:g}",
-            recorded(f"servegen-m-{trace}"),
+            trace_workload(f"servegen-m-{trace}"),
             fleet.pair(fleet.LARGE, start_up_seconds=start_up_seconds),
             targets=targets,
         )
@@ -138,7 +138,7 @@ def _starts() -> list[Row]:
 
     def row(name: str, before: tuple[float, float], seconds: float = fleet.START_UP_SECONDS) -> Row:
         variants = fleet.pair(start_up_seconds=seconds)
-        scenario = scenario_of(name, recorded(CONVERSATIONS, 12), variants)
+        scenario = scenario_of(name, trace_workload(CONVERSATIONS, 12), variants)
         return Row(scenario=scenario, before=before, is_variation=seconds != fleet.START_UP_SECONDS)
 
     cold = row("conv-x12-cold", (732, 3.5))
@@ -154,15 +154,15 @@ def _loads() -> list[Row]:
     """Return the rows of other loads on the same fleet."""
     spikes = Curve(shape="spike", low=40, high=160, at_seconds=600, length_seconds=120, period_seconds=1200)
     loads: dict[str, tuple[Workload, tuple[float, float]]] = {
-        "code-x12": (recorded(CODE, 12), (3080, 11.6)),
-        "ramp": (drawn(Curve(shape="ramp", low=20, high=120, length_seconds=3600)), (627, 0.02)),
-        "sine": (drawn(Curve(shape="sine", low=20, high=100, period_seconds=2400)), (622, 0.08)),
-        "step": (drawn(Curve(shape="step", low=30, high=90, at_seconds=1800)), (576, 6.9)),
-        "spikes": (drawn(spikes), (936, 31.0)),
-        "constant-28": (drawn(Curve(shape="constant", high=28), noise=0.0), (232, 0.02)),
-        "constant-60": (drawn(Curve(shape="constant", high=60), noise=0.0), (437, 0.02)),
+        "code-x12": (trace_workload(CODE, 12), (3080, 11.6)),
+        "ramp": (poisson_workload(Curve(shape="ramp", low=20, high=120, length_seconds=3600)), (627, 0.02)),
+        "sine": (poisson_workload(Curve(shape="sine", low=20, high=100, period_seconds=2400)), (622, 0.08)),
+        "step": (poisson_workload(Curve(shape="step", low=30, high=90, at_seconds=1800)), (576, 6.9)),
+        "spikes": (poisson_workload(spikes), (936, 31.0)),
+        "constant-28": (poisson_workload(Curve(shape="constant", high=28), noise=0.0), (232, 0.02)),
+        "constant-60": (poisson_workload(Curve(shape="constant", high=60), noise=0.0), (437, 0.02)),
         "tenfold": (
-            drawn(Curve(shape="sine", low=5, high=50, period_seconds=_TENFOLD_SECONDS)),
+            poisson_workload(Curve(shape="sine", low=5, high=50, period_seconds=_TENFOLD_SECONDS)),
             (1227, 0.18),
         ),
     }
@@ -180,7 +180,7 @@ def _loads() -> list[Row]:
 def _cheap() -> list[Row]:
     """Return conversations with a cheap L40S that never ran, also with the setting that tries such ones."""
     variants = fleet.pair(fleet.CHEAP, initial=(4, 0))
-    scenario = scenario_of("cheap-unknown", recorded(CONVERSATIONS, 12), variants)
+    scenario = scenario_of("cheap-unknown", trace_workload(CONVERSATIONS, 12), variants)
     trying = CycleSettings(scale_to_zero=False, sizing=SizingSettings(tries_unknown_variants=True))
     first = Row(scenario=scenario, before=(710, 0.13))
     tried = replace(first, before=(658, 0.19), cycle_settings=trying, rivals_of=first.name)
@@ -189,7 +189,7 @@ def _cheap() -> list[Row]:
 
 def _shortages() -> Iterator[Row]:
     """Yield the rows in which accelerators run out."""
-    jump = (drawn(_JUMP), drawn(_SECOND), drawn(_THIRD))
+    jump = (poisson_workload(_JUMP), poisson_workload(_SECOND), poisson_workload(_THIRD))
     first = _short("scarcity", jump, (12, 7, 45))
     yield first
     for window in (60, 300):
@@ -199,16 +199,27 @@ def _shortages() -> Iterator[Row]:
     yield _short("scarcity-start-300", jump, (20, 15, 60), start_up_seconds=300.0)
     yield _short(
         "bursts",
-        (recorded(CONVERSATIONS, 4), recorded(CODE), drawn(_THIRD)),
+        (trace_workload(CONVERSATIONS, 4), trace_workload(CODE), poisson_workload(_THIRD)),
         (0.5, 20, 2),
         nodes={"H100": 4, "L40S": 8},
         initial=((2, 0), (1, 2), (1, 6)),
     )
-    lost = _short("node-lost", (drawn(_CALM), drawn(_SECOND), drawn(_THIRD)), (2.3, 0.7, 5.5), nodes_of=1)
+    lost = _short(
+        "node-lost",
+        (poisson_workload(_CALM), poisson_workload(_SECOND), poisson_workload(_THIRD)),
+        (2.3, 0.7, 5.5),
+        nodes_of=1,
+    )
     outage = Outage(node="h100-0-0", from_seconds=1200.0, to_seconds=1200.0 + _LONG_SECONDS)
     yield replace(lost, scenario=replace(lost.scenario, outages=(outage,)))
-    yield _short("pulse", (drawn(_PULSE), drawn(_SECOND), drawn(_THIRD)), (22, 4, 28))
-    yield _short("lowest-surges", (drawn(_CALM), drawn(_SECOND), drawn(_SURGE)), (0.5, 1, 50))
+    yield _short(
+        "pulse", (poisson_workload(_PULSE), poisson_workload(_SECOND), poisson_workload(_THIRD)), (22, 4, 28)
+    )
+    yield _short(
+        "lowest-surges",
+        (poisson_workload(_CALM), poisson_workload(_SECOND), poisson_workload(_SURGE)),
+        (0.5, 1, 50),
+    )
     yield _short("deep", jump, (8, 50, 80), nodes={"H100": 2, "L40S": 3}, initial=((1, 0), (1, 0), (0, 3)))
     equal = _short("equal-priorities", jump, (0, 0, 0))
     models = tuple(replace(model, priority=10) for model in equal.scenario.models)
@@ -260,11 +271,11 @@ def scenario_of(
     return Scenario(name=name, models=(model,), variants=variants, nodes=fleet.NODES)
 
 
-def recorded(trace: str, copies: int = 1) -> Workload:
+def trace_workload(trace: str, copies: int = 1) -> Workload:
     """Return a shipped trace with each request sent `copies` times, with jitter."""
     return Played(trace=load_trace(trace), copies=copies)
 
 
-def drawn(curve: Curve, *, noise: float = _NOISE) -> Workload:
+def poisson_workload(curve: Curve, *, noise: float = _NOISE) -> Workload:
     """Return conversations with Poisson arrivals whose rate follows a curve, with slow noise."""
     return Drawn(curve=curve, lengths=load_trace(CONVERSATIONS), noise=noise)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from hack.demo.following import DOWN_SECONDS, unfollowed
+from hack.demo.following import DOWN_SECONDS, unfollowed_times
 from hack.demo.giving_way import CARRIED_OUT_SECONDS, gives_way, retreats
 from hack.demo.history import History, model_view
 from hack.demo.model_story import ADAPTER, LOST, MODEL
@@ -18,9 +18,9 @@ _FEWEST_ERRORS = 3
 _LEAST_IN_TIME = 0.9
 _LEAST_OF_ALL = 0.8
 
-MOST_REVERSALS = 3 * len(CHAPTERS)
-"""For one variant: each chapter may turn it three times, to follow the load of its model, to correct an
-overshoot, and to give way to another model."""
+MOST_REVERSALS = 2 * len(CHAPTERS) + 1
+"""For one variant: each chapter may turn it twice, once to follow it and once to correct an overshoot, and the
+shortage once more, to give way to another model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -93,7 +93,7 @@ def lower_priority_gives_way(history: History) -> Finding:
     begin, end = _span("shortage")
     given = [*retreats(history, freemium[0].model_id, from_seconds=begin, to_seconds=end)]
     if not given:
-        detail = f"{premium[0].model_id} {_grown(history, end):+d} replicas"
+        detail = f"{premium[0].model_id} {_largest_increase(history, end):+d} replicas"
         spoken = any(gives_way(v) for model in freemium for v in model.variants)
         why = (
             "did not follow its decisions"
@@ -101,7 +101,7 @@ def lower_priority_gives_way(history: History) -> Finding:
             else "has no decision that reduces its replicas for the higher priority"
         )
         return Finding(name=name, holds=False, detail=f"{detail}; {freemium[0].model_id} {why}")
-    taken = [(_grown(history, min(end, one.seconds + CARRIED_OUT_SECONDS)), one) for one in given]
+    taken = [(_largest_increase(history, min(end, one.seconds + CARRIED_OUT_SECONDS)), one) for one in given]
     grown, most = max(taken, key=lambda pair: (pair[0] > 0, pair[1].replicas))
     return Finding(
         name=name,
@@ -166,7 +166,7 @@ def autoscaler_follows(history: History) -> Finding:
     for name in history.variant_names():
         views = list(history.of_variant(name))
         followed += sum(a.current_replicas != b.current_replicas for (_, a), (_, b) in pairwise(views))
-        missed += [f"{name} at {seconds:.0f} s" for seconds in unfollowed(views)]
+        missed += [f"{name} at {seconds:.0f} s" for seconds in unfollowed_times(views)]
     return Finding(
         name="the HorizontalPodAutoscaler follows the metric",
         holds=followed > 0 and not missed,
@@ -267,7 +267,7 @@ def _chapter(history: History, name: str, *, index: int = -1) -> list[ModelView]
     return [o.models[index] for o in history.between(*_span(name)) if o.models]
 
 
-def _grown(history: History, to_seconds: float) -> int:
+def _largest_increase(history: History, to_seconds: float) -> int:
     """Return the largest increase of premium's replicas from the end of the surge until a time."""
     begin, _ = _span("shortage")
     during = [o.models[0] for o in history.between(begin, to_seconds) if o.models]

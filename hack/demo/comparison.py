@@ -15,7 +15,7 @@ from itertools import pairwise
 from controller.closedloop.rivals import LoadPolicy
 from controller.closedloop.run import run
 from hack.demo.history import History
-from hack.demo.rehearsal import simulated
+from hack.demo.rehearsal import demo_scenario
 
 REQUESTS_PER_REPLICA = (12, 24, 48)
 """Targets of the plain autoscaler. The best one is not known in advance."""
@@ -52,7 +52,7 @@ def account_of(history: History, *, policy: str) -> Account:
 
 def plain_accounts(targets: Sequence[int] = REQUESTS_PER_REPLICA) -> list[Account]:
     """Simulate the plain autoscaler with each target; must be called where no event loop runs."""
-    every = frozenset(variant.name for variant in simulated()[0].variants)
+    every = frozenset(variant.name for variant in demo_scenario()[0].variants)
     return [
         _plain(f"plain HPA on {name}: {target}", scaled, target)
         for name, scaled in (("every variant", every), ("one each", CHOSEN))
@@ -61,7 +61,7 @@ def plain_accounts(targets: Sequence[int] = REQUESTS_PER_REPLICA) -> list[Accoun
 
 
 def _plain(name: str, scaled: frozenset[str], target: int) -> Account:
-    played, manifests = simulated()
+    played, manifests = demo_scenario()
     policy = LoadPolicy(scenario=played, load="concurrency", per_replica=target, scaled=scaled, name=name)
     outcome = run(played, policy, manifests=manifests)
     hours = played.duration_seconds / 3600

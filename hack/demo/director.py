@@ -20,7 +20,7 @@ from hack.demo.history import History, Refusal
 from hack.demo.model_story import ModelChapter
 from hack.demo.observation import Observation
 from hack.demo.observe import observe
-from hack.demo.rehearsal import served
+from hack.demo.rehearsal import served_requests
 from hack.demo.traffic import Traffic
 
 REFUSAL_SECONDS = 20.0
@@ -94,7 +94,7 @@ class Director:
                 self._show(observation)
                 await asyncio.sleep(_OBSERVE_SECONDS)
             await refusing
-            self.history.served += served(self.traffic.concluded(self.clock.seconds))
+            self.history.served += served_requests(self.traffic.concluded(self.clock.seconds))
         finally:
             refusing.cancel()
 

@@ -75,7 +75,7 @@ class ModelChapter:
                 return
             self.story.active_seconds = time.monotonic() - began
             items = await self._items()
-            self.story.answered = {name: await _answered(items, name) for name in (MODEL, ADAPTER)}
+            self.story.answered = {name: await _answering_servers(items, name) for name in (MODEL, ADAPTER)}
             self.note(f"model {MODEL} is active, its adapter {ADAPTER} is loaded")
             scaled_by = self.clock.seconds + scenario.MODEL_SCALES_SECONDS
             await self._until(loaders, lambda _: self._has_scaled() or self.clock.seconds > scaled_by)
@@ -93,7 +93,7 @@ class ModelChapter:
         then.
         """
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        while not (answered := await _answered(await self._look(loaders), ADAPTER)):
+        while not (answered := await _answering_servers(await self._look(loaders), ADAPTER)):
             if time.monotonic() > deadline:
                 break
             await asyncio.sleep(_LOOK_SECONDS)
@@ -185,7 +185,7 @@ def _is_lost(items: Sequence[Json]) -> bool:
     return not is_there and LOST not in routes(items)
 
 
-async def _answered(items: Sequence[Json], model: str) -> list[str]:
+async def _answering_servers(items: Sequence[Json], model: str) -> list[str]:
     """Request a completion from an engine of each server of a name; return the servers that answer."""
     found = []
     async with aiohttp.ClientSession() as session:

@@ -52,9 +52,9 @@ class OpenAiApi:
         served, body = self._served_by(request), await _body(request)
         name, path = _text(body, "lora_name"), _text(body, "lora_path")
         if name in served.adapters:
-            raise _refused(web.HTTPBadRequest, f"The lora adapter '{name}' has already been loaded.")
+            raise _refusal(web.HTTPBadRequest, f"The lora adapter '{name}' has already been loaded.")
         if name in served.broken:
-            raise _refused(web.HTTPBadRequest, f"Call to add_lora method failed: {name} has a wrong rank")
+            raise _refusal(web.HTTPBadRequest, f"Call to add_lora method failed: {name} has a wrong rank")
         served.adapters[name] = path
         return web.Response(text=f"Success: LoRA adapter '{name}' added successfully.")
 
@@ -62,14 +62,14 @@ class OpenAiApi:
         served, body = self._served_by(request), await _body(request)
         name = _text(body, "lora_name")
         if served.adapters.pop(name, None) is None:
-            raise _refused(web.HTTPNotFound, f"The lora adapter '{name}' cannot be found.")
+            raise _refusal(web.HTTPNotFound, f"The lora adapter '{name}' cannot be found.")
         return web.Response(text=f"Success: LoRA adapter '{name}' removed successfully.")
 
     async def _complete(self, request: web.Request) -> web.Response:
         served, body = self._served_by(request), await _body(request)
         name, prompt = _text(body, "model"), _text(body, "prompt")
         if name != served.model and name not in served.adapters:
-            raise _refused(web.HTTPNotFound, f"The model `{name}` does not exist.")
+            raise _refusal(web.HTTPNotFound, f"The model `{name}` does not exist.")
         tokens = len(prompt.split())
         usage = {"prompt_tokens": tokens, "completion_tokens": tokens, "total_tokens": 2 * tokens}
         choice = {"index": 0, "text": prompt, "finish_reason": "stop"}
@@ -82,19 +82,19 @@ async def _body(request: web.Request) -> Json:
     try:
         body = await request.json()
     except ValueError as error:
-        raise _refused(web.HTTPBadRequest, f"no JSON: {error}") from error
+        raise _refusal(web.HTTPBadRequest, f"no JSON: {error}") from error
     if not isinstance(body, dict):
-        raise _refused(web.HTTPBadRequest, "not a JSON object")
+        raise _refusal(web.HTTPBadRequest, "not a JSON object")
     return body
 
 
 def _text(body: Json, name: str) -> str:
     text = body.get(name)
     if not isinstance(text, str) or not text:
-        raise _refused(web.HTTPBadRequest, f"{name}: a text is needed")
+        raise _refusal(web.HTTPBadRequest, f"{name}: a text is needed")
     return text
 
 
-def _refused(kind: type[web.HTTPError], message: str) -> web.HTTPError:
+def _refusal(kind: type[web.HTTPError], message: str) -> web.HTTPError:
     error = {"message": message, "code": kind.status_code}
     return kind(text=json.dumps({"error": error}), content_type="application/json")

@@ -34,13 +34,13 @@ class UnreadableProfileError(ValueError):
 
 def is_simulated(pod: Json) -> bool:
     """Tell whether a pod requests a simulated engine."""
-    return DECODE_ANNOTATION in _said(pod)
+    return DECODE_ANNOTATION in _arguments_of(pod)
 
 
 def profile_of(pod: Json) -> EngineProfile:
     """Return the profile of a pod that `is_simulated`. Raises UnreadableProfileError."""
     try:
-        return _profile(pod["spec"], _said(pod))
+        return _profile(pod["spec"], _arguments_of(pod))
     except (KeyError, TypeError, ValueError) as error:
         raise UnreadableProfileError(f"pod {pod['metadata']['name']}: {error}") from error
 
@@ -53,7 +53,7 @@ def start_up_seconds_of(pod: Json) -> float:
     return float(text.removesuffix("s"))
 
 
-def _said(pod: Json) -> dict[str, str]:
+def _arguments_of(pod: Json) -> dict[str, str]:
     pairs = pairwise(_words(pod["spec"]))
     arguments = {_FLAGS[flag]: text for flag, text in pairs if flag in _FLAGS}
     return arguments | (pod["metadata"].get("annotations") or {})

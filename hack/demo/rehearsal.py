@@ -67,16 +67,16 @@ class WatchedPolicy(ReconciledPolicy):
 
 async def rehearse() -> tuple[History, PolicyOutcome]:
     """Play the whole scenario; return the observations and the outcome."""
-    played, manifests = simulated()
+    played, manifests = demo_scenario()
     policy = WatchedPolicy(played, manifests)
     outcome = await play(played, policy, manifests=manifests)
-    policy.history.served += served(policy.finished)
+    policy.history.served += served_requests(policy.finished)
     return policy.history, outcome
 
 
-def served(finished: Mapping[str, Sequence[Completion]]) -> list[Served]:
+def served_requests(finished: Mapping[str, Sequence[Completion]]) -> list[Served]:
     """Return the results of the demo's requests, by the priority of their models."""
-    models, requests = simulated()[0].models, scenario.requests_until_the_end()
+    models, requests = demo_scenario()[0].models, scenario.requests_until_the_end()
     end_us = round(scenario.END_SECONDS * 1e6)
     return [
         Served(
@@ -89,7 +89,7 @@ def served(finished: Mapping[str, Sequence[Completion]]) -> list[Served]:
 
 
 @cache
-def simulated() -> tuple[Scenario, Manifests]:
+def demo_scenario() -> tuple[Scenario, Manifests]:
     """Return the demo as a scenario of the closed loop, from the shipped manifests and the nodes.
 
     Raises ValueError if they are invalid.
@@ -99,7 +99,7 @@ def simulated() -> tuple[Scenario, Manifests]:
     )
     given = read_export(
         found,
-        _supplied(found),
+        _supplied_inputs(found),
         settings_namespace=INSTALLATION_NAMESPACE,
         scenario=Scenario(
             name="demo",
@@ -126,7 +126,7 @@ def _nodes() -> Source:
     )
 
 
-def _supplied(found: Found) -> Supplied:
+def _supplied_inputs(found: Found) -> Supplied:
     """Return the inputs that no object contains: the load, and the profiles of simulated engines."""
     templates = {
         name: item.value["spec"]["template"]

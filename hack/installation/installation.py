@@ -17,7 +17,7 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.errors import NotReadyError
 from hack.controlplane.process import Process
 from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.installation.manifests import ROOT, adapted, documents, kustomization
+from hack.installation.manifests import ROOT, adapt, documents, kustomization
 from hack.installation.mounts import SecretMount
 
 NAMESPACE: Final = "stowplan-system"
@@ -144,7 +144,7 @@ class Installation:
         kustomization(folder, manifests=self._manifests, namespace=self._namespace, source=self._source)
         rendered = kubectl("kustomize", str(folder)).stdout
         addresses = {service: self._addresses[name] for service, name in _SERVICES.items()}
-        manifests = adapted(rendered, addresses)
+        manifests = adapt(rendered, addresses)
         if self._apply_with is not None:
             self._apply_with(manifests)
             return
@@ -175,7 +175,7 @@ class Installation:
             document["serving"]["certificateDirectory"] = str(mount.directory)
         self._processes[name] = process_of(
             name,
-            _merged(document, self._settings.get(name, {})),
+            _merge(document, self._settings.get(name, {})),
             control_plane.directory / f"{name}.yaml",
             log=f"stowplan-{name}",
             source=self._source,
@@ -211,9 +211,9 @@ def process_of(
     return Process(log, command, directory=configuration.parent, working_directory=source)
 
 
-def _merged(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+def _merge(base: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
     merged = dict(base)
     for key, value in extra.items():
         inner = merged.get(key)
-        merged[key] = _merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+        merged[key] = _merge(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
     return merged

@@ -30,7 +30,7 @@ def kustomization(folder: Path, *, manifests: str, namespace: str, source: Path 
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
 
 
-def adapted(rendered: str, addresses: Mapping[str, str]) -> list[Json]:
+def adapt(rendered: str, addresses: Mapping[str, str]) -> list[Json]:
     """Return rendered manifests with Services for loopback addresses and without our Deployments.
 
     `addresses` is by Service name. Ports stay the same, because an ExternalName does not translate them.

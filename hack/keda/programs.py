@@ -19,7 +19,7 @@ from typing import Final
 
 from hack.controlplane.cache import cache_directory
 from hack.controlplane.errors import BuildFailedError
-from hack.controlplane.lock import locked
+from hack.controlplane.lock import hold_lock
 from hack.controlplane.modules import GoModule
 from hack.controlplane.progress import ProgressLine
 from hack.controlplane.toolchain import find_go
@@ -50,7 +50,7 @@ def provide_keda(progress: ProgressLine) -> Path:
     digest = hashlib.sha256((_PINS.folder / "go.sum").read_bytes())
     digest.update(repr((_KEPT, _SHARED, PROGRAMS)).encode())
     directory = cache_directory() / "bin" / f"keda-{platform.machine()}-{digest.hexdigest()[:12]}"
-    with locked(directory.with_name(f"{directory.name}.lock")):
+    with hold_lock(directory.with_name(f"{directory.name}.lock")):
         if not directory.exists():
             progress.say(f"building KEDA (once; about {_PINS.usual_minutes} min on two cores)")
             _build(directory)
@@ -62,7 +62,7 @@ def _build(directory: Path) -> None:
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix="partial-keda-") as partial:
         source, built = Path(partial, "source"), Path(partial, "built")
-        shutil.copytree(_downloaded(go), source, copy_function=shutil.copyfile)
+        shutil.copytree(_download(go), source, copy_function=shutil.copyfile)
         for folder in (source, *filter(Path.is_dir, source.rglob("*"))):
             folder.chmod(0o755)  # those of the module cache are read-only
         _leave_out_scalers(source)
@@ -75,7 +75,7 @@ def _build(directory: Path) -> None:
         built.replace(directory)
 
 
-def _downloaded(go: Path) -> Path:
+def _download(go: Path) -> Path:
     """Return the directory of the module's source, which is verified by its checksum."""
     loaded = json.loads(_run([str(go), "mod", "download", "-json", MODULE], _PINS.folder))
     return Path(loaded["Dir"])

@@ -117,11 +117,11 @@ class Sources:
     def template(self, name: Name) -> str:
         """Return the template of one object, which is rendered if one of its conditions holds."""
         variants = {
-            _when(part, name): _expressed(objects[name])
+            _when(part, name): _with_expressions(objects[name])
             for part, objects in self._patched.items()
             if name in objects
-        } | _placed(self.shipped[name])
-        text = "---\n" + _in_namespace(template(_expressed(self.shipped[name]), variants))
+        } | _with_every_value(self.shipped[name])
+        text = "---\n" + _in_namespace(template(_with_expressions(self.shipped[name]), variants))
         condition = self._condition(name)
         return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
 
@@ -135,14 +135,14 @@ class Sources:
         }.get(name[0], "")
 
 
-def _placed(item: Json) -> dict[str, Json]:
+def _with_every_value(item: Json) -> dict[str, Json]:
     """Return variants of a Deployment with each value set that its pods have no field for."""
     if item["kind"] != "Deployment":
         return {}
     forms = {}
     for prop in node_of(Pods).properties:
         value = f"$.Values.pods.{prop.name}"
-        forms[value] = _expressed(item)
+        forms[value] = _with_expressions(item)
         forms[value]["spec"]["template"]["spec"][prop.name] = _value(value)
     return forms
 
@@ -159,7 +159,7 @@ def _when(part: str, name: Name) -> str:
     return f"eq 1 (int $.Values.{name[1].removeprefix('stowplan-')}.replicas)"
 
 
-def _expressed(item: Json) -> Json:
+def _with_expressions(item: Json) -> Json:
     """Return an object with template expressions in the place of configurable values."""
     item = _with_config_names(copy.deepcopy(item))
     kind, name = item["kind"], item["metadata"]["name"]

@@ -37,7 +37,7 @@ class Locked:
     """Names of the entries that depend on it, possibly including the project itself."""
 
 
-def locked(text: str) -> Iterator[Locked]:
+def locked_requirements(text: str) -> Iterator[Locked]:
     """Yield the entries of a lock file."""
     for block in re.split(r"^(?=\w)", text, flags=re.MULTILINE):
         lines = block.splitlines()
@@ -66,7 +66,7 @@ def bill_of_materials(*, version: str, built_time: int) -> str:
         bom_ref=f"{image}:{tag}",
         description="Base of the image: its own packages are not listed here.",
     )
-    entries = [entry for entry in locked(lock) if _is_installed(entry, python)]
+    entries = [entry for entry in locked_requirements(lock) if _is_installed(entry, python)]
     libraries = {entry.name: _library(entry) for entry in entries}
     bom = Bom(
         components=[base, *libraries.values()],

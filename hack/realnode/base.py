@@ -11,7 +11,7 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from hack.controlplane.lock import locked
+from hack.controlplane.lock import hold_lock
 from hack.controlplane.progress import ProgressLine
 from hack.realnode.prerequisites import SUITE, PrerequisitesMissingError
 
@@ -26,7 +26,7 @@ def provide_base(directory: Path, progress: ProgressLine) -> Path:
     """Return an archive of the root file system, creating it if necessary."""
     digest = hashlib.sha256("\n".join((SUITE, _VARIANT, *_PACKAGES, *_UNNEEDED)).encode()).hexdigest()[:12]
     archive = directory / f"base-{digest}.tar"
-    with locked(archive.with_suffix(".lock")):
+    with hold_lock(archive.with_suffix(".lock")):
         if not archive.exists():
             progress.say("building the base image from Debian packages (once; about a minute)")
             _make(archive)

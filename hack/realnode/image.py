@@ -16,7 +16,7 @@ import msgspec
 
 from hack.controlplane.cache import cache_directory
 from hack.controlplane.errors import ControlPlaneError
-from hack.controlplane.lock import locked
+from hack.controlplane.lock import hold_lock
 from hack.controlplane.progress import ProgressLine
 from hack.realnode.base import provide_base
 from hack.realnode.wheels import provide_wheels
@@ -57,7 +57,7 @@ def build_again(tree: Path, progress: ProgressLine) -> tuple[str, str]:
 @contextmanager
 def _store(progress: ProgressLine) -> Iterator[_Store]:
     directory = cache_directory() / "images"
-    with locked(
+    with hold_lock(
         directory / ".lock", on_wait=lambda: progress.say("waiting for another build of images to finish")
     ):
         yield _Store(directory)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from hack.controlplane.errors import ControlPlaneError
-from hack.controlplane.lock import locked
+from hack.controlplane.lock import hold_lock
 from hack.controlplane.progress import ProgressLine
 
 _PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
@@ -25,7 +25,7 @@ def provide_wheels(directory: Path, locks: tuple[Path, ...], progress: ProgressL
     """Return a directory with the wheels of some lock files, downloading them if necessary."""
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in locks)).hexdigest()[:12]
     folder = directory / f"wheels-{digest}"
-    with locked(directory / f"{folder.name}.lock"):
+    with hold_lock(directory / f"{folder.name}.lock"):
         if not folder.exists():
             progress.say("fetching wheels by the lock files (once; some seconds)")
             with tempfile.TemporaryDirectory(dir=directory, prefix="partial-") as partial:

@@ -42,7 +42,7 @@ class Beside:
 
         Raises ValueError if not all of them are converted.
         """
-        values = variants.mixed(variants.OLD, count)
+        values = variants.mixed_objects(variants.OLD, count)
         with closing(self.webhooks.connect()) as connection:
             answer = ask(connection, http_request(review(values, HUB)))
         if len(converted_objects(answer.body)) != count:

@@ -12,7 +12,7 @@ from hack.controlplane import toolchain
 from hack.controlplane.binaries import built_directory, find_binaries, same_minor
 from hack.controlplane.build import build
 from hack.controlplane.errors import BuildFailedError, ToolchainMissingError
-from hack.controlplane.lock import locked, try_lock
+from hack.controlplane.lock import hold_lock, try_lock
 from hack.controlplane.modules import (
     KUBERNETES,
     KWOK,
@@ -22,7 +22,7 @@ from hack.controlplane.modules import (
     GoModule,
     chosen_kubernetes,
 )
-from hack.controlplane.progress import Estimate, ProgressLine, spoken
+from hack.controlplane.progress import Estimate, ProgressLine, duration_text
 
 
 @pytest.fixture(autouse=True)
@@ -168,7 +168,7 @@ def test_without_go_the_error_names_what_to_install() -> None:
 def test_only_one_process_holds_a_lock(tmp_path: Path) -> None:
     """A lock that is held cannot be acquired; it is free again after the block."""
     path = tmp_path / "locks" / "build.lock"
-    with locked(path):
+    with hold_lock(path):
         while_held = try_lock(path)
     afterwards = try_lock(path)
 
@@ -193,4 +193,4 @@ def test_the_remaining_time_is_estimated_from_the_speed_so_far(done: int, want: 
 @pytest.mark.parametrize(("seconds", "want"), [(4.4, "4 s"), (59.6, "1 min 00 s"), (190, "3 min 10 s")])
 def test_durations_are_written_in_minutes_and_seconds(seconds: float, want: str) -> None:
     """They are rounded to whole seconds."""
-    assert spoken(seconds) == want
+    assert duration_text(seconds) == want

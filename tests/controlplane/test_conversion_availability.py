@@ -25,7 +25,7 @@ from hack.calling.connection import Connection
 from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request, review
 from hack.calling.cores import memory_mebibytes
 from hack.calling.load import ask
-from hack.calling.received import submitted
+from hack.calling.received import submitted_object
 from hack.calling.reviews import create
 from hack.calling.reviews import http_request as webhook_request
 from hack.calling.server_process import ADDRESS, Server
@@ -37,7 +37,7 @@ from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
 
-STORED = variants.mixed(variants.OLD, 6)
+STORED = variants.mixed_objects(variants.OLD, 6)
 MANY = 10_000
 MEGABYTE = 1 << 20
 RETAINED_MEBIBYTES = 24
@@ -94,7 +94,7 @@ def test_conversion_answers_before_the_caches_are_synced(tmp_path: Path) -> None
 
 def test_long_lists_and_large_objects_are_not_kept_in_memory(tmp_path: Path) -> None:
     """Ten thousand mixed objects, and one of a megabyte, are converted in both directions twice."""
-    many = variants.mixed(variants.OLD, MANY)
+    many = variants.mixed_objects(variants.OLD, MANY)
     large = variants.released_current(1)
     large["metadata"]["annotations"] = {"note": "ü" * (MEGABYTE // 2)}
     with served(tmp_path, kubeconfig_for(tmp_path, free_port(ADDRESS))) as (process, dial):
@@ -193,7 +193,7 @@ def test_a_rolling_restart_under_load_fails_no_request(
     control_plane, behind = replicas
     with control_plane.client() as client:
         for value in STORED:
-            client.call("POST", variants.collection(SPOKE), submitted(value))
+            client.call("POST", variants.collection(SPOKE), submitted_object(value))
 
     # For a second after the CA was injected, the API server also converts writes with its cached CRD without
     # the CA. That fails unnoticed, but counts.

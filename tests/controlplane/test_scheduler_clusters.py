@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.clusters.filling import Filled, cluster_plane, filled
-from hack.clusters.generated import Kind, generated
+from hack.clusters.filling import Filled, cluster_plane, fill_clusters
+from hack.clusters.generated import Kind, generate_cluster
 from hack.clusters.ways import PACKED, Order, Way
 
 if TYPE_CHECKING:
@@ -44,11 +44,11 @@ def wrong(found: list[Filled]) -> list[str]:
 async def test_the_scheduler_places_all_replicas_of_a_plan(plane: ControlPlane) -> None:
     """Gated pods may have any order and size; without gates sizes must nest and the largest come first."""
     seeds = range(FIRST_SEED, FIRST_SEED + (COUNT + 1) // 2)
-    nested = [generated(seed=seed, kind=Kind.NESTED) for seed in seeds]
-    mixed = [generated(seed=seed, kind=Kind.MIXED) for seed in seeds]
+    nested = [generate_cluster(seed=seed, kind=Kind.NESTED) for seed in seeds]
+    mixed = [generate_cluster(seed=seed, kind=Kind.MIXED) for seed in seeds]
 
-    by_gate = await filled(plane, mixed, [GATED])
-    by_size = await filled(plane, nested, [LARGEST_FIRST])
+    by_gate = await fill_clusters(plane, mixed, [GATED])
+    by_size = await fill_clusters(plane, nested, [LARGEST_FIRST])
 
     assert wrong([*by_gate, *by_size]) == []
     assert sum(item.added for item in [*by_gate, *by_size]) > COUNT

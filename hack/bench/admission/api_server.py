@@ -12,7 +12,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from hack.bench.admission import objects
-from hack.calling.received import model, submitted
+from hack.calling.received import model, submitted_object
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client, ConflictError, RefusedError
 from hack.controlplane.exposition import durations
@@ -50,7 +50,7 @@ def measure_api_server(kinds: Collection[str], *, calls: int) -> list[MeanCall]:
         with control_plane.client() as client:
             for value, plural in ((model(), "models"), (objects.variant(), "variantautoscalings")):
                 if value["kind"] in kinds:
-                    found += _waits(control_plane, client, submitted(value), plural, calls=calls)
+                    found += _waits(control_plane, client, submitted_object(value), plural, calls=calls)
     return found
 
 

@@ -77,8 +77,8 @@ def cases() -> Sequence[Case]:
     """Return all cases, ordered by object and then by path."""
     asked: Sequence[tuple[str, Callable[[Json], bytes], Outcome]] = (
         (MODEL_CREATE, reviews.create, "patched"),
-        (MODEL_UNCHANGED, _unchanged, "allowed"),
-        (MODEL_CHANGED, _changed, "patched"),
+        (MODEL_UNCHANGED, _update_without_change, "allowed"),
+        (MODEL_CHANGED, _update_with_change, "patched"),
         (MODEL_REFUSED, lambda value: reviews.create(objects.spoilt(value)), "refused"),
     )
     models = list(objects.unlike_models(_UNLIKE))
@@ -95,13 +95,13 @@ def cases() -> Sequence[Case]:
     ]
 
 
-def _unchanged(value: Json) -> bytes:
-    stored = objects.stored(value)
-    return reviews.update(objects.relabelled(stored), stored)
+def _update_without_change(value: Json) -> bytes:
+    stored = objects.stored_object(value)
+    return reviews.update(objects.with_other_label(stored), stored)
 
 
-def _changed(value: Json) -> bytes:
-    return reviews.update(objects.with_new_image(value), objects.stored(value))
+def _update_with_change(value: Json) -> bytes:
+    return reviews.update(objects.with_new_image(value), objects.stored_object(value))
 
 
 def outcome_of(response: Json) -> Outcome:
@@ -117,7 +117,7 @@ def patch_of(response: Json) -> list[Json]:
     return operations
 
 
-def patched(body: bytes, answer: bytes) -> JsonValue:
+def apply_patch(body: bytes, answer: bytes) -> JsonValue:
     """Return the object of a review with the patch of the response applied."""
     value = msgspec.json.decode(body)["request"]["object"]
     return jsonpatch.apply_patch(value, patch_of(msgspec.json.decode(answer)["response"]))
@@ -125,7 +125,7 @@ def patched(body: bytes, answer: bytes) -> JsonValue:
 
 def check_agreement(case: Case, answers: Sequence[bytes]) -> None:
     """Raise WrongAnswerError unless all responses to the first review of a case give the same object."""
-    first, *others = [patched(case.body, answer) for answer in answers]
+    first, *others = [apply_patch(case.body, answer) for answer in answers]
     if any(other != first for other in others):
         raise WrongAnswerError(f"{case.name} on /{case.verb}: the servers set different defaults")
 

@@ -15,7 +15,7 @@ from hack.bench.admission.goals import goals
 from hack.bench.admission.report import OF_CALLS, OverTls, in_process_table, tls_table
 from hack.bench.command import NothingChosenError
 from hack.bench.compared import EMPTY, OURS, STRAIGHTFORWARD
-from hack.bench.costs import Key, by_turns, in_process, rows, summed
+from hack.bench.costs import Key, by_turns, in_process, rows, summarize
 from hack.bench.frame import Frame
 from hack.bench.measurement import Part, part_of
 from hack.bench.webhooks_process import Target, running_servers
@@ -41,7 +41,7 @@ _ALONE: Final = 0.5
 
 def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part]]:
     """Measure the cases. Raises NothingChosenError without cases, and WrongAnswerError."""
-    chosen = _chosen(options.only)
+    chosen = _choose_cases(options.only)
     with frame.pinned():
         frame.step("in process")
         parts = [_in_process(chosen, options)]
@@ -60,7 +60,7 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
             yield [*parts, part_of("api_server", calls, columns=OF_CALLS)]
 
 
-def _chosen(text: str) -> Sequence[Case]:
+def _choose_cases(text: str) -> Sequence[Case]:
     chosen = [case for case in cases() if text.lower() in f"{case.name} {case.path}".lower()]
     if not chosen:
         raise NothingChosenError(f"no case has {text!r} in its name")
@@ -101,7 +101,7 @@ def _over_tls(
     costs: dict[Key, OverTls] = {}
     for key, turns in taken.items():
         busy, lone = zip(*turns, strict=True)
-        costs[key] = OverTls(busy=summed(busy), lone=summed(lone))
+        costs[key] = OverTls(busy=summarize(busy), lone=summarize(lone))
     return Part(
         name="over_tls",
         rows=rows(("case", "verb"), {key: cost.as_json() for key, cost in costs.items()}),

@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, JsonValue
-from hack.calling.received import model, received
+from hack.calling.received import model, received_object
 
 
 def spoilt(value: Json) -> Json:
@@ -66,10 +66,10 @@ def variant() -> Json:
             "modelID": "meta/llama-3.1-8b",
         },
     }
-    return received(manifest, uid="7c1f3f0e-52bb-4a6e-8f1b-3f4f0a9d8e21", owner="kubectl")
+    return received_object(manifest, uid="7c1f3f0e-52bb-4a6e-8f1b-3f4f0a9d8e21", owner="kubectl")
 
 
-def stored(value: Json) -> Json:
+def stored_object(value: Json) -> Json:
     """Return an object as read from storage: with defaults and a resource version."""
     found = find_version(value["apiVersion"], value["kind"])
     kept = with_defaults(found[1], value) if found else copy.deepcopy(value)
@@ -77,7 +77,7 @@ def stored(value: Json) -> Json:
     return kept
 
 
-def relabelled(value: Json) -> Json:
+def with_other_label(value: Json) -> Json:
     """Return a copy in which only a label is changed."""
     changed = copy.deepcopy(value)
     changed["metadata"]["labels"]["team"] = "platform"

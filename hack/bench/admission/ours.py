@@ -22,13 +22,13 @@ _REFERENTS: Final = CachedReferents("")
 def answer_mutate(body: bytes) -> bytes:
     """Return the response of `/mutate` to a review."""
     request = decode_admission(body)
-    return encode_response(request.uid, _finished(mutate(request, _SCALING)))
+    return encode_response(request.uid, _response_of(mutate(request, _SCALING)))
 
 
 def answer_validate(body: bytes) -> bytes:
     """Return the response of `/validate` to a review."""
     request = decode_admission(body)
-    return encode_response(request.uid, _finished(validate(request, _SCALING, _REFERENTS)))
+    return encode_response(request.uid, _response_of(validate(request, _SCALING, _REFERENTS)))
 
 
 def answers() -> Mapping[str, Answerer]:
@@ -36,7 +36,7 @@ def answers() -> Mapping[str, Answerer]:
     return {"/mutate": answer_mutate, "/validate": answer_validate}
 
 
-def _finished(decision: Coroutine[None, None, AdmissionResponse]) -> AdmissionResponse:
+def _response_of(decision: Coroutine[None, None, AdmissionResponse]) -> AdmissionResponse:
     """Return a response. Raises RuntimeError if the handler waits."""
     try:
         decision.send(None)

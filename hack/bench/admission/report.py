@@ -9,8 +9,8 @@ from typing import Any, Final
 from hack.bench.admission.api_server import MeanCall
 from hack.bench.compared import EMPTY, OURS, STRAIGHTFORWARD
 from hack.bench.costs import Key, Summed, pairs
-from hack.bench.goals import shown
-from hack.bench.table import Columns, Row, aligned, ratio_of
+from hack.bench.goals import short_number
+from hack.bench.table import Columns, Row, align, ratio_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +32,7 @@ class OverTls:
 _OF_SERVER: Final[Columns[OverTls]] = (
     ("requests/s", lambda cost: f"{cost.busy.requests_per_second:.0f}"),
     ("core busy", lambda cost: f"{cost.busy.server_busy * 100:.0f} %"),
-    ("1 connection: CPU µs", lambda cost: shown(cost.lone.cpu_us)),
+    ("1 connection: CPU µs", lambda cost: short_number(cost.lone.cpu_us)),
     ("p50 µs", lambda cost: f"{cost.lone.p50_us:.0f}"),
     ("p99 µs", lambda cost: f"{cost.lone.p99_us:.0f}"),
 )
@@ -41,7 +41,7 @@ OF_CALLS: Final[Columns[MeanCall]] = (
     ("webhook", lambda call: call.webhook),
     ("operation", lambda call: call.operation),
     ("calls", lambda call: str(call.calls)),
-    ("mean ms", lambda call: shown(call.mean_ms)),
+    ("mean ms", lambda call: short_number(call.mean_ms)),
 )
 
 
@@ -49,10 +49,10 @@ def in_process_table(costs: Mapping[Key, float]) -> list[str]:
     """Return the lines of the table of handlers without a server."""
     head = ("in process, µs of CPU per call", "path", OURS, STRAIGHTFORWARD, "ratio")
     rows = [
-        (case, f"/{verb}", shown(ours), shown(plain), ratio_of(ours, plain))
+        (case, f"/{verb}", short_number(ours), short_number(plain), ratio_of(ours, plain))
         for (case, verb), ours, plain in pairs(costs)
     ]
-    return aligned([head, *rows])
+    return align([head, *rows])
 
 
 def tls_table(costs: Mapping[Key, OverTls], *, connections: int) -> list[str]:
@@ -67,6 +67,6 @@ def tls_table(costs: Mapping[Key, OverTls], *, connections: int) -> list[str]:
             if (cost := costs.get((case, verb, server))) is not None:
                 ratio = "1" if cost is plain else ratio_of(cost.busy.cpu_us, plain.busy.cpu_us)
                 cells = (cell(cost) for _, cell in _OF_SERVER)
-                rows.append((*names, server, shown(cost.busy.cpu_us), ratio, *cells))
+                rows.append((*names, server, short_number(cost.busy.cpu_us), ratio, *cells))
                 names = ("", "")
-    return aligned(rows)
+    return align(rows)

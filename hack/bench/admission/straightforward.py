@@ -108,11 +108,11 @@ class Straightforward:
             if messages:
                 response |= {"allowed": False, "status": {"code": _INVALID, "message": "; ".join(messages)}}
             elif verb == "mutate":
-                response |= _patch(value, _signed(known.kind, filled, old, request["userInfo"]))
+                response |= _patch(value, _with_writer(known.kind, filled, old, request["userInfo"]))
         return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}
 
 
-def _signed(kind: Kind, value: Json, old: Json | None, user: Json) -> Json:
+def _with_writer(kind: Kind, value: Json, old: Json | None, user: Json) -> Json:
     """Return the object with the annotation that records who wrote it, if its kind has one."""
     if not is_recorded(kind):
         return value

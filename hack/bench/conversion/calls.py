@@ -13,7 +13,7 @@ import numpy as np
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
 from hack.calling import variants
-from hack.calling.received import submitted
+from hack.calling.received import submitted_object
 from hack.controlplane.client import Client
 
 _WARM_UP: Final = 5
@@ -43,7 +43,7 @@ def waits(seconds: Sequence[float]) -> Waits:
 
 def measure_calls(client: Client, *, calls: int) -> dict[str, Waits]:
     """Return the latency of each type of call, interleaved on one connection. Raises RefusedError."""
-    value = submitted(variants.current(1))
+    value = submitted_object(variants.current(1))
     value["metadata"]["name"] = _NAME
     client.call("POST", variants.collection(HUB), value)
     hub, spoke = f"{variants.collection(HUB)}/{_NAME}", f"{variants.collection(SPOKE)}/{_NAME}"
@@ -52,8 +52,8 @@ def measure_calls(client: Client, *, calls: int) -> dict[str, Waits]:
         READ_STORED: lambda _: client.timed("GET", hub)[0],
         READ_OLD: lambda _: client.timed("GET", spoke)[0],
         READ_OLD_STORED: lambda _: client.timed("GET", f"{variants.collection(HUB)}/{old}")[0],
-        WRITE_STORED: lambda number: _written(client, hub, number),
-        WRITE_OLD: lambda number: _written(client, spoke, number),
+        WRITE_STORED: lambda number: _time_put(client, hub, number),
+        WRITE_OLD: lambda number: _time_put(client, spoke, number),
     }
     taken: dict[str, list[float]] = defaultdict(list)
     for number in range(-_WARM_UP, calls):
@@ -65,7 +65,7 @@ def measure_calls(client: Client, *, calls: int) -> dict[str, Waits]:
     return {name: waits(seconds) for name, seconds in taken.items()}
 
 
-def _written(client: Client, path: str, number: int) -> float:
+def _time_put(client: Client, path: str, number: int) -> float:
     """Change an object's spec; return the duration of the PUT in seconds."""
     value: Json = client.value("GET", path)
     value["spec"]["variantCost"] = f"{100 + number}.25"

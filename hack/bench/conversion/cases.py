@@ -32,7 +32,7 @@ ANSWERERS: Final[Mapping[str, Answerer]] = {OURS: answer_ours, STRAIGHTFORWARD: 
 MANY: Final = (100, 5000)
 """Numbers of objects in long lists."""
 
-_NEW: Final = (variants.current, variants.decided)
+_NEW: Final = (variants.current, variants.decided_object)
 _KEPT_BY: Final = frozenset({ANNOTATION, straightforward.ANNOTATION})
 
 
@@ -65,9 +65,9 @@ def cases(sizes: Sequence[int] = MANY) -> Sequence[Case]:
     """
     found = [case for name, make in variants.SHAPES.items() for case in _there_and_back(name, [make(7)])]
     for count in sizes:
-        found += _there_and_back("nothing kept", variants.mixed((variants.current,), count))
-        found += _there_and_back("written in v1alpha1", variants.mixed(variants.OLD, count))
-        found += _there_and_back("written in v1alpha2", variants.mixed(_NEW, count))
+        found += _there_and_back("nothing kept", variants.mixed_objects((variants.current,), count))
+        found += _there_and_back("written in v1alpha1", variants.mixed_objects(variants.OLD, count))
+        found += _there_and_back("written in v1alpha2", variants.mixed_objects(_NEW, count))
     return found
 
 

@@ -16,8 +16,8 @@ from hack.bench.conversion.goals import one_object_and_many, restart_goal
 from hack.bench.conversion.report import OF_RESTARTS, calls_table, in_process_table, tls_table
 from hack.bench.conversion.restarts import measure_restarts
 from hack.bench.conversion.start import measure_starts, start_goal, starts_table
-from hack.bench.conversion.upgraded import client_of, upgraded
-from hack.bench.costs import by_turns, in_process, rows, summed
+from hack.bench.conversion.upgraded import client_of, upgraded_control_plane
+from hack.bench.costs import by_turns, in_process, rows, summarize
 from hack.bench.frame import Frame
 from hack.bench.measurement import Part, part_of
 from hack.bench.webhooks_process import Target, running_servers
@@ -86,7 +86,7 @@ def _over_tls(
         for server, target in targets.items()
     }
     taken = by_turns(plan, options.rounds, step=frame.step)
-    costs = {of: summed(served) for of, served in taken.items()}
+    costs = {of: summarize(served) for of, served in taken.items()}
     kept = ("cpu_us", "cpu_us_by_round", "requests", "p50_us", "p99_us")
     told = {of: {name: getattr(cost, name) for name in kept} for of, cost in costs.items()}
     return Part(name="over_tls", rows=rows(_NAMES, told), tables=[tls_table(costs)])
@@ -115,7 +115,7 @@ def _turn(case: Case, server: str, target: Target, seconds: float) -> Served:
 
 def _on_control_plane(options: argparse.Namespace, frame: Frame) -> list[Part]:
     """Return the latency of calls through an API server, and the duration of its restarts."""
-    with upgraded(options.stored) as (control_plane, _):
+    with upgraded_control_plane(options.stored) as (control_plane, _):
         client = client_of(control_plane)
         calls = measure_calls(client, calls=options.calls)
         client.close()

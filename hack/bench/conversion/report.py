@@ -9,17 +9,17 @@ from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion.calls import READ_STORED, WRITE_STORED, Waits
 from hack.bench.conversion.restarts import Restart
 from hack.bench.costs import Key, Summed, pairs
-from hack.bench.goals import shown
-from hack.bench.table import Columns, Row, aligned, ratio_of, tabulated
+from hack.bench.goals import short_number
+from hack.bench.table import Columns, Row, align, ratio_of, table_lines
 
 _IN_PROCESS: Final[Columns[tuple[Key, float, float]]] = (
     ("in process, CPU µs", lambda one: one[0][0]),
     ("objects", lambda one: str(one[0][1])),
     ("", lambda one: one[0][2]),
-    (OURS, lambda one: shown(one[1])),
-    ("per object", lambda one: shown(one[1] / one[0][1])),
-    (STRAIGHTFORWARD, lambda one: shown(one[2])),
-    ("per object", lambda one: shown(one[2] / one[0][1])),
+    (OURS, lambda one: short_number(one[1])),
+    ("per object", lambda one: short_number(one[1] / one[0][1])),
+    (STRAIGHTFORWARD, lambda one: short_number(one[2])),
+    ("per object", lambda one: short_number(one[2] / one[0][1])),
     ("ratio", lambda one: ratio_of(one[1], one[2])),
 )
 OF_RESTARTS: Final[Columns[Restart]] = (
@@ -34,7 +34,7 @@ OF_RESTARTS: Final[Columns[Restart]] = (
 
 def in_process_table(costs: Mapping[Key, float]) -> list[str]:
     """Return the lines of the table of handlers without a server."""
-    return tabulated(_IN_PROCESS, pairs(costs))
+    return table_lines(_IN_PROCESS, pairs(costs))
 
 
 def tls_table(costs: Mapping[Key, Summed]) -> list[str]:
@@ -45,9 +45,9 @@ def tls_table(costs: Mapping[Key, Summed]) -> list[str]:
     ]
     for (name, count, direction), ours, plain in pairs(costs):
         ratio = ratio_of(ours.cpu_us, plain.cpu_us)
-        rows.append((name, str(count), direction, OURS, *_served(ours, count, ratio)))
-        rows.append(("", "", "", STRAIGHTFORWARD, *_served(plain, count, "1")))
-    return aligned(rows)
+        rows.append((name, str(count), direction, OURS, *_served_row(ours, count, ratio)))
+        rows.append(("", "", "", STRAIGHTFORWARD, *_served_row(plain, count, "1")))
+    return align(rows)
 
 
 def calls_table(calls: Mapping[str, Waits]) -> list[str]:
@@ -57,10 +57,10 @@ def calls_table(calls: Mapping[str, Waits]) -> list[str]:
     for name, taken in calls.items():
         base = calls[WRITE_STORED if name.startswith("PUT") else READ_STORED]
         ratio = f"{taken.p50_ms / base.p50_ms:.2f}"
-        rows.append((name, str(taken.calls), shown(taken.p50_ms), shown(taken.p99_ms), ratio))
-    return aligned([head, *rows])
+        rows.append((name, str(taken.calls), short_number(taken.p50_ms), short_number(taken.p99_ms), ratio))
+    return align([head, *rows])
 
 
-def _served(cost: Summed, count: int, ratio: str) -> Row:
+def _served_row(cost: Summed, count: int, ratio: str) -> Row:
     waits = f"{cost.p50_us:.0f}", f"{cost.p99_us:.0f}"
-    return shown(cost.cpu_us), shown(cost.cpu_us / count), ratio, *waits
+    return short_number(cost.cpu_us), short_number(cost.cpu_us / count), ratio, *waits

@@ -65,7 +65,7 @@ def measure_restarts(
             for converter in (OURS, TRIVIAL)[:: 1 if number % 2 == 0 else -1]:
                 progress(f"restart {number + 1} of {rounds}, {converter}")
                 _use(control_plane, clients[converter])
-                found.append(_restarted(control_plane, converter, stored=stored))
+                found.append(_measure_restart(control_plane, converter, stored=stored))
         _use(control_plane, clients[OURS])
     return found
 
@@ -90,7 +90,7 @@ def _trivial() -> Iterator[Json]:
             yield {"url": f"https://{ADDRESS}:{port}{PATH}", "caBundle": bundle}
 
 
-def _restarted(control_plane: ControlPlane, converter: str, *, stored: int) -> Restart:
+def _measure_restart(control_plane: ControlPlane, converter: str, *, stored: int) -> Restart:
     process = control_plane.processes["kube-apiserver"]
     process.stop(patience_seconds=30.0)
     began = time.monotonic()

@@ -13,7 +13,7 @@ from typing import Final
 from hack.bench.compared import OURS
 from hack.bench.conversion.cases import Case
 from hack.bench.goals import Goal
-from hack.bench.table import aligned
+from hack.bench.table import align
 from hack.bench.webhooks_process import running_servers
 from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request
 from hack.calling.cores import Cores, cpu_seconds
@@ -60,7 +60,7 @@ def starts_table(starts: Sequence[Start]) -> list[str]:
     seconds = [start.seconds for start in starts]
     cpu = statistics.median(start.cpu_seconds for start in starts)
     numbers = (statistics.median(seconds), max(seconds), cpu)
-    return aligned([head, (OURS, str(len(starts)), *(f"{number:.2f}" for number in numbers))])
+    return align([head, (OURS, str(len(starts)), *(f"{number:.2f}" for number in numbers))])
 
 
 def start_goal(starts: Sequence[Start]) -> Goal:

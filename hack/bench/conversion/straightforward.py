@@ -46,7 +46,7 @@ def respond(review: Json) -> Json:
 
 
 def _to_hub(value: Json) -> Json:
-    value, kept = _taken(value)
+    value, kept = _take_annotation(value)
     value["apiVersion"] = HUB
     spec = value["spec"] = dict(value["spec"])
     lost: Json = {}
@@ -59,7 +59,7 @@ def _to_hub(value: Json) -> Json:
         lost["scaleTargetRef"] = {"derived": spec["scaleTargetRef"]}
     if "decision" in kept and "decision" not in value.get("status", {}):
         value["status"] = value.get("status", {}) | {"decision": kept["decision"]["value"]}
-    return _kept(value, lost)
+    return _with_annotation(value, lost)
 
 
 def _without_profile(value: Json, spec: Json) -> Json:
@@ -74,7 +74,7 @@ def _without_profile(value: Json, spec: Json) -> Json:
 
 
 def _to_spoke(value: Json) -> Json:
-    value, kept = _taken(value)
+    value, kept = _take_annotation(value)
     value["apiVersion"] = SPOKE
     spec = value["spec"] = dict(value["spec"])
     lost: Json = {}
@@ -91,7 +91,7 @@ def _to_spoke(value: Json) -> Json:
         lost |= {name: {"value": spec.pop(name)} for name in _LEGACY if name in spec}
     if "scaleTargetRef" in kept and spec["scaleTargetRef"] == kept["scaleTargetRef"]["derived"]:
         del spec["scaleTargetRef"]
-    return _kept(value, lost)
+    return _with_annotation(value, lost)
 
 
 def _with_profile(kept: Json, spec: Json) -> Json:
@@ -112,7 +112,7 @@ def _implied_target(metadata: Json) -> Json:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "name": name}
 
 
-def _taken(value: Json) -> tuple[Json, Json]:
+def _take_annotation(value: Json) -> tuple[Json, Json]:
     """Return a shallow copy without the annotation, and the annotation's content."""
     annotations = value["metadata"].get("annotations", {})
     if ANNOTATION not in annotations:
@@ -125,7 +125,7 @@ def _taken(value: Json) -> tuple[Json, Json]:
     return value | {"metadata": metadata}, kept
 
 
-def _kept(value: Json, lost: Json) -> Json:
+def _with_annotation(value: Json, lost: Json) -> Json:
     if lost:
         annotations = value["metadata"].get("annotations", {}) | {ANNOTATION: json.dumps(lost)}
         value["metadata"] = value["metadata"] | {"annotations": annotations}

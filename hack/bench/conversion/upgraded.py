@@ -9,7 +9,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from hack.calling import variants
-from hack.calling.received import submitted
+from hack.calling.received import submitted_object
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.installation import Installation
@@ -20,7 +20,7 @@ _WRITERS: Final = 4
 
 
 @contextmanager
-def upgraded(stored: int) -> Iterator[tuple[ControlPlane, Installation]]:
+def upgraded_control_plane(stored: int) -> Iterator[tuple[ControlPlane, Installation]]:
     """Run a control plane with Stowplan and `stored` objects in the old version until the block ends.
 
     Admission is removed, and no controllers run that would read or write. Raises ControlPlaneError if the
@@ -53,7 +53,7 @@ def _fill(control_plane: ControlPlane, stored: int) -> None:
     spec = client.value("GET", _CRD_PATH)["spec"]
     _replace(client, stored_old(spec))
     control_plane.kubectl("create", "namespace", variants.NAMESPACE)
-    values = [submitted(value) for value in variants.mixed(variants.OLD, stored)]
+    values = [submitted_object(value) for value in variants.mixed_objects(variants.OLD, stored)]
     with ThreadPoolExecutor(_WRITERS) as pool:
         parts = [values[n::_WRITERS] for n in range(_WRITERS)]
         list(pool.map(_create_all, [control_plane] * _WRITERS, parts))

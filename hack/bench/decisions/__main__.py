@@ -31,7 +31,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _settings(options: argparse.Namespace) -> DecisionSettings:
-    names = chosen(options.rows)
+    names = choose_rows(options.rows)
     is_short = options.quick and not options.rows
     return DecisionSettings(
         rows=tuple(name for name in names if name in rows() and not (is_short and rows()[name].is_variation)),
@@ -42,7 +42,7 @@ def _settings(options: argparse.Namespace) -> DecisionSettings:
     )
 
 
-def chosen(text: str) -> tuple[str, ...]:
+def choose_rows(text: str) -> tuple[str, ...]:
     """Return the named rows in the order of the table; all if none is named.
 
     Raises NothingChosenError for unknown names.

@@ -14,11 +14,11 @@ from controller.simulation.profile import EngineProfile
 from controller.simulation.trace import load_trace
 from controller.sizing.records import Targets
 from controller.uncollected import without_collection
-from hack.bench.goals import shown
+from hack.bench.goals import short_number
 from hack.bench.table import Columns
 from hack.decisions import fleet
 from hack.decisions.capacity import capacity, steady
-from hack.decisions.rows import recorded
+from hack.decisions.rows import trace_workload
 
 _TRACE: Final = "servegen-m-small"
 _REPLICAS: Final = 2
@@ -70,7 +70,7 @@ def learning(name: str) -> Learning:
     profile, lengths = ENGINES[name], load_trace(_TRACE)
     variant = replace(fleet.pair()[0], profile=profile, max_replicas=_REPLICAS)
     targets = Targets(ttft_seconds=3.0, itl_seconds=0.25)
-    model = Model(model_id=fleet.MODEL, workload=recorded(_TRACE), targets=targets)
+    model = Model(model_id=fleet.MODEL, workload=trace_workload(_TRACE), targets=targets)
     truth = capacity(variant, model, lengths)
     rate = min(_MOST_RATE, max(_LEAST_RATE, _LOADED * truth))
     scenario = steady(variant, model, lengths, _REPLICAS * rate, replicas=_REPLICAS)
@@ -90,16 +90,16 @@ def learning(name: str) -> Learning:
     )
 
 
-def _listed(values: tuple[float, ...]) -> str:
+def _number_list(values: tuple[float, ...]) -> str:
     return " / ".join(f"{value:.3g}" for value in values) or "-"
 
 
 COLUMNS: Final[Columns[Learning]] = (
     ("engine", lambda item: item.engine),
-    ("requests/s", lambda item: shown(item.rate)),
-    ("capacity", lambda item: shown(item.capacity)),
-    ("learned", lambda item: shown(item.learned_capacity)),
-    ("ratio", lambda item: shown(item.learned_capacity / item.capacity) if item.capacity else "-"),
-    ("alpha / beta / delta", lambda item: _listed(item.coefficients_ms)),
-    ("learned", lambda item: _listed(item.learned_ms)),
+    ("requests/s", lambda item: short_number(item.rate)),
+    ("capacity", lambda item: short_number(item.capacity)),
+    ("learned", lambda item: short_number(item.learned_capacity)),
+    ("ratio", lambda item: short_number(item.learned_capacity / item.capacity) if item.capacity else "-"),
+    ("alpha / beta / delta", lambda item: _number_list(item.coefficients_ms)),
+    ("learned", lambda item: _number_list(item.learned_ms)),
 )

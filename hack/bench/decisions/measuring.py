@@ -15,7 +15,7 @@ from hack.bench.measurement import Part, part_of
 from hack.decisions.goals import row_goals
 from hack.decisions.points import Played, Point, play
 from hack.decisions.results import fixed_everywhere, results, rivals_or_none
-from hack.decisions.rivals import Kept, measured, owner, read, write
+from hack.decisions.rivals import Kept, measure_rivals, owner, read, write
 from hack.decisions.rows import rows
 
 
@@ -89,11 +89,13 @@ def _measured_rivals(settings: DecisionSettings, frame: Frame) -> Iterator[Seque
     tasks = [(tuple(names), kept.get(name)) for name, names in missing.items()]
     lines = [f"rivals of {len(tasks)} rows were missing"]
     yield [Part(tables=[lines])]
-    for (names, _), found in in_pool(_measured, tasks, processes=settings.processes, failures=frame.failures):
+    for (names, _), found in in_pool(
+        _measure_task, tasks, processes=settings.processes, failures=frame.failures
+    ):
         kept[owner(rows()[names[0]])] = found
         write(kept)
         frame.progress(f"rivals of {', '.join(names)}")
 
 
-def _measured(task: tuple[tuple[str, ...], Kept | None]) -> Kept:
-    return measured(*task)
+def _measure_task(task: tuple[tuple[str, ...], Kept | None]) -> Kept:
+    return measure_rivals(*task)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from hack.bench.table import aligned
+from hack.bench.table import align
 from hack.decisions.points import Played
 from hack.decisions.results import Result
 
@@ -19,7 +19,7 @@ _NOT_MEASURED: Final = "rivals not measured; run with --rivals"
 
 def rows_table(results: Sequence[Result], everywhere: Mapping[str, Played]) -> list[str]:
     """Return the lines of the table; cells of rivals: cost / missed %, and our cost relative to theirs."""
-    return aligned([_HEAD, *([*_ours(result), *_rivals(result, everywhere)] for result in results)])
+    return align([_HEAD, *([*_ours(result), *_rivals(result, everywhere)] for result in results)])
 
 
 def _ours(result: Result) -> Iterator[str]:

@@ -15,7 +15,7 @@ from controller.uncollected import without_collection
 from hack.bench.child import ChildError, in_child
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
 from hack.bench.placement.result import Bound, EngineResult, Job
-from hack.bench.table import grouped
+from hack.bench.table import group_by
 from hack.calling.cores import Cores, memory_mebibytes
 from hack.fleets import score
 from hack.fleets.scenario import Scenario, after
@@ -140,7 +140,7 @@ def _bounds(solved: Solved) -> dict[str, Bound]:
 def _mean_unmet(steps: Sequence[Solved]) -> tuple[Unmet, ...]:
     """Return the mean unmet demand over the steps, by priority."""
     found = [one for step in steps for one in score.unmet(step.problem, step.solution.replicas)]
-    groups = grouped(sorted(found, key=lambda one: one.priority), lambda one: one.priority)
+    groups = group_by(sorted(found, key=lambda one: one.priority), lambda one: one.priority)
     return tuple(
         Unmet(
             priority=group[0].priority,

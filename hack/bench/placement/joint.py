@@ -21,7 +21,7 @@ from controller.planning.moves import fewest_evictions
 from controller.planning.problem import PlacementProblem, Solution, Stage, freed
 from controller.uncollected import without_collection
 from hack.bench.child import in_child
-from hack.bench.goals import Goal, shown
+from hack.bench.goals import Goal, short_number
 from hack.bench.placement.engines import effort_within
 from hack.bench.placement.fragments import Fragments, ScoringStrategy, fragments
 from hack.bench.table import Columns
@@ -154,9 +154,9 @@ COLUMNS: Final[Columns[Joint]] = (
     ("place, then move", lambda _: "F4-fragmented"),
     ("models", lambda one: str(one.models)),
     ("nodes", lambda one: str(one.nodes)),
-    ("place CPU s", lambda one: shown(one.place_seconds)),
-    ("move CPU s", lambda one: shown(one.move_seconds)),
-    ("MB", lambda one: shown(one.peak_mb)),
+    ("place CPU s", lambda one: short_number(one.place_seconds)),
+    ("move CPU s", lambda one: short_number(one.move_seconds)),
+    ("MB", lambda one: short_number(one.peak_mb)),
     ("gap of placing %", lambda one: f"{one.gap_percent:.4f}"),
     ("accelerators wanted", lambda one: str(one.wanted)),
     ("placed by moving", lambda one: str(one.placed)),

@@ -11,10 +11,10 @@ from typing import Final, TypeVar
 from ortools.sat.python import cp_model
 
 from controller.planning.moves import Evictions, Kind, fewest_evictions
-from hack.bench.goals import Goal, shown
+from hack.bench.goals import Goal, short_number
 from hack.bench.placement.engines import effort_within
 from hack.bench.placement.fragments import PER_NODE, Fragments, ScoringStrategy, fragments
-from hack.bench.table import Columns, grouped, mean_of, tabulated
+from hack.bench.table import Columns, group_by, mean_of, table_lines
 
 NODES: Final = (10, 100, 1000, 10_000, 20_000)
 USED_PERCENT: Final = (60, 80, 95)
@@ -142,7 +142,7 @@ def _size(kinds: Sequence[Kind], counts: Sequence[cp_model.IntVar]) -> cp_model.
 
 
 def _without_room(placed: Callable[[Moving], int]) -> Callable[[Sequence[Moving]], str]:
-    return lambda group: shown(100 * (1 - sum(map(placed, group)) / sum(one.wanted for one in group)))
+    return lambda group: short_number(100 * (1 - sum(map(placed, group)) / sum(one.wanted for one in group)))
 
 
 _COLUMNS: Final[Columns[Sequence[Moving]]] = (
@@ -162,4 +162,4 @@ _COLUMNS: Final[Columns[Sequence[Moving]]] = (
 
 def moving_table(found: Sequence[Moving]) -> list[str]:
     """Return the lines of the table, one per family, size and utilization, with means over the seeds."""
-    return tabulated(_COLUMNS, grouped(found, lambda one: (one.family, one.nodes, one.used_percent)))
+    return table_lines(_COLUMNS, group_by(found, lambda one: (one.family, one.nodes, one.used_percent)))

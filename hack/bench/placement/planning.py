@@ -20,9 +20,9 @@ from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
 from controller.uncollected import without_collection
-from hack.bench.goals import Goal, shown
+from hack.bench.goals import Goal, short_number
 from hack.bench.placement.watching import Step, watched
-from hack.bench.table import Columns, grouped, mean_of, tabulated
+from hack.bench.table import Columns, group_by, mean_of, table_lines
 from hack.fleets.worlds import FACTORS, carried_out, changed, world
 
 FAMILIES: Final = tuple(FACTORS)
@@ -130,7 +130,7 @@ def _cycle(found: Snapshot, state: PlanningState, settings: Settings) -> Cycle:
 
 
 def _median_ms(seconds: Callable[[Planned], float]) -> Callable[[Sequence[Planned]], str]:
-    return lambda group: shown(1000 * statistics.median(map(seconds, group)))
+    return lambda group: short_number(1000 * statistics.median(map(seconds, group)))
 
 
 def _of_step(step: Step) -> Callable[[Sequence[Planned]], str]:
@@ -153,7 +153,7 @@ _COLUMNS: Final[Columns[Sequence[Planned]]] = (
 
 def planning_table(found: Sequence[Planned]) -> list[str]:
     """Return the lines of the table, with medians over equal cycles and seeds, in milliseconds of CPU."""
-    return tabulated(_COLUMNS, grouped(found, lambda one: (one.family, one.size, one.cycle)))
+    return table_lines(_COLUMNS, group_by(found, lambda one: (one.family, one.size, one.cycle)))
 
 
 def planning_goals(found: Sequence[Planned], *, slowness: float) -> Iterator[Goal]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hack.bench.compared import OURS
-from hack.bench.goals import Goal, shown
+from hack.bench.goals import Goal, short_number
 from hack.bench.placement.child import run
 from hack.bench.placement.engines import GAPS, HIGHS, HIGHS_ROUGH
 from hack.bench.placement.result import EngineResult, Job
@@ -110,11 +110,11 @@ COLUMNS: Final[Columns[Race]] = (
     ("race", lambda one: one.instance.family),
     ("models", lambda one: str(one.instance.size)),
     ("against", lambda one: one.engine),
-    ("CPU s", lambda one: shown(one.cpu_seconds)),
-    ("wall s", lambda one: shown(one.wall_seconds)),
-    ("our CPU s", lambda one: shown(one.our_cpu_seconds)),
+    ("CPU s", lambda one: short_number(one.cpu_seconds)),
+    ("wall s", lambda one: short_number(one.wall_seconds)),
+    ("our CPU s", lambda one: short_number(one.our_cpu_seconds)),
     ("our gap %", lambda one: "-" if one.our_gap_percent is None else f"{one.our_gap_percent:.4f}"),
-    ("times ours", lambda one: f"{'at least ' if one.stopped_at else ''}{shown(one.times)}"),
+    ("times ours", lambda one: f"{'at least ' if one.stopped_at else ''}{short_number(one.times)}"),
     ("ended", _ended),
 )
 

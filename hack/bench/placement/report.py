@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from hack.bench.compared import OURS
-from hack.bench.goals import Goal, shown
+from hack.bench.goals import Goal, short_number
 from hack.bench.placement.comparison import comparisons, cost_over_bound_percent, cost_ratio, disproved
 from hack.bench.placement.goals import cpu_seconds, is_best, small
 from hack.bench.placement.result import EngineResult
-from hack.bench.table import Columns, Row, aligned, grouped, mean_of, tabulated
+from hack.bench.table import Columns, Row, align, group_by, mean_of, table_lines
 from hack.fleets.score import Unmet
 
 Group = Sequence[EngineResult]
@@ -23,7 +23,7 @@ _NONE: Final = "-"
 def _grouped(results: Sequence[EngineResult]) -> list[list[EngineResult]]:
     """Return the results with an answer by family, size and engine, in order of appearance."""
     answered = [one for one in results if one.levels]
-    return grouped(answered, lambda one: (one.instance.family, one.instance.size, one.engine))
+    return group_by(answered, lambda one: (one.instance.family, one.instance.size, one.engine))
 
 
 def _answers(group: Group) -> str:
@@ -41,7 +41,7 @@ def _unmet(percent: Callable[[Unmet], float]) -> Callable[[Group], str]:
     """Return a cell with the mean unmet demand of each priority, the most important first."""
 
     def cell(group: Group) -> str:
-        of_priority = grouped((one for each in group for one in each.unmet), lambda unmet: unmet.priority)
+        of_priority = group_by((one for each in group for one in each.unmet), lambda unmet: unmet.priority)
         of_priority.sort(key=lambda unmet: unmet[0].priority)
         return "/".join(f"{statistics.mean(map(percent, each)):.3g}" for each in of_priority) or _NONE
 
@@ -50,7 +50,7 @@ def _unmet(percent: Callable[[Unmet], float]) -> Callable[[Group], str]:
 
 def _of_used(count: Callable[[EngineResult], int]) -> Callable[[Group], str]:
     """Return a cell with a count of accelerators, as a percentage of those in use."""
-    return lambda group: shown(
+    return lambda group: short_number(
         100 * sum(map(count, group)) / (sum(one.used_accelerators for one in group) or 1)
     )
 
@@ -66,7 +66,7 @@ def answers_table(results: Sequence[EngineResult]) -> list[str]:
         ("engine", lambda group: group[0].engine),
         ("CPU s", mean_of(lambda one: statistics.median(one.cpu_seconds))),
         ("wall s", mean_of(lambda one: statistics.median(one.wall_seconds))),
-        ("MB", lambda group: shown(max(one.peak_mb for one in group))),
+        ("MB", lambda group: short_number(max(one.peak_mb for one in group))),
         ("below minimum", mean_of(_below_minimum)),
         ("unmet by value %", _unmet(lambda unmet: unmet.by_value_percent)),
         ("by model %", _unmet(lambda unmet: unmet.by_model_percent)),
@@ -83,7 +83,7 @@ def answers_table(results: Sequence[EngineResult]) -> list[str]:
         title = group[0].instance.family, str(group[0].instance.size)
         rows.append((*(("", "") if title == last else title), *(cell(group) for _, cell in columns)))
         last = title
-    return aligned(rows)
+    return align(rows)
 
 
 def duels_table(results: Sequence[EngineResult]) -> list[str]:
@@ -97,9 +97,9 @@ def duels_table(results: Sequence[EngineResult]) -> list[str]:
         lost = [one for one in here if one.standing == "loss"]
         worst = max(lost, key=lambda one: one.difference_percent, default=None)
         place = f"{worst.level}, {worst.other.instance.name}" if worst else _NONE
-        loss = shown(worst.difference_percent) if worst else _NONE
+        loss = short_number(worst.difference_percent) if worst else _NONE
         rows.append((engine, str(size), *(str(count[v]) for v in ("win", "tie", "loss")), loss, place))
-    return aligned(rows)
+    return align(rows)
 
 
 _SEQUENCES: Final[Columns[Group]] = (
@@ -109,7 +109,7 @@ _SEQUENCES: Final[Columns[Group]] = (
     ("steps", lambda group: str(group[0].steps)),
     (
         "CPU ms a step",
-        lambda group: shown(1000 * statistics.median(s for one in group for s in one.cpu_seconds[1:])),
+        lambda group: short_number(1000 * statistics.median(s for one in group for s in one.cpu_seconds[1:])),
     ),
     ("cost a step", mean_of(lambda one: one.levels["cost"] / one.steps / 1e6)),
     ("unmet by value %", _unmet(lambda unmet: unmet.by_value_percent)),
@@ -122,7 +122,7 @@ _SEQUENCES: Final[Columns[Group]] = (
 
 def sequences_table(results: Sequence[EngineResult]) -> list[str]:
     """Return the lines of the table of sequences: the cost of each step, and the replicas that it changes."""
-    return tabulated(_SEQUENCES, _grouped([one for one in results if one.steps > 1]))
+    return table_lines(_SEQUENCES, _grouped([one for one in results if one.steps > 1]))
 
 
 def small_table(results: Sequence[EngineResult], *, slowness: float) -> list[str]:
@@ -144,23 +144,23 @@ def small_table(results: Sequence[EngineResult], *, slowness: float) -> list[str
         ("gap %", gap),
         ("proven optimal", lambda group: f"{sum(map(is_best, group))} of {len(group)}"),
     )
-    groups = grouped(small(results), lambda one: (one.instance.family, one.instance.size))
-    return tabulated(columns, groups)
+    groups = group_by(small(results), lambda one: (one.instance.family, one.instance.size))
+    return table_lines(columns, groups)
 
 
 def goals_table(found: Sequence[Goal]) -> list[str]:
     """Return the lines of the table of goals: measured values, and by how much each is met or missed."""
     rows: list[Row] = [("goal", "measured", "wanted at most", "outcome")]
     rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in found)
-    return aligned(rows)
+    return align(rows)
 
 
 def _distance(goal: Goal) -> str:
     """Return whether a goal is met, and the distance and ratio of the value to its maximum."""
-    times = f", {shown(goal.value / goal.most)} times" if goal.most else ""
+    times = f", {short_number(goal.value / goal.most)} times" if goal.most else ""
     if goal.is_met or goal.is_upper_bound:
         return f"{goal.outcome}{times}"
-    return f"missed by {shown(goal.value - goal.most)} {goal.unit}{times}"
+    return f"missed by {short_number(goal.value - goal.most)} {goal.unit}{times}"
 
 
 def failures(results: Sequence[EngineResult]) -> list[str]:

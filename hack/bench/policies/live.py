@@ -122,11 +122,11 @@ def live() -> list[LiveRun]:
             items = [_policy(), *(item for run in runs for item in _manifests(run))]
             text = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
             control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=text)
-            asyncio.run(_played(control_plane, runs))
+            asyncio.run(_play_runs(control_plane, runs))
     return runs
 
 
-async def _played(control_plane: ControlPlane, runs: list[LiveRun]) -> None:
+async def _play_runs(control_plane: ControlPlane, runs: list[LiveRun]) -> None:
     async with await Cluster.connect(control_plane.kubeconfig) as cluster, _Engines() as engines:
         pods = Cache(cluster, PODS, namespace=NAMESPACE, reduce=without_managed_fields)
         deployments = Cache(cluster, DEPLOYMENTS, namespace=NAMESPACE, reduce=without_managed_fields)
@@ -222,9 +222,9 @@ def _policy() -> Json:
                     "stablePolicy": _limits(up),
                     "panicPolicy": {
                         "percent": panic.percent,
-                        "period": _paced(panic.period_seconds),
+                        "period": _scaled_duration(panic.period_seconds),
                         "panicThresholdPercent": panic.threshold_percent,
-                        "panicModeHold": _paced(panic.hold_seconds),
+                        "panicModeHold": _scaled_duration(panic.hold_seconds),
                     },
                 },
                 "scaleDown": _limits(down),
@@ -237,20 +237,20 @@ def _limits(limits: StableLimits) -> Json:
     return {
         "instances": limits.instances,
         "percent": limits.percent,
-        "period": _paced(limits.period_seconds),
-        "stabilizationWindow": _paced(limits.window_seconds),
+        "period": _scaled_duration(limits.period_seconds),
+        "stabilizationWindow": _scaled_duration(limits.window_seconds),
         "selectPolicy": limits.select,
     }
 
 
-def _paced(seconds: float) -> str:
+def _scaled_duration(seconds: float) -> str:
     return f"{seconds / PACE:g}s"
 
 
 def _manifests(run: LiveRun) -> Iterator[Json]:
     engine = {"name": "engine", "image": "vllm", "ports": [{"containerPort": _PORT}]}
     first = max(1, round(LOADS[run.shape](0.0)))
-    start = {START_UP_ANNOTATION: _paced(run.start_seconds)}
+    start = {START_UP_ANNOTATION: _scaled_duration(run.start_seconds)}
     reference = {"apiVersion": "apps/v1", "kind": "Deployment", "name": run.name}
     at_once = {
         "tolerance": "0",

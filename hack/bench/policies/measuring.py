@@ -23,7 +23,7 @@ from hack.bench.policies.live import PACE, LiveRun, live
 from hack.bench.policies.observed import check_reference
 from hack.bench.policies.trajectories import HOUR_SECONDS, Course, Trajectory, trajectories
 from hack.bench.policies.world import BindingFleet
-from hack.bench.table import Columns, Row, aligned, ratio_of
+from hack.bench.table import Columns, Row, align, ratio_of
 
 _MOST_SECONDS: Final = 5.0
 """CPU time of one cycle of 1,000 bindings."""
@@ -94,7 +94,7 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
     if options.plays_live:
         frame.step(f"an hour on a real control plane, in {HOUR_SECONDS / PACE / 60:.0f} minutes")
         runs = live()
-        yield [*parts, part_of("live", runs, _live_table(runs, found), _drawn(runs))]
+        yield [*parts, part_of("live", runs, _live_table(runs, found), _chart_lines(runs))]
 
 
 def _cycle_goals(cost: CycleCost) -> Iterator[Goal]:
@@ -117,7 +117,7 @@ def _trajectory_table(found: Sequence[Trajectory]) -> list[str]:
     return [
         "replica-hours and seconds of overload in one hour: the reference as released and as mended, ours",
         "with the same policy, and ours without its tolerance (exact), which has no effect in the reference",
-        *aligned([_heads("released", "mended", "ours", "exact"), *rows]),
+        *align([_heads("released", "mended", "ours", "exact"), *rows]),
     ]
 
 
@@ -129,11 +129,11 @@ def _live_table(runs: Sequence[LiveRun], found: Sequence[Trajectory]) -> list[st
         rows.append(_row(run, (run.course, beside.ours, beside.mended)))
     return [
         "the same hour on a real control plane, and ours and the mended reference in virtual time",
-        *aligned([_heads("live", "ours", "mended"), *rows]),
+        *align([_heads("live", "ours", "mended"), *rows]),
     ]
 
 
-def _drawn(runs: Sequence[LiveRun]) -> list[str]:
+def _chart_lines(runs: Sequence[LiveRun]) -> list[str]:
     lines = [
         "replicas over the hour: load, ours, and the decisions of the mended reference for the same samples"
     ]

@@ -85,7 +85,7 @@ def trajectories() -> list[Trajectory]:
 def _trajectory(shape: str, load: Load, start_seconds: float) -> Trajectory:
     def by_reference(*, is_mended: bool) -> Course:
         found = Reference(POLICY, BOUNDS, is_mended=is_mended)
-        return _played(
+        return _play(
             load,
             start_seconds,
             lambda now, current, ready, total: found.decide(now, current=current, ready=ready, total=total),
@@ -96,8 +96,8 @@ def _trajectory(shape: str, load: Load, start_seconds: float) -> Trajectory:
         start_seconds=start_seconds,
         released=by_reference(is_mended=False),
         mended=by_reference(is_mended=True),
-        ours=_played(load, start_seconds, ours(POLICY)),
-        exact=_played(load, start_seconds, ours(replace(POLICY, tolerance_percent=0))),
+        ours=_play(load, start_seconds, ours(POLICY)),
+        exact=_play(load, start_seconds, ours(replace(POLICY, tolerance_percent=0))),
     )
 
 
@@ -115,7 +115,7 @@ def ours(policy: ScalingPolicy) -> Decider:
     return decided
 
 
-def _played(load: Load, start_seconds: float, decider: Decider) -> Course:
+def _play(load: Load, start_seconds: float, decider: Decider) -> Course:
     first = math.ceil(load(0.0))
     ready_at = [0.0] * first
     overloaded = held = 0.0

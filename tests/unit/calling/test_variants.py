@@ -24,7 +24,7 @@ def test_objects_have_the_documented_size_and_are_valid(make: variants.Make) -> 
 
 def test_all_objects_of_a_list_differ() -> None:
     """Otherwise, a cache for a few thousand texts could make a benchmark fast."""
-    values = variants.mixed(tuple(variants.SHAPES.values()), 500)
+    values = variants.mixed_objects(tuple(variants.SHAPES.values()), 500)
 
     assert len({json.dumps(value) for value in values}) == 500
     assert len({json.dumps(value["spec"]) for value in values}) > 200

@@ -28,7 +28,7 @@ from hack.decisions.rivals import (
     read,
     write,
 )
-from hack.decisions.rows import Row, drawn, rows, scenario_of
+from hack.decisions.rows import Row, poisson_workload, rows, scenario_of
 
 ROW = "small-180"
 """A row of real traffic with rivals of its own."""
@@ -85,7 +85,7 @@ def test_each_row_has_goals_and_rivals(name: str) -> None:
     assert rows()[owner(row)].rivals_of == ""
 
 
-BASE = Row(scenario=scenario_of("base", drawn(Curve(shape="constant", high=1.0)), fleet.pair()))
+BASE = Row(scenario=scenario_of("base", poisson_workload(Curve(shape="constant", high=1.0)), fleet.pair()))
 
 
 def _engine(scenario: Scenario) -> Scenario:
@@ -96,7 +96,7 @@ def _engine(scenario: Scenario) -> Scenario:
 def _workload(scenario: Scenario) -> Scenario:
     (model,) = scenario.models
     curve = Curve(shape="constant", high=1.01)
-    return replace(scenario, models=(replace(model, workload=drawn(curve)),))
+    return replace(scenario, models=(replace(model, workload=poisson_workload(curve)),))
 
 
 CHANGES: Mapping[str, Change] = {
@@ -121,7 +121,7 @@ def test_the_digest_changes_with_the_scenario(change: str) -> None:
 
 def test_the_digest_does_not_change_with_goals() -> None:
     """Nor when the same row is built again."""
-    again = scenario_of("base", drawn(Curve(shape="constant", high=1.0)), fleet.pair())
+    again = scenario_of("base", poisson_workload(Curve(shape="constant", high=1.0)), fleet.pair())
 
     assert digest_of(Row(scenario=again, before=(1.0, 2.0), most_reversals=3.0)) == digest_of(BASE)
 

@@ -10,7 +10,7 @@ from controller.simulation.server import Server
 from hack.demo.clock import SimulatedClock
 from hack.demo.figures import RecentFigures
 from hack.demo.footprint import mean_call_milliseconds
-from hack.demo.rehearsal import simulated
+from hack.demo.rehearsal import demo_scenario
 from hack.demo.scenario import (
     CHAPTERS,
     END_SECONDS,
@@ -97,7 +97,7 @@ def test_each_load_lasts_beyond_the_end() -> None:
 
 def test_the_engines_start_up_time_is_the_one_that_the_checks_assume() -> None:
     """Kwok reads it from the manifests, the checks from the scenario; it is at least 20 s."""
-    played, _ = simulated()
+    played, _ = demo_scenario()
 
     assert {variant.start_up_seconds for variant in played.variants} == {START_UP_SECONDS}
     assert START_UP_SECONDS >= 20
@@ -105,7 +105,7 @@ def test_the_engines_start_up_time_is_the_one_that_the_checks_assume() -> None:
 
 def test_autoscalers_follow_decisions_without_a_window() -> None:
     """Decisions are held already; a window would delay the replicas of a higher priority."""
-    played, _ = simulated()
+    played, _ = demo_scenario()
 
     assert {played.published_behaviour(variant).down.window_seconds for variant in played.variants} == {0.0}
 

@@ -125,7 +125,7 @@ async def test_conversion_keeps_the_number_and_order_of_objects(client: Client) 
 )
 async def test_one_unusual_object_changes_no_other_in_its_list(client: Client, odd: Json) -> None:
     """Each object is converted alone."""
-    objects = variants.mixed(variants.OLD, 120)
+    objects = variants.mixed_objects(variants.OLD, 120)
     for position in (3, 60, 119):
         objects[position]["spec"] |= odd
 
