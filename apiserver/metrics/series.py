@@ -20,7 +20,10 @@ DESIRED_RATIO: Final = VARIANT_RATIO
 """Desired over current replicas, or the desired replicas if there are none; for an HPA target of type Value
 1."""
 
-METRIC_NAMES: Final = (DESIRED_REPLICAS, DESIRED_REPLICAS_LEGACY, DESIRED_RATIO)
+CURRENT_REPLICAS: Final = "wva_current_replicas"
+"""The replicas of a variant at its last decision; nothing scales by it."""
+
+METRIC_NAMES: Final = (DESIRED_REPLICAS, DESIRED_REPLICAS_LEGACY, DESIRED_RATIO, CURRENT_REPLICAS)
 """The metrics of each variant."""
 
 BOUND_REPLICAS: Final = BOUND_METRIC

@@ -40,6 +40,7 @@ from apiserver.metrics.authentication import (
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.series import (
     BOUND_REPLICAS,
+    CURRENT_REPLICAS,
     DESIRED_RATIO,
     DESIRED_REPLICAS,
     DESIRED_REPLICAS_LEGACY,
@@ -96,9 +97,13 @@ def _desired_milli(status: Json) -> int:
     return 1000 * desired_replicas(status)
 
 
+def _current_milli(status: Json) -> int:
+    desired_replicas(status)  # raises an error: a number without a valid decision may be of any time
+    return 1000 * replicas_in(status, "currentAlloc", absent="its current number of replicas is unknown")
+
+
 def _ratio_milli(status: Json) -> int:
-    desired_milli = _desired_milli(status)
-    current = replicas_in(status, "currentAlloc", absent="its current number of replicas is unknown")
+    desired_milli, current = _desired_milli(status), _current_milli(status) // 1000
     # Rounded down: HPA multiplies by the current replicas and rounds up, which results in the decision.
     return desired_milli // current if current else desired_milli
 
@@ -107,6 +112,7 @@ _VALUES: Final[Mapping[str, Callable[[Json], int]]] = {
     DESIRED_REPLICAS: _desired_milli,
     DESIRED_REPLICAS_LEGACY: _desired_milli,
     DESIRED_RATIO: _ratio_milli,
+    CURRENT_REPLICAS: _current_milli,
 }
 
 

@@ -57,11 +57,12 @@ def values(value: dict[str, Any]) -> dict[str, int | str]:
 
 
 def test_every_metric_occurs_once() -> None:
-    """There are two names for the desired replicas, and the ratio of desired to current replicas."""
+    """There are two names for the desired replicas, the current ones, and the ratio of these."""
     assert values(variant()) == {
         "wva_desired_replicas": 4000,
         "inferno_desired_replicas": 4000,
         "wva_desired_ratio": 1333,
+        "wva_current_replicas": 3000,
     }
     assert tuple(by_name(variant())) == METRIC_NAMES
 
@@ -70,7 +71,10 @@ def test_zero_desired_replicas_are_served() -> None:
     """A variant scaled to zero has a decision like any other."""
     decided = {"accelerator": "A100", "numReplicas": 0, "lastRunTime": TIME}
 
-    assert set(values(variant(status={"desiredOptimizedAlloc": decided})).values()) == {0}
+    served = values(variant(status={"desiredOptimizedAlloc": decided}))
+
+    assert served.pop("wva_current_replicas") == 3000
+    assert set(served.values()) == {0}
 
 
 def test_with_zero_current_replicas_the_ratio_is_the_desired_number() -> None:
