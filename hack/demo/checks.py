@@ -19,8 +19,8 @@ _LEAST_IN_TIME = 0.9
 _LEAST_OF_ALL = 0.8
 
 MOST_REVERSALS = 2 * len(CHAPTERS) + 1
-"""For one variant: each chapter may turn it twice, once to follow it and once to correct an overshoot, and the
-shortage once more, to give way to another model."""
+"""For one variant: each chapter may turn it twice, once to follow it and once to correct an overshoot, and
+the shortage once more, to give way to another model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
