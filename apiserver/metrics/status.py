@@ -15,6 +15,7 @@ class StatusError(Exception):
     ├── NotFoundError              404
     ├── MethodNotAllowedError      405
     ├── NotAcceptableError         406
+    ├── TooManyRequestsError       429
     ├── InternalServerError        500
     └── ServiceUnavailableError    503
     """
@@ -69,6 +70,12 @@ class NotAcceptableError(StatusError):
     """The caller does not accept JSON."""
 
     code, reason = 406, "NotAcceptable"
+
+
+class TooManyRequestsError(StatusError):
+    """Too many requests wait for reviews of their tokens."""
+
+    code, reason = 429, "TooManyRequests"
 
 
 class InternalServerError(StatusError):

@@ -10,30 +10,46 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from apiserver.cluster.access import access_review, is_allowed
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden
-from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS
+from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from apiserver.log import EventLogger
-from apiserver.metrics.status import ForbiddenError, ServiceUnavailableError, UnauthorizedError
+from apiserver.metrics.status import (
+    ForbiddenError,
+    ServiceUnavailableError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
 from apiserver.schema.json import Json, as_object
 
 LIFETIME_SECONDS: Final = 10.0
 """How long the answer to a review is used: as long as in the API servers of Kubernetes."""
 
-MOST_BYTES: Final = 1 << 15
-"""Maximum length of a token."""
+AT_ONCE: Final = 8
+"""Reviews of new tokens that run at a time, and of others."""
 
-_LOG: Final = EventLogger(__name__)
-_GROUP: Final = "external.metrics.k8s.io"
+MOST_NEW: Final = 128
+"""Requests with new tokens that wait at a time; more are refused."""
+
+_MOST_WAITING: Final = 1024
+"""The same for tokens that were valid before."""
+
 _MOST_KNOWN: Final = 4096
-_AT_ONCE: Final = 8
+_MOST_VALID: Final = 1024
 _CALL_SECONDS: Final = 5.0
+_GROUP: Final = "external.metrics.k8s.io"
 _SCHEME: Final = "bearer"
+_LOG: Final = EventLogger(__name__)
+K = TypeVar("K")
+V = TypeVar("V")
+
+_Key = tuple[bytes, str, str]
+"""Digest of a token, and namespace and name of the metric; both are empty for the review of the token."""
 
 
 def bearer_token(authorization: str) -> str | None:
@@ -48,95 +64,135 @@ class _Review:
     answer: asyncio.Task[Json]
 
 
+class _Lane:
+    """Limits the reviews of some tokens, and the requests that wait for them."""
+
+    def __init__(self, most_waiting: int) -> None:
+        self.gate = asyncio.Semaphore(AT_ONCE)
+        self.reviews = 0
+        self._requests = 0
+        self._most_waiting = most_waiting
+
+    def __enter__(self) -> None:
+        """Count a request. Raises TooManyRequestsError if too many wait.
+
+        Reviews count, too: those whose clients have left still wait for their turn.
+        """
+        if max(self._requests, self.reviews) >= self._most_waiting:
+            raise TooManyRequestsError("too many tokens are being reviewed: try again")
+        self._requests += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._requests -= 1
+
+
 class TokenReviewer:
-    """Admits users by their tokens. Answers are shared by concurrent requests, and used for a short time."""
+    """Admits users by their tokens. Answers are shared by concurrent requests, and used for a short time.
+
+    Tokens that were valid before have a lane of their own: whoever sends invented tokens takes neither their
+    turn nor their answers, and little memory.
+    """
 
     def __init__(self, cluster: Cluster, *, seconds: Callable[[], float] = time.monotonic) -> None:
         """Create the reviewer; `seconds` is a monotonic clock."""
         self._cluster = cluster
         self._seconds = seconds
-        self._known: dict[tuple[bytes, str, str], _Review] = {}
-        self._gate = asyncio.Semaphore(_AT_ONCE)
-        self._problem = ""
+        self._known: dict[_Key, _Review] = {}
+        self._valid: dict[bytes, None] = {}
+        """Digests of tokens that were valid, in the order of their last review."""
+
+        self._new_lane, self._lane = _Lane(MOST_NEW), _Lane(_MOST_WAITING)
+        self._problems: dict[str, str] = {}
 
     async def authenticate(self, token: str) -> Json:
         """Return the user of a token, in the form of `userInfo` in an admission request.
 
-        Raises UnauthorizedError for an invalid token, and ServiceUnavailableError without an answer.
+        Raises UnauthorizedError for an invalid token, ServiceUnavailableError without an answer, and
+        TooManyRequestsError if too many requests wait for one.
         """
-        if len(token) > MOST_BYTES:
-            raise UnauthorizedError(f"the token is longer than {MOST_BYTES} characters")
+        digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
         review = {
             "apiVersion": TOKEN_REVIEWS.api_version,
             "kind": TOKEN_REVIEWS.kind,
             "spec": {"token": token},
         }
-        status = as_object(
-            (
-                await self._shared(
-                    (_digest(token), "", ""),
-                    lambda: self._cluster.create(TOKEN_REVIEWS, review, timeout_seconds=_CALL_SECONDS),
-                )
-            ).get("status")
-        )
+        answer = await self._shared((digest, "", ""), TOKEN_REVIEWS, review)
+        status = as_object(answer.get("status"))
         if status.get("authenticated") is not True:
+            # Answers about invented tokens would evict the others.
+            self._known.pop((digest, "", ""), None)
+            self._valid.pop(digest, None)
             raise UnauthorizedError("the token is not valid in this cluster: it may have expired")
+        self._valid.pop(digest, None)
+        self._valid[digest] = None
+        _limit(self._valid, _MOST_VALID)
         return as_object(status.get("user"))
 
     async def authorize(self, token: str, *, namespace: str, metric_name: str) -> None:
         """Raise ForbiddenError unless the user of a token may read a metric in a namespace.
 
-        Raises UnauthorizedError and ServiceUnavailableError like `authenticate`.
+        Raises the errors of `authenticate`, too.
         """
         user = await self.authenticate(token)
         review = access_review(
             user, verb="get", namespace=namespace, group=_GROUP, resource=metric_name, name=""
         )
-        answer = await self._shared(
-            (_digest(token), namespace, metric_name),
-            lambda: self._cluster.create(SUBJECT_ACCESS_REVIEWS, review, timeout_seconds=_CALL_SECONDS),
-        )
+        digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
+        answer = await self._shared((digest, namespace, metric_name), SUBJECT_ACCESS_REVIEWS, review)
         if not is_allowed(answer):
             raise ForbiddenError(
                 f"user {user.get('username')!r} must not get {metric_name}.{_GROUP} in namespace"
                 f" {namespace!r}: grant the verb get on this resource"
             )
 
-    async def _shared(self, key: tuple[bytes, str, str], ask: Callable[[], Awaitable[Json]]) -> Json:
+    async def _shared(self, key: _Key, resource: Resource, review: Json) -> Json:
         known = self._known.get(key)
-        if known is None or self._seconds() - known.time_seconds >= LIFETIME_SECONDS:
-            self._known.pop(key, None)  # so that the new entry becomes the last one
-            task = asyncio.create_task(self._limited(ask))
-            # Its clients may all have left when it fails.
-            task.add_done_callback(lambda done: done.cancelled() or done.exception())
-            known = self._known[key] = _Review(self._seconds(), task)
-            if len(self._known) > _MOST_KNOWN:
-                del self._known[next(iter(self._known))]
+        is_fresh = known is not None and self._seconds() - known.time_seconds < LIFETIME_SECONDS
+        if known is not None and is_fresh and known.answer.done():
+            return known.answer.result()
+        lane = self._lane if key[0] in self._valid else self._new_lane
+        with lane:
+            if known is None or not is_fresh:
+                self._known.pop(key, None)  # so that the new entry becomes the last one
+                task = asyncio.create_task(self._review(lane, key, resource, review))
+                # Its clients may all have left when it fails.
+                task.add_done_callback(lambda done: done.cancelled() or done.exception())
+                known = self._known[key] = _Review(self._seconds(), task)
+                _limit(self._known, _MOST_KNOWN)
+            try:
+                # A client that leaves must not cancel the review for the others.
+                return await asyncio.shield(known.answer)
+            except ClusterError as error:
+                right = " (its ClusterRole lacks the right)" if isinstance(error, Forbidden) else ""
+                raise ServiceUnavailableError(
+                    f"the API server does not review tokens for Stowplan{right}: {error.message}"
+                ) from error
+
+    async def _review(self, lane: _Lane, key: _Key, resource: Resource, review: Json) -> Json:
+        lane.reviews += 1
         try:
-            # A client that leaves must not cancel the review for the others.
-            answer = await asyncio.shield(known.answer)
+            async with lane.gate:
+                answer = await self._cluster.create(resource, review, timeout_seconds=_CALL_SECONDS)
         except ClusterError as error:
             self._known.pop(key, None)
-            self._log_change(error.message)
-            right = " (its ClusterRole lacks the right)" if isinstance(error, Forbidden) else ""
-            raise ServiceUnavailableError(
-                f"the API server does not review tokens for Stowplan{right}: {error.message}"
-            ) from error
-        self._log_change("")
+            self._log_change(resource.kind, error.message)
+            raise
+        finally:
+            lane.reviews -= 1
+        self._log_change(resource.kind, "")
         return answer
 
-    def _log_change(self, problem: str) -> None:
-        """Log why reviews fail, or that they succeed again, once for many requests."""
-        if problem and problem != self._problem:
-            _LOG.warning("token not reviewed", error=problem)
-        elif self._problem and not problem:
-            _LOG.info("tokens are reviewed again")
-        self._problem = problem
-
-    async def _limited(self, ask: Callable[[], Awaitable[Json]]) -> Json:
-        async with self._gate:
-            return await ask()
+    def _log_change(self, kind: str, problem: str) -> None:
+        """Log why reviews of a kind fail, or that they succeed again, once for many of them."""
+        before = self._problems.get(kind, "")
+        if problem and problem != before:
+            _LOG.warning("token not reviewed", kind=kind, error=problem)
+        elif before and not problem:
+            _LOG.info("tokens are reviewed again", kind=kind)
+        self._problems[kind] = problem
 
 
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode(errors="surrogateescape")).digest()
+def _limit(known: dict[K, V], most: int) -> None:
+    """Remove the oldest entry if there are too many."""
+    if len(known) > most:
+        del known[next(iter(known))]

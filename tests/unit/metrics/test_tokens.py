@@ -8,12 +8,19 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import pytest
+from support.logs import capture_logs
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, Unavailable
 from apiserver.cluster.resource import TOKEN_REVIEWS
-from apiserver.metrics.status import ForbiddenError, ServiceUnavailableError, StatusError, UnauthorizedError
-from apiserver.metrics.tokens import LIFETIME_SECONDS, MOST_BYTES, TokenReviewer, bearer_token
+from apiserver.metrics.status import (
+    ForbiddenError,
+    ServiceUnavailableError,
+    StatusError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+from apiserver.metrics.tokens import AT_ONCE, LIFETIME_SECONDS, MOST_NEW, TokenReviewer, bearer_token
 
 if TYPE_CHECKING:
     from apiserver.cluster.resource import Resource
@@ -28,6 +35,8 @@ class Reviews(Cluster):
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.error: ClusterError | None = None
+        self.forbidden = ""
+        """A kind of review that fails."""
         self.at_once = self.most_at_once = 0
         self.is_open = asyncio.Event()
         self.is_open.set()
@@ -52,6 +61,8 @@ class Reviews(Cluster):
         self.at_once -= 1
         if self.error:
             raise self.error
+        if resource.kind == self.forbidden:
+            raise Forbidden("no right")
         spec = body["spec"]
         if resource is TOKEN_REVIEWS:
             is_good = spec["token"] == "good"  # noqa: S105 (no secret)
@@ -99,7 +110,6 @@ def test_only_a_bearer_token_is_read(header: str, want: str | None) -> None:
         pytest.param("good", "chat", None, id="it is allowed"),
         pytest.param("good", "other", ForbiddenError, id="it is valid and not allowed"),
         pytest.param("bad", "chat", UnauthorizedError, id="it is not valid"),
-        pytest.param("g" * (MOST_BYTES + 1), "chat", UnauthorizedError, id="it is too long to be reviewed"),
     ],
 )
 async def test_a_metric_is_for_users_who_may_read_it(
@@ -155,15 +165,70 @@ async def test_a_client_that_leaves_does_not_end_the_review_of_others() -> None:
     assert (await second)["username"] == "keda"
 
 
-async def test_many_tokens_are_reviewed_a_few_at_a_time() -> None:
-    """Whoever sends invented tokens takes little of the API server's time, and no memory."""
+async def test_a_token_that_is_no_longer_valid_is_refused_at_once() -> None:
+    """Only valid answers are used again."""
+    cluster = Reviews()
+    reviewer = TokenReviewer(cluster)
+    for _ in range(3):
+        with pytest.raises(UnauthorizedError):
+            await reviewer.authenticate("bad")
+    assert cluster.calls["TokenReview"] == 3
+
+
+async def test_a_problem_is_logged_once_for_each_kind_of_review() -> None:
+    """Here, only the permission cannot be reviewed."""
+    cluster = Reviews()
+    cluster.forbidden = "SubjectAccessReview"
+    reviewer = TokenReviewer(cluster)
+    with capture_logs() as lines:
+        for _ in range(5):
+            with pytest.raises(ServiceUnavailableError):
+                await reviewer.authorize("good", namespace="chat", metric_name=METRIC)
+        cluster.forbidden = ""
+        for _ in range(5):
+            await reviewer.authorize("good", namespace="chat", metric_name=METRIC)
+
+    assert [(line["event"], line["kind"]) for line in lines] == [
+        ("token not reviewed", "SubjectAccessReview"),
+        ("tokens are reviewed again", "SubjectAccessReview"),
+    ]
+
+
+async def test_invented_tokens_delay_no_valid_one_and_take_little_memory() -> None:
+    """A few are reviewed at a time, few wait, and the others are refused."""
+    cluster, clock = Reviews(), Clock()
+    reviewer = TokenReviewer(cluster, seconds=clock)
+    await reviewer.authenticate("good")
+    cluster.is_open.clear()
+    cluster.has_begun.clear()
+    before = len(asyncio.all_tasks())
+    asked = [asyncio.create_task(reviewer.authenticate(f"invented-{number}")) for number in range(10_000)]
+    await cluster.has_begun.wait()
+    clock.seconds += LIFETIME_SECONDS
+    valid = asyncio.create_task(reviewer.authenticate("good"))
+    await asyncio.wait(asked[MOST_NEW:])
+    assert len(asyncio.all_tasks()) - before <= 2 * MOST_NEW + 2
+    assert cluster.most_at_once == AT_ONCE + 1  # and the valid one
+    cluster.is_open.set()
+    assert (await valid)["username"] == "keda"
+    results = await asyncio.gather(*asked, return_exceptions=True)
+    assert Counter(map(type, results)) == {
+        TooManyRequestsError: len(asked) - MOST_NEW,
+        UnauthorizedError: MOST_NEW,
+    }
+
+
+async def test_reviews_whose_clients_have_left_count() -> None:
+    """Otherwise, requests that are aborted at once would add up."""
     cluster = Reviews()
     cluster.is_open.clear()
     reviewer = TokenReviewer(cluster)
-    asked = [asyncio.create_task(reviewer.authenticate(f"invented-{number}")) for number in range(100)]
+    asked = [asyncio.create_task(reviewer.authenticate(f"invented-{number}")) for number in range(MOST_NEW)]
     await cluster.has_begun.wait()
-    assert cluster.calls["TokenReview"] <= 8
+    for task in asked:
+        task.cancel()
+    await asyncio.gather(*asked, return_exceptions=True)
+
+    with pytest.raises(TooManyRequestsError):
+        await reviewer.authenticate("one more")
     cluster.is_open.set()
-    results = await asyncio.gather(*asked, return_exceptions=True)
-    assert {type(result) for result in results} == {UnauthorizedError}
-    assert cluster.most_at_once == 8
