@@ -113,6 +113,12 @@ class ModelDemand:
         return min(self.required_rate, max(least, min(most, self.anticipated_rate)))
 
     @property
+    def keeps_mix(self) -> bool:
+        """Whether none of the replicas is exchanged for others: the load grows, and none is superfluous."""
+        is_excessive = self.upper_rate is not None and self.anticipated_rate > self.upper_rate
+        return self.load.is_growing and self.signal.decides and not is_excessive
+
+    @property
     def continuity_rate(self) -> int:
         """Ready capacity to keep until replacements are ready: no serving replica is removed before then."""
         return self.supply_rate if self.upper_rate is None else min(self.supply_rate, self.upper_rate)

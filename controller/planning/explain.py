@@ -212,6 +212,8 @@ def _minimum(case: Case) -> Explanation | None:
 
 def _served(case: Case) -> Explanation:
     spared = "; spare replicas stay until the load is known for some minutes" if _is_spared(case) else ""
+    if case.demand.keeps_mix and _has_spare_replica(case):
+        spared = "; its replicas stay while the load grows"
     needs_fewer = case.whole.provided_rate - rate_of(case.variant) >= case.demand.required_rate
     if needs_fewer and case.published and case.published == outlasting_replicas(case.variant, case.demand):
         spared = "; ready replicas stay until those with lower ordinals are ready"
@@ -227,6 +229,11 @@ def _is_spared(case: Case) -> bool:
     load = case.demand.load
     if load.requests_per_second is None or load.releasable_requests_per_second is not None:
         return False
+    return _has_spare_replica(case)
+
+
+def _has_spare_replica(case: Case) -> bool:
+    """Return whether one of the present replicas could be removed without a lack of capacity."""
     spare = case.whole.provided_rate - rate_of(case.variant)
     return 0 < case.published <= case.variant.current_replicas and spare >= case.demand.lower_rate
 

@@ -128,7 +128,7 @@ def _continued_replicas(variant: Variant, demand: ModelDemand) -> int:
     The cheapest mix for a little more has often one replica less of some variant. A later cycle needs that
     replica again, and its start takes minutes.
     """
-    return anticipated_replicas(variant) if demand.signal.decides and demand.load.is_growing else 0
+    return anticipated_replicas(variant) if demand.keeps_mix else 0
 
 
 def load_weights(demand: ModelDemand, settings: Settings) -> tuple[int, int]:

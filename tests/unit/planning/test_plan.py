@@ -297,6 +297,42 @@ def test_a_model_that_grows_exchanges_none_of_its_replicas(is_growing: bool, wan
     assert _replicas(plan(world, NOTHING, SETTINGS)[0]) == want
 
 
+def test_a_model_that_grows_releases_what_is_superfluous() -> None:
+    """Its load may have grown from next to nothing, and a lower priority's wanted replicas are no more."""
+    world = Snapshot(
+        nodes=(node("n1", 8, accelerator="L40S"),),
+        variants=(variant("l40s", *["n1"] * 8, cost="1", serves=10, accelerator="L40S"),),
+        loads=(load(8, required_requests_per_second=8 * RATE_UNIT, is_growing=True),),
+    )
+    (decision,) = plan(world, NOTHING, SETTINGS)[0].decisions
+
+    assert (decision.replicas, decision.unconstrained_replicas) == (2, 2)
+
+
+def test_a_replica_that_stays_because_the_load_grows_is_explained() -> None:
+    """Without the reason, it would look superfluous."""
+    world = Snapshot(
+        nodes=(node("n1", 8, accelerator="A100"), node("n2", 8, accelerator="L40S")),
+        variants=(
+            variant("a100", "n1", "n1", cost="2", serves=10, accelerator="A100"),
+            variant("l40s", "n2", cost="1", serves=1, accelerator="L40S"),
+        ),
+        loads=(
+            load(
+                19,
+                required_requests_per_second=19.5 * RATE_UNIT,
+                releasable_requests_per_second=21 * RATE_UNIT,
+                mixes_at_cost=True,
+                is_growing=True,
+            ),
+        ),
+    )
+    decisions = {item.name: item for item in plan(world, NOTHING, SETTINGS)[0].decisions}
+
+    assert decisions["l40s"].replicas == 1
+    assert decisions["l40s"].message.endswith("; its replicas stay while the load grows")
+
+
 def test_a_decision_stays_the_same_until_the_autoscaler_acts() -> None:
     """Planning again, with the decision in the snapshot as desired replicas, gives the same result."""
     waiting = variant("a", "n1", serves=12_800)
