@@ -115,8 +115,9 @@ class ModelDemand:
     @property
     def keeps_mix(self) -> bool:
         """Whether none of the replicas is exchanged for others: the load grows, and none is superfluous."""
-        is_excessive = self.upper_rate is not None and self.anticipated_rate > self.upper_rate
-        return self.load.is_growing and self.signal.decides and not is_excessive
+        if not self.load.is_growing or not self.signal.decides or self.upper_rate is None:
+            return False
+        return self.anticipated_rate - max(map(rate_of, self.variants)) < self.upper_rate
 
     @property
     def continuity_rate(self) -> int:
