@@ -6,10 +6,12 @@ HorizontalPodAutoscaler shows neither the query nor a minimum of 0.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
+from urllib.parse import parse_qs, unquote
 
 from apiserver.schema.json import Json, as_list, as_object
 from apiserver.schema.quantities import amount
@@ -28,6 +30,10 @@ BOUND_METRIC: Final = "policy_desired_replicas"
 
 KEDA_LABEL: Final = "scaledobject.keda.sh/name"
 """The label of HorizontalPodAutoscalers created by KEDA, with the name of the ScaledObject."""
+
+_EXTERNAL_METRIC: Final = re.compile(r"/apis/external\.metrics\.k8s\.io/[^/]+/namespaces/([^/]+)/([^/]+)\Z")
+_REQUIREMENT: Final = re.compile(r"([\w./-]+)\s*==?\s*([\w.-]*)")
+"""A requirement of a label selector that allows one value."""
 
 _DEFAULT_TOLERANCE: Final = 0.1
 _DEFAULT_WINDOW_SECONDS: Final = 300.0
@@ -159,13 +165,27 @@ def _of_keda(spec: Json, declared: Json) -> Iterator[MetricReading]:
         texts = [str(text) for text in metadata.values()] if kind in _READABLE else []
         known = next((found for found in made if str(found.name).startswith(f"s{place}-")), None)
         declared_value = _amount(metadata.get(_READABLE.get(kind, "")))
+        name, selector = _requested(str(metadata.get("url") or "")) if kind == "metrics-api" else (None, None)
         yield MetricReading(
             shown=f"trigger of type {kind!r}",
-            name=None,
+            name=name,
+            selector=selector,
             text=None if kind in _UNKNOWN else "\n".join(texts),
             target_type=known.target_type if known else str(trigger.get("metricType") or "AverageValue"),
             target_value=known.target_value if known else declared_value,
         )
+
+
+def _requested(url: str) -> tuple[str | None, Json | None]:
+    """Return the external metric that a URL requests, and its selector; (None, None) for another URL."""
+    place, _, query = url.partition("?")
+    path = _EXTERNAL_METRIC.search(unquote(place))
+    if path is None:
+        return None, None
+    namespace, name = path.groups()
+    text = ",".join(parse_qs(query).get("labelSelector", ()))
+    required = dict(_REQUIREMENT.findall(text))
+    return name, {"matchLabels": {"namespace": namespace} | required}
 
 
 def _bounds(spec: Json, declared: Json) -> tuple[int, int]:

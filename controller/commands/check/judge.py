@@ -64,7 +64,10 @@ def _judged_config_map(result: CheckResult, tree: Tree) -> CheckResult:
     names = NamesConfig()
     if are_settings(result.name, names):
         return judged_settings(result, tree)
-    close = nearest(result.name, (names.unit_costs, names.service_classes), likeness=_LIKENESS_OF_SETTINGS)
+    known = (names.unit_costs, names.service_classes)
+    if result.name.startswith(tuple(f"{name}-" for name in known)):
+        return result  # further classes, to which objects refer by the ConfigMap's name
+    close = nearest(result.name, known, likeness=_LIKENESS_OF_SETTINGS)
     why = f"ConfigMap/{result.name} was not checked: is {close} meant?" if close else ""
     return replace(result, unchecked=why)
 

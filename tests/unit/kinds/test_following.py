@@ -205,6 +205,43 @@ def test_a_scaledobject_shows_which_number_keda_reads(
     assert {problem.reason for problem in following_problems([record], SUBJECT)} == reasons
 
 
+BASE = "https://stowplan-apiserver.stowplan-system.svc:9443/apis/external.metrics.k8s.io/v1beta1/namespaces"
+URLS: dict[str, tuple[str, set[FollowingProblem]]] = {
+    "the documented URL": (f"{BASE}/ns/wva_desired_replicas?labelSelector=variant_name%3Dchat", set()),
+    "a selector that is not encoded": (
+        f"{BASE}/ns/wva_desired_replicas?labelSelector=variant_name=chat",
+        set(),
+    ),
+    "the number of another variant": (
+        f"{BASE}/ns/wva_desired_replicas?labelSelector=variant_name%3Dok",
+        {PROBLEM.SELECTOR_DIFFERS},
+    ),
+    "another namespace": (
+        f"{BASE}/y/wva_desired_replicas?labelSelector=variant_name%3Dchat",
+        {PROBLEM.SELECTOR_DIFFERS},
+    ),
+    "no selector": (f"{BASE}/ns/wva_desired_replicas", {PROBLEM.SELECTOR_DIFFERS}),
+    "a misspelt metric": (
+        f"{BASE}/ns/wva_desired_replica?labelSelector=variant_name%3Dchat",
+        {PROBLEM.SCALED_BY_OTHER},
+    ),
+    "the controller's own metrics": ("http://stowplan-controller:8080/metrics", {PROBLEM.SCALED_BY_OTHER}),
+    "no URL": ("https://[", {PROBLEM.SCALED_BY_OTHER}),
+}
+
+
+@pytest.mark.parametrize(("url", "reasons"), URLS.values(), ids=URLS)
+def test_a_direct_request_of_keda_shows_which_number_it_reads(
+    url: str, reasons: set[FollowingProblem]
+) -> None:
+    """It names metric and namespace in its path, and the variant in its query."""
+    declared = scaled_object("items.0.value", "metrics-api")
+    declared["so"]["spec"]["triggers"][0]["metadata"] |= {"url": url, "valueLocation": "items.0.value"}
+    record = autoscaler_of(of_keda(), declared)
+
+    assert {problem.reason for problem in following_problems([record], SUBJECT)} == reasons
+
+
 def test_the_bounds_of_keda_are_those_of_the_scaledobject() -> None:
     """Its HorizontalPodAutoscaler has at least 1, because KEDA itself scales to 0."""
     declared: Json = {"so": {"spec": {"minReplicaCount": 0, "maxReplicaCount": 7}}}
