@@ -119,4 +119,7 @@ def _unreadable(error: yaml.YAMLError, text: str, first_line: int) -> Unreadable
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     # Something missing at the end is reported after the last line.
     line = min(mark.line, text.rstrip().count("\n")) if mark is not None else 0
-    return UnreadableError(f"yaml: {getattr(error, 'problem', error)}", first_line + line)
+    problem = str(getattr(error, "problem", error))
+    if "\\t" in problem or text.split("\n")[line].lstrip(" ").startswith("\t"):
+        problem = "a line begins with a tab: indent with spaces"
+    return UnreadableError(f"yaml: {problem}", first_line + line)

@@ -111,6 +111,7 @@ def _note(results: Sequence[CheckResult]) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog=program("check"),
         description="Default and validate manifests as the admission webhooks do. Needs no cluster.",
         epilog=_EPILOG,

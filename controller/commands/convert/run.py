@@ -186,6 +186,7 @@ _PRINTERS: Final[Mapping[str | None, Callable[[Sequence[_Pair]], None]]] = {
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog=program("convert"),
         description="Convert VariantAutoscaling manifests to another API version. Needs no cluster.",
         usage="%(prog)s -f FILE [-f ...] --to VERSION [options]",

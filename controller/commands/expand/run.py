@@ -191,6 +191,7 @@ def _tell(lines: Iterable[Line], code: int) -> int:
 def _parser() -> argparse.ArgumentParser:
     defaults = ExpansionSettings()
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog=program("expand"),
         description="Print the objects that Models and ModelRoutes expand to. Needs no cluster.",
         epilog=_EPILOG,

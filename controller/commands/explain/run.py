@@ -98,6 +98,7 @@ def _subject(words: Sequence[str]) -> tuple[bool, str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog=program("explain"),
         description="Explain the current decision for a VariantAutoscaling or an AutoscalingPolicyBinding"
         " in a live cluster.",

@@ -59,6 +59,7 @@ class _Once(argparse.Action):
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog=program("plan"),
         description="Compute and explain a plan from manifests or exported objects. Needs no cluster.",
         usage="%(prog)s -f FILE [-f ...] [options]",

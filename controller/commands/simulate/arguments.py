@@ -61,6 +61,7 @@ SHORTEST_SECONDS: Final = 15.0
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog=program("simulate"),
         description="Simulate autoscaling policies, and report cost, latency and every decision.",
         usage="%(prog)s [SCENARIO | [-f FILE] --trace FILE[=MODEL]] [options]",

@@ -22,6 +22,7 @@ def parser(
 ) -> argparse.ArgumentParser:
     """Return a parser with the common options; `acceptable` are the checks for `--accept`."""
     made = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog=program(verb),
         description=description,
         epilog=epilog + EXIT_CODES,

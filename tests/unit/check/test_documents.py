@@ -60,7 +60,7 @@ def test_a_file_is_read_as_kubectl_reads_it(text: str | bytes, want: list[Any]) 
 BOMB = "a0: &a0 [1]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 8))
 
 UNREADABLE: dict[str, tuple[str | bytes, int, str]] = {
-    "a tab": ("a:\n\tb: 1\n", 2, "cannot start any token"),
+    "a tab": ("a:\n\tb: 1\n", 2, "begins with a tab: indent with spaces"),
     "an unclosed bracket": ("a: {b: 1\n", 1, "did not find expected ',' or '}'"),
     "a second document without separator": ("a: 1\n...\nb: 2\n", 3, "did not find expected <document start>"),
     "text after a separator": ("a: 1\n--- foo\n", 2, "invalid Yaml document separator: foo"),

@@ -63,14 +63,18 @@ def test_settings_with_a_misspelt_name_are_named_and_refused_if_strict(
     assert check("--strict", "a.yaml") == (1, [valid, f"a.yaml:{line}: error: {message}"], [])
 
 
+OTHER_CLASSES = ("classes-of-a-team", "service-classes-config-b", "accelerator-unit-costs-2")
+
+
 def test_other_config_maps_are_skipped(check: Check) -> None:
     """Classes that objects name by reference can be in a ConfigMap of any name."""
-    text = f"{GOOD}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: classes-of-a-team}}\n"
+    maps = (f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n" for name in OTHER_CLASSES)
+    text = GOOD + "".join(maps)
 
     assert check("--strict", "a.yaml", a_yaml=text) == (
         0,
         ["a.yaml:1: VariantAutoscaling/x valid"],
-        ["skipped: 1 ConfigMap (v1)"],
+        ["skipped: 3 ConfigMap (v1)"],
     )
 
 
