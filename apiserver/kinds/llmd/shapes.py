@@ -96,8 +96,11 @@ def _identifier(facts: Facts, made_up: list[str]) -> JsonValue:
     return identifier
 
 
-def _most_replicas(_: Facts, made_up: list[str]) -> JsonValue:
-    return _fact_or_placeholder(None, _DEFAULT_MOST_REPLICAS, "spec.maxReplicas", made_up)
+def _most_replicas(facts: Facts, made_up: list[str]) -> JsonValue:
+    """Return a maximum that limits nothing that runs, but at least the default of the releases."""
+    most = max(_DEFAULT_MOST_REPLICAS, facts.replicas)
+    made_up.append(f"spec.maxReplicas: the object has no value; the release would scale it to at most {most}")
+    return most
 
 
 MAKERS: Final[Mapping[str, Callable[[Facts, list[str]], JsonValue]]] = {

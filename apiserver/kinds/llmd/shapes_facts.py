@@ -30,6 +30,8 @@ class Facts:
     service_class: Json | None
     target: JsonValue
     cost: str | None
+    replicas: int
+    """The most replicas in the status."""
 
 
 def facts_of(hub: Json) -> Facts:
@@ -54,6 +56,7 @@ def facts_of(hub: Json) -> Facts:
         service_class=_service_class(spec.get("sloClassRef")),
         target=spec.get("scaleTargetRef") or implied_target(hub),
         cost=_text(spec.get("variantCost")) or _cost_per_replica(current, count),
+        replicas=max(_at_least_one(item.get("numReplicas")) or 0 for item in (current, desired)),
     )
 
 

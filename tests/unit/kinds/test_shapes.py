@@ -243,6 +243,11 @@ NO_FIGURES = {"decodeParms": {"unknown": "0"}, "prefillParms": {"unknown": "0"}}
             id="a release with bounds would set the default itself",
         ),
         pytest.param(
+            third(status={"desiredOptimizedAlloc": {"numReplicas": 7}}), "v0.8.0",
+            third()["spec"] | {"maxReplicas": 7}, [], ["spec.maxReplicas"],
+            id="what runs is not limited by the maximum that a release demands",
+        ),
+        pytest.param(
             third(), "v0.0.5", {"modelID": "m", "variantCost": "80.50"}, ["spec.scaleTargetRef"], [],
             id="a release that required only the model gets no placeholders",
         ),
