@@ -8,7 +8,7 @@ translate objects, and `gather` combines all of it.
   `scalers`, and whether these act: `acting`, `external_metrics`; targets as they are `running`, their
   `actual_types` and `roles`, and `obstacles`; pods: `replicas`, `lateness`, `waiting` for nodes, `leaving`
   order, `movable` ones, `disruptions`
-- devices: `devices`, `claims`, `further_accelerators`; rules of pods: `rule_reading`, `rules`, `neighbours`,
+- devices: `devices`, `resource_claims`, `further_accelerators`; rules of pods: `rule_reading`, `rules`, `neighbours`,
   `domains`
 - service classes, priorities and costs: `settings_reading` and its `last_valid` content, `classes`,
   `objectives`, `prices`; among tenants: `grants`

@@ -27,7 +27,7 @@ from controller.observe.binding_conditions import (
 )
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scalers import RESTING, autoscalers_by_target, is_resting
-from controller.observe.scales import is_reference
+from controller.observe.scales import ScaleReference, is_reference, scale_references
 from controller.observe.targets import TargetKey, target_key
 from controller.policies.binding import Binding, BoundTarget, read_binding
 from controller.policies.policy import ScalingPolicy, UnreadablePolicyError, read_policy
@@ -111,15 +111,13 @@ def keys_of(binding: Json) -> Iterator[TargetKey]:
             yield target_key(namespace, _reference(meant))
 
 
-def scale_claims(bindings: Sequence[Json]) -> tuple[Json, ...]:
-    """Return the targets of bindings in the form of VariantAutoscalings, for the reader of scales."""
-    return tuple(
-        {"metadata": {"namespace": item["metadata"]["namespace"]}, "spec": {"scaleTargetRef": reference}}
-        for item in bindings
-        for _, target in targets_of(item.get("spec") or {})
-        if is_reference(reference := _reference(target_object(target.get("targetRef") or {})))
-        and reference["kind"]
-    )
+def bound_references(bindings: Sequence[Json]) -> Iterator[ScaleReference]:
+    """Yield the references of bindings to their targets; incomplete ones are omitted."""
+    for item in bindings:
+        for _, target in targets_of(item.get("spec") or {}):
+            reference = _reference(target_object(target.get("targetRef") or {}))
+            if is_reference(reference) and reference["kind"]:
+                yield item["metadata"]["namespace"], reference
 
 
 def bound_targets(bindings: Sequence[Json]) -> Mapping[TargetKey, tuple[str, Key]]:
@@ -336,10 +334,10 @@ def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
         for key in keys_of(item):
             found.setdefault(key, []).append((seniority(item)[0], _BINDING, key_of(item)))
     for item in world.autoscalings:
-        reference = (item.get("spec") or {}).get("scaleTargetRef")
-        if is_reference(reference):
-            key = target_key(item["metadata"]["namespace"], reference)
-            found.setdefault(key, []).append((seniority(item)[0], "VariantAutoscaling", key_of(item)))
+        for reference in scale_references([item]):
+            found.setdefault(target_key(*reference), []).append(
+                (seniority(item)[0], "VariantAutoscaling", key_of(item))
+            )
     return {key: sorted(items) for key, items in found.items()}
 
 

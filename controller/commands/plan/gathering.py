@@ -22,7 +22,7 @@ from controller.commands.plan.configuring import Configuring
 from controller.commands.plan.published import with_published
 from controller.commands.plan.reading import Found, Manifest, Problem, of_kind
 from controller.observe.accelerators import accelerators_in
-from controller.observe.claims import Translation
+from controller.observe.resource_claims import Translation
 from controller.observe.classes import class_finding
 from controller.observe.further_accelerators import FurtherAccelerators
 from controller.observe.gather import Gathered, World, gather

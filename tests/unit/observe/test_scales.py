@@ -161,7 +161,7 @@ def reader(server: Server, *, now: list[float] | None = None) -> ScaleReader:
     """Return a scale reader that uses this server."""
     clock = now or [0.0]
     return ScaleReader(
-        cast("Cluster", server), lambda: (placed(),), silent_seconds=600, clock=lambda: clock[0]
+        cast("Cluster", server), lambda: (("ns", REFERENCE),), silent_seconds=600, clock=lambda: clock[0]
     )
 
 
