@@ -1,4 +1,4 @@
-"""Add bindings to the plan: each target as if a VariantAutoscaling scaled it, and one load per binding.
+"""Add bindings to the plan: a claim for each target, and one load per binding.
 
 The policy determines how many replicas of capacity 1 a binding needs in total. Which of its targets run them,
 and where, is planned together with all other workloads on the same nodes. Pure functions.
@@ -7,13 +7,22 @@ and where, is planned together with all other workloads on the same nodes. Pure 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import Final
 
+from apiserver.kinds.authorship import record_of, writer_of
 from apiserver.kinds.identity import Key
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_class_of
+from apiserver.kinds.llmd.v1alpha2 import ConfigMapKeyRef
 from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place, oldest_first
+from controller.observe.conditions import ConditionReason
+from controller.observe.orders import orders_of
+from controller.observe.targets import target_key
+from controller.observe.unplanned import Unplanned
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.policies.binding import Binding, BoundTarget
@@ -61,12 +70,6 @@ class Ask:
         )
 
 
-def binding_of(namespace: str, name: str) -> Key | None:
-    """Return the binding whose target a variant represents; None for a VariantAutoscaling."""
-    binding, slash, _ = name.partition("/")
-    return (namespace, binding) if slash else None
-
-
 def why_not_planned(ask: Ask, variants: Mapping[Key, Variant]) -> str:
     """Return why a binding cannot be planned, or an empty string. `variants` are the planned ones."""
     if ask.required > MOST_REPLICAS:
@@ -103,37 +106,39 @@ def with_asks(snapshot: Snapshot, asks: Sequence[Ask]) -> Snapshot:
     return replace(snapshot, variants=variants, loads=tuple(loads))
 
 
-def stand_ins(asks: Sequence[Ask]) -> Iterator[Json]:
-    """Yield each target of the bindings as if it were the scale target of a VariantAutoscaling."""
+def claims_of_asks(asks: Iterable[Ask]) -> Claims:
+    """Return the claims of bindings on their targets; none if a binding names an invalid service class."""
+    claims: list[Claim] = []
+    unplanned: dict[Key, Unplanned] = {}
     for ask in asks:
-        yield from _stand_ins(ask)
+        reference = service_class_of(ask.value)
+        if wrong := validate(ConfigMapKeyRef, reference) if reference else ():
+            why = Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(wrong[0]))
+            unplanned |= dict.fromkeys(ask.variants, why)
+        else:
+            place = (reference["name"], reference["key"]) if reference else None
+            claims += _claims_of(ask, place)
+    return Claims(readable=oldest_first(tuple(claims)), unplanned=unplanned)
 
 
-def _stand_ins(ask: Ask) -> Iterator[Json]:
-    metadata = ask.value["metadata"]
-    annotations = metadata.get("annotations") or {}
-    # If no target declares a cost, the prices of accelerators apply.
+def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
+    """Yield one claim for each target. If none declares a cost, the prices of accelerators apply."""
+    orders, user = orders_of(ask.value, OwnerKind.BINDING), writer_of(ask.value)
     has_costs = any(bound.cost for bound in ask.binding.targets)
-    service_class = service_class_of(ask.value)
     for (namespace, name), bound in zip(ask.variants, ask.binding.targets, strict=True):
         meant = bound.target
-        spec: Json = {
-            "scaleTargetRef": {"apiVersion": meant.api_version, "kind": meant.kind, "name": meant.name},
-            "modelID": ask.model,
-        }
-        if has_costs:
-            spec["variantCost"] = str(bound.cost or _LEAST_COST)
-        if service_class:
-            spec["sloClassRef"] = service_class
-        yield {
-            "metadata": {
-                "namespace": namespace,
-                "name": name,
-                "creationTimestamp": metadata.get("creationTimestamp"),
-                "annotations": annotations,
-            },
-            "spec": spec,
-        }
+        reference: Json = {"apiVersion": meant.api_version, "kind": meant.kind, "name": meant.name}
+        yield Claim(
+            owner=Owner(OwnerKind.BINDING, *ask.key),
+            name=name,
+            created=ask.value["metadata"].get("creationTimestamp") or "",
+            model_id=ask.model,
+            target=target_key(namespace, reference),
+            cost=Decimal(bound.cost or _LEAST_COST) if has_costs else None,
+            service_class=service_class,
+            orders=orders,
+            writer=None if user is None else record_of(user),
+        )
 
 
 def _variant(variant: Variant, target: BoundTarget, capacity: float) -> Variant:

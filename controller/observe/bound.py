@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from apiserver.kinds.annotations import PAUSED
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import FollowingProblem, Problem, following_problems, target_subject
 from apiserver.kinds.identity import Key, key_of, seniority
@@ -25,6 +24,7 @@ from controller.observe.binding_conditions import (
     BindingReason,
     annotations_finding,
 )
+from controller.observe.orders import Orders, orders_of
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scalers import RESTING, autoscalers_by_target, is_resting
 from controller.observe.scales import ScaleReference, is_reference, scale_references
@@ -84,7 +84,7 @@ class Case:
     """The ready pods whose activity is read."""
 
     stands_back: bool = False
-    is_paused: bool = False
+    orders: Orders = field(default_factory=Orders)
     is_direct: bool = False
     """Whether the controller itself writes the scales of its targets."""
 
@@ -192,7 +192,7 @@ class BoundReader:
             targets=states,
             before=_before(binding, around.by_namespace.get(key_of(value)[0], ())),
             stands_back=stands_back,
-            is_paused=_says(value, PAUSED),
+            orders=orders_of(value, _BINDING),
             is_direct=is_direct,
             second_writer=finding[2] if finding[1] is BindingReason.TARGET_SCALED_BY_OTHER else "",
         )
@@ -369,7 +369,3 @@ def _has_labels(pod: Json, wanted: Iterable[tuple[str, str]]) -> bool:
 
 def _reference(meant: TargetObject) -> Json:
     return {"apiVersion": meant.api_version, "kind": meant.kind, "name": meant.name}
-
-
-def _says(value: Json, annotation: str) -> bool:
-    return (value["metadata"].get("annotations") or {}).get(annotation) == "true"

@@ -1,63 +1,18 @@
-"""Read the declared, target and published performance of a variant, as input of sizing."""
+"""Read declared and published performance."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.arguments import engine_argument
-from controller.observe.classes import class_of
-from controller.observe.pods import has_engine, is_ready, readiness_changed
-from controller.observe.policies import Policies
-from controller.observe.targets import Target
 from controller.planning.ranges import MOST_START_SECONDS
-from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts
+from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters
 
 _LARGEST: Final = 1e9
 _SMALLEST: Final = 1e-6
-_MOST_ENGINES: Final = 256
 
 
-def facts_of(
-    autoscaling: Json, target: Target, pods: Sequence[Json], policies: Policies
-) -> tuple[VariantFacts, tuple[str, ...]]:
-    """Return the facts of one VariantAutoscaling (v1alpha2), and messages about unreadable ones."""
-    spec = autoscaling["spec"]
-    decision = (autoscaling.get("status") or {}).get("decision") or {}
-    published = decision.get("performance") or {}
-    profile, problems = _profile(spec.get("variantProfile"))
-    batch = profile.max_batch_size if profile else None
-    facts = VariantFacts(
-        targets=targets_of(autoscaling, policies),
-        profile=profile,
-        learned=learned_of(published),
-        engines=min(engine_argument(target.engine_spec, "data-parallel-size") or 1, _MOST_ENGINES),
-        max_num_seqs=engine_argument(target.engine_spec, "max-num-seqs") or batch or MAX_NUM_SEQS,
-        start_seconds=tuple(
-            [seconds for pod in pods if has_engine(pod) and (seconds := _start_seconds(pod)) is not None]
-        ),
-        known_start_seconds=_number(published.get("startSeconds"), most=MOST_START_SECONDS),
-    )
-    return facts, problems
-
-
-def targets_of(autoscaling: Json, policies: Policies) -> Targets:
-    """Return the latency targets of the service class for the variant's model; empty without a class."""
-    spec = autoscaling["spec"]
-    found = class_of(autoscaling, policies)
-    if found is None:
-        return Targets()
-    ttft, itl = found.ttft_ms.get(spec["modelID"]), found.tpot_ms.get(spec["modelID"])
-    return Targets(
-        ttft_seconds=ttft / 1e3 if ttft else None,
-        itl_seconds=itl / 1e3 if itl else None,
-        attainment=found.attainment,
-    )
-
-
-def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
+def profile_of(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
     """Return the declared profile, or None with the reason why it cannot be used."""
     parms = (declared or {}).get("perfParms")
     if not declared or not parms:
@@ -105,6 +60,11 @@ def learned_of(published: Json | None) -> Learned | None:
     )
 
 
+def start_seconds_of(published: Json) -> float | None:
+    """Return the published start-up time, in seconds; None if there is none that is valid."""
+    return _number(published.get("startSeconds"), most=MOST_START_SECONDS)
+
+
 def _number(value: object, *, most: float = _LARGEST) -> float | None:
     """Return a value as a number if it is 0, or neither too small nor too large for calculations; else None.
 
@@ -117,12 +77,3 @@ def _number(value: object, *, most: float = _LARGEST) -> float | None:
     except (ValueError, OverflowError):
         return None
     return found if found == 0 or _SMALLEST <= found <= most else None
-
-
-def _start_seconds(pod: Json) -> float | None:
-    """Return the time from a pod's start on its node until it became ready, in seconds; None if not ready."""
-    status = pod.get("status") or {}
-    started, ready = status.get("startTime"), readiness_changed(pod)
-    if not started or not ready or not is_ready(pod):
-        return None
-    return (datetime.fromisoformat(ready) - datetime.fromisoformat(started)).total_seconds()

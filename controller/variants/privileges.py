@@ -19,10 +19,9 @@ from apiserver.cluster.errors import ClusterError, Invalid
 from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
 from apiserver.kinds.privileges import GROUP, USE
 from apiserver.log import EventLogger
-from apiserver.schema.json import Json
+from controller.observe.claim import Claim
 from controller.observe.classes import class_questions
 from controller.observe.grants import Grants, Question
-from controller.observe.obstacles import malformation
 from controller.observe.policies import Policies
 from controller.observe.prices import cost_questions
 
@@ -48,13 +47,12 @@ class _Answer:
     time_seconds: float
 
 
-def questions(autoscalings: Iterable[Json], policies: Policies) -> frozenset[Question]:
-    """Return the access questions about the writers of VariantAutoscalings, without duplicates."""
-    readable = [item for item in autoscalings if not malformation(item)]
+def questions(claims: Iterable[Claim], policies: Policies) -> frozenset[Question]:
+    """Return the access questions about the writers of claims, without duplicates."""
     return frozenset(
         question
-        for item in readable
-        for question in (*class_questions(item, policies), *cost_questions(item))
+        for claim in claims
+        for question in (*class_questions(claim, policies), *cost_questions(claim))
     )
 
 

@@ -59,14 +59,14 @@ def test_a_class_is_found_by_reference_or_else_by_highest_priority_for_the_model
     """A reference to a missing class finds none."""
     policies = read_policies({"c": {"data": {"a": FREE, "b": PREMIUM}}}, unit_costs="costs")
 
-    by_reference = service_class(policies, {"name": "c", "key": "a"}, "llama")
+    by_reference = service_class(policies, ("c", "a"), "llama")
     by_model = service_class(policies, None, "llama")
     assert by_reference is not None
     assert by_reference.name == "Free"
     assert by_model is not None
     assert by_model.name == "Premium"
     assert service_class(policies, None, "unknown") is None
-    assert service_class(policies, {"name": "c", "key": "missing"}, "llama") is None
+    assert service_class(policies, ("c", "missing"), "llama") is None
 
 
 def test_without_a_reference_only_classes_of_the_configured_config_map_apply() -> None:
@@ -75,7 +75,7 @@ def test_without_a_reference_only_classes_of_the_configured_config_map_apply() -
     policies = read_policies(maps, unit_costs="costs", default_classes="classes")
 
     by_model = service_class(policies, None, "llama")
-    by_reference = service_class(policies, {"name": "other", "key": "b"}, "llama")
+    by_reference = service_class(policies, ("other", "b"), "llama")
     assert by_model is not None
     assert by_model.name == "Free"
     assert by_reference is not None

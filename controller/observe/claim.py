@@ -1,0 +1,134 @@
+"""What one object asks of planning: decisions on the replicas of one scale target. Frozen records.
+
+Each source of variants fills it beside what it reads: `variantautoscaling` and `asks`. Nothing else reads
+these objects, except to write a status or an event on them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import StrEnum
+from typing import NamedTuple
+
+from apiserver.kinds.identity import Key
+from controller.observe.orders import Orders
+from controller.observe.targets import TargetKey
+from controller.observe.unplanned import Unplanned
+from controller.sizing.records import Learned, Profile
+
+Place = tuple[str, str]
+"""Where a service class is defined: ConfigMap name and key."""
+
+
+class OwnerKind(StrEnum):
+    """The kinds of objects that ask for decisions."""
+
+    VARIANT = "VariantAutoscaling"
+    BINDING = "AutoscalingPolicyBinding"
+
+    @property
+    def short_name(self) -> str:
+        """The name of the kind in commands."""
+        return "va" if self is OwnerKind.VARIANT else "aspb"
+
+
+class Owner(NamedTuple):
+    """The identity of an object that asks for decisions."""
+
+    kind: OwnerKind
+    namespace: str
+    name: str
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claim:
+    """What one object says about one variant, and what was published about it before."""
+
+    owner: Owner
+    name: str
+    """Name of the variant: that of its owner, or for one of several targets both names with a slash."""
+
+    created: str = ""
+    """Creation timestamp of the owner; empty if unknown, as in files."""
+
+    model_id: str
+    target: TargetKey
+    accelerator: str = ""
+    """Declared type, normalized; empty if none is."""
+
+    accelerator_count: int | None = None
+    """Declared accelerators of one replica."""
+
+    cost: Decimal | None = None
+    """Cost of one replica that its writer chose; None if there is none, or only the default."""
+
+    service_class: Place | None = None
+    orders: Orders = field(default_factory=Orders)
+    writer: str | None = None
+    """The user who wrote the owner, as an access review needs it; None if none is recorded."""
+
+    published_replicas: int | None = None
+    """The last published decision; None before the first, and for advice."""
+
+    profile: Profile | None = None
+    """Declared performance."""
+
+    learned: Learned | None = None
+    """Performance learned and published before."""
+
+    known_start_seconds: float | None = None
+    """Published time from the start of a pod until it was ready."""
+
+    problems: tuple[str, ...] = ()
+    """What the owner says and cannot be used, in sentences."""
+
+    @property
+    def key(self) -> Key:
+        """Namespace and name of the variant."""
+        return self.owner.namespace, self.name
+
+    @property
+    def model(self) -> Key:
+        """Namespace and ID of its model."""
+        return self.owner.namespace, self.model_id
+
+    @property
+    def seniority(self) -> tuple[str, Key]:
+        """The sort key by which older claims come first."""
+        return self.created, self.key
+
+    @property
+    def is_bound(self) -> bool:
+        """Whether a binding asks for it: a policy determines its load, and another cycle publishes it."""
+        return self.owner.kind is OwnerKind.BINDING
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claims:
+    """The claims of some objects, and why those of others cannot be read."""
+
+    readable: tuple[Claim, ...] = ()
+    """The oldest first."""
+
+    unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
+
+    def joined(self, other: Claims) -> Claims:
+        """Return both together."""
+        if not other.readable and not other.unplanned:
+            return self
+        return Claims(
+            readable=oldest_first((*self.readable, *other.readable)),
+            unplanned={**self.unplanned, **other.unplanned},
+        )
+
+
+def oldest_first(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    """Return claims by age; of claims of one age, the first name comes first."""
+    return tuple(sorted(claims, key=lambda claim: claim.seniority))

@@ -1,0 +1,154 @@
+"""What was found about one variant: its claim, its scale target, pods and autoscalers. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from apiserver.kinds.autoscalers import Autoscaler
+from apiserver.kinds.following import Problem
+from apiserver.schema.json import Json
+from controller.observe.actual_types import ActualTypes
+from controller.observe.claim import Claim
+from controller.observe.classes import class_finding
+from controller.observe.conditions import Finding
+from controller.observe.disruptions import Disruptions
+from controller.observe.facts import facts_of
+from controller.observe.leaving import leaving_order
+from controller.observe.objectives import Objective, Objectives
+from controller.observe.policies import Policies
+from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
+from controller.observe.rule_reading import Scene
+from controller.observe.rules import NO_RULES, TargetRules, pod_rules
+from controller.observe.scalers import RESTING, VariantScalers, is_resting
+from controller.observe.targets import Target, TargetKey
+from controller.observe.unplanned import Unplanned
+from controller.observe.waiting import stalled_replicas
+from controller.planning.cluster import Node, NodePool
+from controller.sizing.records import VariantFacts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Observed:
+    """One planned variant."""
+
+    claim: Claim
+    target: Target
+    """The scale target as its pods run."""
+
+    accelerator: str
+    """The type that is counted; empty if unknown."""
+
+    cost: Cost
+    """Cost of one replica, and its source."""
+
+    facts: VariantFacts
+    """What sizing needs."""
+
+    pods: tuple[Json, ...] = ()
+    """Present pods in removal order."""
+
+    autoscalers: tuple[Autoscaler, ...] = ()
+    """Those that scale the target, the oldest first."""
+
+    objective: Objective | None = None
+    """The most important InferenceObjective of the pods, if objectives apply."""
+
+    disruption: tuple[str, int | None] = ("", None)
+    """The PodDisruptionBudget of the pods, and its allowed evictions."""
+
+    rules: TargetRules = NO_RULES
+    stalled_replicas: int = 0
+    """Replicas that have waited too long for a node."""
+
+    service_class: Finding
+    """Whether the service class was found, with a reason and a message."""
+
+    unpriced: str = ""
+    """Why its own cost is not used; empty if it is, or there is none."""
+
+    unlisted: str = ""
+    """What is wrong with the listed price; empty if nothing is, or if it does not apply."""
+
+    unheeded: str = ""
+    """Why nothing acts on the decision, and what to do about it; empty if something does."""
+
+    misread: tuple[Problem, ...] = ()
+    """Why autoscalers of the target do not follow the decision as it is meant."""
+
+    mistyped: str = ""
+    """How the declared accelerator contradicts the pods; empty if it does not."""
+
+    difference: str = ""
+    """What the pods have and their template lacks, and what was planned with; empty for nothing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """The objects and settings with which all variants are observed."""
+
+    policies: Policies
+    objectives: Objectives
+    targets: Mapping[TargetKey, Target]
+    """Scale targets as their pods run."""
+
+    unplannable: Mapping[TargetKey, Unplanned]
+    """Why other targets cannot be planned."""
+
+    differences: Mapping[TargetKey, str]
+    """What the pods of each target have and its template lacks."""
+
+    pods: Mapping[TargetKey, tuple[Json, ...]]
+    scalers: VariantScalers
+    nodes: Mapping[str, Node]
+    """By name; all of their pods count as used by others."""
+
+    pools: tuple[NodePool, ...]
+    types: ActualTypes
+    reach: Reach
+    disruptions: Disruptions
+    scene: Scene
+    is_steered: Callable[[Target], bool]
+    """Tells whether the removal order of a target's pods can be influenced."""
+
+    now_seconds: float
+
+    def observe(self, claim: Claim) -> Observed:
+        """Return what was found about a claim on one of the targets."""
+        target, present = self.targets[claim.target], self.pods.get(claim.target, ())
+        counted, mistyped = self.types.counted(claim, target, present)
+        accelerator = accelerator_of(counted, target.pod_spec)
+        reach = partial(self.reach.of, target.pod_spec, present)
+        cost = effective_cost(counted, target, self.policies, reach)
+        pods = leaving_order(present, self.nodes) if self.is_steered(target) else present
+        objective, autoscalers = self.objectives.of(target, pods), self.scalers.of(target.key)
+        return Observed(
+            claim=claim,
+            target=target,
+            accelerator=accelerator,
+            cost=cost,
+            facts=facts_of(claim, target, pods, self.policies),
+            pods=pods,
+            autoscalers=autoscalers,
+            objective=objective,
+            disruption=self.disruptions.of(present),
+            rules=pod_rules(target, accelerator, self.scene),
+            stalled_replicas=stalled_replicas(present, self.pools, accelerator, now_seconds=self.now_seconds),
+            service_class=class_finding(claim, self.policies, objective),
+            unpriced=cost_refusal(claim, self.policies),
+            unlisted=price_finding(accelerator, self.policies, cost[1]),
+            unheeded=_why_unheeded(target, autoscalers),
+            misread=self.scalers.problems(claim.key, target.key),
+            mistyped=mistyped,
+            difference=self.differences.get(claim.target, ""),
+        )
+
+
+def _why_unheeded(target: Target, autoscalers: Sequence[Autoscaler]) -> str:
+    if not autoscalers:
+        return (
+            "no HorizontalPodAutoscaler targets it, so nothing scales it unless another client reads the"
+            " metric"
+        )
+    return f"{autoscalers[0].shown} {RESTING}" if is_resting(autoscalers, target.replicas) else ""
