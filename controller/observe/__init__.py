@@ -5,7 +5,7 @@
 
 - what objects ask of planning: the `claim` of a `variantautoscaling`, or those of a binding (`asks`), with
   the user's `orders`; why one is `unplanned`, and `obstacles`
-- what was found about a variant: `observed`, as planning (`variants`) and sizing (`facts`) need it
+- what was found about a variant: `observed`, as planning needs it (`variants`)
 - command lines and performance of engines: `arguments`, `performance`
 - scale targets: `targets`, `scales`, their autoscalers: `scalers`, and whether these act: `acting`,
   `external_metrics`; targets as they are `running`, their `actual_types` and `roles`; pods: `replicas`,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
@@ -18,14 +18,14 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_clas
 from apiserver.kinds.llmd.v1alpha2 import ConfigMapKeyRef
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
-from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place, oldest_first
+from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place
 from controller.observe.conditions import ConditionReason
 from controller.observe.orders import orders_of
 from controller.observe.targets import target_key
 from controller.observe.unplanned import Unplanned
-from controller.planning.load import Capacity, CapacitySource, ModelLoad
-from controller.planning.snapshot import Snapshot, Variant
-from controller.policies.binding import Binding, BoundTarget
+from controller.planning.load import ModelLoad
+from controller.planning.snapshot import Variant
+from controller.policies.binding import Binding
 
 MOST_REPLICAS: Final = 10**6
 """Maximum replicas of capacity 1; bindings that need more are not planned."""
@@ -85,25 +85,12 @@ def holds_nothing(ask: Ask, variants: Mapping[Key, Variant]) -> bool:
     return not any(variants[key].accelerators_per_replica for key in ask.variants)
 
 
-def with_asks(snapshot: Snapshot, asks: Sequence[Ask]) -> Snapshot:
-    """Return the snapshot with the bounds, capacities and loads of bindings.
-
-    A binding that cannot be planned gets no load, so its running replicas are kept.
-    """
-    if not asks:
-        return snapshot  # a copy would check every name of a large cluster again
-    known = {variant.key: variant for variant in snapshot.variants}
-    loads = list(snapshot.loads)
-    for ask in asks:
-        for key, target, capacity in zip(
-            ask.variants, ask.binding.targets, ask.binding.capacities, strict=True
-        ):
-            if key in known:
-                known[key] = _variant(known[key], target, capacity)
-        if not why_not_planned(ask, known) and not holds_nothing(ask, known):
-            loads.append(_load(ask))
-    variants = tuple(known[variant.key] for variant in snapshot.variants)
-    return replace(snapshot, variants=variants, loads=tuple(loads))
+def loads_of(asks: Sequence[Ask], planned: Iterable[Variant]) -> tuple[ModelLoad, ...]:
+    """Return the loads of bindings. One that cannot be planned has none, so its running replicas are kept."""
+    variants = {variant.key: variant for variant in planned} if asks else {}
+    return tuple(
+        _load(ask) for ask in asks if not why_not_planned(ask, variants) and not holds_nothing(ask, variants)
+    )
 
 
 def claims_of_asks(asks: Iterable[Ask]) -> Claims:
@@ -118,14 +105,15 @@ def claims_of_asks(asks: Iterable[Ask]) -> Claims:
         else:
             place = (reference["name"], reference["key"]) if reference else None
             claims += _claims_of(ask, place)
-    return Claims(readable=oldest_first(tuple(claims)), unplanned=unplanned)
+    return Claims(readable=tuple(claims), unplanned=unplanned)
 
 
 def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
     """Yield one claim for each target. If none declares a cost, the prices of accelerators apply."""
     orders, user = orders_of(ask.value, OwnerKind.BINDING), writer_of(ask.value)
     has_costs = any(bound.cost for bound in ask.binding.targets)
-    for (namespace, name), bound in zip(ask.variants, ask.binding.targets, strict=True):
+    targets = zip(ask.variants, ask.binding.targets, ask.binding.capacities, strict=True)
+    for (namespace, name), bound, capacity in targets:
         meant = bound.target
         reference: Json = {"apiVersion": meant.api_version, "kind": meant.kind, "name": meant.name}
         yield Claim(
@@ -138,18 +126,9 @@ def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
             service_class=service_class,
             orders=orders,
             writer=None if user is None else record_of(user),
+            bounds=(bound.min_replicas, bound.max_replicas),
+            capacity=capacity,
         )
-
-
-def _variant(variant: Variant, target: BoundTarget, capacity: float) -> Variant:
-    """Return a target's variant with the bounds of its binding; a HorizontalPodAutoscaler only follows."""
-    return replace(
-        variant,
-        min_replicas=target.min_replicas,
-        max_replicas=target.max_replicas,
-        may_scale_to_zero=True,
-        capacity=Capacity(requests_per_second=capacity, source=CapacitySource.STATED),
-    )
 
 
 def _load(ask: Ask) -> ModelLoad:

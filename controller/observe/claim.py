@@ -6,7 +6,7 @@ these objects, except to write a status or an event on them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
@@ -86,6 +86,12 @@ class Claim:
     known_start_seconds: float | None = None
     """Published time from the start of a pod until it was ready."""
 
+    bounds: tuple[int, int] | None = None
+    """Least and most replicas, if its owner sets them; None for those of its autoscalers."""
+
+    capacity: float | None = None
+    """Capacity of one replica that its owner states, in requests per second."""
+
     problems: tuple[str, ...] = ()
     """What the owner says and cannot be used, in sentences."""
 
@@ -100,11 +106,6 @@ class Claim:
         return self.owner.namespace, self.model_id
 
     @property
-    def seniority(self) -> tuple[str, Key]:
-        """The sort key by which older claims come first."""
-        return self.created, self.key
-
-    @property
     def is_bound(self) -> bool:
         """Whether a binding asks for it: a policy determines its load, and another cycle publishes it."""
         return self.owner.kind is OwnerKind.BINDING
@@ -115,20 +116,13 @@ class Claims:
     """The claims of some objects, and why those of others cannot be read."""
 
     readable: tuple[Claim, ...] = ()
-    """The oldest first."""
-
     unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
 
     def joined(self, other: Claims) -> Claims:
         """Return both together."""
-        if not other.readable and not other.unplanned:
-            return self
-        return Claims(
-            readable=oldest_first((*self.readable, *other.readable)),
-            unplanned={**self.unplanned, **other.unplanned},
-        )
+        unplanned = {**self.unplanned, **other.unplanned}
+        return Claims(readable=self.readable + other.readable, unplanned=unplanned)
 
-
-def oldest_first(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
-    """Return claims by age; of claims of one age, the first name comes first."""
-    return tuple(sorted(claims, key=lambda claim: claim.seniority))
+    def oldest_first(self) -> Sequence[Claim]:
+        """Return the readable claims by age; of those of one age, the first name comes first."""
+        return sorted(self.readable, key=lambda claim: (claim.created, claim.key))

@@ -13,7 +13,7 @@ from apiserver.schema.json import Json
 from controller.engines.idleness import Idleness
 from controller.observe.accelerators import accelerators_of, uncounted_resources
 from controller.observe.actual_types import ActualTypes
-from controller.observe.asks import Ask, with_asks
+from controller.observe.asks import Ask, loads_of
 from controller.observe.claim import Claim, Claims
 from controller.observe.disruptions import Disruptions
 from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
@@ -125,7 +125,7 @@ class Gathered:
 def models_by_target(claims: Claims) -> Mapping[TargetKey, str]:
     """Return the model of each claimed target, according to the oldest claim."""
     models: dict[TargetKey, str] = {}
-    for claim in claims.readable:
+    for claim in claims.oldest_first():
         models.setdefault(claim.target, claim.model_id)
     return models
 
@@ -159,14 +159,15 @@ def gather(
     )
     obstacles = _obstacles(world, claims, around, asks)
     found, unplanned = _observe(claims, obstacles, around.observe, record)
-    items = [item for item, _ in found]
+    items, variants = [item for item, _ in found], tuple(variant for _, variant in found)
     claimed = frozenset(item.target.key for item in items)
     floor = lowest_priority([item.pods for item in items])
     movable = movable_pods(world.pods, claimed, around.disruptions, highest_priority=floor)
     bounds = limits(world.quotas, [*map(_tenant, items)], world.pods, claimed, resources=terms.further.names)
     snapshot = Snapshot(
         nodes=inventory(world.nodes, world.pods, claimed, movable, now_seconds=now_seconds),
-        variants=tuple(variant for _, variant in found),
+        variants=variants,
+        loads=loads_of(asks, variants),
         models=_models(items, idleness, terms, now_seconds) if may_scale_to_zero else (),
         pools=around.pools,
         quotas=bounds.quotas,
@@ -175,7 +176,7 @@ def gather(
     )
     problems = (*bounds.problems, *oversized_nodes(world.nodes), *growth_problems)
     return Gathered(
-        snapshot=with_asks(snapshot, asks),
+        snapshot=snapshot,
         observed={item.claim.key: item for item in items},
         unplanned=unplanned,
         problems=(*problems, *chain.from_iterable(map(_problems, items))),
@@ -189,13 +190,12 @@ def _surroundings(
     groups = by_target(world.pods)
     nodes = {node.name: node for node in inventory(world.nodes, world.pods, frozenset())}
     growth = _pools(world, terms, [*nodes.values()])
-    targets, unplannable, differences = _targets(world, groups)
+    targets = _targets(world, groups)
+    plannable = {key: target for key, target in targets.items() if isinstance(target, Target)}
     return Surroundings(
         policies=policies,
         objectives=objectives,
         targets=targets,
-        unplannable=unplannable,
-        differences=differences,
         pods=groups,
         scalers=_scalers(world),
         nodes=nodes,
@@ -203,7 +203,7 @@ def _surroundings(
         types=ActualTypes(nodes.values()),
         reach=Reach([*nodes.values(), *map(node_to_come, growth.pools)]),
         disruptions=Disruptions(world.disruption_budgets),
-        scene=Scene(world.nodes, targets, world.pods),
+        scene=Scene(world.nodes, plannable, world.pods),
         is_steered=terms.is_steered,
         now_seconds=now_seconds,
     ), growth.problems
@@ -212,19 +212,20 @@ def _surroundings(
 def _observe(
     claims: Claims,
     obstacles: Obstacles,
-    observe: Callable[[Claim], Observed],
+    observe: Callable[[Claim, Target], Observed],
     record: Callable[[Observed], Variant],
 ) -> tuple[Sequence[tuple[Observed, Variant]], Mapping[Key, Unplanned]]:
     """Return what was found about each claim that can be planned, the oldest first, and why others cannot."""
     found: list[tuple[Observed, Variant]] = []
     unplanned = dict(claims.unplanned)
     claimed: dict[TargetKey, Claim] = {}
-    for claim in claims.readable:
+    for claim in claims.oldest_first():
         try:
-            if obstacle := obstacles.of(claim, claimed):
-                unplanned[claim.key] = obstacle
+            target = obstacles.target_of(claim, claimed)
+            if isinstance(target, Unplanned):
+                unplanned[claim.key] = target
                 continue
-            item = observe(claim)
+            item = observe(claim, target)
             found.append((item, record(item)))
         except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
             unplanned[claim.key] = unplanned_by(error)
@@ -235,25 +236,22 @@ def _observe(
 
 def _targets(
     world: World, groups: Mapping[TargetKey, tuple[Json, ...]]
-) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKey, Unplanned], Mapping[TargetKey, str]]:
-    """Return the scale targets as their pods run, why some cannot be planned, and what templates lack."""
-    found: dict[TargetKey, Target] = {}
-    unplannable: dict[TargetKey, Unplanned] = {}
-    differences: dict[TargetKey, str] = {}
+) -> Mapping[TargetKey, Target | Unplanned]:
+    """Return the scale targets as their pods run, or why they cannot be planned."""
+    found: dict[TargetKey, Target | Unplanned] = {}
     for key, value in world.targets.items():
         try:
-            found[key], differences[key] = as_running(target_of(key, value), groups.get(key, ()))
+            found[key] = as_running(target_of(key, value), groups.get(key, ()))
         except Exception as error:  # noqa: BLE001 (an error of one target must not affect others)
-            unplannable[key] = unplanned_target(key, error)
-    return found, unplannable, differences
+            found[key] = unplanned_target(key, error)
+    return found
 
 
 def _obstacles(world: World, claims: Claims, around: Surroundings, asks: Sequence[Ask]) -> Obstacles:
     return Obstacles(
-        exist=world.targets.keys(),
+        targets=around.targets,
         unread=world.unread,
         bound=world.bound,
-        unplannable=around.unplannable,
         bound_models=frozenset((ask.key[0], ask.model) for ask in asks),
         roles=roles_of_models((claim for claim in claims.readable if not claim.is_bound), around.targets),
     )

@@ -14,9 +14,9 @@ from controller.observe.claim import Claim
 from controller.observe.classes import class_finding
 from controller.observe.conditions import Finding
 from controller.observe.disruptions import Disruptions
-from controller.observe.facts import facts_of
 from controller.observe.leaving import leaving_order
 from controller.observe.objectives import Objective, Objectives
+from controller.observe.performance import facts_of
 from controller.observe.policies import Policies
 from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
 from controller.observe.rule_reading import Scene
@@ -80,9 +80,6 @@ class Observed:
     mistyped: str = ""
     """How the declared accelerator contradicts the pods; empty if it does not."""
 
-    difference: str = ""
-    """What the pods have and their template lacks, and what was planned with; empty for nothing."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Surroundings:
@@ -90,14 +87,8 @@ class Surroundings:
 
     policies: Policies
     objectives: Objectives
-    targets: Mapping[TargetKey, Target]
-    """Scale targets as their pods run."""
-
-    unplannable: Mapping[TargetKey, Unplanned]
-    """Why other targets cannot be planned."""
-
-    differences: Mapping[TargetKey, str]
-    """What the pods of each target have and its template lacks."""
+    targets: Mapping[TargetKey, Target | Unplanned]
+    """All scale targets as their pods run, or why they cannot be planned."""
 
     pods: Mapping[TargetKey, tuple[Json, ...]]
     scalers: VariantScalers
@@ -114,9 +105,9 @@ class Surroundings:
 
     now_seconds: float
 
-    def observe(self, claim: Claim) -> Observed:
-        """Return what was found about a claim on one of the targets."""
-        target, present = self.targets[claim.target], self.pods.get(claim.target, ())
+    def observe(self, claim: Claim, target: Target) -> Observed:
+        """Return what was found about a claim and its target."""
+        present = self.pods.get(target.key, ())
         counted, mistyped = self.types.counted(claim, target, present)
         accelerator = accelerator_of(counted, target.pod_spec)
         reach = partial(self.reach.of, target.pod_spec, present)
@@ -141,7 +132,6 @@ class Surroundings:
             unheeded=_why_unheeded(target, autoscalers),
             misread=self.scalers.problems(claim.key, target.key),
             mistyped=mistyped,
-            difference=self.differences.get(claim.target, ""),
         )
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from apiserver.kinds.identity import Key
 from controller.observe.claim import Claim
 from controller.observe.conditions import ConditionReason
-from controller.observe.roles import RolesOfModels
-from controller.observe.targets import TargetKey, TargetKind
+from controller.observe.roles import why_apart
+from controller.observe.targets import Target, TargetKey, TargetKind
 from controller.observe.unplanned import Unplanned
 
 
@@ -28,8 +28,8 @@ def _impostor(claim: Claim, bound_models: AbstractSet[Key]) -> Unplanned | None:
 class Obstacles:
     """What prevents the planning of targets."""
 
-    exist: Container[TargetKey]
-    """All targets, whether or not they can be planned."""
+    targets: Mapping[TargetKey, Target | Unplanned]
+    """All targets, or why they cannot be planned."""
 
     unread: Mapping[TargetKey, str]
     """Why targets that are known only by their scale could not be read."""
@@ -37,18 +37,18 @@ class Obstacles:
     bound: Mapping[TargetKey, tuple[str, Key]]
     """The oldest binding that claims each target, with its creation timestamp."""
 
-    unplannable: Mapping[TargetKey, Unplanned]
     bound_models: AbstractSet[Key]
     """Namespaces and model IDs of planned bindings."""
 
-    roles: RolesOfModels
+    roles: Mapping[Key, frozenset[str]]
+    """Roles of the targets of each model."""
 
-    def of(self, claim: Claim, claimed: Mapping[TargetKey, Claim]) -> Unplanned | None:
-        """Return why a variant cannot be planned, or None. `claimed` are targets of older claims."""
-        if found := _impostor(claim, self.bound_models):
-            return found
+    def target_of(self, claim: Claim, claimed: Mapping[TargetKey, Claim]) -> Target | Unplanned:
+        """Return the target of a claim, or why it cannot be planned. `claimed` are those of older claims."""
+        if impostor := _impostor(claim, self.bound_models):
+            return impostor
         target = claim.target
-        if target not in self.exist:
+        if target not in self.targets:
             return self._missing(target)
         bound = self.bound.get(target)
         # At equal age the binding takes precedence, consistent with the reader of bindings.
@@ -63,10 +63,11 @@ class Obstacles:
             before = _precedence(claimed[target], claim)
             text = f"{before} {target.called} {target.name!r}; delete one of the two"
             return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
-        if target in self.unplannable:
-            return self.unplannable[target]
-        why = self.roles.why_apart(claim)
-        return Unplanned(reason=ConditionReason.TARGET_NOT_SUPPORTED, message=why) if why else None
+        found = self.targets[target]
+        if isinstance(found, Unplanned):
+            return found
+        why = why_apart(claim, found, self.roles)
+        return Unplanned(reason=ConditionReason.TARGET_NOT_SUPPORTED, message=why) if why else found
 
     def _missing(self, target: TargetKey) -> Unplanned:
         if target.kind is TargetKind.SCALED:

@@ -13,7 +13,7 @@ from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.schema.json import Json, as_object
 from apiserver.schema.validation import validate
 from controller.observe.accelerators import short_name
-from controller.observe.claim import Claim, Claims, Owner, OwnerKind, oldest_first
+from controller.observe.claim import Claim, Claims, Owner, OwnerKind
 from controller.observe.conditions import ConditionReason
 from controller.observe.orders import orders_of
 from controller.observe.performance import learned_of, profile_of, start_seconds_of
@@ -33,7 +33,7 @@ def claims_of(autoscalings: Iterable[Json]) -> Claims:
                 claims.append(claim_of(value))
         except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
             unplanned[key_of(value)] = unplanned_by(error)
-    return Claims(readable=oldest_first(tuple(claims)), unplanned=unplanned)
+    return Claims(readable=tuple(claims), unplanned=unplanned)
 
 
 def claim_of(value: Json) -> Claim:

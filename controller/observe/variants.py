@@ -13,6 +13,7 @@ from controller.observe.policies import Policies
 from controller.observe.replicas import ReportAge, replicas_of
 from controller.observe.scalers import is_resting
 from controller.observe.scheduling import node_affinity, require_labels, tolerations
+from controller.planning.load import Capacity, CapacitySource
 from controller.planning.ranges import MAX_COST
 from controller.planning.snapshot import Variant
 
@@ -22,7 +23,8 @@ def variant_of(
 ) -> Variant:
     """Return the record of one variant. Raises ValueError for numbers out of range."""
     claim, target, template = item.claim, item.target, item.target.pod_spec
-    low, high = _bounds(item.autoscalers, target.replicas)
+    bounds = _bounds(item.autoscalers, target.replicas)
+    low, high = claim.bounds or bounds
     return Variant(
         namespace=claim.owner.namespace,
         name=claim.name,
@@ -38,7 +40,7 @@ def variant_of(
         desired_replicas=claim.published_replicas,
         min_replicas=low,
         max_replicas=high,
-        may_scale_to_zero=may_scale_to_zero,
+        may_scale_to_zero=claim.is_bound or may_scale_to_zero,
         priority=priority_of(claim, policies, item.objective),
         node_selector=frozenset((template.get("nodeSelector") or {}).items()),
         node_affinity=require_labels(node_affinity(template), item.rules.node_labels),
@@ -46,6 +48,7 @@ def variant_of(
         pinned_replicas=claim.orders.pinned_replicas,
         is_paused=claim.orders.is_paused,
         may_be_preempted=claim.orders.may_be_preempted,
+        capacity=_stated(claim.capacity),
         disruption_budget=item.disruption[0],
         evictable_replicas=item.disruption[1],
         may_be_moved=target.may_move,
@@ -54,6 +57,12 @@ def variant_of(
         rules=item.rules.planned,
         stalled_replicas=item.stalled_replicas,
     )
+
+
+def _stated(capacity: float | None) -> Capacity | None:
+    if capacity is None:
+        return None
+    return Capacity(requests_per_second=capacity, source=CapacitySource.STATED)
 
 
 def _cost_of(item: Observed) -> Decimal:

@@ -153,8 +153,8 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
 
 def _target_finding(inputs: StatusInputs) -> Finding:
     seen = inputs.observed
-    exists = f"the {seen.target.key.called} exists"
-    exists += f"; {seen.difference}" if seen.difference else ""
+    target = seen.target
+    exists = f"the {target.key.called} exists{f'; {target.difference}' if target.difference else ''}"
     if seen.misread:
         # Before decisions are applied, autoscalers are expected to read something else.
         is_only_advice = inputs.advice is not None

@@ -284,13 +284,10 @@ class VariantAutoscalingReconciler:
             now_seconds=self._steady(),
             may_scale_to_zero=self._settings.scale_to_zero,
             idleness=self._watch.idleness,
-            terms=self._terms(),
+            terms=replace(self._settings.terms, unsteered=self._marker.forbidden),
             asks=asks,
             objectives=objectives,
         )
-
-    def _terms(self) -> Terms:
-        return replace(self._settings.terms, unsteered=self._marker.forbidden)
 
     def _acting(
         self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]

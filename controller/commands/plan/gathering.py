@@ -143,7 +143,7 @@ def _misread(seen: Gathered) -> Iterator[str]:
     items = [(f"VariantAutoscaling {'/'.join(key)}", item) for key, item in sorted(seen.observed.items())]
     yield from (f"{name}: {problem.message}" for name, item in items for problem in item.misread)
     yield from (f"{name}: {item.mistyped}" for name, item in items if item.mistyped)
-    yield from (f"{name}: {item.difference}" for name, item in items if item.difference)
+    yield from (f"{name}: {item.target.difference}" for name, item in items if item.target.difference)
 
 
 def _misunderstood(claims: Claims) -> Iterator[str]:

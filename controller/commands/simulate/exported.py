@@ -25,14 +25,15 @@ from controller.observe.accelerators import accelerators_in, accelerators_of, pr
 from controller.observe.arguments import engine_argument
 from controller.observe.claim import Claim
 from controller.observe.classes import class_finding, priority_of
+from controller.observe.performance import targets_of
 from controller.observe.pods import is_present, target_of_pod
-from controller.observe.policies import Policies, service_class
+from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import Target, TargetKind, scaled_by, target_key, target_of
 from controller.observe.variantautoscaling import claim_of
 from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
 from controller.simulation.workload import Workload
-from controller.sizing.records import ATTAINMENT, MAX_NUM_SEQS, StepParameters, Targets
+from controller.sizing.records import MAX_NUM_SEQS, StepParameters
 
 _START_UP_SECONDS: Final = 120.0
 _BLOCK_SIZE: Final = 16
@@ -275,18 +276,9 @@ class _Reader:
 
 
 def _model(claim: Claim, workload: Workload, policies: Policies) -> Model:
-    model_id = claim.model_id
-    found = service_class(policies, claim.service_class, model_id)
-    ttft = found.ttft_ms.get(model_id) if found else None
-    itl = found.tpot_ms.get(model_id) if found else None
-    attainment = found.attainment if found else ATTAINMENT
     return Model(
-        model_id=model_id,
+        model_id=claim.model_id,
         workload=workload,
-        targets=Targets(
-            ttft_seconds=None if ttft is None else ttft / 1000,
-            itl_seconds=None if itl is None else itl / 1000,
-            attainment=attainment,
-        ),
+        targets=targets_of(claim, policies),
         priority=priority_of(claim, policies),
     )

@@ -10,7 +10,7 @@ from support.manifests import PERF_PARMS, deployment, variant
 from support.observations import claim
 
 from apiserver.schema.json import Json, JsonValue
-from controller.observe.facts import targets_of
+from controller.observe.performance import targets_of
 from controller.observe.policies import Policies, ServiceClass
 from controller.sizing.records import Learned, Profile, StepParameters, Targets, VariantFacts
 

@@ -46,7 +46,7 @@ def test_tolerations_that_admission_adds_are_planned_with() -> None:
     found = gathered(placed(variant("chat")), deployments=(chat(),), pods=pods)
 
     assert {item.key for item in found.snapshot.variants[0].tolerations} == {"gpu"}
-    assert found.observed["ns", "chat"].difference.endswith("planned with it: toleration gpu")
+    assert found.observed["ns", "chat"].target.difference.endswith("planned with it: toleration gpu")
 
 
 PODS: dict[str, tuple[tuple[Json, ...], str]] = {
@@ -79,7 +79,7 @@ def test_what_all_of_the_newest_pods_have_counts(pods: tuple[Json, ...], said: s
     """It is said in the status, and in warnings of `stowplan plan`."""
     found = gathered(placed(variant("chat")), deployments=(chat(),), pods=pods)
 
-    assert found.observed["ns", "chat"].difference.rpartition(": ")[2] == said
+    assert found.observed["ns", "chat"].target.difference.rpartition(": ")[2] == said
 
 
 def test_what_admission_adds_changes_the_plan() -> None:

@@ -82,7 +82,11 @@ def test_conditions_say_who_acts(inputs: StatusInputs, found: dict[str, tuple[st
 
 def test_what_pods_have_more_than_their_template_is_said() -> None:
     """It is no problem."""
-    status = planned_status(stored(variant("chat")), finding(FINE, difference="toleration gpu"), now=NOW)
+    status = planned_status(
+        stored(variant("chat")),
+        finding(FINE, target=replace(FINE.observed.target, difference="toleration gpu")),
+        now=NOW,
+    )
 
     assert status["conditions"][0]["message"] == "the Deployment exists; toleration gpu"
 
