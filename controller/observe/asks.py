@@ -23,7 +23,7 @@ from controller.observe.conditions import ConditionReason
 from controller.observe.orders import orders_of
 from controller.observe.targets import target_key
 from controller.observe.unplanned import Unplanned
-from controller.planning.load import ModelLoad
+from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Variant
 from controller.policies.binding import Binding
 
@@ -127,7 +127,7 @@ def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
             orders=orders,
             writer=None if user is None else record_of(user),
             bounds=(bound.min_replicas, bound.max_replicas),
-            capacity=capacity,
+            capacity=Capacity(requests_per_second=capacity, source=CapacitySource.STATED),
         )
 
 

@@ -16,6 +16,7 @@ from apiserver.kinds.identity import Key
 from controller.observe.orders import Orders
 from controller.observe.targets import TargetKey
 from controller.observe.unplanned import Unplanned
+from controller.planning.load import Capacity
 from controller.sizing.records import Learned, Profile
 
 Place = tuple[str, str]
@@ -64,8 +65,6 @@ class Claim:
     """Declared type, normalized; empty if none is."""
 
     accelerator_count: int | None = None
-    """Declared accelerators of one replica."""
-
     cost: Decimal | None = None
     """Cost of one replica that its writer chose; None if there is none, or only the default."""
 
@@ -78,19 +77,15 @@ class Claim:
     """The last published decision; None before the first, and for advice."""
 
     profile: Profile | None = None
-    """Declared performance."""
-
     learned: Learned | None = None
-    """Performance learned and published before."""
-
     known_start_seconds: float | None = None
-    """Published time from the start of a pod until it was ready."""
+    """Start-up time of a replica as published before."""
 
     bounds: tuple[int, int] | None = None
     """Least and most replicas, if its owner sets them; None for those of its autoscalers."""
 
-    capacity: float | None = None
-    """Capacity of one replica that its owner states, in requests per second."""
+    capacity: Capacity | None = None
+    """Capacity of one replica, if its owner states it."""
 
     problems: tuple[str, ...] = ()
     """What the owner says and cannot be used, in sentences."""
@@ -118,10 +113,10 @@ class Claims:
     readable: tuple[Claim, ...] = ()
     unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
 
-    def joined(self, other: Claims) -> Claims:
-        """Return both together."""
-        unplanned = {**self.unplanned, **other.unplanned}
-        return Claims(readable=self.readable + other.readable, unplanned=unplanned)
+    def __or__(self, other: Claims) -> Claims:
+        return Claims(
+            readable=self.readable + other.readable, unplanned={**self.unplanned, **other.unplanned}
+        )
 
     def oldest_first(self) -> Sequence[Claim]:
         """Return the readable claims by age; of those of one age, the first name comes first."""

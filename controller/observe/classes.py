@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
-from apiserver.kinds.privileges import class_privilege
+from apiserver.kinds.privileges import Privilege, class_privilege
 from apiserver.schema.document import nearest
 from controller.observe.claim import Claim, Place
 from controller.observe.conditions import ConditionReason, Finding
-from controller.observe.grants import Question, question_of
 from controller.observe.objectives import Objective
-from controller.observe.policies import Policies, ServiceClass, place_of_class
+from controller.observe.policies import Policies, ServiceClass
 from controller.planning.snapshot import LOWEST_PRIORITY
 
 _NUMBER: Final = re.compile(r"\d+")
@@ -106,13 +104,19 @@ def _instead(objective: Objective | None) -> str:
     return f"priority {LOWEST_PRIORITY}, the lowest"
 
 
-def class_questions(claim: Claim, policies: Policies) -> Iterator[Question]:
-    """Yield the access question to answer before the class of a variant applies."""
+def needed_privilege(claim: Claim, policies: Policies) -> Privilege | None:
+    """Return the privilege that the writer of a claim needs for its service class; None without one."""
     place = _place(claim, policies)
-    if place is not None and place in policies.classes:
-        question = question_of(claim, class_privilege(*place))
-        yield from [question] if question else []
+    return class_privilege(*place) if place is not None and place in policies.classes else None
 
 
 def _place(claim: Claim, policies: Policies) -> Place | None:
-    return place_of_class(policies, claim.service_class, claim.model_id)
+    """Return where the class is defined: the referenced one, else the one of best priority for the model."""
+    if claim.service_class is not None:
+        return claim.service_class
+    listed = [
+        (item.priority, where)
+        for where, item in policies.classes.items()
+        if policies.default_classes in {"", where[0]} and item.covers(claim.model_id)
+    ]
+    return min(listed)[1] if listed else None

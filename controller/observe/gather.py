@@ -197,7 +197,9 @@ def _surroundings(
         objectives=objectives,
         targets=targets,
         pods=groups,
-        scalers=_scalers(world),
+        scalers=VariantScalers(
+            world.autoscalings, autoscalers_by_target(world.autoscalers, world.scaled_objects)
+        ),
         nodes=nodes,
         pools=growth.pools,
         types=ActualTypes(nodes.values()),
@@ -255,11 +257,6 @@ def _obstacles(world: World, claims: Claims, around: Surroundings, asks: Sequenc
         bound_models=frozenset((ask.key[0], ask.model) for ask in asks),
         roles=roles_of_models((claim for claim in claims.readable if not claim.is_bound), around.targets),
     )
-
-
-def _scalers(world: World) -> VariantScalers:
-    known = autoscalers_by_target(world.autoscalers, world.scaled_objects)
-    return VariantScalers(world.autoscalings, known)
 
 
 def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:

@@ -41,11 +41,7 @@ class Observed:
     """The type that is counted; empty if unknown."""
 
     cost: Cost
-    """Cost of one replica, and its source."""
-
     facts: VariantFacts
-    """What sizing needs."""
-
     pods: tuple[Json, ...] = ()
     """Present pods in removal order."""
 

@@ -90,21 +90,3 @@ class Policies:
 
 def _is_about(problem: SettingsProblem, place: Place) -> bool:
     return problem.config_map == place[0] and problem.key in {"", place[1]}
-
-
-def service_class(policies: Policies, reference: Place | None, model_id: str) -> ServiceClass | None:
-    """Return the class of a variant: the referenced one, else the one of best priority for its model."""
-    place = place_of_class(policies, reference, model_id)
-    return None if place is None else policies.classes.get(place)
-
-
-def place_of_class(policies: Policies, reference: Place | None, model_id: str) -> Place | None:
-    """Return where that class is defined; None without a reference or a class for the model."""
-    if reference is not None:
-        return reference
-    listed = [
-        (item.priority, where)
-        for where, item in policies.classes.items()
-        if policies.default_classes in {"", where[0]} and item.covers(model_id)
-    ]
-    return min(listed)[1] if listed else None

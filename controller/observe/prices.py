@@ -7,7 +7,7 @@ price list is applied to those that its pods may get.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
@@ -16,7 +16,6 @@ from apiserver.kinds.privileges import OWN_COST
 from apiserver.schema.json import Json
 from controller.observe.accelerators import product_of
 from controller.observe.claim import Claim
-from controller.observe.grants import Question, question_of
 from controller.observe.policies import Policies
 from controller.observe.scheduling import node_affinity, tolerations
 from controller.observe.targets import Target
@@ -88,12 +87,6 @@ def cost_refusal(claim: Claim, policies: Policies) -> str:
         return ""
     why = policies.grants.refusal(claim, OWN_COST)
     return f"the listed price is used, and not the cost {claim.cost}: {why}" if why else ""
-
-
-def cost_questions(claim: Claim) -> Iterator[Question]:
-    """Yield the access question to answer before a variant's own cost applies."""
-    question = None if claim.cost is None else question_of(claim, OWN_COST)
-    yield from [question] if question else []
 
 
 class Reach:

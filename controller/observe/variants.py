@@ -13,7 +13,6 @@ from controller.observe.policies import Policies
 from controller.observe.replicas import ReportAge, replicas_of
 from controller.observe.scalers import is_resting
 from controller.observe.scheduling import node_affinity, require_labels, tolerations
-from controller.planning.load import Capacity, CapacitySource
 from controller.planning.ranges import MAX_COST
 from controller.planning.snapshot import Variant
 
@@ -48,7 +47,7 @@ def variant_of(
         pinned_replicas=claim.orders.pinned_replicas,
         is_paused=claim.orders.is_paused,
         may_be_preempted=claim.orders.may_be_preempted,
-        capacity=_stated(claim.capacity),
+        capacity=claim.capacity,
         disruption_budget=item.disruption[0],
         evictable_replicas=item.disruption[1],
         may_be_moved=target.may_move,
@@ -57,12 +56,6 @@ def variant_of(
         rules=item.rules.planned,
         stalled_replicas=item.stalled_replicas,
     )
-
-
-def _stated(capacity: float | None) -> Capacity | None:
-    if capacity is None:
-        return None
-    return Capacity(requests_per_second=capacity, source=CapacitySource.STATED)
 
 
 def _cost_of(item: Observed) -> Decimal:

@@ -17,13 +17,12 @@ from apiserver.cluster.access import access_review, is_allowed
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Invalid
 from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
-from apiserver.kinds.privileges import GROUP, USE
+from apiserver.kinds.privileges import GROUP, OWN_COST, USE
 from apiserver.log import EventLogger
 from controller.observe.claim import Claim
-from controller.observe.classes import class_questions
-from controller.observe.grants import Grants, Question
+from controller.observe.classes import needed_privilege
+from controller.observe.grants import Grants, Question, question_of
 from controller.observe.policies import Policies
-from controller.observe.prices import cost_questions
 
 ALLOWED_SECONDS: Final = 60.0
 """Lifetime of a positive result in seconds."""
@@ -49,11 +48,13 @@ class _Answer:
 
 def questions(claims: Iterable[Claim], policies: Policies) -> frozenset[Question]:
     """Return the access questions about the writers of claims, without duplicates."""
-    return frozenset(
-        question
+    needed = (
+        (claim, privilege)
         for claim in claims
-        for question in (*class_questions(claim, policies), *cost_questions(claim))
+        for privilege in (needed_privilege(claim, policies), OWN_COST if claim.cost is not None else None)
     )
+    found = (question_of(claim, privilege) for claim, privilege in needed if privilege)
+    return frozenset(filter(None, found))
 
 
 class Privileges:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from apiserver.cluster.client import Cluster
@@ -155,18 +156,6 @@ class CycleResult:
     """What is wrong with prices and service classes."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Cycle:
-    """Inputs and decisions of one cycle."""
-
-    world: World
-    gathered: Gathered
-    plan: Plan
-    failures: Mapping[Key, str]
-    sized: Sized
-    acting: Mapping[Key, ActingFinding]
-
-
 class VariantAutoscalingReconciler:
     """Runs cycles; between them it keeps the engines' metrics and the placements of the last plan."""
 
@@ -206,7 +195,7 @@ class VariantAutoscalingReconciler:
         own = await asyncio.to_thread(claims_of, world.autoscalings)
         failures = await self._watch.observe(world.pods, own)
         taken = tools.exchange.taken()
-        claims = own.joined(claims_of_asks(taken.asks))
+        claims = own | claims_of_asks(taken.asks)
         if tools.privileges is not None:
             used = await asyncio.to_thread(questions, claims.readable, policies)
             policies = replace(policies, grants=await tools.privileges.grants(used))
@@ -223,17 +212,11 @@ class VariantAutoscalingReconciler:
         await self._mark(gathered, plan, advices)
         tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan))
         whole, plan = plan, without_bound(plan, gathered)
-        acting = self._acting(gathered, plan, advices)
-        cycle = _Cycle(
-            world=world,
-            gathered=gathered,
-            plan=plan,
-            failures=failures,
-            sized=found,
-            acting=acting,
-        )
+        seen, external = situations(gathered, plan, advices.keys()), tools.external_metrics()
+        acting = self._replica_watch.findings(seen, external, now_seconds=self._steady())
         published = tools.now()
-        statuses, faults = await asyncio.to_thread(self._statuses, cycle, advices)
+        build = partial(self._statuses, sized=found, failures=failures, acting=acting, advices=advices)
+        statuses, faults = await asyncio.to_thread(build, world, gathered, plan)
         self._tell_faults({**gathered.unplanned, **faults})
         sound = replace(plan, decisions=tuple(item for item in plan.decisions if item.key not in faults))
         done = await self._publisher.publish(world.autoscalings, statuses, sound)
@@ -289,14 +272,6 @@ class VariantAutoscalingReconciler:
             objectives=objectives,
         )
 
-    def _acting(
-        self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]
-    ) -> Mapping[Key, ActingFinding]:
-        """Return whether the decisions are followed that are not only advice."""
-        seen = situations(gathered, plan, advices.keys())
-        external = self._tools.external_metrics()
-        return self._replica_watch.findings(seen, external, now_seconds=self._steady())
-
     async def _mark(self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]) -> None:
         """Mark the pods to remove, and unmark the others."""
         allowed = self._settings.terms.steers_removal
@@ -320,11 +295,18 @@ class VariantAutoscalingReconciler:
         return plan.with_messages({key: item.message for key, item in advices.items()}), advices
 
     def _statuses(
-        self, cycle: _Cycle, advices: Mapping[Key, Advice]
+        self,
+        world: World,
+        gathered: Gathered,
+        plan: Plan,
+        *,
+        sized: Sized,
+        failures: Mapping[Key, str],
+        acting: Mapping[Key, ActingFinding],
+        advices: Mapping[Key, Advice],
     ) -> tuple[Mapping[Key, Json], Mapping[Key, Unplanned]]:
         """Return the statuses, and why those of some objects could not be computed."""
-        now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
-        variants = {variant.key: variant for variant in gathered.snapshot.variants}
+        now, variants = self._tools.now(), {variant.key: variant for variant in sized.snapshot.variants}
         decisions = {item.key: item for item in plan.decisions}
         misplaced = sentences(self._follower.divergence.waiting)
 
@@ -339,17 +321,17 @@ class VariantAutoscalingReconciler:
                 decision=decisions[key],
                 solver=plan.solver,
                 observed=observed,
-                silence=silence_of(variant, cycle.failures),
+                silence=silence_of(variant, failures),
                 lateness=lateness(
                     observed.pods, start_seconds=variant.start_seconds, now_seconds=now.timestamp()
                 ),
-                acting=cycle.acting.get(key),
+                acting=acting.get(key),
                 advice=advices.get(key),
                 misplaced=misplaced.get(key, ""),
-                learned=cycle.sized.learned.get(key),
-                service_level=cycle.sized.service_levels.get(key),
-                problems=cycle.sized.problems.get(key, ()),
-                hard_targets=cycle.sized.hard_targets.get(key, ()),
+                learned=sized.learned.get(key),
+                service_level=sized.service_levels.get(key),
+                problems=sized.problems.get(key, ()),
+                hard_targets=sized.hard_targets.get(key, ()),
             )
             return planned_status(autoscaling, inputs, now=now)
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
+from controller.observe.classes import class_of
 from controller.observe.gather import World
 from controller.observe.pods import by_target, is_present, is_ready
-from controller.observe.policies import Policies, service_class
+from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.observe.variantautoscaling import claim_of
@@ -73,7 +74,7 @@ def _binding(value: Json) -> BindingView:
 def _model(
     model_id: str, group: Sequence[Json], *, world: World, policies: Policies, client: ClientView
 ) -> ModelView:
-    classes = (service_class(policies, claim_of(item).service_class, model_id) for item in group)
+    classes = (class_of(claim_of(item), policies) for item in group)
     best = min((item for item in classes if item), key=lambda item: item.priority, default=None)
     variants = (_variant(item, world, policies) for item in group)
     return ModelView(

@@ -157,8 +157,8 @@ def test_joined_claims_are_in_order_of_age() -> None:
     """With the same age, the first name comes first."""
     own, others = claims_of([placed(variant("a")), placed(variant("c"))]), claims_of_asks([binding(x=0)])
 
-    assert [claim.name for claim in own.joined(others).oldest_first()] == ["a", "b/x", "c"]
-    assert own.joined(Claims()) == own
+    assert [claim.name for claim in (own | others).oldest_first()] == ["a", "b/x", "c"]
+    assert own | Claims() == own
 
 
 def test_a_variant_of_another_accelerator_than_declared_is_not_taken_for_its_own_neighbour() -> None:
