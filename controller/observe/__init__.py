@@ -5,7 +5,7 @@
 
 - what objects ask of planning: the `claim` of a `variantautoscaling`, or those of a binding (`asks`), with
   the user's `orders`; why one is `unplanned`, and `obstacles`
-- what was found about a variant: `observed`, as planning needs it (`variants`)
+- what was found about a variant: `observed`
 - command lines and performance of engines: `arguments`, `performance`
 - scale targets: `targets`, `scales`, their autoscalers: `scalers`, and whether these act: `acting`,
   `external_metrics`; targets as they are `running`, their `actual_types` and `roles`; pods: `replicas`,
@@ -14,6 +14,5 @@
   `neighbours`, `domains`
 - service classes, priorities and costs: `settings_reading` and its `last_valid` content, `classes`,
   `objectives`, `prices`; among tenants: `grants`
-- bindings: `bound`
-- conditions: `conditions`, `binding_conditions`, `condition_list`
+- bindings: `bound`; conditions: `conditions`, `binding_conditions`, `condition_list`
 """

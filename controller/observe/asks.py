@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final
 
-from apiserver.kinds.authorship import record_of, writer_of
+from apiserver.kinds.authorship import writer_identity
 from apiserver.kinds.identity import Key
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_class_of
 from apiserver.kinds.llmd.v1alpha2 import ConfigMapKeyRef
@@ -110,7 +110,7 @@ def claims_of_asks(asks: Iterable[Ask]) -> Claims:
 
 def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
     """Yield one claim for each target. If none declares a cost, the prices of accelerators apply."""
-    orders, user = orders_of(ask.value, OwnerKind.BINDING), writer_of(ask.value)
+    orders, writer = orders_of(ask.value, OwnerKind.BINDING), writer_identity(ask.value)
     has_costs = any(bound.cost for bound in ask.binding.targets)
     targets = zip(ask.variants, ask.binding.targets, ask.binding.capacities, strict=True)
     for (namespace, name), bound, capacity in targets:
@@ -125,7 +125,7 @@ def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
             cost=Decimal(bound.cost or _LEAST_COST) if has_costs else None,
             service_class=service_class,
             orders=orders,
-            writer=None if user is None else record_of(user),
+            writer=writer,
             bounds=(bound.min_replicas, bound.max_replicas),
             capacity=Capacity(requests_per_second=capacity, source=CapacitySource.STATED),
         )

@@ -42,11 +42,6 @@ class Owner(NamedTuple):
     namespace: str
     name: str
 
-    @property
-    def key(self) -> Key:
-        """Namespace and name."""
-        return self.namespace, self.name
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claim:

@@ -21,7 +21,7 @@ from controller.observe.inventory import inventory, oversized_nodes
 from controller.observe.karpenter import KarpenterPools, karpenter_pools
 from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
-from controller.observe.observed import Observed, Surroundings
+from controller.observe.observed import Observed, Surroundings, variant_of
 from controller.observe.obstacles import Obstacles
 from controller.observe.pods import by_target, has_engine
 from controller.observe.policies import Policies
@@ -34,7 +34,6 @@ from controller.observe.running import as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
 from controller.observe.targets import Target, TargetKey, target_of
 from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
-from controller.observe.variants import variant_of
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import growing, node_to_come
 from controller.planning.snapshot import Model, Snapshot, Variant
@@ -124,10 +123,7 @@ class Gathered:
 
 def models_by_target(claims: Claims) -> Mapping[TargetKey, str]:
     """Return the model of each claimed target, according to the oldest claim."""
-    models: dict[TargetKey, str] = {}
-    for claim in claims.oldest_first():
-        models.setdefault(claim.target, claim.model_id)
-    return models
+    return {claim.target: claim.model_id for claim in reversed(claims.oldest_first())}
 
 
 def engine_pods(pods: Sequence[Json], claims: Claims) -> tuple[tuple[Json, str], ...]:

@@ -1,9 +1,10 @@
-"""What was found about one variant: its claim, its scale target, pods and autoscalers. Pure functions."""
+"""What was found about one variant, as the input of planning, statuses and placement. Pure functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 
 from apiserver.kinds.autoscalers import Autoscaler
@@ -11,21 +12,26 @@ from apiserver.kinds.following import Problem
 from apiserver.schema.json import Json
 from controller.observe.actual_types import ActualTypes
 from controller.observe.claim import Claim
-from controller.observe.classes import class_finding
+from controller.observe.classes import class_finding, priority_of
 from controller.observe.conditions import Finding
 from controller.observe.disruptions import Disruptions
 from controller.observe.leaving import leaving_order
 from controller.observe.objectives import Objective, Objectives
 from controller.observe.performance import facts_of
+from controller.observe.pods import ready_ordinals
 from controller.observe.policies import Policies
 from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
+from controller.observe.replicas import ReportAge, replicas_of
 from controller.observe.rule_reading import Scene
 from controller.observe.rules import NO_RULES, TargetRules, pod_rules
 from controller.observe.scalers import RESTING, VariantScalers, is_resting
+from controller.observe.scheduling import node_affinity, require_labels, tolerations
 from controller.observe.targets import Target, TargetKey
 from controller.observe.unplanned import Unplanned
 from controller.observe.waiting import stalled_replicas
 from controller.planning.cluster import Node, NodePool
+from controller.planning.ranges import MAX_COST
+from controller.planning.snapshot import Variant
 from controller.sizing.records import VariantFacts
 
 
@@ -138,3 +144,69 @@ def _why_unheeded(target: Target, autoscalers: Sequence[Autoscaler]) -> str:
             " metric"
         )
     return f"{autoscalers[0].shown} {RESTING}" if is_resting(autoscalers, target.replicas) else ""
+
+
+def variant_of(
+    item: Observed, *, policies: Policies, report_age: ReportAge, may_scale_to_zero: bool
+) -> Variant:
+    """Return the record of one variant. Raises ValueError for numbers out of range."""
+    claim, target, template = item.claim, item.target, item.target.pod_spec
+    bounds = _bounds(item.autoscalers, target.replicas)
+    low, high = claim.bounds or bounds
+    return Variant(
+        namespace=claim.owner.namespace,
+        name=claim.name,
+        model_id=claim.model_id,
+        accelerator=item.accelerator,
+        accelerators_per_replica=target.accelerators_per_replica,
+        cost_per_replica=_cost_of(item),
+        current_replicas=target.replicas,
+        replicas=replicas_of(target, item.pods, report_age),
+        ready_ordinals=()
+        if target.removes_unready_first
+        else ready_ordinals(item.pods, target.first_ordinal),
+        desired_replicas=claim.published_replicas,
+        min_replicas=low,
+        max_replicas=high,
+        may_scale_to_zero=claim.is_bound or may_scale_to_zero,
+        priority=priority_of(claim, policies, item.objective),
+        node_selector=frozenset((template.get("nodeSelector") or {}).items()),
+        node_affinity=require_labels(node_affinity(template), item.rules.node_labels),
+        tolerations=tolerations(template),
+        pinned_replicas=claim.orders.pinned_replicas,
+        is_paused=claim.orders.is_paused,
+        may_be_preempted=claim.orders.may_be_preempted,
+        capacity=claim.capacity,
+        disruption_budget=item.disruption[0],
+        evictable_replicas=item.disruption[1],
+        may_be_moved=target.may_move,
+        pods_per_replica=target.pods_per_replica,
+        together_in=target.together_in,
+        rules=item.rules.planned,
+        stalled_replicas=item.stalled_replicas,
+    )
+
+
+def _cost_of(item: Observed) -> Decimal:
+    """Return the cost of one replica. Raises ValueError, with its source, if no plan can contain it."""
+    cost, source = item.cost
+    if 0 <= cost <= MAX_COST:
+        return cost
+    field = "spec.variantCost" if source == "VariantCost" else "cost of one replica by unit costs"
+    name = "/".join(item.claim.key)
+    raise ValueError(f"{name}: {field}: must be between 0 and {MAX_COST}, was {cost}")
+
+
+def _bounds(autoscalers: Sequence[Autoscaler], current_replicas: int) -> tuple[int, int | None]:
+    if not autoscalers:
+        return 0, None
+    if is_resting(autoscalers, current_replicas):
+        return 0, 0  # a plan must not rely on replicas that will never start
+    first = autoscalers[0]
+    low, high = first.min_replicas, first.max_replicas
+    if high < low:
+        suffix = "ReplicaCount" if first.scaled_object else "Replicas"
+        raise ValueError(
+            f"{first.shown}: spec.max{suffix} must be at least spec.min{suffix} ({low}), was {high}"
+        )
+    return low, high

@@ -52,7 +52,7 @@ class Obstacles:
             return self._missing(target)
         bound = self.bound.get(target)
         # At equal age the binding takes precedence, consistent with the reader of bindings.
-        is_own = bound is not None and claim.is_bound and bound[1] == claim.owner.key
+        is_own = bound is not None and claim.is_bound and bound[1] == claim.owner[1:]
         if bound is not None and not is_own and bound[0] <= claim.created:
             text = (
                 f"AutoscalingPolicyBinding {bound[1][1]!r} is older and already decides on {target.called}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 
-from apiserver.kinds.authorship import record_of, writer_of
+from apiserver.kinds.authorship import writer_identity
 from apiserver.kinds.identity import Key, key_of
 from apiserver.kinds.llmd.identity import label_of
 from apiserver.kinds.llmd.v1alpha2 import VariantAutoscaling
@@ -27,8 +27,10 @@ def claims_of(autoscalings: Iterable[Json]) -> Claims:
     unplanned: dict[Key, Unplanned] = {}
     for value in autoscalings:
         try:
-            if found := _malformation(value):
-                unplanned[key_of(value)] = found
+            if wrong := validate(VariantAutoscaling, {"spec": value.get("spec")}):
+                # It was stored before admission was installed, or bypassed it.
+                invalid = ConditionReason.INVALID_CONFIGURATION
+                unplanned[key_of(value)] = Unplanned(reason=invalid, message=str(wrong[0]))
             else:
                 claims.append(claim_of(value))
         except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
@@ -40,9 +42,9 @@ def claim_of(value: Json) -> Claim:
     """Return the claim of a well-formed VariantAutoscaling."""
     metadata, spec, status = value["metadata"], value["spec"], as_object(value.get("status"))
     published = as_object(as_object(status.get("decision")).get("performance"))
-    named, reference, cost = spec.get("accelerator") or label_of(value), spec.get("sloClassRef"), _cost(spec)
+    named, reference = spec.get("accelerator") or label_of(value), spec.get("sloClassRef")
+    cost: str = spec.get("variantCost", DEFAULT_COST)
     profile, problems = profile_of(spec.get("variantProfile"))
-    user = writer_of(value)
     return Claim(
         owner=Owner(OwnerKind.VARIANT, *key_of(value)),
         name=metadata["name"],
@@ -51,25 +53,13 @@ def claim_of(value: Json) -> Claim:
         target=scaled_by(value),
         accelerator=short_name(named) if named else "",
         accelerator_count=spec.get("acceleratorCount"),
-        cost=cost,
+        cost=None if cost == DEFAULT_COST else Decimal(cost),  # admission writes the default
         service_class=(reference["name"], reference["key"]) if reference is not None else None,
         orders=orders_of(value),
-        writer=None if user is None else record_of(user),
+        writer=writer_identity(value),
         published_replicas=as_object(status.get("desiredOptimizedAlloc")).get("numReplicas"),
         profile=profile,
         learned=learned_of(published),
         known_start_seconds=start_seconds_of(published),
         problems=problems,
     )
-
-
-def _malformation(value: Json) -> Unplanned | None:
-    """Return why an object is invalid: it was stored before admission was installed, or bypassed it."""
-    found = validate(VariantAutoscaling, {"spec": value.get("spec")})
-    return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(found[0])) if found else None
-
-
-def _cost(spec: Json) -> Decimal | None:
-    """Return the cost in the spec; one that equals the default was written by admission, not by the user."""
-    cost: str = spec.get("variantCost", DEFAULT_COST)
-    return None if cost == DEFAULT_COST else Decimal(cost)

@@ -48,13 +48,12 @@ class _Answer:
 
 def questions(claims: Iterable[Claim], policies: Policies) -> frozenset[Question]:
     """Return the access questions about the writers of claims, without duplicates."""
-    needed = (
-        (claim, privilege)
+    return frozenset(
+        question
         for claim in claims
         for privilege in (needed_privilege(claim, policies), OWN_COST if claim.cost is not None else None)
+        if privilege and (question := question_of(claim, privilege))
     )
-    found = (question_of(claim, privilege) for claim, privilege in needed if privilege)
-    return frozenset(filter(None, found))
 
 
 class Privileges:

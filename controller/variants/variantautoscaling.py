@@ -209,7 +209,9 @@ class VariantAutoscalingReconciler:
         misplaced = sentences(self._follower.compare(world, gathered.snapshot))
         plan = self._evictor.worded(plan).with_messages(misplaced)
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
-        await self._mark(gathered, plan, advices)
+        may_steer = self._settings.terms.steers_removal
+        marks = due_marks(gathered, plan, steered=lambda key: may_steer and key not in advices)
+        await self._marker.write(marks)
         tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan))
         whole, plan = plan, without_bound(plan, gathered)
         seen, external = situations(gathered, plan, advices.keys()), tools.external_metrics()
@@ -271,12 +273,6 @@ class VariantAutoscalingReconciler:
             asks=asks,
             objectives=objectives,
         )
-
-    async def _mark(self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]) -> None:
-        """Mark the pods to remove, and unmark the others."""
-        allowed = self._settings.terms.steers_removal
-        due = due_marks(gathered, plan, steered=lambda key: allowed and key not in advices)
-        await self._marker.write(due)
 
     async def _plan(self, gathered: Gathered) -> tuple[Plan, Mapping[Key, Advice]]:
         """Return the plan with its messages, and the advice for variants whose decisions are not applied."""

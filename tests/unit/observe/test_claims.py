@@ -134,7 +134,7 @@ def test_a_binding_has_a_claim_for_each_target() -> None:
         ("b/code", "code", Decimal("0.001")),
     ]
     (owner,) = {item.owner for item in found.readable}
-    assert (owner.kind.short_name, owner.key) == ("aspb", ("ns", "b"))
+    assert (owner.kind.short_name, owner[1:]) == ("aspb", ("ns", "b"))
     assert {(item.model, item.service_class, item.is_bound) for item in found.readable} == {
         (("ns", "aspb/b"), ("classes", "premium"), True)
     }
