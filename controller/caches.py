@@ -31,8 +31,7 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.json import Json
 from controller.bindings.scale_reader import ScaleReader
-from controller.observe.bound import BoundWorld, bound_targets, scale_claims
-from controller.observe.claims import Translation
+from controller.observe.bound import BoundWorld, bound_references, bound_targets
 from controller.observe.external_metrics import (
     API_SERVICE,
     UNKNOWN_METRICS,
@@ -42,7 +41,8 @@ from controller.observe.external_metrics import (
 from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.gather import World
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules, Objectives
-from controller.observe.scales import Scale, scaled_targets
+from controller.observe.resource_claims import Translation
+from controller.observe.scales import Scale, ScaleReference, scale_references, scaled_targets
 from controller.observe.targets import TargetKey, TargetKind, asked_replicas
 from controller.projections import Projection
 
@@ -90,7 +90,7 @@ class Caches:
             reduce=projection.written,
             without="AutoscalingPolicyBindings",
         )
-        self._scales = ScaleReader(cluster, self._claims, silent_seconds=SILENT_SECONDS)
+        self._scales = ScaleReader(cluster, self._references, silent_seconds=SILENT_SECONDS)
         self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=without_managed_fields)
         self._all = (
             self._autoscalings,
@@ -177,7 +177,7 @@ class Caches:
         """Return the current state of everything that decisions on bindings depend on."""
         bindings = self._bindings.items()
         scaled = self._scales.scaled(self._pods.items()) if bindings else None
-        known = {key: self._scales.said(key) for key in scaled_targets(scale_claims(bindings))}
+        known = {key: self._scales.said(key) for key in scaled_targets(bound_references(bindings))}
         return BoundWorld(
             policies=self._policies.items(),
             bindings=bindings,
@@ -211,9 +211,10 @@ class Caches:
         """Return the resource of a scalable kind, or None. Raises ClusterError if discovery fails."""
         return await self._scales.resource(api_version, kind)
 
-    def _claims(self) -> Sequence[Json]:
-        """Return the objects that name scale targets: VariantAutoscalings and bindings."""
-        return (*self._autoscalings.items(), *scale_claims(self._bindings.items()))
+    def _references(self) -> Sequence[ScaleReference]:
+        """Return the references of VariantAutoscalings and bindings to their targets."""
+        own = scale_references(self._autoscalings.items())
+        return (*own, *bound_references(self._bindings.items()))
 
     def _workloads(self) -> tuple[tuple[TargetKind, Cache | OptionalCache], ...]:
         return (

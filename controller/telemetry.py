@@ -7,7 +7,6 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from controller.observe.asks import binding_of
 from controller.planning.decision import Decision
 from controller.variants.variantautoscaling import CycleResult
 
@@ -180,13 +179,13 @@ class Telemetry:
 
     def _tell_unfollowed(self, result: CycleResult) -> None:
         for key, (is_followed, because, _) in result.acting.items():
-            reasons = [str(item.reason) for item in result.gathered.misread.get(key, ())]
+            reasons = [str(item.reason) for item in result.gathered.observed[key].misread]
             for reason in (*reasons, *([] if is_followed else [str(because)])):
                 self._gauges[_UNFOLLOWED].labels(*key, reason).set(1)
 
     def _tell_variants(self, result: CycleResult) -> None:
         for seen in result.gathered.snapshot.variants:
-            if binding_of(*seen.key) is None:
+            if not result.gathered.observed[seen.key].claim.is_bound:
                 variant = (seen.namespace, seen.name, seen.accelerator)
                 self._gauges[_CURRENT].labels(*variant).set(seen.current_replicas)
         self._tell_unfollowed(result)

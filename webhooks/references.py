@@ -11,6 +11,7 @@ from typing import Protocol
 
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import Problem, following_problems, target_subject, variant_subject
+from apiserver.kinds.metric_labels import variant_labels
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
 from webhooks.claims import Claimant
@@ -57,7 +58,7 @@ def _misread(reference: Reference, value: Json, referents: Referents, own: Claim
     metadata = {"name": "", **value["metadata"]}  # a create request may have generateName only
     named = value | {"metadata": metadata}
     if own[0] == "VariantAutoscaling":
-        subject = variant_subject(named)
+        subject = variant_subject(variant_labels(named))
     else:
         subject = target_subject(named, reference.kind, reference.name)
     autoscalers = referents.autoscalers(reference, str(metadata.get("namespace") or ""))

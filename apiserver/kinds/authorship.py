@@ -87,6 +87,12 @@ def writer_of(value: Json) -> Json | None:
     return user if isinstance(user, dict) and isinstance(user.get("username"), str) else None
 
 
+def writer_identity(value: Json) -> str | None:
+    """Return the record of the user who wrote an object, the same for each of a user's; None without one."""
+    user = writer_of(value)
+    return None if user is None else record_of(user)
+
+
 def _restrictions(extra: JsonValue) -> JsonValue:
     """Return `extra` without the keys that identify the token."""
     if not isinstance(extra, dict):

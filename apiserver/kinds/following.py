@@ -6,7 +6,7 @@ It depends on declarations only. Whether an autoscaler also acts is visible in t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
@@ -27,7 +27,6 @@ from apiserver.kinds.metric_labels import (
     VARIANT_LABELS,
     VARIANT_NAME,
     target_labels,
-    variant_labels,
 )
 from apiserver.schema.document import nearest
 from apiserver.schema.json import Json
@@ -77,13 +76,12 @@ class Subject:
     remedy: Mapping[str, str]
     """The labels that select this metric and no other one of its namespace."""
 
-    neighbours: Sequence[Mapping[str, str]] = ()
+    neighbours: Collection[Mapping[str, str]] = ()
     """The labels of all metrics of this name in the namespace, which may include its own."""
 
 
-def variant_subject(autoscaling: Json, neighbours: Sequence[Mapping[str, str]] = ()) -> Subject:
-    """Return the metric of a raw VariantAutoscaling; `neighbours` are the labels of all in its namespace."""
-    labels = variant_labels(autoscaling)
+def variant_subject(labels: Mapping[str, str], neighbours: Collection[Mapping[str, str]] = ()) -> Subject:
+    """Return the metric of a VariantAutoscaling by its labels; `neighbours` are those in its namespace."""
     return Subject(
         metrics=(VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO),
         gauge="stowplan_desired_replicas",

@@ -284,7 +284,7 @@ class AutoscalingPolicyBindingReconciler:
             # What the policy alone would start, so that the plan keeps running replicas despite a closer fit.
             required = case.binding.serving(decision.replicas)
             ask = Ask(value=case.value, binding=case.binding, required=required)
-        why = why_advisory(case.value, self._settings.advisory)
+        why = why_advisory(case.key[0], case.orders, self._settings.advisory)
         asked = (*(pod for state in case.targets for pod in state.pods), *case.before)
         pods = [pod["metadata"] for pod in asked]
         said = (failed.get((pod["namespace"], pod["name"])) for pod in pods)

@@ -13,15 +13,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from apiserver.kinds.identity import Key
-from controller.observe.asks import Ask, binding_of, holds_nothing, stand_ins, why_not_planned
+from controller.observe.asks import Ask, holds_nothing, why_not_planned
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
 from controller.observe.bound import Case
-from controller.observe.classes import class_finding
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered
-from controller.observe.objectives import Objectives
-from controller.observe.policies import Policies
-from controller.observe.prices import cost_refusal, price_finding
 from controller.planning.decision import Decision, Plan, Reason
 from controller.planning.snapshot import Variant
 from controller.policies.history import History
@@ -109,17 +105,13 @@ class Exchange:
             self._grants.set_result(grants)
 
 
-def grants_of(
-    asks: Iterable[Ask], gathered: Gathered, plan: Plan, policies: Policies, objectives: Objectives
-) -> Mapping[Key, Grant]:
-    """Return the grants for each binding, from a plan of what was gathered with some policies."""
+def grants_of(asks: Iterable[Ask], gathered: Gathered, plan: Plan) -> Mapping[Key, Grant]:
+    """Return the grants for each binding, from a plan of what was gathered."""
     variants = {variant.key: variant for variant in gathered.snapshot.variants}
     decisions = {item.key: item for item in plan.decisions}
     return {
         ask.key: _refusal(ask, variants)
-        or replace(
-            _grant(ask, decisions), resolved=dict(_resolution_findings(ask, gathered, policies, objectives))
-        )
+        or replace(_grant(ask, decisions), resolved=dict(_resolution_findings(ask, gathered)))
         for ask in asks
     }
 
@@ -186,15 +178,10 @@ def _grant(ask: Ask, planned: Mapping[Key, Decision]) -> Grant:
     )
 
 
-def _resolution_findings(
-    ask: Ask, gathered: Gathered, policies: Policies, objectives: Objectives
-) -> Iterator[tuple[BindingCondition, BindingFinding]]:
+def _resolution_findings(ask: Ask, gathered: Gathered) -> Iterator[tuple[BindingCondition, BindingFinding]]:
     """Yield the findings that VariantAutoscalings have, too, per target where they differ."""
-    items = tuple(stand_ins([ask]))
-    findings = [
-        class_finding(item, policies, objectives.of(gathered.targets[key], gathered.pods[key]))
-        for item, key in zip(items, ask.variants, strict=True)
-    ]
+    items = [gathered.observed[key] for key in ask.variants]
+    findings = [item.service_class for item in items]
     # All have the same service class. Without a class, an InferenceObjective may apply to some of them.
     holds, reason, text = next(
         (found for found in findings if found[1] is ConditionReason.OBJECTIVE_FOUND), findings[0]
@@ -203,20 +190,15 @@ def _resolution_findings(
         names = (bound.target.name for bound in ask.binding.targets)
         text = "; ".join(f"{name}: {found[2]}" for name, found in zip(names, findings, strict=True))
     yield BindingCondition.SERVICE_CLASS_RESOLVED, (holds, BindingReason(str(reason)), text)
-    unpriced = dict.fromkeys(filter(None, (cost_refusal(item, policies) for item in items)))
-    if unpriced:
+    if unpriced := dict.fromkeys(item.unpriced for item in items if item.unpriced):
         yield BindingCondition.COST_RESOLVED, (False, BindingReason.COST_NOT_ALLOWED, "; ".join(unpriced))
         return
-    unlisted = dict.fromkeys(
-        price_finding(variant.accelerator, policies, gathered.cost_sources[variant.key])
-        for variant in gathered.snapshot.variants
-        if variant.key in ask.variants
-    )
-    if wrong := [text for text in unlisted if text]:
-        yield BindingCondition.COST_RESOLVED, (False, BindingReason.PRICE_INVALID, "; ".join(wrong))
+    in_order = sorted(items, key=lambda item: item.claim.key)
+    if unlisted := dict.fromkeys(item.unlisted for item in in_order if item.unlisted):
+        yield BindingCondition.COST_RESOLVED, (False, BindingReason.PRICE_INVALID, "; ".join(unlisted))
 
 
-def of_variants(plan: Plan) -> Plan:
+def without_bound(plan: Plan, gathered: Gathered) -> Plan:
     """Return the plan without the decisions for bindings' targets, which have a separate status."""
-    own = [item for item in plan.decisions if binding_of(*item.key) is None]
+    own = (item for item in plan.decisions if not gathered.observed[item.key].claim.is_bound)
     return replace(plan, decisions=tuple(own))

@@ -71,7 +71,7 @@ def _resting(result: BindingResult) -> BindingFinding | None:
     if result.advice:
         reason, text = result.advice
         return False, reason, f"{text}: nothing is written"
-    if case.is_paused:
+    if case.orders.is_paused:
         return False, BindingReason.PAUSED, "paused: nothing is written"
     if case.second_writer:
         return False, BindingReason.TARGET_SCALED_BY_OTHER, case.second_writer

@@ -20,8 +20,8 @@ from apiserver.schema.json import Json
 from controller.observe.scales import (
     Scale,
     Scaled,
+    ScaleReference,
     UnreadableScaleError,
-    is_reference,
     scale_of,
     scaled_targets,
     with_scales,
@@ -48,13 +48,13 @@ class ScaleReader:
     def __init__(
         self,
         cluster: Cluster,
-        autoscalings: Callable[[], Sequence[Json]],
+        references: Callable[[], Sequence[ScaleReference]],
         *,
         silent_seconds: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
-        self._autoscalings = autoscalings
+        self._references = references
         self._silent_seconds = silent_seconds
         self._clock = clock
         self._answers: dict[TargetKey, _Answer] = {}
@@ -65,7 +65,7 @@ class ScaleReader:
         """Read one scale after the other, each at most every ten seconds, until cancelled."""
         while True:
             began = self._clock()
-            wanted = scaled_targets(self._autoscalings())
+            wanted = scaled_targets(self._references())
             for known in (self._answers, self._templates):
                 for key in known.keys() - wanted.keys():
                     del known[key]
@@ -122,18 +122,12 @@ class ScaleReader:
 
     def scaled(self, pods: Sequence[Json]) -> Scaled:
         """Return the current state of the targets, among all pods."""
-        autoscalings = self._autoscalings()
-        wanted = scaled_targets(autoscalings)
+        references = self._references()
+        wanted = scaled_targets(references)
         if not wanted:
             return Scaled(pods=pods)
         scales = {key: self.said(key) for key in wanted}
-        references = (
-            (item["metadata"]["namespace"], (item.get("spec") or {}).get("scaleTargetRef"))
-            for item in autoscalings
-        )
-        claimed = {
-            target_key(namespace, reference) for namespace, reference in references if is_reference(reference)
-        }
+        claimed = (target_key(namespace, reference) for namespace, reference in references)
         others = frozenset(key for key in claimed if key.kind is not TargetKind.SCALED)
         found = with_scales(scales, pods, self._templates, claimed=others)
         self._templates |= {key: item["spec"]["template"] for key, item in found.workloads.items()}

@@ -69,7 +69,7 @@ class BindingResult:
         """Published replicas of each target; None if nothing should act on them."""
         if self.decision is None or self.advice is not None:
             return None
-        if self.case.is_paused:
+        if self.case.orders.is_paused:
             return tuple(state.current_replicas for state in self.case.targets)
         return self.decision.replicas
 
@@ -82,7 +82,7 @@ class BindingResult:
             wrong = [text for holds, _, text in self.case.findings.values() if not holds]
             return shorten("; ".join(wrong) or "nothing can be decided")
         text = binding_sentence(self.case.binding, self.decision)
-        if self.case.is_paused:
+        if self.case.orders.is_paused:
             text = f"paused: the running replicas stay; otherwise {text}"
         if self.advice:
             text = f"{text}; {self.advice[1]}: nothing is scaled"

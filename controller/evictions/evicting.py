@@ -115,7 +115,8 @@ class Evictor:
         await self._reopen(world)
         involved = {key for move in plan.moves for key in (*move.benefits, (move.namespace, move.name))}
         allowed = not involved & advised.keys() and await self._may_begin(plan, now_seconds)
-        chosen = targets(plan, gathered.pods, world.pods) if allowed else ()
+        pods = {key: item.pods for key, item in gathered.observed.items()}
+        chosen = targets(plan, pods, world.pods) if allowed else ()
         if chosen:
             evicted = await self._evict_all(world, chosen, now_seconds)
             self._rounds = begin(self._rounds, evicted, world.pods, now_seconds=now_seconds)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import PRODUCT_LABELS, accelerators_of, product_of, short_name
+from controller.observe.claim import Claim
 from controller.observe.pods import is_present
-from controller.observe.prices import accelerator_of
 from controller.observe.scheduling import node_affinity
-from controller.observe.targets import Target, TargetKey
+from controller.observe.targets import Target
 from controller.planning.cluster import Node
 
 
@@ -20,21 +21,19 @@ class ActualTypes:
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._types = {node.name: node.accelerator for node in nodes}
 
-    def counted(
-        self, autoscaling: Json, target: Target, groups: Mapping[TargetKey, Sequence[Json]]
-    ) -> tuple[Json, str]:
-        """Return a variant with the type that counts, and the contradiction to what it declares, if any."""
-        declared = accelerator_of(autoscaling, {})
-        running, selected = self._running(groups.get(target.key, ())), _selected_types(target.pod_spec)
+    def counted(self, claim: Claim, target: Target, pods: Sequence[Json]) -> tuple[Claim, str]:
+        """Return a claim with the type that counts, and the contradiction to what it declares, if any."""
+        declared = claim.accelerator
+        running, selected = self._running(pods), _selected_types(target.pod_spec)
         if not declared or declared in (running or selected or {declared}):
-            return autoscaling, ""
+            return claim, ""
         actual = running.most_common(1)[0][0] if running else min(selected)
         if running:
             where = f"its pods run on {' and '.join(f'{number} {name}' for name, number in running.items())}"
         else:
             where = f"its pods select nodes with {' or '.join(sorted(selected))}"
         text = f"the accelerator is declared as {declared}, but {where}: {actual} is counted; correct it"
-        return autoscaling | {"spec": autoscaling["spec"] | {"accelerator": actual}}, text
+        return replace(claim, accelerator=actual), text
 
     def _running(self, pods: Sequence[Json]) -> Counter[str]:
         """Return how many pods with accelerators run on each known type."""

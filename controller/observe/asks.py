@@ -1,4 +1,4 @@
-"""Add bindings to the plan: each target as if a VariantAutoscaling scaled it, and one load per binding.
+"""Add bindings to the plan: a claim for each target, and one load per binding.
 
 The policy determines how many replicas of capacity 1 a binding needs in total. Which of its targets run them,
 and where, is planned together with all other workloads on the same nodes. Pure functions.
@@ -7,16 +7,25 @@ and where, is planned together with all other workloads on the same nodes. Pure 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
 from typing import Final
 
+from apiserver.kinds.authorship import writer_identity
 from apiserver.kinds.identity import Key
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_class_of
+from apiserver.kinds.llmd.v1alpha2 import ConfigMapKeyRef
 from apiserver.schema.json import Json
+from apiserver.schema.validation import validate
+from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place
+from controller.observe.conditions import ConditionReason
+from controller.observe.orders import orders_of
+from controller.observe.targets import target_key
+from controller.observe.unplanned import Unplanned
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
-from controller.planning.snapshot import Snapshot, Variant
-from controller.policies.binding import Binding, BoundTarget
+from controller.planning.snapshot import Variant
+from controller.policies.binding import Binding
 
 MOST_REPLICAS: Final = 10**6
 """Maximum replicas of capacity 1; bindings that need more are not planned."""
@@ -61,12 +70,6 @@ class Ask:
         )
 
 
-def binding_of(namespace: str, name: str) -> Key | None:
-    """Return the binding whose target a variant represents; None for a VariantAutoscaling."""
-    binding, slash, _ = name.partition("/")
-    return (namespace, binding) if slash else None
-
-
 def why_not_planned(ask: Ask, variants: Mapping[Key, Variant]) -> str:
     """Return why a binding cannot be planned, or an empty string. `variants` are the planned ones."""
     if ask.required > MOST_REPLICAS:
@@ -82,69 +85,50 @@ def holds_nothing(ask: Ask, variants: Mapping[Key, Variant]) -> bool:
     return not any(variants[key].accelerators_per_replica for key in ask.variants)
 
 
-def with_asks(snapshot: Snapshot, asks: Sequence[Ask]) -> Snapshot:
-    """Return the snapshot with the bounds, capacities and loads of bindings.
-
-    A binding that cannot be planned gets no load, so its running replicas are kept.
-    """
-    if not asks:
-        return snapshot  # a copy would check every name of a large cluster again
-    known = {variant.key: variant for variant in snapshot.variants}
-    loads = list(snapshot.loads)
-    for ask in asks:
-        for key, target, capacity in zip(
-            ask.variants, ask.binding.targets, ask.binding.capacities, strict=True
-        ):
-            if key in known:
-                known[key] = _variant(known[key], target, capacity)
-        if not why_not_planned(ask, known) and not holds_nothing(ask, known):
-            loads.append(_load(ask))
-    variants = tuple(known[variant.key] for variant in snapshot.variants)
-    return replace(snapshot, variants=variants, loads=tuple(loads))
-
-
-def stand_ins(asks: Sequence[Ask]) -> Iterator[Json]:
-    """Yield each target of the bindings as if it were the scale target of a VariantAutoscaling."""
-    for ask in asks:
-        yield from _stand_ins(ask)
-
-
-def _stand_ins(ask: Ask) -> Iterator[Json]:
-    metadata = ask.value["metadata"]
-    annotations = metadata.get("annotations") or {}
-    # If no target declares a cost, the prices of accelerators apply.
-    has_costs = any(bound.cost for bound in ask.binding.targets)
-    service_class = service_class_of(ask.value)
-    for (namespace, name), bound in zip(ask.variants, ask.binding.targets, strict=True):
-        meant = bound.target
-        spec: Json = {
-            "scaleTargetRef": {"apiVersion": meant.api_version, "kind": meant.kind, "name": meant.name},
-            "modelID": ask.model,
-        }
-        if has_costs:
-            spec["variantCost"] = str(bound.cost or _LEAST_COST)
-        if service_class:
-            spec["sloClassRef"] = service_class
-        yield {
-            "metadata": {
-                "namespace": namespace,
-                "name": name,
-                "creationTimestamp": metadata.get("creationTimestamp"),
-                "annotations": annotations,
-            },
-            "spec": spec,
-        }
-
-
-def _variant(variant: Variant, target: BoundTarget, capacity: float) -> Variant:
-    """Return a target's variant with the bounds of its binding; a HorizontalPodAutoscaler only follows."""
-    return replace(
-        variant,
-        min_replicas=target.min_replicas,
-        max_replicas=target.max_replicas,
-        may_scale_to_zero=True,
-        capacity=Capacity(requests_per_second=capacity, source=CapacitySource.STATED),
+def loads_of(asks: Sequence[Ask], planned: Iterable[Variant]) -> tuple[ModelLoad, ...]:
+    """Return the loads of bindings. One that cannot be planned has none, so its running replicas are kept."""
+    variants = {variant.key: variant for variant in planned} if asks else {}
+    return tuple(
+        _load(ask) for ask in asks if not why_not_planned(ask, variants) and not holds_nothing(ask, variants)
     )
+
+
+def claims_of_asks(asks: Iterable[Ask]) -> Claims:
+    """Return the claims of bindings on their targets; none if a binding names an invalid service class."""
+    claims: list[Claim] = []
+    unplanned: dict[Key, Unplanned] = {}
+    for ask in asks:
+        reference = service_class_of(ask.value)
+        if wrong := validate(ConfigMapKeyRef, reference) if reference else ():
+            why = Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(wrong[0]))
+            unplanned |= dict.fromkeys(ask.variants, why)
+        else:
+            place = (reference["name"], reference["key"]) if reference else None
+            claims += _claims_of(ask, place)
+    return Claims(readable=tuple(claims), unplanned=unplanned)
+
+
+def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
+    """Yield one claim for each target. If none declares a cost, the prices of accelerators apply."""
+    orders, writer = orders_of(ask.value, OwnerKind.BINDING), writer_identity(ask.value)
+    has_costs = any(bound.cost for bound in ask.binding.targets)
+    targets = zip(ask.variants, ask.binding.targets, ask.binding.capacities, strict=True)
+    for (namespace, name), bound, capacity in targets:
+        meant = bound.target
+        reference: Json = {"apiVersion": meant.api_version, "kind": meant.kind, "name": meant.name}
+        yield Claim(
+            owner=Owner(OwnerKind.BINDING, *ask.key),
+            name=name,
+            created=ask.value["metadata"].get("creationTimestamp") or "",
+            model_id=ask.model,
+            target=target_key(namespace, reference),
+            cost=Decimal(bound.cost or _LEAST_COST) if has_costs else None,
+            service_class=service_class,
+            orders=orders,
+            writer=writer,
+            bounds=(bound.min_replicas, bound.max_replicas),
+            capacity=Capacity(requests_per_second=capacity, source=CapacitySource.STATED),
+        )
 
 
 def _load(ask: Ask) -> ModelLoad:

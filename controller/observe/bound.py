@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from apiserver.kinds.annotations import PAUSED
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import FollowingProblem, Problem, following_problems, target_subject
 from apiserver.kinds.identity import Key, key_of, seniority
@@ -25,9 +24,10 @@ from controller.observe.binding_conditions import (
     BindingReason,
     annotations_finding,
 )
+from controller.observe.orders import Orders, orders_of
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scalers import RESTING, autoscalers_by_target, is_resting
-from controller.observe.scales import is_reference
+from controller.observe.scales import ScaleReference, is_reference, scale_references
 from controller.observe.targets import TargetKey, target_key
 from controller.policies.binding import Binding, BoundTarget, read_binding
 from controller.policies.policy import ScalingPolicy, UnreadablePolicyError, read_policy
@@ -84,7 +84,7 @@ class Case:
     """The ready pods whose activity is read."""
 
     stands_back: bool = False
-    is_paused: bool = False
+    orders: Orders = field(default_factory=Orders)
     is_direct: bool = False
     """Whether the controller itself writes the scales of its targets."""
 
@@ -111,15 +111,13 @@ def keys_of(binding: Json) -> Iterator[TargetKey]:
             yield target_key(namespace, _reference(meant))
 
 
-def scale_claims(bindings: Sequence[Json]) -> tuple[Json, ...]:
-    """Return the targets of bindings in the form of VariantAutoscalings, for the reader of scales."""
-    return tuple(
-        {"metadata": {"namespace": item["metadata"]["namespace"]}, "spec": {"scaleTargetRef": reference}}
-        for item in bindings
-        for _, target in targets_of(item.get("spec") or {})
-        if is_reference(reference := _reference(target_object(target.get("targetRef") or {})))
-        and reference["kind"]
-    )
+def bound_references(bindings: Sequence[Json]) -> Iterator[ScaleReference]:
+    """Yield the references of bindings to their targets; incomplete ones are omitted."""
+    for item in bindings:
+        for _, target in targets_of(item.get("spec") or {}):
+            reference = _reference(target_object(target.get("targetRef") or {}))
+            if is_reference(reference) and reference["kind"]:
+                yield item["metadata"]["namespace"], reference
 
 
 def bound_targets(bindings: Sequence[Json]) -> Mapping[TargetKey, tuple[str, Key]]:
@@ -194,7 +192,7 @@ class BoundReader:
             targets=states,
             before=_before(binding, around.by_namespace.get(key_of(value)[0], ())),
             stands_back=stands_back,
-            is_paused=_says(value, PAUSED),
+            orders=orders_of(value, _BINDING),
             is_direct=is_direct,
             second_writer=finding[2] if finding[1] is BindingReason.TARGET_SCALED_BY_OTHER else "",
         )
@@ -336,10 +334,10 @@ def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
         for key in keys_of(item):
             found.setdefault(key, []).append((seniority(item)[0], _BINDING, key_of(item)))
     for item in world.autoscalings:
-        reference = (item.get("spec") or {}).get("scaleTargetRef")
-        if is_reference(reference):
-            key = target_key(item["metadata"]["namespace"], reference)
-            found.setdefault(key, []).append((seniority(item)[0], "VariantAutoscaling", key_of(item)))
+        for reference in scale_references([item]):
+            found.setdefault(target_key(*reference), []).append(
+                (seniority(item)[0], "VariantAutoscaling", key_of(item))
+            )
     return {key: sorted(items) for key, items in found.items()}
 
 
@@ -371,7 +369,3 @@ def _has_labels(pod: Json, wanted: Iterable[tuple[str, str]]) -> bool:
 
 def _reference(meant: TargetObject) -> Json:
     return {"apiVersion": meant.api_version, "kind": meant.kind, "name": meant.name}
-
-
-def _says(value: Json, annotation: str) -> bool:
-    return (value["metadata"].get("annotations") or {}).get(annotation) == "true"

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Final
 
-from apiserver.kinds.privileges import class_privilege
+from apiserver.kinds.privileges import Privilege, class_privilege
 from apiserver.schema.document import nearest
-from apiserver.schema.json import Json
+from controller.observe.claim import Claim, Place
 from controller.observe.conditions import ConditionReason, Finding
-from controller.observe.grants import Question, question_of
 from controller.observe.objectives import Objective
-from controller.observe.policies import Place, Policies, ServiceClass, place_of_class
+from controller.observe.policies import Policies, ServiceClass
 from controller.planning.snapshot import LOWEST_PRIORITY
 
 _NUMBER: Final = re.compile(r"\d+")
@@ -20,35 +18,35 @@ _LIKENESS: Final = 0.9
 """The similarity from which the name of a model is a typing error."""
 
 
-def class_of(autoscaling: Json, policies: Policies) -> ServiceClass | None:
-    """Return the effective class of a VariantAutoscaling, or None."""
-    place = _place(autoscaling, policies)
-    return None if place is None or class_refusal(autoscaling, policies) else policies.classes.get(place)
+def class_of(claim: Claim, policies: Policies) -> ServiceClass | None:
+    """Return the effective class of a variant, or None."""
+    place = _place(claim, policies)
+    return None if place is None or class_refusal(claim, policies) else policies.classes.get(place)
 
 
-def priority_of(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> int:
+def priority_of(claim: Claim, policies: Policies, objective: Objective | None = None) -> int:
     """Return the priority of the service class, else of the objective, else the lowest.
 
     Priority 1 is served first.
     """
-    found = class_of(autoscaling, policies) or objective
+    found = class_of(claim, policies) or objective
     return found.priority if found else LOWEST_PRIORITY
 
 
-def class_finding(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> Finding:
+def class_finding(claim: Claim, policies: Policies, objective: Objective | None = None) -> Finding:
     """Return whether the service class could be resolved, with a reason and a message.
 
     The message says where the priority comes from.
     """
-    place, instead = _place(autoscaling, policies), _instead(objective)
+    place, instead = _place(claim, policies), _instead(objective)
     if place is None:
-        return _without_class(autoscaling, policies, objective)
+        return _without_class(claim, policies, objective)
     found = policies.classes.get(place)
     if found is None:
         where = f"ConfigMap {place[0]!r} of Stowplan's namespace contains no service class under"
         why = f"; {problem}" if (problem := policies.class_problem(place)) else ""
         return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {place[1]!r}: {instead}{why}"
-    if why := class_refusal(autoscaling, policies, objective):
+    if why := class_refusal(claim, policies, objective):
         return False, ConditionReason.CLASS_NOT_ALLOWED, why
     before = f", which takes precedence over {objective}" if objective else ""
     text = f"service class {found.name!r}, priority {found.priority}{before}"
@@ -57,14 +55,14 @@ def class_finding(autoscaling: Json, policies: Policies, objective: Objective | 
     return True, ConditionReason.CLASS_FOUND, text
 
 
-def _without_class(autoscaling: Json, policies: Policies, objective: Objective | None) -> Finding:
+def _without_class(claim: Claim, policies: Policies, objective: Objective | None) -> Finding:
     """Return the finding for a variant without a reference whose model no class lists."""
     instead = _instead(objective)
     reason = ConditionReason.OBJECTIVE_FOUND if objective else ConditionReason.NO_CLASS
     if unread := policies.unread_class():
         text = f"no service class lists the model, and one cannot be read: {instead}; {unread}"
         return False, ConditionReason.CLASS_INVALID, text
-    if close := _misspelt(autoscaling["spec"]["modelID"], policies):
+    if close := _misspelt(claim.model_id, policies):
         text = f"no service class lists the model: {instead}; {close}"
         return False, ConditionReason.CLASS_NOT_FOUND, text
     is_missing = policies.default_classes in policies.missing
@@ -88,12 +86,12 @@ def _misspelt(model_id: str, policies: Policies) -> str:
     return f"{listed[close][0]!r} lists {listed[close][1]!r}: is this model meant?" if close else ""
 
 
-def class_refusal(autoscaling: Json, policies: Policies, objective: Objective | None = None) -> str:
+def class_refusal(claim: Claim, policies: Policies, objective: Objective | None = None) -> str:
     """Return why an existing class is not applied; empty if it is, or if there is none."""
-    place = _place(autoscaling, policies)
+    place = _place(claim, policies)
     if policies.grants is None or place is None or place not in policies.classes:
         return ""
-    why = policies.grants.refusal(autoscaling, class_privilege(*place))
+    why = policies.grants.refusal(claim, class_privilege(*place))
     if not why:
         return ""
     return f"service class {'/'.join(place)} is not used, so it has {_instead(objective)}: {why}"
@@ -106,14 +104,19 @@ def _instead(objective: Objective | None) -> str:
     return f"priority {LOWEST_PRIORITY}, the lowest"
 
 
-def class_questions(autoscaling: Json, policies: Policies) -> Iterator[Question]:
-    """Yield the access question to answer before the class of a VariantAutoscaling applies."""
-    place = _place(autoscaling, policies)
-    if place is not None and place in policies.classes:
-        question = question_of(autoscaling, class_privilege(*place))
-        yield from [question] if question else []
+def needed_privilege(claim: Claim, policies: Policies) -> Privilege | None:
+    """Return the privilege that the writer of a claim needs for its service class; None without one."""
+    place = _place(claim, policies)
+    return class_privilege(*place) if place is not None and place in policies.classes else None
 
 
-def _place(autoscaling: Json, policies: Policies) -> Place | None:
-    spec = autoscaling["spec"]
-    return place_of_class(policies, spec.get("sloClassRef"), spec["modelID"])
+def _place(claim: Claim, policies: Policies) -> Place | None:
+    """Return where the class is defined: the referenced one, else the one of best priority for the model."""
+    if claim.service_class is not None:
+        return claim.service_class
+    listed = [
+        (item.priority, where)
+        for where, item in policies.classes.items()
+        if policies.default_classes in {"", where[0]} and item.covers(claim.model_id)
+    ]
+    return min(listed)[1] if listed else None

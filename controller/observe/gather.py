@@ -2,47 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import filterfalse
+from itertools import chain
 from typing import Final
 
-from apiserver.kinds.autoscalers import Autoscaler
-from apiserver.kinds.following import Problem
-from apiserver.kinds.identity import Key, key_of, seniority
+from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.engines.idleness import Idleness
 from controller.observe.accelerators import accelerators_of, uncounted_resources
 from controller.observe.actual_types import ActualTypes
-from controller.observe.asks import Ask, binding_of, stand_ins, with_asks
+from controller.observe.asks import Ask, loads_of
+from controller.observe.claim import Claim, Claims
 from controller.observe.disruptions import Disruptions
 from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.inventory import inventory, oversized_nodes
 from controller.observe.karpenter import KarpenterPools, karpenter_pools
-from controller.observe.leaving import leaving_order
 from controller.observe.movable import lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
-from controller.observe.obstacles import Obstacles, malformation
-from controller.observe.performance import facts_of
+from controller.observe.observed import Observed, Surroundings, variant_of
+from controller.observe.obstacles import Obstacles
 from controller.observe.pods import by_target, has_engine
 from controller.observe.policies import Policies
-from controller.observe.prices import CostSource, Reach, accelerator_of, effective_cost
+from controller.observe.prices import Reach
 from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
 from controller.observe.roles import roles_of_models
 from controller.observe.rule_reading import Scene
-from controller.observe.rules import pod_rules
 from controller.observe.running import as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
-from controller.observe.targets import Target, TargetKey, scaled_by, target_of
+from controller.observe.targets import Target, TargetKey, target_of
 from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
-from controller.observe.variants import Surroundings, variant_of, why_unheeded
-from controller.observe.waiting import stalled_replicas
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import growing, node_to_come
 from controller.planning.snapshot import Model, Snapshot, Variant
-from controller.sizing.records import VariantFacts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,6 +91,10 @@ class Terms:
     unsteered: frozenset[str] = frozenset()
     """The namespaces in which it may not."""
 
+    def is_steered(self, target: Target) -> bool:
+        """Tell whether the removal order of a target's pods can be influenced."""
+        return self.steers_removal and target.is_steerable and target.key.namespace not in self.unsteered
+
 
 NEVER_WATCHED: Final = Idleness()
 """No activity of engines observed yet."""
@@ -112,61 +110,31 @@ def never_asked(_: Key) -> float | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gathered:
-    """The snapshot, and by VariantAutoscaling what is not part of it and which decisions take no effect."""
+    """The snapshot, what was found about each planned variant, and why others are not planned."""
 
     snapshot: Snapshot
+    observed: Mapping[Key, Observed] = field(default_factory=dict)
+    """The variants of the snapshot, the oldest claims first."""
+
     unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
-    unheeded: Mapping[Key, str] = field(default_factory=dict)
-    """Why a decision for a variant takes no effect, and what to do about it."""
-
-    misread: Mapping[Key, tuple[Problem, ...]] = field(default_factory=dict)
-    """Why the autoscalers of a variant do not follow its decision."""
-
-    mistyped: Mapping[Key, str] = field(default_factory=dict)
-    """How the declared accelerator of a variant contradicts its pods."""
-
-    differences: Mapping[Key, str] = field(default_factory=dict)
-    """What the pods of a variant have that their template lacks, and that was planned with."""
-
-    autoscalers: Mapping[Key, tuple[Autoscaler, ...]] = field(default_factory=dict)
-    """The autoscalers of each planned VariantAutoscaling, the oldest first."""
-
     problems: tuple[str, ...] = ()
     """Parts of the cluster that could not be planned with, one sentence each."""
 
-    pods: Mapping[Key, tuple[Json, ...]] = field(default_factory=dict)
-    """Pods of each planned VariantAutoscaling, in removal order."""
 
-    targets: Mapping[Key, Target] = field(default_factory=dict)
-    """Target of each planned VariantAutoscaling."""
-
-    cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
-    """Source of the cost of each planned VariantAutoscaling."""
-
-    facts: Mapping[Key, VariantFacts] = field(default_factory=dict)
-    """Facts that sizing needs about each planned VariantAutoscaling."""
-
-    doubts: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
-    """Facts that could not be read, in sentences."""
-
-
-def models_by_target(world: World) -> Mapping[TargetKey, str]:
+def models_by_target(claims: Claims) -> Mapping[TargetKey, str]:
     """Return the model of each claimed target, according to the oldest claim."""
-    models: dict[TargetKey, str] = {}
-    for autoscaling in sorted(world.autoscalings, key=seniority):
-        if not malformation(autoscaling):
-            models.setdefault(scaled_by(autoscaling), autoscaling["spec"]["modelID"])
-    return models
+    return {claim.target: claim.model_id for claim in reversed(claims.oldest_first())}
 
 
-def engine_pods(world: World) -> tuple[tuple[Json, str], ...]:
+def engine_pods(pods: Sequence[Json], claims: Claims) -> tuple[tuple[Json, str], ...]:
     """Return the pods of the scale targets that run an engine, ready or not, each with its model."""
-    groups, models = by_target(world.pods), sorted(models_by_target(world).items())
+    groups, models = by_target(pods), sorted(models_by_target(claims).items())
     return tuple((pod, model) for key, model in models for pod in groups.get(key, ()) if has_engine(pod))
 
 
 def gather(
     world: World,
+    claims: Claims,
     *,
     policies: Policies,
     report_age: ReportAge = never_asked,
@@ -177,111 +145,114 @@ def gather(
     asks: Sequence[Ask] = (),
     objectives: Objectives = NO_OBJECTIVES,
 ) -> Gathered:
-    """Return the current snapshot; each VariantAutoscaling is in it, or in `unplanned`.
+    """Return the current snapshot; each claim is part of it, or in `unplanned`.
 
-    The same holds for each target of the bindings that are planned with them.
+    `claims` are those of VariantAutoscalings, and of the bindings with `asks`.
     """
-    groups, disruptions = by_target(world.pods), Disruptions(world.disruption_budgets)
-    scalers = _scalers(world)
+    around, growth_problems = _surroundings(world, policies, objectives, terms, now_seconds)
+    record = partial(
+        variant_of, policies=policies, report_age=report_age, may_scale_to_zero=may_scale_to_zero
+    )
+    obstacles = _obstacles(world, claims, around, asks)
+    found, unplanned = _observe(claims, obstacles, around.observe, record)
+    items, variants = [item for item, _ in found], tuple(variant for _, variant in found)
+    claimed = frozenset(item.target.key for item in items)
+    floor = lowest_priority([item.pods for item in items])
+    movable = movable_pods(world.pods, claimed, around.disruptions, highest_priority=floor)
+    bounds = limits(world.quotas, [*map(_tenant, items)], world.pods, claimed, resources=terms.further.names)
+    snapshot = Snapshot(
+        nodes=inventory(world.nodes, world.pods, claimed, movable, now_seconds=now_seconds),
+        variants=variants,
+        loads=loads_of(asks, variants),
+        models=_models(items, idleness, terms, now_seconds) if may_scale_to_zero else (),
+        pools=around.pools,
+        quotas=bounds.quotas,
+        budgets=terms.budgets,
+        taken_seconds=now_seconds,
+    )
+    problems = (*bounds.problems, *oversized_nodes(world.nodes), *growth_problems)
+    return Gathered(
+        snapshot=snapshot,
+        observed={item.claim.key: item for item in items},
+        unplanned=unplanned,
+        problems=(*problems, *chain.from_iterable(map(_problems, items))),
+    )
+
+
+def _surroundings(
+    world: World, policies: Policies, objectives: Objectives, terms: Terms, now_seconds: float
+) -> tuple[Surroundings, tuple[str, ...]]:
+    """Return with what all variants are observed, and what is wrong with node pools."""
+    groups = by_target(world.pods)
     nodes = {node.name: node for node in inventory(world.nodes, world.pods, frozenset())}
     growth = _pools(world, terms, [*nodes.values()])
-    terms = replace(terms, pools=growth.pools)
-    reach = Reach([*nodes.values(), *map(node_to_come, terms.pools)])
-    targets, unplannable, differences = _targets(world, groups)
-    scene, types = Scene(world.nodes, targets, world.pods), ActualTypes(nodes.values())
-    obstacles = _obstacles(world, targets, unplannable, asks)
+    targets = _targets(world, groups)
+    plannable = {key: target for key, target in targets.items() if isinstance(target, Target)}
+    return Surroundings(
+        policies=policies,
+        objectives=objectives,
+        targets=targets,
+        pods=groups,
+        scalers=VariantScalers(
+            world.autoscalings, autoscalers_by_target(world.autoscalers, world.scaled_objects)
+        ),
+        nodes=nodes,
+        pools=growth.pools,
+        types=ActualTypes(nodes.values()),
+        reach=Reach([*nodes.values(), *map(node_to_come, growth.pools)]),
+        disruptions=Disruptions(world.disruption_budgets),
+        scene=Scene(world.nodes, plannable, world.pods),
+        is_steered=terms.is_steered,
+        now_seconds=now_seconds,
+    ), growth.problems
 
-    def around(autoscaling: Json, target: Target) -> Surroundings:
-        pods, accelerator = groups.get(target.key, ()), accelerator_of(autoscaling, target.pod_spec)
-        return Surroundings(
-            target=target,
-            pods=_in_order(target, pods, nodes, terms),
-            autoscalers=scalers.of(target.key),
-            policies=policies,
-            cost=effective_cost(autoscaling, target, policies, partial(reach.of, target.pod_spec, pods)),
-            may_scale_to_zero=may_scale_to_zero,
-            report_age=report_age,
-            disruption=disruptions.of(pods),
-            rules=pod_rules(target, accelerator, scene),
-            objective=objectives.of(target, pods),
-            stalled_replicas=stalled_replicas(pods, terms.pools, accelerator, now_seconds=now_seconds),
-        )
 
-    seen = _Seen(scalers=scalers, differences=differences, problems=[*growth.problems])
-    for autoscaling in sorted((*world.autoscalings, *stand_ins(asks)), key=seniority):
-        if (obstacle := obstacles.of(autoscaling, seen.claimed)) is not None:
-            seen.unplanned[key_of(autoscaling)] = obstacle
+def _observe(
+    claims: Claims,
+    obstacles: Obstacles,
+    observe: Callable[[Claim, Target], Observed],
+    record: Callable[[Observed], Variant],
+) -> tuple[Sequence[tuple[Observed, Variant]], Mapping[Key, Unplanned]]:
+    """Return what was found about each claim that can be planned, the oldest first, and why others cannot."""
+    found: list[tuple[Observed, Variant]] = []
+    unplanned = dict(claims.unplanned)
+    claimed: dict[TargetKey, Claim] = {}
+    for claim in claims.oldest_first():
+        try:
+            target = obstacles.target_of(claim, claimed)
+            if isinstance(target, Unplanned):
+                unplanned[claim.key] = target
+                continue
+            item = observe(claim, target)
+            found.append((item, record(item)))
+        except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
+            unplanned[claim.key] = unplanned_by(error)
         else:
-            target = targets[scaled_by(autoscaling)]
-            counted, problem = types.counted(autoscaling, target, groups)
-            seen.mistyped |= {key_of(autoscaling): problem} if problem else {}
-            _take(counted, seen, partial(around, counted, target))
-    models = _models(seen.variants, idleness, terms, now_seconds=now_seconds) if may_scale_to_zero else ()
-    floor = lowest_priority([*seen.pods.values()])
-    claimed = frozenset(seen.claimed)
-    movable = movable_pods(world.pods, claimed, disruptions, highest_priority=floor)
-    filled = inventory(world.nodes, world.pods, claimed, movable, now_seconds=now_seconds)
-    found = _gather(world, seen, models, terms, filled)
-    return replace(found, snapshot=replace(with_asks(found.snapshot, asks), taken_seconds=now_seconds))
-
-
-@dataclass(kw_only=True, slots=True)
-class _Seen:
-    """The results for the VariantAutoscalings processed so far, the oldest first."""
-
-    scalers: VariantScalers
-    differences: Mapping[TargetKey, str]
-    mistyped: dict[Key, str] = field(default_factory=dict)
-    variants: list[Variant] = field(default_factory=list)
-    tenants: list[Tenant] = field(default_factory=list)
-    claimed: dict[TargetKey, Json] = field(default_factory=dict)
-    unplanned: dict[Key, Unplanned] = field(default_factory=dict)
-    unheeded: dict[Key, str] = field(default_factory=dict)
-    misread: dict[Key, tuple[Problem, ...]] = field(default_factory=dict)
-    autoscalers: dict[Key, tuple[Autoscaler, ...]] = field(default_factory=dict)
-    pods: dict[Key, tuple[Json, ...]] = field(default_factory=dict)
-    targets: dict[Key, Target] = field(default_factory=dict)
-    cost_sources: dict[Key, CostSource] = field(default_factory=dict)
-    facts: dict[Key, VariantFacts] = field(default_factory=dict)
-    doubts: dict[Key, tuple[str, ...]] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+            claimed[claim.target] = claim
+    return found, unplanned
 
 
 def _targets(
     world: World, groups: Mapping[TargetKey, tuple[Json, ...]]
-) -> tuple[Mapping[TargetKey, Target], Mapping[TargetKey, Unplanned], Mapping[TargetKey, str]]:
-    """Return the scale targets as their pods run, why some cannot be planned, and what templates lack."""
-    found: dict[TargetKey, Target] = {}
-    unplannable: dict[TargetKey, Unplanned] = {}
-    differences: dict[TargetKey, str] = {}
+) -> Mapping[TargetKey, Target | Unplanned]:
+    """Return the scale targets as their pods run, or why they cannot be planned."""
+    found: dict[TargetKey, Target | Unplanned] = {}
     for key, value in world.targets.items():
         try:
-            found[key], difference = as_running(target_of(key, value), groups.get(key, ()))
-            differences |= {key: difference} if difference else {}
+            found[key] = as_running(target_of(key, value), groups.get(key, ()))
         except Exception as error:  # noqa: BLE001 (an error of one target must not affect others)
-            unplannable[key] = unplanned_target(key, error)
-    return found, unplannable, differences
+            found[key] = unplanned_target(key, error)
+    return found
 
 
-def _obstacles(
-    world: World,
-    targets: Mapping[TargetKey, Target],
-    unplannable: Mapping[TargetKey, Unplanned],
-    asks: Sequence[Ask],
-) -> Obstacles:
+def _obstacles(world: World, claims: Claims, around: Surroundings, asks: Sequence[Ask]) -> Obstacles:
     return Obstacles(
-        exist=world.targets.keys(),
+        targets=around.targets,
         unread=world.unread,
         bound=world.bound,
-        unplannable=unplannable,
         bound_models=frozenset((ask.key[0], ask.model) for ask in asks),
-        roles=roles_of_models(filterfalse(malformation, world.autoscalings), targets),
+        roles=roles_of_models((claim for claim in claims.readable if not claim.is_bound), around.targets),
     )
-
-
-def _scalers(world: World) -> VariantScalers:
-    known = autoscalers_by_target(world.autoscalers, world.scaled_objects)
-    return VariantScalers(world.autoscalings, known)
 
 
 def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:
@@ -293,89 +264,33 @@ def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:
     return replace(found, pools=(*own_pools, *others))
 
 
-def _in_order(
-    target: Target, pods: tuple[Json, ...], nodes: Mapping[str, Node], terms: Terms
-) -> tuple[Json, ...]:
-    is_steered = terms.steers_removal and target.is_steerable and target.key.namespace not in terms.unsteered
-    return leaving_order(pods, nodes) if is_steered else pods
-
-
-def _take(autoscaling: Json, seen: _Seen, surroundings: Callable[[], Surroundings]) -> None:
-    key = key_of(autoscaling)
-    try:
-        around = surroundings()
-        variant, target = variant_of(autoscaling, around), around.target
-        tenant, why = _tenant(variant, around), why_unheeded(target, around.autoscalers)
-        misread = seen.scalers.problems(autoscaling, target.key)
-        facts, doubts = facts_of(autoscaling, target, around.pods, around.policies)
-    except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
-        seen.unplanned[key] = unplanned_by(error)
-        return
-    seen.variants.append(variant)
-    seen.tenants.append(tenant)
-    seen.claimed[target.key] = autoscaling
-    seen.pods[key], seen.targets[key], seen.cost_sources[key] = around.pods, target, around.cost[1]
-    seen.facts[key], seen.doubts[key] = facts, doubts
-    seen.misread[key], seen.autoscalers[key] = misread, around.autoscalers
-    seen.problems += around.rules.problems
-    if names := uncounted_resources(target.pod_spec):
-        seen.problems.append(
-            f"the pods of VariantAutoscaling {'/'.join(key)} request {', '.join(names)}, which planning does"
-            " not count: no node limits its replicas; add the accelerators among them to"
+def _problems(item: Observed) -> Iterator[str]:
+    """Yield what about a variant could not be planned with."""
+    yield from item.rules.problems
+    if names := uncounted_resources(item.target.pod_spec):
+        yield (
+            f"the pods of {item.claim.owner.kind} {'/'.join(item.claim.key)} request {', '.join(names)},"
+            " which planning does not count: no node limits its replicas; add the accelerators among them to"
             " accelerators.resources of the controller's configuration"
         )
-    seen.unheeded |= {key: why} if why else {}
 
 
-def _gather(
-    world: World, seen: _Seen, models: tuple[Model, ...], terms: Terms, nodes: tuple[Node, ...]
-) -> Gathered:
-    bounds = limits(
-        world.quotas, seen.tenants, world.pods, frozenset(seen.claimed), resources=terms.further.names
-    )
-    snapshot = Snapshot(
-        nodes=nodes,
-        variants=tuple(seen.variants),
-        models=models,
-        pools=terms.pools,
-        quotas=bounds.quotas,
-        budgets=terms.budgets,
-    )
-    return Gathered(
-        snapshot=snapshot,
-        unplanned=seen.unplanned,
-        unheeded=seen.unheeded,
-        misread=seen.misread,
-        mistyped=seen.mistyped,
-        differences={
-            key: text for key, item in seen.targets.items() if (text := seen.differences.get(item.key))
-        },
-        autoscalers=seen.autoscalers,
-        problems=(*bounds.problems, *oversized_nodes(world.nodes), *seen.problems),
-        pods=seen.pods,
-        targets=seen.targets,
-        cost_sources=seen.cost_sources,
-        facts=seen.facts,
-        doubts=seen.doubts,
-    )
-
-
-def _tenant(variant: Variant, around: Surroundings) -> Tenant:
-    specs = (pod["spec"] for pod in around.pods)
-    pod_spec = next((spec for spec in specs if accelerators_of(spec)), around.target.pod_spec)
-    return Tenant(namespace=variant.namespace, accelerator=variant.accelerator, pod_spec=pod_spec)
+def _tenant(item: Observed) -> Tenant:
+    specs = (pod["spec"] for pod in item.pods)
+    pod_spec = next((spec for spec in specs if accelerators_of(spec)), item.target.pod_spec)
+    return Tenant(namespace=item.claim.owner.namespace, accelerator=item.accelerator, pod_spec=pod_spec)
 
 
 def _models(
-    variants: Sequence[Variant], idleness: Idleness, terms: Terms, *, now_seconds: float
+    items: Sequence[Observed], idleness: Idleness, terms: Terms, now_seconds: float
 ) -> tuple[Model, ...]:
     """Return how long each model that may lose its last replica has been idle.
 
-    A model without replicas is left out, because its grace period must not start a replica.
+    A model without replicas is left out, because its grace period must not start a replica. So are bindings,
+    whose policies have grace periods of their own.
     """
-    # A policy has its own grace period.
-    own = [item for item in variants if binding_of(*item.key) is None]
-    models = sorted({(item.namespace, item.model_id) for item in own if item.current_replicas})
+    own = [item for item in items if not item.claim.is_bound]
+    models = sorted({item.claim.model for item in own if item.target.replicas})
     return tuple(
         Model(
             namespace=model[0],

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from apiserver.kinds.authorship import record_of, taking_over, writer_of
+from apiserver.kinds.authorship import taking_over
 from apiserver.kinds.privileges import Privilege
 from apiserver.schema.json import Json
-from controller.observe.asks import binding_of
+from controller.observe.claim import Claim
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -36,15 +36,15 @@ class Grants:
     namespace: str
     """Namespace of the installation, in which the right is checked."""
 
-    def refusal(self, value: Json, privilege: Privilege) -> str:
+    def refusal(self, claim: Claim, privilege: Privilege) -> str:
         """Return why the writer of an object lacks a privilege, and what to do; empty if it is granted."""
-        question = question_of(value, privilege)
+        question = question_of(claim, privilege)
         if question in self.allowed:
             return ""
-        metadata = value["metadata"]
-        binding = binding_of(metadata["namespace"], metadata["name"])
-        what = f"aspb {binding[1]}" if binding else f"va {metadata['name']}"
-        command = f"a user who has it must run {taking_over(what, namespace=metadata['namespace'])}"
+        kind, namespace, name = claim.owner
+        command = (
+            f"a user who has it must run {taking_over(f'{kind.short_name} {name}', namespace=namespace)}"
+        )
         right = f"use {privilege} in namespace {self.namespace!r}"
         if question is None:
             return f"no writer is recorded, so no user's permission to {right} applies: {command}"
@@ -54,7 +54,6 @@ class Grants:
         )
 
 
-def question_of(value: Json, privilege: Privilege) -> Question | None:
+def question_of(claim: Claim, privilege: Privilege) -> Question | None:
     """Return the question for the writer of an object; None if no writer is recorded."""
-    user = writer_of(value)
-    return None if user is None else Question(record=record_of(user), privilege=privilege)
+    return None if claim.writer is None else Question(record=claim.writer, privilege=privilege)

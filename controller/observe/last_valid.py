@@ -11,7 +11,7 @@ import msgspec
 
 from apiserver.kinds.settings_names import LAST_VALID
 from apiserver.schema.json import Json
-from controller.observe.policies import Place
+from controller.observe.claim import Place
 
 KEY: Final = "settings.json"
 """The key of the record in its ConfigMap."""

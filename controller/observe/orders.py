@@ -1,4 +1,4 @@
-"""User orders for one variant, by annotations of its VariantAutoscaling.
+"""User orders for one variant, by annotations of the object that asks for it.
 
 An invalid order is not followed, and reported: the variant is planned as if it were absent.
 """
@@ -23,7 +23,7 @@ from controller.observe.conditions import ConditionReason, Finding
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Orders:
-    """The orders of one VariantAutoscaling, and the invalid ones."""
+    """The orders of one object, and the invalid ones."""
 
     is_paused: bool = False
     pinned_replicas: int | None = None
@@ -36,9 +36,9 @@ class Orders:
     """One sentence for each invalid annotation of Stowplan's."""
 
 
-def orders_of(autoscaling: Json) -> Orders:
-    """Return the orders in the annotations of one object."""
-    ours = own_annotations(autoscaling)
+def orders_of(value: Json, kind: str = "VariantAutoscaling") -> Orders:
+    """Return the orders in the annotations of one object of a kind."""
+    ours = own_annotations(value)
     good = {name: text for name, text in ours.items() if _is_understood(name, text)}
     return Orders(
         is_paused=good.get(PAUSED) == "true",
@@ -46,7 +46,7 @@ def orders_of(autoscaling: Json) -> Orders:
         may_be_preempted=PREEMPTION not in good,
         is_advisory=good.get(ADVISORY) == "true",
         followed=tuple(f"{name}={text}" for name, text in good.items()),
-        problems=tuple(annotation_advice("VariantAutoscaling", autoscaling)),
+        problems=tuple(annotation_advice(kind, value)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.arguments import engine_argument
+from controller.observe.claim import Claim
 from controller.observe.classes import class_of
 from controller.observe.pods import has_engine, is_ready, readiness_changed
 from controller.observe.policies import Policies
@@ -20,36 +21,28 @@ _SMALLEST: Final = 1e-6
 _MOST_ENGINES: Final = 256
 
 
-def facts_of(
-    autoscaling: Json, target: Target, pods: Sequence[Json], policies: Policies
-) -> tuple[VariantFacts, tuple[str, ...]]:
-    """Return the facts of one VariantAutoscaling (v1alpha2), and messages about unreadable ones."""
-    spec = autoscaling["spec"]
-    decision = (autoscaling.get("status") or {}).get("decision") or {}
-    published = decision.get("performance") or {}
-    profile, problems = _profile(spec.get("variantProfile"))
-    batch = profile.max_batch_size if profile else None
-    facts = VariantFacts(
-        targets=targets_of(autoscaling, policies),
-        profile=profile,
-        learned=learned_of(published),
+def facts_of(claim: Claim, target: Target, pods: Sequence[Json], policies: Policies) -> VariantFacts:
+    """Return the facts about one variant."""
+    batch = claim.profile.max_batch_size if claim.profile else None
+    return VariantFacts(
+        targets=targets_of(claim, policies),
+        profile=claim.profile,
+        learned=claim.learned,
         engines=min(engine_argument(target.engine_spec, "data-parallel-size") or 1, _MOST_ENGINES),
         max_num_seqs=engine_argument(target.engine_spec, "max-num-seqs") or batch or MAX_NUM_SEQS,
         start_seconds=tuple(
             [seconds for pod in pods if has_engine(pod) and (seconds := _start_seconds(pod)) is not None]
         ),
-        known_start_seconds=_number(published.get("startSeconds"), most=MOST_START_SECONDS),
+        known_start_seconds=claim.known_start_seconds,
     )
-    return facts, problems
 
 
-def targets_of(autoscaling: Json, policies: Policies) -> Targets:
+def targets_of(claim: Claim, policies: Policies) -> Targets:
     """Return the latency targets of the service class for the variant's model; empty without a class."""
-    spec = autoscaling["spec"]
-    found = class_of(autoscaling, policies)
+    found = class_of(claim, policies)
     if found is None:
         return Targets()
-    ttft, itl = found.ttft_ms.get(spec["modelID"]), found.tpot_ms.get(spec["modelID"])
+    ttft, itl = found.ttft_ms.get(claim.model_id), found.tpot_ms.get(claim.model_id)
     return Targets(
         ttft_seconds=ttft / 1e3 if ttft else None,
         itl_seconds=itl / 1e3 if itl else None,
@@ -57,7 +50,7 @@ def targets_of(autoscaling: Json, policies: Policies) -> Targets:
     )
 
 
-def _profile(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
+def profile_of(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
     """Return the declared profile, or None with the reason why it cannot be used."""
     parms = (declared or {}).get("perfParms")
     if not declared or not parms:
@@ -103,6 +96,11 @@ def learned_of(published: Json | None) -> Learned | None:
         kv_tokens=tokens if isinstance(tokens, int) and tokens > 0 else None,
         utilization=_number(published.get("utilization"), most=1.0) or None,
     )
+
+
+def start_seconds_of(published: Json) -> float | None:
+    """Return the published start-up time, in seconds; None if there is none that is valid."""
+    return _number(published.get("startSeconds"), most=MOST_START_SECONDS)
 
 
 def _number(value: object, *, most: float = _LARGEST) -> float | None:

@@ -10,13 +10,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
-from apiserver.schema.json import Json
 from controller.observe.accelerators import short_name
+from controller.observe.claim import Place
 from controller.observe.grants import Grants
 from controller.sizing.records import ATTAINMENT
-
-Place = tuple[str, str]
-"""ConfigMap name and key."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,8 +57,8 @@ class Policies:
     unit_costs: Mapping[str, Decimal] = field(default_factory=dict)
     """Cost per hour of one accelerator, by normalized type."""
 
-    classes: Mapping[tuple[str, str], ServiceClass] = field(default_factory=dict)
-    """Service classes by ConfigMap name and key."""
+    classes: Mapping[Place, ServiceClass] = field(default_factory=dict)
+    """Service classes by where they are defined."""
 
     price_list: str = ""
     """ConfigMap of the prices."""
@@ -93,21 +90,3 @@ class Policies:
 
 def _is_about(problem: SettingsProblem, place: Place) -> bool:
     return problem.config_map == place[0] and problem.key in {"", place[1]}
-
-
-def service_class(policies: Policies, reference: Json | None, model_id: str) -> ServiceClass | None:
-    """Return the class of a variant: the referenced one, else the one of best priority for its model."""
-    place = place_of_class(policies, reference, model_id)
-    return None if place is None else policies.classes.get(place)
-
-
-def place_of_class(policies: Policies, reference: Json | None, model_id: str) -> Place | None:
-    """Return where that class is defined; None without a reference or a class for the model."""
-    if reference is not None:
-        return reference["name"], reference["key"]
-    listed = [
-        (item.priority, where)
-        for where, item in policies.classes.items()
-        if policies.default_classes in {"", where[0]} and item.covers(model_id)
-    ]
-    return min(listed)[1] if listed else None

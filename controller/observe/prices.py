@@ -1,4 +1,4 @@
-"""Cost of a replica: from its VariantAutoscaling, or from the price list, which tenants cannot undercut.
+"""Cost of a replica: its own, or from the price list, which tenants cannot undercut.
 
 With tenants, a custom cost is a privilege: budgets count it, and under shortage models of one priority are
 weighted by the cost of serving them. The accelerator that a variant declares is not trusted either, so the
@@ -7,16 +7,15 @@ price list is applied to those that its pods may get.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Final, Literal
 
-from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.kinds.privileges import OWN_COST
 from apiserver.schema.json import Json
-from controller.observe.accelerators import product_of, short_name
-from controller.observe.grants import Question, question_of
+from controller.observe.accelerators import product_of
+from controller.observe.claim import Claim
 from controller.observe.policies import Policies
 from controller.observe.scheduling import node_affinity, tolerations
 from controller.observe.targets import Target
@@ -29,41 +28,37 @@ Cost = tuple[Decimal, CostSource]
 _DEFAULT: Final = (Decimal(DEFAULT_COST), "Default")
 
 
-def accelerator_of(autoscaling: Json, template: Json) -> str:
-    """Return the normalized type: from the spec, else the label, else the node selector; empty if none."""
-    labels = autoscaling["metadata"].get("labels") or {}
-    named = autoscaling["spec"].get("accelerator") or labels.get(ACCELERATOR_LABEL)
-    return short_name(named) if named else product_of(template.get("nodeSelector") or {})
+def accelerator_of(claim: Claim, template: Json) -> str:
+    """Return the normalized type: the declared one, else by the node selector; empty if none."""
+    return claim.accelerator or product_of(template.get("nodeSelector") or {})
 
 
 def effective_cost(
-    autoscaling: Json, target: Target, policies: Policies, reach: Callable[[], frozenset[str]] = frozenset
+    claim: Claim, target: Target, policies: Policies, reach: Callable[[], frozenset[str]] = frozenset
 ) -> Cost:
-    """Return the cost of one replica and its source: the spec, else the unit cost, else the default of 10.0.
+    """Return the cost of one replica and its source: its own, else the unit cost, else the default of 10.0.
 
-    A cost in the spec that equals the default does not count: admission wrote it, and not the user.
-    With tenants, the cost in the spec applies only if its writer may set one, and never below the price list;
-    `reach` returns the accelerator types that its pods may get.
+    With tenants, its own cost applies only if its writer may set one, and never below the price list; `reach`
+    returns the accelerator types that its pods may get.
     """
-    spec = autoscaling["spec"]
     if policies.grants is not None:
-        return _among_tenants(autoscaling, target, policies, reach())
-    if _sets_cost(autoscaling):
-        return _own(autoscaling), "VariantCost"
-    unit = policies.unit_costs.get(accelerator_of(autoscaling, target.pod_spec))
+        return _among_tenants(claim, target, policies, reach())
+    if claim.cost is not None:
+        return claim.cost, "VariantCost"
+    unit = policies.unit_costs.get(accelerator_of(claim, target.pod_spec))
     if unit is None:
         return _DEFAULT
-    return unit * (spec.get("acceleratorCount") or target.accelerators_per_replica or 1), "UnitCost"
+    return unit * (claim.accelerator_count or target.accelerators_per_replica or 1), "UnitCost"
 
 
-def _among_tenants(autoscaling: Json, target: Target, policies: Policies, reach: frozenset[str]) -> Cost:
+def _among_tenants(claim: Claim, target: Target, policies: Policies, reach: frozenset[str]) -> Cost:
     count, costs = target.accelerators_per_replica, policies.unit_costs
     listed = None
     if count and costs:
         # A type without a price counts as the most expensive one; otherwise it would be free.
-        types = reach or {accelerator_of(autoscaling, target.pod_spec)}
+        types = reach or {accelerator_of(claim, target.pod_spec)}
         listed = count * max(costs.get(name, max(costs.values())) for name in types)
-    own = None if not _sets_cost(autoscaling) or cost_refusal(autoscaling, policies) else _own(autoscaling)
+    own = None if cost_refusal(claim, policies) else claim.cost
     if own is not None and own >= (listed or 0):
         return own, "VariantCost"
     return _DEFAULT if listed is None else (listed, "UnitCost")
@@ -86,28 +81,12 @@ def price_finding(accelerator: str, policies: Policies, source: CostSource) -> s
     )
 
 
-def cost_refusal(autoscaling: Json, policies: Policies) -> str:
-    """Return why the cost in the spec is not applied; empty if it is, or if there is none."""
-    if policies.grants is None or not _sets_cost(autoscaling):
+def cost_refusal(claim: Claim, policies: Policies) -> str:
+    """Return why a variant's own cost is not applied; empty if it is, or if there is none."""
+    if policies.grants is None or claim.cost is None:
         return ""
-    why = policies.grants.refusal(autoscaling, OWN_COST)
-    return f"the listed price is used, and not the cost {_own(autoscaling)}: {why}" if why else ""
-
-
-def cost_questions(autoscaling: Json) -> Iterator[Question]:
-    """Yield the access question to answer before the cost in the spec applies."""
-    question = question_of(autoscaling, OWN_COST) if _sets_cost(autoscaling) else None
-    yield from [question] if question else []
-
-
-def _sets_cost(autoscaling: Json) -> bool:
-    """Return whether the cost was set explicitly, which means that it differs from the default."""
-    cost: str = autoscaling["spec"].get("variantCost", DEFAULT_COST)
-    return cost != DEFAULT_COST
-
-
-def _own(autoscaling: Json) -> Decimal:
-    return Decimal(autoscaling["spec"]["variantCost"])
+    why = policies.grants.refusal(claim, OWN_COST)
+    return f"the listed price is used, and not the cost {claim.cost}: {why}" if why else ""
 
 
 class Reach:

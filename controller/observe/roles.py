@@ -9,17 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from apiserver.schema.json import Json
-from controller.observe.targets import Target, TargetKey, scaled_by
+from apiserver.kinds.identity import Key
+from controller.observe.claim import Claim
+from controller.observe.targets import Target, TargetKey
+from controller.observe.unplanned import Unplanned
 
 ROLE_LABEL: Final = "llm-d.ai/role"
 """The label of pods with their role in a disaggregated pair."""
 
 _WHOLE: Final = frozenset({"", "both", "prefill-decode"})
 """Roles of engines that serve requests alone."""
-
-_Model = tuple[str, str]
-"""Namespace and model ID."""
 
 
 def role_of(target: Target) -> str:
@@ -28,39 +27,29 @@ def role_of(target: Target) -> str:
     return "" if role in _WHOLE else role
 
 
-class RolesOfModels:
-    """The roles of targets, and of the variants of each model."""
-
-    def __init__(self, roles: Mapping[TargetKey, str], models: Mapping[_Model, frozenset[str]]) -> None:
-        self._roles = roles
-        self._models = models
-
-    def why_apart(self, autoscaling: Json, target: TargetKey) -> str:
-        """Return why a variant is left alone because of its role, or an empty string."""
-        role, model = self._roles.get(target, ""), _model_of(autoscaling)
-        others = sorted(self._models.get(model, frozenset()) - {role})
-        if not role or not others:
-            return ""
-        named = " and ".join(repr(other) if other else "no role" for other in others)
-        return (
-            f"its pods have the role {role!r} by the label {ROLE_LABEL}, and those of other variants of model"
-            f" {model[1]!r} have {named}: these do not replace each other, so its replicas are left alone:"
-            " let its HorizontalPodAutoscaler read other metrics"
-        )
+def roles_of_models(
+    claims: Iterable[Claim], targets: Mapping[TargetKey, Target | Unplanned]
+) -> Mapping[Key, frozenset[str]]:
+    """Return the roles of the targets of each model (namespace, ID)."""
+    models: dict[Key, frozenset[str]] = {}
+    for claim in claims:
+        if isinstance(target := targets.get(claim.target), Target):
+            models[claim.model] = models.get(claim.model, frozenset()) | {role_of(target)}
+    return models
 
 
-def roles_of_models(autoscalings: Iterable[Json], targets: Mapping[TargetKey, Target]) -> RolesOfModels:
-    """Return the roles of well-formed VariantAutoscalings' targets."""
-    roles: dict[TargetKey, str] = {}
-    models: dict[_Model, frozenset[str]] = {}
-    for item in autoscalings:
-        key = scaled_by(item)
-        if key in targets:
-            role = roles[key] = role_of(targets[key])
-            model = _model_of(item)
-            models[model] = models.get(model, frozenset()) | {role}
-    return RolesOfModels(roles, models)
+def why_apart(claim: Claim, target: Target, models: Mapping[Key, frozenset[str]]) -> str:
+    """Return why a variant is left alone because of its role, or an empty string.
 
-
-def _model_of(autoscaling: Json) -> _Model:
-    return autoscaling["metadata"]["namespace"], autoscaling["spec"]["modelID"]
+    The author of a binding says which of its targets replace each other.
+    """
+    role = "" if claim.is_bound else role_of(target)
+    others = sorted(models.get(claim.model, frozenset()) - {role})
+    if not role or not others:
+        return ""
+    named = " and ".join(repr(other) if other else "no role" for other in others)
+    return (
+        f"its pods have the role {role!r} by the label {ROLE_LABEL}, and those of other variants of model"
+        f" {claim.model_id!r} have {named}: these do not replace each other, so its replicas are left alone:"
+        " let its HorizontalPodAutoscaler read other metrics"
+    )

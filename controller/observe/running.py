@@ -23,11 +23,11 @@ _DEFAULT_TOLERATIONS: Final = frozenset({"node.kubernetes.io/not-ready", "node.k
 """Added to every pod, with the effect NoExecute for some minutes: they concern no placement."""
 
 
-def as_running(target: Target, pods: Sequence[Json]) -> tuple[Target, str]:
-    """Return a target with what all of its newest pods have, and what that adds to its template, in words."""
+def as_running(target: Target, pods: Sequence[Json]) -> Target:
+    """Return a target with what all of its newest pods have, and what that adds to its template."""
     running = _newest(pods)
     if not running:
-        return target, ""
+        return target
     spec, said = dict(target.pod_spec), []
     if tolerations := _tolerations(spec, running):
         spec["tolerations"] = [*(spec.get("tolerations") or []), *tolerations]
@@ -38,9 +38,9 @@ def as_running(target: Target, pods: Sequence[Json]) -> tuple[Target, str]:
         labels, lacking = _labels(target, running)
         said += [f"label {_pairs(lacking)}"] if lacking else []
     if not said:
-        return target, ""
-    found = replace(target, pod_spec=spec, labels=labels)
-    return found, f"its pods have what the template lacks, and are planned with it: {'; '.join(said)}"
+        return target
+    difference = f"its pods have what the template lacks, and are planned with it: {'; '.join(said)}"
+    return replace(target, pod_spec=spec, labels=labels, difference=difference)
 
 
 def _add_placement(spec: Json, running: Sequence[Json]) -> list[str]:

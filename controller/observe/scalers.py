@@ -74,16 +74,21 @@ class VariantScalers:
     ) -> None:
         """Index the labels of all metrics; `autoscalings` may be malformed."""
         self._autoscalers = autoscalers
-        self._labels: dict[str, list[Mapping[str, str]]] = {}
+        self._labels: dict[str, dict[str, Mapping[str, str]]] = {}
         for item in autoscalings:
-            self._labels.setdefault(item["metadata"]["namespace"], []).append(variant_labels(item))
+            namespace, name = key_of(item)
+            self._labels.setdefault(namespace, {})[name] = variant_labels(item)
 
     def of(self, target: TargetKey) -> tuple[Autoscaler, ...]:
         """Return the autoscalers of a target, the oldest first."""
         return self._autoscalers.get(target, ())
 
-    def problems(self, autoscaling: Json, target: TargetKey) -> tuple[Problem, ...]:
-        """Return why the target's autoscalers do not follow a decision."""
-        key: Key = key_of(autoscaling)
-        neighbours = self._labels.get(key[0], ())
-        return following_problems(self.of(target), variant_subject(autoscaling, neighbours))
+    def problems(self, key: Key, target: TargetKey) -> tuple[Problem, ...]:
+        """Return why the target's autoscalers do not follow the decision on a VariantAutoscaling.
+
+        Empty for variants of other objects, whose decisions are not published by this metric.
+        """
+        labels = self._labels.get(key[0], {})
+        if key[1] not in labels:
+            return ()
+        return following_problems(self.of(target), variant_subject(labels[key[1]], labels.values()))

@@ -7,7 +7,7 @@ marked with their target.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeGuard
 
@@ -51,13 +51,24 @@ class Scaled:
     unread: Mapping[TargetKey, str] = field(default_factory=dict)
 
 
-def scaled_targets(autoscalings: Sequence[Json]) -> Mapping[TargetKey, str]:
-    """Return the targets of other kinds, with the API version for requesting their scale."""
-    found: dict[TargetKey, str] = {}
+ScaleReference = tuple[str, Json]
+"""A namespace, and a valid reference to an object in it that is to be scaled."""
+
+
+def scale_references(autoscalings: Iterable[Json]) -> Iterator[ScaleReference]:
+    """Yield the references of VariantAutoscalings to their targets; invalid ones are omitted."""
     for item in autoscalings:
         reference = (item.get("spec") or {}).get("scaleTargetRef")
-        if is_reference(reference) and not is_planned(reference):
-            key = target_key(item["metadata"]["namespace"], reference)
+        if is_reference(reference):
+            yield item["metadata"]["namespace"], reference
+
+
+def scaled_targets(references: Iterable[ScaleReference]) -> Mapping[TargetKey, str]:
+    """Return the targets of other kinds, with the API version for requesting their scale."""
+    found: dict[TargetKey, str] = {}
+    for namespace, reference in references:
+        if not is_planned(reference):
+            key = target_key(namespace, reference)
             found.setdefault(key, str(reference.get("apiVersion") or "apps/v1"))
     return found
 

@@ -20,8 +20,9 @@ from apiserver.kinds.settings_names import ALLOW_EMPTY, LAST_VALID, holds_back
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.accelerators import short_name
+from controller.observe.claim import Place
 from controller.observe.last_valid import LastValid
-from controller.observe.policies import Place, Policies, ServiceClass, SettingsProblem
+from controller.observe.policies import Policies, ServiceClass, SettingsProblem
 from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import ATTAINMENT, LEAST_ATTAINMENT, MOST_ATTAINMENT
 

@@ -107,6 +107,9 @@ class Target:
     """The lowest ordinal of its replicas, if they have ordinals."""
 
     has_own_volumes: bool = False
+    difference: str = ""
+    """What its pods have and its template lacks, and what is planned with, in words; empty for nothing."""
+
     parts_are_exclusive: bool = False
     """Whether parts of a replica use exclusive topology domains of their own."""
 

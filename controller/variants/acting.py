@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from apiserver.kinds.identity import Key, key_of
+from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json, as_object
 from controller.bindings.status import BindingResult
 from controller.observe.acting import ActingFinding, Situation
@@ -14,29 +14,21 @@ from controller.observe.gather import Gathered
 from controller.planning.decision import Plan
 
 
-def situations(
-    autoscalings: Sequence[Json], gathered: Gathered, plan: Plan, advised: Collection[Key]
-) -> Mapping[Key, Situation]:
-    """Return what to compare for every variant whose decision is to be followed."""
+def situations(gathered: Gathered, plan: Plan, advised: Collection[Key]) -> Mapping[Key, Situation]:
+    """Return what to compare for every decision that is to be followed."""
     variants = {variant.key: variant for variant in gathered.snapshot.variants}
-    decided = {item.key: item.replicas for item in plan.decisions if item.key not in advised}
     return {
         key: Situation(
-            decided=decided[key],
+            decided=decision.replicas,
             requested=variants[key].current_replicas,
             existing=len(variants[key].replicas),
-            autoscalers=gathered.autoscalers.get(key, ()),
+            autoscalers=gathered.observed[key].autoscalers,
             start_seconds=variants[key].start_seconds,
-            is_published=_number(item) is not None,
+            is_published=gathered.observed[key].claim.published_replicas is not None,
         )
-        for item in autoscalings
-        if (key := key_of(item)) in decided and key in variants
+        for decision in plan.decisions
+        if (key := decision.key) not in advised
     }
-
-
-def _number(autoscaling: Json) -> object:
-    status = as_object(autoscaling.get("status"))
-    return as_object(status.get("desiredOptimizedAlloc")).get("numReplicas")
 
 
 def binding_situations(results: Sequence[BindingResult]) -> Mapping[tuple[Key, int], Situation]:

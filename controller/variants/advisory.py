@@ -13,9 +13,8 @@ from typing import Final
 
 from apiserver.kinds.annotations import ADVISORY
 from apiserver.kinds.identity import Key
-from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
-from controller.observe.orders import orders_of
+from controller.observe.orders import Orders
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
 
@@ -57,14 +56,13 @@ class Advice:
         return f"{self.because}: nothing is scaled, {_saving(self.saved_per_hour)}"
 
 
-def why_advisory(autoscaling: Json, scope: Scope) -> tuple[ConditionReason, str] | None:
+def why_advisory(namespace: str, orders: Orders, scope: Scope) -> tuple[ConditionReason, str] | None:
     """Return a reason and the setting that makes a variant advisory, or None."""
     if scope.everywhere:
         return ConditionReason.CLUSTER_ADVISORY, "planning.advisory is true"
-    namespace = autoscaling["metadata"]["namespace"]
     if scope.includes(namespace):
         return ConditionReason.NAMESPACE_ADVISORY, f"planning.advisoryNamespaces lists {namespace}"
-    if orders_of(autoscaling).is_advisory:
+    if orders.is_advisory:
         return ConditionReason.OBJECT_ADVISORY, f"{ADVISORY} is true"
     return None
 

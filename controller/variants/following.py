@@ -14,7 +14,7 @@ from controller.observe.gather import Gathered, World
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.variants.divergence import IN_STEP, Divergence, Expectation, Waiting, divergence, sentences
-from controller.variants.placing import GateKeeper, Shape, let_in, strays, surge
+from controller.variants.placing import GateKeeper, let_in, strays
 
 _log = EventLogger(__name__)
 
@@ -44,24 +44,8 @@ class PlacementFollower:
     ) -> None:
         """Keep the plan's placements, and release the gated pods that have a place in it."""
         self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)
-        pods, targets = gathered.pods, gathered.targets
-        labels = {node.name: node.labels for node in gathered.snapshot.nodes}
-
-        def shape_of(key: tuple[str, str]) -> Shape:
-            target = targets[key]
-            return Shape(
-                holding=target.pods_per_replica,
-                domain_of=lambda node: dict(labels.get(node, ())).get(target.together_in, ""),
-            )
-
-        due = let_in(
-            pods,
-            plan,
-            acted_on=acted_on,
-            shape_of=shape_of,
-            surge_of=lambda key: surge(pods[key], targets[key]),
-        )
-        await self._gate_keeper.open_for((*due, *strays(world.pods, gathered.pods)))
+        due = let_in(gathered.observed, plan, gathered.snapshot.nodes, acted_on=acted_on)
+        await self._gate_keeper.open_for((*due, *strays(world.pods, gathered.observed.values())))
 
     def _tell(self, autoscaling: Json, sentence: str) -> None:
         metadata = autoscaling["metadata"]

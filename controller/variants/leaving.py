@@ -31,9 +31,9 @@ def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[tuple[str, s
     replicas = {item.key: item.replicas for item in plan.decisions}
     return [
         mark
-        for key, pods in gathered.pods.items()
-        if gathered.targets[key].is_steerable
-        for mark in marks(pods, replicas[key] if key in replicas and steered(key) else len(pods))
+        for key, item in gathered.observed.items()
+        if item.target.is_steerable
+        for mark in marks(item.pods, replicas[key] if key in replicas and steered(key) else len(item.pods))
     ]
 
 

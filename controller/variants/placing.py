@@ -13,6 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import partial
 from itertools import filterfalse
 from typing import Final
 
@@ -25,8 +26,9 @@ from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.leaving import is_rolling, template_of
+from controller.observe.observed import Observed
 from controller.observe.pods import group_number, group_of, is_present, is_ready
-from controller.observe.targets import Target
+from controller.planning.cluster import Node
 from controller.planning.decision import Plan
 
 _log = EventLogger(__name__)
@@ -57,47 +59,41 @@ class LetIn:
         return {"metadata": {"resourceVersion": self.pod["metadata"]["resourceVersion"]}, "spec": change}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Shape:
-    """What a replica of a variant consists of."""
-
-    holding: int = 1
-    """The number of its pods that request accelerators."""
-
-    domain_of: Callable[[str], str] = lambda _: ""
-    """Returns the domain of a node; all pods of a replica belong in one."""
-
-
 def let_in(
-    planned: Mapping[Key, Sequence[Json]],
+    observed: Mapping[Key, Observed],
     plan: Plan,
+    nodes: Iterable[Node] = (),
     *,
     acted_on: Callable[[Key], bool] = lambda _: True,
-    shape_of: Callable[[Key], Shape] = lambda _: Shape(),
-    surge_of: Callable[[Key], int] = lambda _: 0,
 ) -> Iterator[LetIn]:
-    """Yield the gated pods of variants that may be scheduled, each with a place of the plan.
+    """Yield the gated pods of variants that may be scheduled, each with a place of the plan on a node.
 
-    `planned` has the pods of each variant in removal order. Replicas beyond the granted number keep waiting,
-    because their controller is about to delete them. Only those that a rollout adds, whose number `surge_of`
-    returns, are released: older ones are deleted once these are ready. Places of pods that were released
-    before and are not bound yet are reserved. If a plan is not acted on, or counts on nodes to be added, pods
-    are released without a place, so that a node autoscaler sees them.
+    Replicas beyond the granted number keep waiting, because their controller is about to delete them. Only
+    those that a rollout adds are released: older ones are deleted once these are ready. Places of pods that
+    were released before and are not bound yet are reserved. If a plan is not acted on, or counts on nodes to
+    be added, pods are released without a place, so that a node autoscaler sees them.
     """
     granted = {item.key: item.replicas for item in plan.decisions}
+    labels = {node.name: node.labels for node in nodes}
     places: dict[Key, list[str]] = defaultdict(list)
     for place in plan.placements:
         places[place.namespace, place.name] += [place.node] * place.pods
-    for key, pods in planned.items():
-        gated = sorted(filter(is_gated, pods), key=_turn)
+    for key, item in observed.items():
+        gated = sorted(filter(is_gated, item.pods), key=_turn)
         if not gated:
             continue
         if key in granted and acted_on(key):
-            due = _due(gated, pods, granted[key], surge_of(key))
+            due = _due(gated, item.pods, granted[key], _surge(item))
             gated = [pod for pod in gated if group_of(pod) in due]
-        free = _untaken(places[key], pods) if acted_on(key) else ()
-        nodes = dict(_place(gated, pods, free, shape_of(key)))
-        yield from (LetIn(pod=pod, node=nodes.get(key_of(pod))) for pod in gated)
+        free = _untaken(places[key], item.pods) if acted_on(key) else ()
+        domain_of = partial(_domain, labels, item.target.together_in)
+        found = dict(_place(gated, item, free, domain_of))
+        yield from (LetIn(pod=pod, node=found.get(key_of(pod))) for pod in gated)
+
+
+def _domain(labels: Mapping[str, Iterable[tuple[str, str]]], topology: str, node: str) -> str:
+    """Return the domain of a node; all pods of a replica belong in one."""
+    return dict(labels.get(node, ())).get(topology, "")
 
 
 def _turn(pod: Json) -> tuple[int, object]:
@@ -119,7 +115,7 @@ def _due(gated: Sequence[Json], pods: Sequence[Json], granted: int, surge: int) 
 
 
 def _place(
-    gated: Sequence[Json], pods: Iterable[Json], free: Iterable[str], shape: Shape
+    gated: Sequence[Json], item: Observed, free: Iterable[str], domain_of: Callable[[str], str]
 ) -> Iterator[tuple[Key, str]]:
     """Yield gated pods with places: those of one replica in one domain.
 
@@ -128,14 +124,14 @@ def _place(
     """
     rooms: dict[str, list[str]] = defaultdict(list)
     for node in free:
-        rooms[shape.domain_of(node)].append(node)
-    homes = _homes(pods, shape)
+        rooms[domain_of(node)].append(node)
+    homes = _homes(item.pods, domain_of)
     groups: dict[str, list[Json]] = defaultdict(list)
     for pod in gated:
         if accelerators_of(pod["spec"]):
             groups[group_of(pod)].append(pod)
     for name in sorted(groups, key=lambda name: name not in homes):
-        missing = max(len(groups[name]), shape.holding - len(homes.get(name, ())))
+        missing = max(len(groups[name]), item.target.pods_per_replica - len(homes.get(name, ())))
         # Without enough places on existing nodes, the others are on nodes to be added.
         best = max(sorted(rooms), key=lambda domain: min(len(rooms[domain]), missing), default="")
         room = rooms[homes[name][0] if name in homes else best]
@@ -143,24 +139,26 @@ def _place(
         del room[:missing]
 
 
-def _homes(pods: Iterable[Json], shape: Shape) -> Mapping[str, Sequence[str]]:
+def _homes(pods: Iterable[Json], domain_of: Callable[[str], str]) -> Mapping[str, Sequence[str]]:
     """Return the domains of the pods of each replica that are bound, or were released for a node."""
     homes: dict[str, list[str]] = defaultdict(list)
     for pod in pods:
         if is_present(pod) and not is_gated(pod) and accelerators_of(pod["spec"]):
             bound = pod["spec"].get("nodeName")
-            homes[group_of(pod)] += map(shape.domain_of, [bound] if bound else _let_in_for(pod))
+            homes[group_of(pod)] += map(domain_of, [bound] if bound else _let_in_for(pod))
     return {name: domains for name, domains in homes.items() if domains}
 
 
-def surge(pods: Sequence[Json], target: Target) -> int:
+def _surge(item: Observed) -> int:
     """Return the number of replicas that a rollout has added to those that a target requests."""
-    return max(0, len(set(map(group_of, pods))) - target.replicas) if is_rolling(pods) else 0
+    if not is_rolling(item.pods):
+        return 0
+    return max(0, len(set(map(group_of, item.pods))) - item.target.replicas)
 
 
-def strays(pods: Iterable[Json], planned: Mapping[Key, Sequence[Json]]) -> Iterator[LetIn]:
+def strays(pods: Iterable[Json], observed: Iterable[Observed]) -> Iterator[LetIn]:
     """Yield the gated pods that belong to no planned variant and would wait forever."""
-    known = {key_of(pod) for group in planned.values() for pod in group}
+    known = {key_of(pod) for item in observed for pod in item.pods}
     for pod in pods:
         if is_gated(pod) and key_of(pod) not in known:
             yield LetIn(pod=pod, node=None)

@@ -17,14 +17,12 @@ from apiserver.cluster.access import access_review, is_allowed
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Invalid
 from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS
-from apiserver.kinds.privileges import GROUP, USE
+from apiserver.kinds.privileges import GROUP, OWN_COST, USE
 from apiserver.log import EventLogger
-from apiserver.schema.json import Json
-from controller.observe.classes import class_questions
-from controller.observe.grants import Grants, Question
-from controller.observe.obstacles import malformation
+from controller.observe.claim import Claim
+from controller.observe.classes import needed_privilege
+from controller.observe.grants import Grants, Question, question_of
 from controller.observe.policies import Policies
-from controller.observe.prices import cost_questions
 
 ALLOWED_SECONDS: Final = 60.0
 """Lifetime of a positive result in seconds."""
@@ -48,13 +46,13 @@ class _Answer:
     time_seconds: float
 
 
-def questions(autoscalings: Iterable[Json], policies: Policies) -> frozenset[Question]:
-    """Return the access questions about the writers of VariantAutoscalings, without duplicates."""
-    readable = [item for item in autoscalings if not malformation(item)]
+def questions(claims: Iterable[Claim], policies: Policies) -> frozenset[Question]:
+    """Return the access questions about the writers of claims, without duplicates."""
     return frozenset(
         question
-        for item in readable
-        for question in (*class_questions(item, policies), *cost_questions(item))
+        for claim in claims
+        for privilege in (needed_privilege(claim, policies), OWN_COST if claim.cost is not None else None)
+        if privilege and (question := question_of(claim, privilege))
     )
 
 

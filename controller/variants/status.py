@@ -8,13 +8,13 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
-from apiserver.kinds.following import Problem
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.acting import ActingFinding
 from controller.observe.condition_list import condition_list, moment, shorten
 from controller.observe.conditions import ConditionReason, ConditionType, Finding
-from controller.observe.prices import CostSource
+from controller.observe.observed import Observed
+from controller.observe.orders import orders_finding
 from controller.observe.unplanned import Unplanned
 from controller.planning.decision import BoundBy, Decision, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
@@ -49,44 +49,17 @@ class StatusInputs:
     variant: Variant
     decision: Decision
     solver: SolverReport
-    cost_source: CostSource
+    observed: Observed
     silence: str
     """Why engines did not report, in one phrase; empty if all reported."""
 
     lateness: str = ""
     """Which replicas have not been ready for too long; empty for none."""
 
-    service_class: Finding
-    """Whether the service class was found, with a reason and a message."""
-
-    unpriced: str = ""
-    """Why the object's own cost is not used; empty if it is, or there is none."""
-
-    unlisted: str = ""
-    """What is wrong with the listed price; empty if nothing is, or if it does not apply."""
-
-    orders: Finding
-    """Whether the annotations are valid, with a reason and a message."""
-
-    unheeded: str
-    """Why nothing will act on the decision, in one phrase; empty if something does."""
-
-    misread: tuple[Problem, ...] = ()
-    """Why autoscalers of the target do not follow the decision as it is meant."""
-
-    mistyped: str = ""
-    """How the declared accelerator contradicts the pods; empty if it does not."""
-
-    difference: str = ""
-    """What the pods have and their template lacks; empty for nothing."""
-
     acting: ActingFinding | None = None
     """Whether the decision is followed; None for advice."""
 
-    kind: str
-    """Kind of the scale target."""
-
-    advice: Advice | None
+    advice: Advice | None = None
     """Why the decision is advice only; None if it is published to be acted on."""
 
     learned: Learned | None = None
@@ -96,7 +69,7 @@ class StatusInputs:
     """What the engines of its model attained; None without targets or requests."""
 
     problems: tuple[str, ...] = ()
-    """Contradictions to the declared profile, as messages."""
+    """Contradictions to the declared profile that sizing found, as messages."""
 
     hard_targets: tuple[str, ...] = ()
     """Latency targets that cannot be met, or only at a low throughput, as messages."""
@@ -142,25 +115,30 @@ def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Jso
 
 def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
     advice, misplaced, excess = inputs.advice, inputs.misplaced, inputs.decision.excess
+    seen = inputs.observed
     found: dict[ConditionType, Finding] = {
         ConditionType.TARGET_RESOLVED: _target_finding(inputs),
-        ConditionType.SERVICE_CLASS_RESOLVED: inputs.service_class,
-        ConditionType.ANNOTATIONS_RESOLVED: inputs.orders,
+        ConditionType.SERVICE_CLASS_RESOLVED: seen.service_class,
+        ConditionType.ANNOTATIONS_RESOLVED: orders_finding(seen.claim.orders),
         ConditionType.METRICS_AVAILABLE: _metrics_finding(inputs),
     }
     if inputs.acting:
-        found[ConditionType.DECISION_FOLLOWED] = _following_finding(inputs, inputs.acting)
-    if inputs.mistyped:
+        found[ConditionType.DECISION_FOLLOWED] = _following_finding(seen, inputs.acting)
+    if seen.mistyped:
         differs = ConditionReason.ACCELERATOR_DIFFERS
-        found[ConditionType.ACCELERATOR_RESOLVED] = False, differs, inputs.mistyped
-    if inputs.unpriced:
-        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, inputs.unpriced)
-    elif inputs.unlisted:
-        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.PRICE_INVALID, inputs.unlisted)
-    if problems := (*inputs.problems, *inputs.hard_targets):
+        found[ConditionType.ACCELERATOR_RESOLVED] = False, differs, seen.mistyped
+    if seen.unpriced:
+        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, seen.unpriced)
+    elif seen.unlisted:
+        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.PRICE_INVALID, seen.unlisted)
+    differences = (*seen.claim.problems, *inputs.problems)
+    if problems := (*differences, *inputs.hard_targets):
         differs, hard = ConditionReason.PERFORMANCE_DIFFERS, ConditionReason.TARGETS_UNREALISTIC
-        because = differs if inputs.problems else hard
-        found[ConditionType.PERFORMANCE_AS_DECLARED] = (False, because, "; ".join(problems))
+        found[ConditionType.PERFORMANCE_AS_DECLARED] = (
+            False,
+            differs if differences else hard,
+            "; ".join(problems),
+        )
     if (level := inputs.service_level) and level.attained.requests >= _FEWEST_JUDGED:
         found[ConditionType.ATTAINMENT_KEPT] = _attainment_finding(level)
     found[ConditionType.OPTIMIZATION_READY] = _solver_finding(inputs)
@@ -174,27 +152,28 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
 
 
 def _target_finding(inputs: StatusInputs) -> Finding:
-    exists = f"the {inputs.kind} exists"
-    exists += f"; {inputs.difference}" if inputs.difference else ""
-    if inputs.misread:
+    seen = inputs.observed
+    target = seen.target
+    exists = f"the {target.key.called} exists{f'; {target.difference}' if target.difference else ''}"
+    if seen.misread:
         # Before decisions are applied, autoscalers are expected to read something else.
         is_only_advice = inputs.advice is not None
-        reason = ConditionReason(str(inputs.misread[0].reason))
-        return is_only_advice, reason, f"{exists}; {_misread_text(inputs)}"
-    if inputs.unheeded:
-        return True, ConditionReason.TARGET_NOT_SCALED, f"{exists}; {inputs.unheeded}"
+        reason = ConditionReason(str(seen.misread[0].reason))
+        return is_only_advice, reason, f"{exists}; {_misread_text(seen)}"
+    if seen.unheeded:
+        return True, ConditionReason.TARGET_NOT_SCALED, f"{exists}; {seen.unheeded}"
     return True, ConditionReason.TARGET_FOUND, exists
 
 
-def _following_finding(inputs: StatusInputs, acting: ActingFinding) -> Finding:
-    if inputs.misread:
-        return False, ConditionReason(str(inputs.misread[0].reason)), _misread_text(inputs)
+def _following_finding(seen: Observed, acting: ActingFinding) -> Finding:
+    if seen.misread:
+        return False, ConditionReason(str(seen.misread[0].reason)), _misread_text(seen)
     is_followed, reason, text = acting
     return is_followed, ConditionReason(str(reason)), text
 
 
-def _misread_text(inputs: StatusInputs) -> str:
-    return "; ".join(problem.message for problem in inputs.misread)
+def _misread_text(seen: Observed) -> str:
+    return "; ".join(problem.message for problem in seen.misread)
 
 
 def _attainment_finding(level: ServiceLevel) -> Finding:
@@ -277,7 +256,7 @@ def _decision(inputs: StatusInputs) -> Json:
         "signal": str(decision.signal),
         "priority": decision.priority,
         "costPerReplica": decimal_text(inputs.variant.cost_per_replica),
-        "costSource": inputs.cost_source,
+        "costSource": inputs.observed.cost[1],
         "solverStatus": str(solver.status),
         "gap": _gap(solver),
     }

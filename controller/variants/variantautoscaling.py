@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from apiserver.cluster.client import Cluster
@@ -18,22 +19,21 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.kinds.identity import Key, key_of
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from controller.bindings.joint import Exchange, grants_of, of_variants
+from controller.bindings.joint import Exchange, grants_of, without_bound
 from controller.evictions.evicting import Evictor
 from controller.evictions.record import EvictionRecord
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRules
 from controller.observe.acting import ActingFinding, ReplicaWatch
-from controller.observe.asks import Ask, binding_of, stand_ins
-from controller.observe.classes import class_finding
+from controller.observe.asks import Ask, claims_of_asks
+from controller.observe.claim import Claims
 from controller.observe.condition_list import shorten
 from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, gather
 from controller.observe.lateness import lateness
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
-from controller.observe.orders import orders_finding, orders_of
 from controller.observe.policies import Policies, SettingsProblem
-from controller.observe.prices import cost_refusal, price_finding
 from controller.observe.unplanned import Unplanned, faulty
+from controller.observe.variantautoscaling import claims_of
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import ServiceLevel
@@ -156,20 +156,6 @@ class CycleResult:
     """What is wrong with prices and service classes."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Cycle:
-    """Inputs and decisions of one cycle."""
-
-    world: World
-    policies: Policies
-    objectives: Objectives
-    gathered: Gathered
-    plan: Plan
-    failures: Mapping[Key, str]
-    sized: Sized
-    acting: Mapping[Key, ActingFinding]
-
-
 class VariantAutoscalingReconciler:
     """Runs cycles; between them it keeps the engines' metrics and the placements of the last plan."""
 
@@ -197,7 +183,8 @@ class VariantAutoscalingReconciler:
         Rates need two samples. A decision without rates would replace the published number by that of the
         running replicas.
         """
-        await self._watch.observe(self._tools.world())
+        world = self._tools.world()
+        await self._watch.observe(world.pods, await asyncio.to_thread(claims_of, world.autoscalings))
         return self._watch.has_samples
 
     async def cycle(self) -> CycleResult:
@@ -205,38 +192,33 @@ class VariantAutoscalingReconciler:
         tools = self._tools
         world, policies, objectives = tools.world(), await self._policies(), tools.objectives()
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
-        failures = await self._watch.observe(world)
+        own = await asyncio.to_thread(claims_of, world.autoscalings)
+        failures = await self._watch.observe(world.pods, own)
         taken = tools.exchange.taken()
-        claims = (*world.autoscalings, *stand_ins(taken.asks))
+        claims = own | claims_of_asks(taken.asks)
         if tools.privileges is not None:
-            used = await asyncio.to_thread(questions, claims, policies)
+            used = await asyncio.to_thread(questions, claims.readable, policies)
             policies = replace(policies, grants=await tools.privileges.grants(used))
-        gathered = await self._gathered(world, policies, objectives, taken.asks)
+        gathered = await self._gathered(world, claims, policies, objectives, taken.asks)
         wrong = map(str, policies.problems)
         self._tell_problems((*wrong, *policies.missing.values(), *gathered.problems))
         found = await asyncio.to_thread(self._watch.sized, gathered)
         gathered = replace(gathered, snapshot=found.snapshot)
-        plan, advices = await self._plan(claims, gathered.snapshot)
+        plan, advices = await self._plan(gathered)
         _tell_omissions(plan)
         misplaced = sentences(self._follower.compare(world, gathered.snapshot))
         plan = self._evictor.worded(plan).with_messages(misplaced)
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
-        await self._mark(gathered, plan, advices)
-        tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan, policies, objectives))
-        whole, plan = plan, of_variants(plan)
-        acting = self._acting(world, gathered, plan, advices)
-        cycle = _Cycle(
-            world=world,
-            policies=policies,
-            objectives=objectives,
-            gathered=gathered,
-            plan=plan,
-            failures=failures,
-            sized=found,
-            acting=acting,
-        )
+        may_steer = self._settings.terms.steers_removal
+        marks = due_marks(gathered, plan, steered=lambda key: may_steer and key not in advices)
+        await self._marker.write(marks)
+        tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan))
+        whole, plan = plan, without_bound(plan, gathered)
+        seen, external = situations(gathered, plan, advices.keys()), tools.external_metrics()
+        acting = self._replica_watch.findings(seen, external, now_seconds=self._steady())
         published = tools.now()
-        statuses, faults = await asyncio.to_thread(self._statuses, cycle, advices)
+        build = partial(self._statuses, sized=found, failures=failures, acting=acting, advices=advices)
+        statuses, faults = await asyncio.to_thread(build, world, gathered, plan)
         self._tell_faults({**gathered.unplanned, **faults})
         sound = replace(plan, decisions=tuple(item for item in plan.decisions if item.key not in faults))
         done = await self._publisher.publish(world.autoscalings, statuses, sound)
@@ -250,7 +232,7 @@ class VariantAutoscalingReconciler:
             written=len(done.written),
             scrape_failures=len(failures),
             silent_models=self._watch.silent,
-            advices={key: item for key, item in advices.items() if binding_of(*key) is None},
+            advices={key: item for key, item in advices.items() if not gathered.observed[key].claim.is_bound},
             service_levels=found.service_levels,
             evictions=evictions,
             acting=acting,
@@ -270,46 +252,36 @@ class VariantAutoscalingReconciler:
         return policies
 
     async def _gathered(
-        self, world: World, policies: Policies, objectives: Objectives, asks: Sequence[Ask]
+        self,
+        world: World,
+        claims: Claims,
+        policies: Policies,
+        objectives: Objectives,
+        asks: Sequence[Ask],
     ) -> Gathered:
         """Gather in a thread: it takes seconds for thousands of variants, and the lease must be renewed."""
         return await asyncio.to_thread(
             gather,
             world,
+            claims,
             policies=policies,
             report_age=self._watch.report_age(),
             now_seconds=self._steady(),
             may_scale_to_zero=self._settings.scale_to_zero,
             idleness=self._watch.idleness,
-            terms=self._terms(),
+            terms=replace(self._settings.terms, unsteered=self._marker.forbidden),
             asks=asks,
             objectives=objectives,
         )
 
-    def _terms(self) -> Terms:
-        return replace(self._settings.terms, unsteered=self._marker.forbidden)
-
-    def _acting(
-        self, world: World, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]
-    ) -> Mapping[Key, ActingFinding]:
-        """Return whether the decisions are followed that are not only advice."""
-        seen = situations(world.autoscalings, gathered, plan, advices.keys())
-        external = self._tools.external_metrics()
-        return self._replica_watch.findings(seen, external, now_seconds=self._steady())
-
-    async def _mark(self, gathered: Gathered, plan: Plan, advices: Mapping[Key, Advice]) -> None:
-        """Mark the pods to remove, and unmark the others."""
-        allowed = self._settings.terms.steers_removal
-        due = due_marks(gathered, plan, steered=lambda key: allowed and key not in advices)
-        await self._marker.write(due)
-
-    async def _plan(
-        self, autoscalings: Sequence[Json], snapshot: Snapshot
-    ) -> tuple[Plan, Mapping[Key, Advice]]:
+    async def _plan(self, gathered: Gathered) -> tuple[Plan, Mapping[Key, Advice]]:
         """Return the plan with its messages, and the advice for variants whose decisions are not applied."""
-        tools, variants = self._tools, {variant.key: variant for variant in snapshot.variants}
-        reasons = {key_of(item): why_advisory(item, self._settings.advisory) for item in autoscalings}
-        told = {key: why for key, why in reasons.items() if why and key in variants}
+        tools, snapshot, scope = self._tools, gathered.snapshot, self._settings.advisory
+        variants = {variant.key: variant for variant in snapshot.variants}
+        reasons = {
+            key: why_advisory(key[0], item.claim.orders, scope) for key, item in gathered.observed.items()
+        }
+        told = {key: why for key, why in reasons.items() if why}
         is_mixed = 0 < len(told) < len(variants)
         plan = await tools.planner.solve(acted_on(snapshot, told.keys()) if is_mixed else snapshot)
         if is_mixed:
@@ -319,11 +291,18 @@ class VariantAutoscalingReconciler:
         return plan.with_messages({key: item.message for key, item in advices.items()}), advices
 
     def _statuses(
-        self, cycle: _Cycle, advices: Mapping[Key, Advice]
+        self,
+        world: World,
+        gathered: Gathered,
+        plan: Plan,
+        *,
+        sized: Sized,
+        failures: Mapping[Key, str],
+        acting: Mapping[Key, ActingFinding],
+        advices: Mapping[Key, Advice],
     ) -> tuple[Mapping[Key, Json], Mapping[Key, Unplanned]]:
         """Return the statuses, and why those of some objects could not be computed."""
-        now, world, gathered, plan = self._tools.now(), cycle.world, cycle.gathered, cycle.plan
-        variants = {variant.key: variant for variant in gathered.snapshot.variants}
+        now, variants = self._tools.now(), {variant.key: variant for variant in sized.snapshot.variants}
         decisions = {item.key: item for item in plan.decisions}
         misplaced = sentences(self._follower.divergence.waiting)
 
@@ -332,36 +311,23 @@ class VariantAutoscalingReconciler:
                 return unplanned_status(autoscaling, gathered.unplanned[key], now=now)
             if key not in decisions:
                 return None
-            target = gathered.targets[key]
+            variant, observed = variants[key], gathered.observed[key]
             inputs = StatusInputs(
-                variant=variants[key],
+                variant=variant,
                 decision=decisions[key],
                 solver=plan.solver,
-                cost_source=gathered.cost_sources[key],
-                silence=silence_of(variants[key], cycle.failures),
+                observed=observed,
+                silence=silence_of(variant, failures),
                 lateness=lateness(
-                    gathered.pods[key],
-                    start_seconds=variants[key].start_seconds,
-                    now_seconds=now.timestamp(),
+                    observed.pods, start_seconds=variant.start_seconds, now_seconds=now.timestamp()
                 ),
-                unheeded=gathered.unheeded.get(key, ""),
-                misread=gathered.misread.get(key, ()),
-                mistyped=gathered.mistyped.get(key, ""),
-                difference=gathered.differences.get(key, ""),
-                acting=cycle.acting.get(key),
-                service_class=class_finding(
-                    autoscaling, cycle.policies, cycle.objectives.of(target, gathered.pods[key])
-                ),
-                unpriced=cost_refusal(autoscaling, cycle.policies),
-                unlisted=price_finding(variants[key].accelerator, cycle.policies, gathered.cost_sources[key]),
-                orders=orders_finding(orders_of(autoscaling)),
+                acting=acting.get(key),
                 advice=advices.get(key),
-                kind=target.key.called,
                 misplaced=misplaced.get(key, ""),
-                learned=cycle.sized.learned.get(key),
-                service_level=cycle.sized.service_levels.get(key),
-                problems=(*gathered.doubts.get(key, ()), *cycle.sized.problems.get(key, ())),
-                hard_targets=cycle.sized.hard_targets.get(key, ()),
+                learned=sized.learned.get(key),
+                service_level=sized.service_levels.get(key),
+                problems=sized.problems.get(key, ()),
+                hard_targets=sized.hard_targets.get(key, ()),
             )
             return planned_status(autoscaling, inputs, now=now)
 

@@ -12,7 +12,8 @@ from controller.engines.idleness import Idleness
 from controller.engines.readings import Reading
 from controller.engines.records import EngineRecords
 from controller.engines.scraping import Scraped
-from controller.observe.gather import Gathered, World, engine_pods
+from controller.observe.claim import Claims
+from controller.observe.gather import Gathered, engine_pods
 from controller.observe.pods import is_ready
 from controller.observe.replicas import ReportAge
 from controller.sizing.memory import SizingMemory
@@ -47,14 +48,14 @@ class EngineWatch:
 
         self.idleness = Idleness()
 
-    async def observe(self, world: World) -> Mapping[Key, str]:
-        """Scrape all ready engines; return the reasons why some did not answer."""
-        every = await asyncio.to_thread(engine_pods, world)
-        pods = [pod for pod, _ in every if is_ready(pod)]
-        scraped = await self._source.scrape(pods)
+    async def observe(self, pods: Sequence[Json], claims: Claims) -> Mapping[Key, str]:
+        """Scrape all ready engines among some pods; return the reasons why some did not answer."""
+        every = await asyncio.to_thread(engine_pods, pods, claims)
+        ready = [pod for pod, _ in every if is_ready(pod)]
+        scraped = await self._source.scrape(ready)
         models = {key_of(pod): model for pod, model in every}
-        failures = await asyncio.to_thread(self._noted, models, pods, scraped)
-        self.silent = silent_objects([((key[0], models[key]), key) for key in map(key_of, pods)], failures)
+        failures = await asyncio.to_thread(self._noted, models, ready, scraped)
+        self.silent = silent_objects([((key[0], models[key]), key) for key in map(key_of, ready)], failures)
         self._silence.update(self.silent)
         return failures
 
@@ -92,7 +93,7 @@ class EngineWatch:
         with without_collection():
             found = size_models(
                 gathered.snapshot,
-                gathered.facts,
+                {key: item.facts for key, item in gathered.observed.items()},
                 self._engines.reports(now_seconds=gathered.snapshot.taken_seconds),
                 self._memory,
                 self._settings,

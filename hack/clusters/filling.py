@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Final, TypeVar
@@ -143,8 +143,11 @@ async def _grow(connection: Connection, plan: Planned, way: Way) -> None:
 
 async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -> None:
     """Release gated pods as the controller does."""
-    groups = {(key.namespace, key.name): group for key, group in by_target(pods).items()}
-    for found in let_in(groups, plan.plan):
+    groups = by_target(pods)
+    observed = {
+        key: replace(item, pods=groups.get(item.target.key, ())) for key, item in plan.observed.items()
+    }
+    for found in let_in(observed, plan.plan):
         name = found.pod["metadata"]["name"]
         await connection.patch_merge(PODS, name, found.patch(), namespace=NAMESPACE)
 

@@ -7,10 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.gather import World, gather
+from controller.observe.observed import Observed
 from controller.observe.policies import Policies
 from controller.observe.targets import TargetKey, TargetKind
+from controller.observe.variantautoscaling import claims_of
 from controller.planning.decision import Plan, SolverStatus
 from controller.planning.plan import plan
 from controller.planning.settings import Settings
@@ -28,6 +31,7 @@ class Planned:
 
     cluster: Cluster
     snapshot: Snapshot
+    observed: Mapping[Key, Observed]
     plan: Plan
 
     @property
@@ -58,7 +62,8 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
         nodes=nodes,
         autoscalers=(),
     )
-    seen = gather(world, policies=Policies(), now_seconds=0.0, may_scale_to_zero=False)
+    claims = claims_of(world.autoscalings)
+    seen = gather(world, claims, policies=Policies(), now_seconds=0.0, may_scale_to_zero=False)
     if seen.unplanned:
         raise ValueError(f"{cluster.name}: objects in {NAMESPACE} cannot be planned: {seen.unplanned}")
     variants = tuple(replace(variant, capacity=CAPACITY) for variant in seen.snapshot.variants)
@@ -66,4 +71,4 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
     made, _ = plan(snapshot, PlanningState(), _SETTINGS)
     if made.solver.status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         raise ValueError(f"{cluster.name}: no plan: {made.solver.message}")
-    return Planned(cluster=cluster, snapshot=snapshot, plan=made)
+    return Planned(cluster=cluster, snapshot=snapshot, observed=seen.observed, plan=made)

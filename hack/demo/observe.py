@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
+from controller.observe.classes import class_of
 from controller.observe.gather import World
 from controller.observe.pods import by_target, is_present, is_ready
-from controller.observe.policies import Policies, service_class
+from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import TargetKey, TargetKind, target_of
+from controller.observe.variantautoscaling import claim_of
 from hack.demo.observation import (
     AcceleratorView,
     BindingView,
@@ -72,7 +74,7 @@ def _binding(value: Json) -> BindingView:
 def _model(
     model_id: str, group: Sequence[Json], *, world: World, policies: Policies, client: ClientView
 ) -> ModelView:
-    classes = (service_class(policies, item["spec"].get("sloClassRef"), model_id) for item in group)
+    classes = (class_of(claim_of(item), policies) for item in group)
     best = min((item for item in classes if item), key=lambda item: item.priority, default=None)
     variants = (_variant(item, world, policies) for item in group)
     return ModelView(
@@ -86,7 +88,7 @@ def _model(
 
 
 def _variant(autoscaling: Json, world: World, policies: Policies) -> VariantView:
-    target = _target(autoscaling)
+    claim, target = claim_of(autoscaling), _target(autoscaling)
     found = target_of(target, world.targets[target])
     status = autoscaling.get("status") or {}
     decision = status.get("decision") or {}
@@ -94,9 +96,9 @@ def _variant(autoscaling: Json, world: World, policies: Policies) -> VariantView
     return VariantView(
         name=autoscaling["metadata"]["name"],
         shape="legacy" if "variantProfile" in autoscaling["spec"] else "current",
-        accelerator=accelerator_of(autoscaling, found.pod_spec),
+        accelerator=accelerator_of(claim, found.pod_spec),
         accelerators_per_replica=found.accelerators_per_replica,
-        cost_per_replica=effective_cost(autoscaling, found, policies)[0],
+        cost_per_replica=effective_cost(claim, found, policies)[0],
         current_replicas=found.replicas,
         placed_replicas=sum("nodeName" in pod["spec"] for pod in pods),
         ready_replicas=sum(map(is_ready, pods)),

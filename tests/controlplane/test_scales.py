@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import variant
 
 from apiserver.cluster.client import Cluster
 from controller.bindings.scale_reader import ScaleReader
@@ -48,12 +47,11 @@ async def test_a_replica_set_is_read_through_its_scale_subresource(
         },
     }
     control_plane.kubectl("apply", "-n", namespace, "--filename=-", input=json.dumps(replica_set))
-    claim = variant("chat", scaleTargetRef={"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat"})
-    claim["metadata"]["namespace"] = namespace
+    reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat"}
     key = TargetKey(TargetKind.SCALED, namespace, "chat", "apps", "ReplicaSet")
 
     async with await Cluster.connect(control_plane.kubeconfig) as cluster:
-        reader = ScaleReader(cluster, lambda: (claim,), silent_seconds=600)
+        reader = ScaleReader(cluster, lambda: ((namespace, reference),), silent_seconds=600)
         await reader.read(key, "apps/v1")
 
     assert reader.said(key) == Scale(

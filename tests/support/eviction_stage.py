@@ -19,6 +19,7 @@ from controller.observe.gather import Gathered, World
 from controller.planning.decision import Move, Plan
 from controller.planning.snapshot import Snapshot
 from support.decisions import plan_of
+from support.observations import observed
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RULES = EvictionRules(enabled=True, interval_seconds=60.0, per_hour=10)
@@ -134,7 +135,8 @@ class Stage:
         """Act on a plan, ten seconds after the last one."""
         self.time += timedelta(seconds=10)
         gathered = Gathered(
-            snapshot=Snapshot(nodes=(), variants=()), pods={("ns", "small"): tuple(self.pods)}
+            snapshot=Snapshot(nodes=(), variants=()),
+            observed={("ns", "small"): observed("small", pods=tuple(self.pods))},
         )
         told = dict.fromkeys((("ns", name) for name in advised), "advised")
         return dict(await evictor.act(self.world(), gathered, plan, advised=told))

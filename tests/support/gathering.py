@@ -16,6 +16,7 @@ from controller.observe.gather import (
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.replicas import ReportAge
 from controller.observe.targets import TargetKey, TargetKind
+from controller.observe.variantautoscaling import claims_of
 from support.manifests import autoscaler, deployment
 
 PREMIUM = ServiceClass(name="Premium", priority=2, ttft_ms={"other": 1}, tpot_ms={})
@@ -88,6 +89,7 @@ def gathered(
     named = {key_of(item): item for item in (*deployments, *others)}
     return gather(
         World(autoscalings=autoscalings, targets=named, **(parts | world)),
+        claims_of(autoscalings),
         policies=policies,
         report_age=report_age,
         now_seconds=NOW_SECONDS,

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
 from apiserver.schema.json import Json
-from controller.observe.conditions import ConditionReason
 from controller.planning.snapshot import Replica, Variant
 from controller.variants.status import StatusInputs
 from support.decisions import SOLVED, decision
+from support.observations import observed
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DECISION = decision("chat")
 INPUTS = StatusInputs(
-    kind="Deployment",
     variant=Variant(
         namespace="ns",
         name="chat",
@@ -28,13 +29,14 @@ INPUTS = StatusInputs(
     ),
     decision=DECISION,
     solver=SOLVED,
-    cost_source="UnitCost",
+    observed=observed("chat"),
     silence="p: no answer",
-    service_class=(True, ConditionReason.CLASS_FOUND, "service class 'Premium', priority 1"),
-    orders=(True, ConditionReason.NO_ANNOTATIONS, "no annotation stowplan.dev/... has an effect"),
-    unheeded="",
-    advice=None,
 )
+
+
+def finding(inputs: StatusInputs, **found: Any) -> StatusInputs:
+    """Return inputs with other findings about the variant."""
+    return replace(inputs, observed=replace(inputs.observed, **found))
 
 
 def stored(manifest: Json, status: Json | None = None) -> Json:

@@ -132,7 +132,8 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
     if evidence.target is None and is_looked_for:
         yield f"the scale target {target['kind']} {target['name']!r} does not exist"
     scalers = VariantScalers(
-        evidence.neighbours, autoscalers_by_target(evidence.autoscalers, evidence.scaled_objects)
+        (*evidence.neighbours, evidence.autoscaling),
+        autoscalers_by_target(evidence.autoscalers, evidence.scaled_objects),
     )
     key = scaled_by(evidence.autoscaling)
     if not scalers.of(key) and not any("horizontal" in text for text in evidence.unread):
@@ -140,7 +141,7 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
             f"no HorizontalPodAutoscaler targets {target['kind']} {target['name']!r}: unless another"
             " client reads the metric wva_desired_replicas, nothing scales it"
         )
-    yield from (problem.message for problem in scalers.problems(evidence.autoscaling, key))
+    yield from (problem.message for problem in scalers.problems(key_of(evidence.autoscaling), key))
     yield from (f"some objects could not be read: {text}" for text in evidence.unread)
 
 

@@ -22,17 +22,17 @@ from controller.commands.plan.configuring import Configuring
 from controller.commands.plan.published import with_published
 from controller.commands.plan.reading import Found, Manifest, Problem, of_kind
 from controller.observe.accelerators import accelerators_in
-from controller.observe.claims import Translation
-from controller.observe.classes import class_finding
+from controller.observe.claim import Claims
 from controller.observe.further_accelerators import FurtherAccelerators
 from controller.observe.gather import Gathered, World, gather
 from controller.observe.last_valid import LastValid, read_last_valid
 from controller.observe.objectives import ObjectiveRules, Objectives
-from controller.observe.orders import orders_of
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource
+from controller.observe.resource_claims import Translation
 from controller.observe.settings_reading import read_policies
 from controller.observe.targets import TargetKey, TargetKind, scaled_by, target_key
+from controller.observe.variantautoscaling import claims_of
 from controller.planning.cluster import MOST_ACCELERATORS
 from controller.planning.inputs import PlanningInputs
 from controller.planning.snapshot import Snapshot
@@ -87,10 +87,12 @@ def gather_objects(found: Found, *, configuring: Configuring, settings_namespace
         return Gathering(inputs=nothing, problems=found_wrong)
     policies, doubts = policies_in(found, configuring.names, settings_namespace)
     world = _world(found, [*variants.values()], further)
+    claims = claims_of(world.autoscalings)
     objectives = _objectives(found, configuring.objectives)
     try:
         seen = gather(
             world,
+            claims,
             policies=policies,
             now_seconds=0.0,
             may_scale_to_zero=configuring.scales_to_zero,
@@ -99,12 +101,12 @@ def gather_objects(found: Found, *, configuring: Configuring, settings_namespace
         )
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
-    unread = (text for found in seen.doubts.values() for text in found)
+    unread = (text for item in seen.observed.values() for text in item.claim.problems)
     told = (
         *doubts,
         *_claimless(found),
-        *_misunderstood(world),
-        *_classless(world, seen, policies, objectives),
+        *_misunderstood(claims),
+        *_classless(seen),
         *seen.problems,
         *unread,
         *_misread(seen),
@@ -114,11 +116,11 @@ def gather_objects(found: Found, *, configuring: Configuring, settings_namespace
     snapshot = with_published(seen, world.autoscalings)
     return Gathering(
         inputs=replace(nothing, snapshot=snapshot),
-        facts=seen.facts,
+        facts={key: item.facts for key, item in seen.observed.items()},
         warnings=told,
         omitted=tuple("/".join(key) for key in sorted(seen.unplanned)),
         left_out=tuple(sorted(broken)),
-        cost_sources=seen.cost_sources,
+        cost_sources={key: item.cost[1] for key, item in seen.observed.items()},
     )
 
 
@@ -138,28 +140,25 @@ def _left_out(
 
 def _misread(seen: Gathered) -> Iterator[str]:
     """Yield the autoscalers that do not follow decisions, and the pods that differ from declarations."""
-    for key, problems in sorted(seen.misread.items()):
-        yield from (f"VariantAutoscaling {'/'.join(key)}: {problem.message}" for problem in problems)
-    for key, text in (*sorted(seen.mistyped.items()), *sorted(seen.differences.items())):
-        yield f"VariantAutoscaling {'/'.join(key)}: {text}"
+    items = [(f"VariantAutoscaling {'/'.join(key)}", item) for key, item in sorted(seen.observed.items())]
+    yield from (f"{name}: {problem.message}" for name, item in items for problem in item.misread)
+    yield from (f"{name}: {item.mistyped}" for name, item in items if item.mistyped)
+    yield from (f"{name}: {item.target.difference}" for name, item in items if item.target.difference)
 
 
-def _misunderstood(world: World) -> Iterator[str]:
+def _misunderstood(claims: Claims) -> Iterator[str]:
     """Yield the annotations that are not understood."""
-    for item in world.autoscalings:
-        name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-        yield from (f"VariantAutoscaling {name}: {problem}" for problem in orders_of(item).problems)
+    for claim in claims.readable:
+        name = "/".join(claim.key)
+        yield from (f"VariantAutoscaling {name}: {problem}" for problem in claim.orders.problems)
 
 
-def _classless(world: World, seen: Gathered, policies: Policies, objectives: Objectives) -> Iterator[str]:
+def _classless(seen: Gathered) -> Iterator[str]:
     """Yield the service classes that VariantAutoscalings name and that do not exist."""
-    for item in world.autoscalings:
-        key = item["metadata"]["namespace"], item["metadata"]["name"]
-        if key in seen.targets:
-            objective = objectives.of(seen.targets[key], seen.pods[key])
-            is_resolved, _, text = class_finding(item, policies, objective)
-            if not is_resolved:
-                yield f"VariantAutoscaling {'/'.join(key)}: spec.sloClassRef: {text}"
+    for key, item in seen.observed.items():
+        is_resolved, _, text = item.service_class
+        if not is_resolved:
+            yield f"VariantAutoscaling {'/'.join(key)}: spec.sloClassRef: {text}"
 
 
 def _claimless(found: Found) -> Iterator[str]:

@@ -13,7 +13,7 @@ from controller.commands.plan.changes import stated_load, with_loads
 from controller.observe.gather import Gathered
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad, RateLimit, Target
 from controller.planning.ranges import MOST_START_SECONDS
-from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.snapshot import Snapshot
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import SizingSettings, VariantFacts
 from controller.sizing.sizing import size_models
@@ -28,7 +28,7 @@ def with_published(seen: Gathered, autoscalings: Sequence[Json]) -> Snapshot:
     """Return the snapshot with the most recently published load of each model, and published capacities."""
     decisions = {key_of(item): _decision(item) for item in autoscalings}
     variants = tuple(
-        replace(variant, capacity=_capacity(variant, decisions, seen.facts))
+        replace(variant, capacity=_capacity(decisions[variant.key], seen.observed[variant.key].facts))
         for variant in seen.snapshot.variants
     )
     return with_loads(replace(seen.snapshot, variants=variants), _loads(seen.snapshot, autoscalings))
@@ -77,11 +77,8 @@ def _load(model: Key, demand: Json) -> ModelLoad | None:
     )
 
 
-def _capacity(
-    variant: Variant, decisions: Mapping[Key, Json], facts: Mapping[Key, VariantFacts]
-) -> Capacity | None:
+def _capacity(decision: Json, own: VariantFacts) -> Capacity | None:
     """Return the published capacity of one replica, unless facts replace it or it was an estimate."""
-    decision, own = decisions.get(variant.key, {}), facts[variant.key]
     rate = _number(decision.get("capacityPerReplica"))
     if not rate or own.learned or own.profile or decision.get("capacitySource") == CapacitySource.ESTIMATED:
         return None

@@ -23,14 +23,17 @@ from controller.commands.simulate.given import Given
 from controller.commands.simulate.profiles import stated_profile
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.arguments import engine_argument
+from controller.observe.claim import Claim
 from controller.observe.classes import class_finding, priority_of
+from controller.observe.performance import targets_of
 from controller.observe.pods import is_present, target_of_pod
-from controller.observe.policies import Policies, service_class
+from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import Target, TargetKind, scaled_by, target_key, target_of
+from controller.observe.variantautoscaling import claim_of
 from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
 from controller.simulation.workload import Workload
-from controller.sizing.records import ATTAINMENT, MAX_NUM_SEQS, StepParameters, Targets
+from controller.sizing.records import MAX_NUM_SEQS, StepParameters
 
 _START_UP_SECONDS: Final = 120.0
 _BLOCK_SIZE: Final = 16
@@ -170,16 +173,17 @@ class _Reader:
         if name not in self._supplied.start_up_seconds:
             assumed = f"{_START_UP_SECONDS:g} s are assumed; use --start-up {name}=SECONDS"
             self.warnings.append(f"{name}: the start-up time of a replica is unknown; {assumed}")
-        is_resolved, _, why = class_finding(value, self._policies)
+        claim = claim_of(value)
+        is_resolved, _, why = class_finding(claim, self._policies)
         if not is_resolved:
             self.warnings.append(f"{name}: spec.sloClassRef: {why}")
         least = bounds.get("minReplicas")
         return VariantSetup(
             name=name,
             profile=profile,
-            accelerator=accelerator_of(value, target.pod_spec),
+            accelerator=accelerator_of(claim, target.pod_spec),
             accelerators_per_replica=target.accelerators_per_replica,
-            price_per_hour=float(effective_cost(value, target, self._policies)[0]),
+            price_per_hour=float(effective_cost(claim, target, self._policies)[0]),
             start_up_seconds=self._supplied.start_up_seconds.get(name, _START_UP_SECONDS),
             initial_replicas=target.replicas,
             min_replicas=1 if least is None else int(least),
@@ -224,9 +228,9 @@ class _Reader:
             return None
 
     def _models(self) -> Iterator[Model]:
-        used: dict[str, Json] = {}
-        for item in self._autoscalings.values():
-            used.setdefault(item["spec"]["modelID"], item)
+        used: dict[str, Claim] = {}
+        for claim in map(claim_of, self._autoscalings.values()):
+            used.setdefault(claim.model_id, claim)
         workloads = dict(self._supplied.workloads)
         if "" in workloads and len(used) == 1:
             workloads.setdefault(next(iter(used)), workloads.pop(""))
@@ -239,9 +243,9 @@ class _Reader:
             for name in workloads
             if name and name not in used
         ]
-        for model_id, autoscaling in used.items():
+        for model_id, claim in used.items():
             if model_id in workloads:
-                yield _model(model_id, workloads[model_id], autoscaling, self._policies)
+                yield _model(claim, workloads[model_id], self._policies)
             elif "" not in workloads:
                 self.problems.append(f"model {model_id}: its load is unknown: use --trace FILE={model_id}")
 
@@ -271,18 +275,10 @@ class _Reader:
         )
 
 
-def _model(model_id: str, workload: Workload, autoscaling: Json, policies: Policies) -> Model:
-    found = service_class(policies, autoscaling["spec"].get("sloClassRef"), model_id)
-    ttft = found.ttft_ms.get(model_id) if found else None
-    itl = found.tpot_ms.get(model_id) if found else None
-    attainment = found.attainment if found else ATTAINMENT
+def _model(claim: Claim, workload: Workload, policies: Policies) -> Model:
     return Model(
-        model_id=model_id,
+        model_id=claim.model_id,
         workload=workload,
-        targets=Targets(
-            ttft_seconds=None if ttft is None else ttft / 1000,
-            itl_seconds=None if itl is None else itl / 1000,
-            attainment=attainment,
-        ),
-        priority=priority_of(autoscaling, policies),
+        targets=targets_of(claim, policies),
+        priority=priority_of(claim, policies),
     )

@@ -12,7 +12,7 @@ from support.traffic import objective, pool
 from apiserver.schema.json import Json
 from controller.bindings.joint import Grant, grants_of
 from controller.expansion.expansion import expand
-from controller.observe.asks import Ask
+from controller.observe.asks import Ask, claims_of_asks
 from controller.observe.binding_conditions import BindingReason, annotations_finding
 from controller.observe.gather import World, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
@@ -77,6 +77,7 @@ def granted(
     )
     found = gather(
         world,
+        claims_of_asks(asks),
         policies=POLICIES,
         now_seconds=0.0,
         may_scale_to_zero=True,
@@ -84,7 +85,7 @@ def granted(
         objectives=objectives,
     )
     decided = plan(found.snapshot, PlanningState(), Settings())[0]
-    grants = grants_of(asks, found, decided, POLICIES, objectives)
+    grants = grants_of(asks, found, decided)
     return {ask.key[1]: grants[ask.key] for ask in asks}
 
 

@@ -19,7 +19,7 @@ VARIANT: Json = {
 }
 OTHER: Json = {"metadata": {"namespace": "ns", "name": "ok"}, "spec": {"modelID": "m"}}
 BINDING: Json = {"metadata": {"namespace": "ns", "name": "b"}, "spec": {"policyRef": {"name": "p"}}}
-SUBJECT = variant_subject(VARIANT, [variant_labels(VARIANT), variant_labels(OTHER)])
+SUBJECT = variant_subject(variant_labels(VARIANT), [variant_labels(VARIANT), variant_labels(OTHER)])
 
 
 def scaler(*, selector: Json | None = None, most: int = 10, **metric: Any) -> Json:

@@ -6,7 +6,7 @@ from typing import Any
 
 from apiserver.schema.json import Json
 from controller.observe.binding_conditions import BindingCondition
-from controller.observe.bound import BoundReader, BoundWorld, bound_targets, keys_of, scale_claims
+from controller.observe.bound import BoundReader, BoundWorld, bound_references, bound_targets, keys_of
 from controller.observe.scales import scaled_targets
 from controller.observe.targets import SET_NAME, WORKER_INDEX, TargetKey, TargetKind
 
@@ -67,7 +67,7 @@ def test_bindings_map_to_the_targets_that_the_reference_page_documents() -> None
         serving,
         infer,
     ]
-    assert scaled_targets(scale_claims(bindings[:4])) == {
+    assert scaled_targets(bound_references(bindings[:4])) == {
         serving: "workload.serving.volcano.sh/v1alpha1",
         infer: "workload.volcano.sh/v1alpha1",
     }

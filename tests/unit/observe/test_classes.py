@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from support.observations import claim
 
 from controller.observe.classes import class_finding
 from controller.observe.conditions import ConditionReason
@@ -34,11 +35,11 @@ def test_a_model_that_a_class_lists_by_almost_the_same_name_is_told(model_id: st
         else (True, ConditionReason.NO_CLASS, "no service class applies: priority 100, the lowest")
     )
 
-    assert class_finding({"spec": {"modelID": model_id}}, POLICIES) == want
+    assert class_finding(claim(model_id=model_id), POLICIES) == want
 
 
 def test_classes_that_apply_by_reference_only_are_not_compared() -> None:
     """They list models that others may mean."""
     elsewhere = Policies(classes={("others", "premium"): PREMIUM}, default_classes="classes")
 
-    assert class_finding({"spec": {"modelID": "meta/llama-3.1-70b"}}, elsewhere)[0]
+    assert class_finding(claim(model_id="meta/llama-3.1-70b"), elsewhere)[0]

@@ -12,11 +12,11 @@ from support.manifests import autoscaler, deployment, variant
 from apiserver.schema.json import Json
 from controller.observe.gather import (
     Terms,
-    World,
     engine_pods,
     models_by_target,
 )
 from controller.observe.targets import TargetKey, TargetKind
+from controller.observe.variantautoscaling import claims_of
 from controller.planning.cluster import Budget, NodePool
 
 
@@ -40,7 +40,7 @@ def test_a_planned_variant_combines_all_objects_that_describe_it() -> None:
         ("chat-1", "n1", True, 7.5)
     ]
     assert (found.capacity, seen.snapshot.loads) == (None, ())
-    assert seen.facts[found.key].max_num_seqs == 64
+    assert seen.observed[found.key].facts.max_num_seqs == 64
 
 
 def test_accelerators_of_other_pods_are_counted_as_used_by_others() -> None:
@@ -89,7 +89,7 @@ def test_replicas_are_listed_in_removal_order() -> None:
 
     def names(terms: Terms) -> list[str]:
         found = gathered(placed(variant("chat")), pods=pods, nodes=nodes, terms=terms)
-        assert [item["metadata"]["name"] for item in found.pods["ns", "chat"]] == [
+        assert [item["metadata"]["name"] for item in found.observed["ns", "chat"].pods] == [
             item.name for item in found.snapshot.variants[0].replicas
         ]
         return [item.name for item in found.snapshot.variants[0].replicas]
@@ -166,9 +166,8 @@ def test_the_oldest_variant_of_a_target_determines_its_model() -> None:
     old = placed(variant("old", modelID="llama", scaleTargetRef={"kind": "Deployment", "name": "chat"}))
     young = placed(variant("chat", modelID="typo"), creationTimestamp="2026-01-02T00:00:00Z")
     other = placed(variant("set", modelID="x", scaleTargetRef={"kind": "StatefulSet", "name": "chat"}))
-    world = World(autoscalings=(other, young, old), targets={}, pods=(), nodes=(), autoscalers=())
 
-    assert models_by_target(world) == {
+    assert models_by_target(claims_of((other, young, old))) == {
         TargetKey(TargetKind.DEPLOYMENT, "ns", "chat"): "llama",
         TargetKey(TargetKind.STATEFUL_SET, "ns", "chat"): "x",
     }
@@ -232,7 +231,7 @@ def test_a_disabled_autoscaler_limits_its_variant_to_zero_replicas() -> None:
     found = gathered(placed(variant("chat")), deployments=(resting,), autoscalers=(switched_off,))
 
     assert found.snapshot.variants[0].max_replicas == 0
-    assert "scale it to 1" in found.unheeded["ns", "chat"]
+    assert "scale it to 1" in found.observed["ns", "chat"].unheeded
 
 
 def test_keda_starts_a_target_that_it_scaled_to_zero() -> None:
@@ -251,7 +250,7 @@ def test_keda_starts_a_target_that_it_scaled_to_zero() -> None:
 
     (planned,) = found.snapshot.variants
     assert (planned.min_replicas, planned.max_replicas) == (0, 7)
-    assert found.unheeded == {}
+    assert found.observed["ns", "chat"].unheeded == ""
 
 
 def test_a_scaledobject_without_its_autoscaler_counts_as_well() -> None:
@@ -269,7 +268,7 @@ def test_a_variant_without_an_autoscaler_is_planned_and_reported() -> None:
     found = gathered(placed(variant("chat")), autoscalers=())
 
     assert found.snapshot.variants[0].max_replicas is None
-    assert "no HorizontalPodAutoscaler" in found.unheeded["ns", "chat"]
+    assert "no HorizontalPodAutoscaler" in found.observed["ns", "chat"].unheeded
 
 
 def test_annotations_and_node_affinity_are_part_of_the_planned_variant() -> None:
@@ -360,14 +359,8 @@ def test_pods_of_planned_targets_have_engines_whether_ready_or_not() -> None:
     unready = pod("chat-2")
     unready["status"]["conditions"] = []
     pods = (pod("chat-1"), unready, pod("stranger", owner="other"))
-    world = World(
-        autoscalings=(placed(variant("chat")),),
-        targets={key_of(CHAT): CHAT},
-        pods=pods,
-        nodes=(),
-        autoscalers=(),
-    )
+    claims = claims_of([placed(variant("chat"))])
 
-    assert {item["metadata"]["name"]: model for item, model in engine_pods(world)} == dict.fromkeys(
+    assert {item["metadata"]["name"]: model for item, model in engine_pods(pods, claims)} == dict.fromkeys(
         ("chat-1", "chat-2"), "meta/llama-3.1-8b"
     )

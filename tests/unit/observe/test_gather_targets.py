@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from support.gathering import A100, gathered, key_of, placed, pod
+from support.gathering import A100, gathered, placed, pod
 from support.manifests import autoscaler, deployment, variant
 from support.workloads import group_pod, leader_worker_set, stateful_pod, stateful_set
 
 from apiserver.schema.json import Json
 from controller.observe.gather import (
-    World,
     engine_pods,
 )
+from controller.observe.variantautoscaling import claims_of
 from controller.planning.pod_rules.apart import MostPerNode
 from controller.planning.pod_rules.spread import Spread
 
@@ -36,7 +36,7 @@ def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:
     assert [item.name for item in planned.replicas] == ["chat-1", "chat-0"]
     assert planned.ready_ordinals == (0, 1)
     assert found.snapshot.nodes[0].accelerators_used_by_others == 1
-    assert found.unheeded == {}
+    assert {item.unheeded for item in found.observed.values()} == {""}
 
 
 def test_ordinals_are_counted_from_the_first_one_of_a_stateful_set() -> None:
@@ -79,8 +79,10 @@ def test_a_leader_worker_group_is_one_replica_and_only_its_leader_is_scraped() -
         ("big-1", ("n0", "n1")),
         ("big-0", ("n0", "n1")),
     ]
-    world = World(autoscalings=(claim,), targets={key_of(big()): big()}, pods=pods, nodes=(), autoscalers=())
-    assert [item["metadata"]["name"] for item, _ in engine_pods(world)] == ["big-1", "big-0"]
+    assert [item["metadata"]["name"] for item, _ in engine_pods(pods, claims_of([claim]))] == [
+        "big-1",
+        "big-0",
+    ]
 
 
 def groups_of(*pods: Json, **changes: object) -> list[tuple[str, tuple[str, ...]]]:

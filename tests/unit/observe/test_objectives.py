@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from support.manifests import deployment
+from support.gathering import placed
+from support.manifests import deployment, variant
 from support.traffic import objective, pod, pool
 
 from apiserver.schema.json import Json
@@ -14,6 +15,7 @@ from controller.observe.conditions import ConditionReason
 from controller.observe.objectives import NO_OBJECTIVES, Objective, ObjectiveRules, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import Target, TargetKey, TargetKind, target_of
+from controller.observe.variantautoscaling import claim_of
 from controller.planning.snapshot import LOWEST_PRIORITY
 
 CHAT = {"app": "chat"}
@@ -141,5 +143,7 @@ def test_a_service_class_takes_precedence_over_an_objective(
     spec: Json, priority: int, holds: bool, reason: str, text: str
 ) -> None:
     """The message names the source of the priority."""
-    assert priority_of({"spec": spec}, CLASSES, SAID) == priority
-    assert class_finding({"spec": spec}, CLASSES, SAID) == (holds, ConditionReason(reason), text)
+    claim = claim_of(placed(variant("chat", **spec)))
+
+    assert priority_of(claim, CLASSES, SAID) == priority
+    assert class_finding(claim, CLASSES, SAID) == (holds, ConditionReason(reason), text)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.gathering import A100, gathered, placed, pod
 from support.manifests import PERF_PARMS, deployment, variant
+from support.observations import claim
 
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.performance import targets_of
@@ -33,7 +34,7 @@ def facts(
     value = placed(variant("chat", **spec)) | {"status": status or {}}
     seen = gathered(value, pods=pods)
     assert seen.unplanned == {}
-    return seen.facts[KEY], seen.doubts[KEY]
+    return seen.observed[KEY].facts, seen.observed[KEY].claim.problems
 
 
 def published(**changes: Any) -> Json:
@@ -55,11 +56,12 @@ def test_a_declared_profile_is_read() -> None:
 
     seen = gathered(placed(variant("chat", variantProfile=profile)), deployments=(plain,))
 
-    assert seen.facts[KEY].profile == Profile(
+    found = seen.observed[KEY]
+    assert found.facts.profile == Profile(
         parameters=StepParameters(alpha_ms=20.58, beta_ms=0.41, gamma_ms=5.2, delta_ms=0.1),
         max_batch_size=48,
     )
-    assert (seen.facts[KEY].max_num_seqs, seen.doubts[KEY]) == (48, ())
+    assert (found.facts.max_num_seqs, found.claim.problems) == (48, ())
 
 
 DECODE, PREFILL = PERF_PARMS["decodeParms"], PERF_PARMS["prefillParms"]
@@ -175,4 +177,4 @@ POLICIES = Policies(classes={("classes", "premium"): CLASS})
 )
 def test_latency_targets_are_those_of_the_service_class_for_the_model(model: str, want: Targets) -> None:
     """They are converted to seconds."""
-    assert targets_of(placed(variant("chat", modelID=model)), POLICIES) == want
+    assert targets_of(claim(model_id=model), POLICIES) == want

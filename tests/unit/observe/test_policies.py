@@ -6,13 +6,15 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
+from support.observations import claim
 
 from apiserver.kinds.settings import ServiceClassDocument
 from apiserver.kinds.settings_names import ALLOW_EMPTY, LAST_VALID
 from apiserver.schema.editor import settings_schema
 from apiserver.schema.json import Json
+from controller.observe.classes import class_of
 from controller.observe.last_valid import KEY, read_last_valid, record_of
-from controller.observe.policies import Policies, service_class
+from controller.observe.policies import Policies
 from controller.observe.settings_reading import PolicyReader, read_policies
 from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import ATTAINMENT, LEAST_ATTAINMENT, MOST_ATTAINMENT
@@ -59,14 +61,14 @@ def test_a_class_is_found_by_reference_or_else_by_highest_priority_for_the_model
     """A reference to a missing class finds none."""
     policies = read_policies({"c": {"data": {"a": FREE, "b": PREMIUM}}}, unit_costs="costs")
 
-    by_reference = service_class(policies, {"name": "c", "key": "a"}, "llama")
-    by_model = service_class(policies, None, "llama")
+    by_reference = class_of(claim(model_id="llama", service_class=("c", "a")), policies)
+    by_model = class_of(claim(model_id="llama"), policies)
     assert by_reference is not None
     assert by_reference.name == "Free"
     assert by_model is not None
     assert by_model.name == "Premium"
-    assert service_class(policies, None, "unknown") is None
-    assert service_class(policies, {"name": "c", "key": "missing"}, "llama") is None
+    assert class_of(claim(model_id="unknown"), policies) is None
+    assert class_of(claim(model_id="llama", service_class=("c", "missing")), policies) is None
 
 
 def test_without_a_reference_only_classes_of_the_configured_config_map_apply() -> None:
@@ -74,12 +76,9 @@ def test_without_a_reference_only_classes_of_the_configured_config_map_apply() -
     maps = {"classes": {"data": {"a": FREE}}, "other": {"data": {"b": PREMIUM}}}
     policies = read_policies(maps, unit_costs="costs", default_classes="classes")
 
-    by_model = service_class(policies, None, "llama")
-    by_reference = service_class(policies, {"name": "other", "key": "b"}, "llama")
-    assert by_model is not None
-    assert by_model.name == "Free"
-    assert by_reference is not None
-    assert by_reference.name == "Premium"
+    by_model = class_of(claim(model_id="llama"), policies)
+    by_reference = class_of(claim(model_id="llama", service_class=("other", "b")), policies)
+    assert [found and found.name for found in (by_model, by_reference)] == ["Free", "Premium"]
 
 
 PRICES = {

@@ -17,6 +17,7 @@ from controller.observe.gather import Terms
 from controller.observe.grants import Grants, question_of
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource, price_finding
+from controller.observe.variantautoscaling import claim_of
 from controller.planning.cluster import NodePool, Taint
 
 PRODUCTS = {"A100": "NVIDIA-A100-PCIE-80GB", "H100": "NVIDIA-H100-80GB-HBM3", "L4": "NVIDIA-L4", "NEW": "NEW"}
@@ -47,7 +48,7 @@ def anywhere(accelerators: int = 2, **pod_spec: object) -> Json:
 
 def tenants(*, may_set: bool, prices: dict[str, Decimal] = PRICES) -> Policies:
     """Return the policies of a cluster with tenants, in which Ann may set a cost or not."""
-    asked = question_of(written_by_ann(), OWN_COST)
+    asked = question_of(claim_of(written_by_ann()), OWN_COST)
     assert asked is not None
     allowed = frozenset({asked} if may_set else ())
     return replace(POLICIES, unit_costs=prices, grants=Grants(allowed=allowed, namespace="stowplan-system"))
@@ -57,7 +58,7 @@ def cost(value: Json, policies: Policies, target: Json, **world: Any) -> tuple[D
     """Return the planned cost of one replica and its source."""
     found = gathered(value, deployments=(target,), policies=policies, **world)
     (planned,) = found.snapshot.variants
-    return planned.cost_per_replica, found.cost_sources[planned.key]
+    return planned.cost_per_replica, found.observed[planned.key].cost[1]
 
 
 BY_TERMS: dict[str, tuple[Json, bool, tuple[int, str]]] = {

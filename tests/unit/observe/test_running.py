@@ -46,7 +46,7 @@ def test_tolerations_that_admission_adds_are_planned_with() -> None:
     found = gathered(placed(variant("chat")), deployments=(chat(),), pods=pods)
 
     assert {item.key for item in found.snapshot.variants[0].tolerations} == {"gpu"}
-    assert found.differences["ns", "chat"].endswith("planned with it: toleration gpu")
+    assert found.observed["ns", "chat"].target.difference.endswith("planned with it: toleration gpu")
 
 
 PODS: dict[str, tuple[tuple[Json, ...], str]] = {
@@ -79,7 +79,7 @@ def test_what_all_of_the_newest_pods_have_counts(pods: tuple[Json, ...], said: s
     """It is said in the status, and in warnings of `stowplan plan`."""
     found = gathered(placed(variant("chat")), deployments=(chat(),), pods=pods)
 
-    assert found.differences.get(("ns", "chat"), "").rpartition(": ")[2] == said
+    assert found.observed["ns", "chat"].target.difference.rpartition(": ")[2] == said
 
 
 def test_what_admission_adds_changes_the_plan() -> None:
@@ -94,7 +94,7 @@ def test_what_admission_adds_changes_the_plan() -> None:
     assert ("pool", "a") in planned.node_selector
     assert ("nvidia.com/gpu.product", A100) in planned.node_selector
     assert planned.accelerators_per_replica == 2
-    assert found.targets[planned.key].labels == ({"app": "chat", "team": "x"},)
+    assert found.observed[planned.key].target.labels == ({"app": "chat", "team": "x"},)
 
 
 def test_pods_of_groups_keep_the_placement_of_their_template() -> None:
@@ -156,7 +156,7 @@ def test_the_type_of_the_nodes_is_counted(
     found = gathered(placed(value), deployments=(chat(**spec),), pods=pods, nodes=(NODE, H100_NODE))
 
     assert found.snapshot.variants[0].accelerator == counted
-    assert (("ns", "chat") in found.mistyped) is differs
+    assert bool(found.observed["ns", "chat"].mistyped) is differs
 
 
 def in_role(name: str, role: str) -> Json:

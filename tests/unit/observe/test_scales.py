@@ -19,6 +19,7 @@ from controller.observe.pods import target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.scales import Scale, UnreadableScaleError, scale_of, with_scales
 from controller.observe.targets import TargetKey, TargetKind, target_of
+from controller.observe.variantautoscaling import claims_of
 
 API = "serving.example/v1"
 KEY = TargetKey(TargetKind.SCALED, "ns", "chat", "serving.example", "Server")
@@ -161,7 +162,7 @@ def reader(server: Server, *, now: list[float] | None = None) -> ScaleReader:
     """Return a scale reader that uses this server."""
     clock = now or [0.0]
     return ScaleReader(
-        cast("Cluster", server), lambda: (placed(),), silent_seconds=600, clock=lambda: clock[0]
+        cast("Cluster", server), lambda: (("ns", REFERENCE),), silent_seconds=600, clock=lambda: clock[0]
     )
 
 
@@ -201,7 +202,9 @@ async def test_a_target_without_a_readable_scale_is_unplanned_with_a_reason(
         autoscalings=[placed()], targets={}, pods=found.pods, nodes=(), autoscalers=(), unread=found.unread
     )
 
-    gathered = gather(world, policies=Policies(), now_seconds=0.0, may_scale_to_zero=False)
+    gathered = gather(
+        world, claims_of(world.autoscalings), policies=Policies(), now_seconds=0.0, may_scale_to_zero=False
+    )
 
     assert want in gathered.unplanned["ns", "chat"].message
     assert gathered.unplanned["ns", "chat"].reason == "TargetNotSupported"
@@ -242,10 +245,12 @@ async def test_a_scaled_target_is_planned_with_its_replicas_and_autoscaler() -> 
         ],
     )
 
-    gathered = gather(world, policies=Policies(), now_seconds=0.0, may_scale_to_zero=False)
+    gathered = gather(
+        world, claims_of(world.autoscalings), policies=Policies(), now_seconds=0.0, may_scale_to_zero=False
+    )
 
     (found_variant,) = gathered.snapshot.variants
     assert (found_variant.current_replicas, found_variant.max_replicas) == (2, 9)
     assert [replica.name for replica in found_variant.replicas] == ["a", "b"]
-    assert len(engine_pods(world)) == 2
-    assert gathered.unheeded == {}
+    assert len(engine_pods(world.pods, claims_of(world.autoscalings))) == 2
+    assert gathered.observed["ns", "chat"].unheeded == ""

@@ -12,12 +12,14 @@ from support.manifests import variant
 from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.kinds.privileges import OWN_COST, class_privilege
 from apiserver.schema.json import Json
+from controller.observe.claim import Claim
 from controller.observe.classes import class_finding, class_of, priority_of
 from controller.observe.conditions import ConditionReason
 from controller.observe.grants import Grants, Question, question_of
 from controller.observe.performance import targets_of
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.prices import cost_refusal
+from controller.observe.variantautoscaling import claim_of, claims_of
 from controller.sizing.records import Targets
 from controller.variants.privileges import questions
 
@@ -28,11 +30,16 @@ NAMED = {"name": "classes", "key": "premium"}
 ANN, BOB = {"username": "ann", "groups": ["devs"]}, {"username": "bob"}
 
 
-def written(user: Json | None, **spec: Any) -> Json:
+def stored(user: Json | None, **spec: Any) -> Json:
     """Return a variant with a recorded writer, or without one."""
     value = placed(variant("chat", **({"modelID": "llama", "variantCost": None} | spec)))
     annotations = {} if user is None else {WRITTEN_BY: record_of(user)}
     return value | {"metadata": value["metadata"] | {"annotations": annotations}}
+
+
+def written(user: Json | None, **spec: Any) -> Claim:
+    """Return the claim of such a variant."""
+    return claim_of(stored(user, **spec))
 
 
 def asked(user: Json, privilege: object = RIGHT) -> Question:
@@ -118,7 +125,9 @@ def test_objects_of_one_user_share_a_permission_check() -> None:
 
 def test_malformed_objects_do_not_stop_the_collection_of_permission_checks() -> None:
     """Objects that bypassed admission may lack a model or have an invalid record of the writer."""
-    broken = written(ANN) | {"spec": {"variantCost": 5}}
-    odd = written({"username": "ann", "extra": "x", "groups": {"a": 1}})
+    broken = stored(ANN) | {"spec": {"variantCost": 5}}
+    odd = stored({"username": "ann", "extra": "x", "groups": {"a": 1}})
 
-    assert {question.privilege for question in questions([broken, odd], TENANTS)} == {RIGHT}
+    claims = claims_of([broken, odd]).readable
+
+    assert {question.privilege for question in questions(claims, TENANTS)} == {RIGHT}

@@ -9,6 +9,7 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
+from controller.observe.orders import orders_of
 from controller.planning.cluster import Node
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.plan import plan
@@ -65,7 +66,7 @@ def test_the_widest_scope_that_makes_an_object_advisory_is_the_reason(
     scope: Scope, text: str, want: str | None
 ) -> None:
     """An object cannot opt out of a setting of its namespace."""
-    found = why_advisory(annotated(text), scope)
+    found = why_advisory("ns", orders_of(annotated(text)), scope)
 
     assert (found and found[0]) == want
 

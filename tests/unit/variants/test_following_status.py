@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 from support.manifests import variant
-from support.status_inputs import INPUTS, NOW, stored
+from support.status_inputs import INPUTS, NOW, finding, stored
 
 from apiserver.kinds.following import FollowingProblem, Problem
 from apiserver.schema.json import Json
@@ -36,14 +36,14 @@ CASES: dict[str, tuple[StatusInputs, dict[str, tuple[str, str]]]] = {
         {"TargetResolved": ("True", "TargetFound"), "DecisionFollowed": ("True", "ReplicasAsDecided")},
     ),
     "the autoscaler reads it wrongly": (
-        replace(FINE, misread=MISREAD),
+        finding(FINE, misread=MISREAD),
         {
             "TargetResolved": ("False", "MetricTargetDiffers"),
             "DecisionFollowed": ("False", "MetricTargetDiffers"),
         },
     ),
     "the same before decisions are applied": (
-        replace(INPUTS, misread=MISREAD, advice=ADVICE),
+        finding(replace(INPUTS, advice=ADVICE), misread=MISREAD),
         {"TargetResolved": ("True", "MetricTargetDiffers")},
     ),
     "the autoscaler does not act": (
@@ -54,7 +54,7 @@ CASES: dict[str, tuple[StatusInputs, dict[str, tuple[str, str]]]] = {
         },
     ),
     "the accelerator is another one": (
-        replace(FINE, mistyped="pods run on 1 A100"),
+        finding(FINE, mistyped="pods run on 1 A100"),
         {"AcceleratorResolved": ("False", "AcceleratorDiffers")},
     ),
 }
@@ -76,13 +76,17 @@ def test_conditions_say_who_acts(inputs: StatusInputs, found: dict[str, tuple[st
     seen = conditions(planned_status(stored(variant("chat")), inputs, now=NOW))
 
     assert seen.items() >= found.items()
-    assert ("AcceleratorResolved" in seen) is bool(inputs.mistyped)
+    assert ("AcceleratorResolved" in seen) is bool(inputs.observed.mistyped)
     assert ("DecisionFollowed" in seen) is (inputs.acting is not None)
 
 
 def test_what_pods_have_more_than_their_template_is_said() -> None:
     """It is no problem."""
-    status = planned_status(stored(variant("chat")), replace(FINE, difference="toleration gpu"), now=NOW)
+    status = planned_status(
+        stored(variant("chat")),
+        finding(FINE, target=replace(FINE.observed.target, difference="toleration gpu")),
+        now=NOW,
+    )
 
     assert status["conditions"][0]["message"] == "the Deployment exists; toleration gpu"
 
@@ -107,7 +111,7 @@ def test_each_change_causes_one_event() -> None:
         replace(FINE, acting=BELOW),
         replace(FINE, acting=BELOW),
         FINE,
-        replace(FINE, mistyped="x"),
+        finding(FINE, mistyped="x"),
         FINE,
     )
     for inputs in steps:

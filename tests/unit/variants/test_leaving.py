@@ -10,6 +10,7 @@ from typing import cast
 from support.decisions import plan_of
 from support.logs import capture_logs
 from support.manifests import deployment
+from support.observations import observed
 from support.workloads import stateful_pod, stateful_set
 
 from apiserver.cluster.client import Cluster
@@ -128,8 +129,11 @@ def test_only_pods_of_replica_sets_are_marked() -> None:
         due_marks(
             Gathered(
                 snapshot=Snapshot(nodes=(), variants=()),
-                pods={("ns", "chat"): (marked,)},
-                targets={("ns", "chat"): target_of(TargetKey(kind, "ns", "chat"), manifest)},
+                observed={
+                    ("ns", "chat"): observed(
+                        pods=(marked,), target=target_of(TargetKey(kind, "ns", "chat"), manifest)
+                    )
+                },
             ),
             plan_of(),
             steered=lambda _: True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -9,14 +10,17 @@ import pytest
 from support.decisions import decision, plan_of
 from support.logs import capture_logs
 from support.manifests import deployment
+from support.observations import observed
+from support.planning_builders import node
 from support.workloads import leader_worker_set
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.schema.json import Json, JsonValue
+from controller.observe.observed import Observed
 from controller.observe.targets import GROUP_INDEX, GROUP_REVISION, TargetKey, TargetKind, target_of
 from controller.planning.decision import NodePlacement, Plan
-from controller.variants.placing import GATE, GateKeeper, LetIn, Shape, let_in, strays, surge
+from controller.variants.placing import GATE, GateKeeper, LetIn, let_in, strays
 
 KEY = ("ns", "chat")
 KEY_OF_TARGET = TargetKey(TargetKind.DEPLOYMENT, *KEY)
@@ -38,6 +42,11 @@ def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, *
             **spec,
         },
     }
+
+
+def seen(pods: Sequence[Json], **fields: object) -> Observed:
+    """Return what was found about the only variant."""
+    return observed("chat", pods=tuple(pods), **fields)
 
 
 def planned(replicas: int, **places: int) -> Plan:
@@ -102,7 +111,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_gated_pods_are_released_as_the_plan_has_places(case: Case) -> None:
     """The id of each case describes the situation."""
-    found = let_in({KEY: case.pods}, case.plan, acted_on=lambda _: case.is_acted_on)
+    found = let_in({KEY: seen(case.pods)}, case.plan, acted_on=lambda _: case.is_acted_on)
 
     assert {item.pod["metadata"]["name"]: item.node for item in found} == case.expected
 
@@ -123,7 +132,7 @@ def test_a_pod_of_a_group_that_has_no_accelerators_uses_no_place() -> None:
         of_group("1-4", "1"),
     )
 
-    found = let_in({KEY: pods}, planned(1, a=1))
+    found = let_in({KEY: seen(pods)}, planned(1, a=1))
 
     assert {item.pod["metadata"]["name"]: item.node for item in found} == {"0-1": None, "0-2": "a"}
 
@@ -179,9 +188,11 @@ GROUP_CASES = {
 @pytest.mark.parametrize("case", GROUP_CASES.values(), ids=GROUP_CASES)
 def test_gated_pods_of_groups_get_places_in_one_zone(case: GroupCase) -> None:
     """The id of each case describes the situation."""
-    shape = Shape(holding=2, domain_of=lambda node: node[0])
+    nodes = [node(zone + end, 8, labels=frozenset({("zone", zone)})) for zone in "ab" for end in "xyz"]
+    made = leader_worker_set("chat", product="A100", accelerators=1, size=2, exclusive_topology="zone")
+    target = target_of(TargetKey(TargetKind.LEADER_WORKER_SET, *KEY), made)
 
-    found = let_in({KEY: case.pods}, case.plan, shape_of=lambda _: shape)
+    found = let_in({KEY: seen(case.pods, target=target)}, case.plan, nodes)
 
     assert {item.pod["metadata"]["name"]: item.node for item in found} == case.expected
 
@@ -238,7 +249,7 @@ def test_surge_pods_of_a_rollout_are_released(
     target = target_of(KEY_OF_TARGET, deployment("chat", product="A100", accelerators=1, replicas=requested))
     pods = (*running, *gated)
 
-    found = let_in({KEY: pods}, planned(granted), surge_of=lambda _: surge(pods, target))
+    found = let_in({KEY: seen(pods, target=target)}, planned(granted))
 
     assert [item.pod["metadata"]["name"] for item in found] == want
 
@@ -251,7 +262,7 @@ def test_all_pods_of_a_group_that_a_rollout_adds_are_released() -> None:
     added = [of_group("2-7", "2", revision="b"), of_group("2-8", "2", revision="b")]
 
     def released(*pods: Json) -> list[str]:
-        found = let_in({KEY: pods}, planned(2), surge_of=lambda _: surge(pods, target))
+        found = let_in({KEY: seen(pods, target=target)}, planned(2))
         return [item.pod["metadata"]["name"] for item in found]
 
     assert released(*added[:1], *old) == ["2-7"]
@@ -261,7 +272,7 @@ def test_all_pods_of_a_group_that_a_rollout_adds_are_released() -> None:
 
 def test_a_gated_pod_without_a_planned_variant_is_released() -> None:
     """Otherwise it would wait forever, because no plan contains it."""
-    assert [item.pod["metadata"]["name"] for item in strays((*TWO, pod("other-3")), {KEY: TWO})] == [
+    assert [item.pod["metadata"]["name"] for item in strays((*TWO, pod("other-3")), [seen(TWO)])] == [
         "other-3"
     ]
 

@@ -9,13 +9,15 @@ from decimal import Decimal
 import pytest
 from support.decisions import LOAD, SOLVED
 from support.manifests import legacy_variant, variant
-from support.status_inputs import DECISION, INPUTS, NOW, stored
+from support.observations import claim
+from support.status_inputs import DECISION, INPUTS, NOW, finding, stored
 
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.schema.validation import validate
 from controller.evictions.rounds import BEING_MOVED
 from controller.observe.conditions import ConditionReason
+from controller.observe.orders import Orders
 from controller.observe.unplanned import Unplanned
 from controller.planning.decision import BoundBy, SolverStatus
 from controller.planning.load import Signal
@@ -57,7 +59,7 @@ def test_the_status_has_the_numbers_and_the_message_of_the_decision() -> None:
 
 def test_a_cost_that_is_not_allowed_sets_a_condition() -> None:
     """The condition exists only while the cost is ignored."""
-    refused = replace(INPUTS, unpriced="the listed price counts")
+    refused = finding(INPUTS, unpriced="the listed price counts")
     for inputs, want in ((refused, ["CostNotAllowed"]), (INPUTS, [])):
         conditions = planned_status(stored(variant("chat")), inputs, now=NOW)["conditions"]
         assert [item["reason"] for item in conditions if item["type"] == "CostResolved"] == want
@@ -331,7 +333,9 @@ def test_an_invalid_annotation_sets_a_condition() -> None:
         "metadata.annotations[stowplan.dev/paused]: must be",
     )
 
-    status = planned_status(stored(variant("chat")), replace(INPUTS, orders=wrong), now=NOW)
+    ignored = finding(INPUTS, claim=claim("chat", orders=Orders(problems=wrong[2:])))
+
+    status = planned_status(stored(variant("chat")), ignored, now=NOW)
 
     condition = next(item for item in status["conditions"] if item["type"] == "AnnotationsResolved")
     assert (condition["status"], condition["reason"], condition["message"]) == ("False", *wrong[1:])

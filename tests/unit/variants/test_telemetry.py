@@ -9,6 +9,7 @@ from decimal import Decimal
 from prometheus_client import CollectorRegistry
 from support.decisions import LOAD, SOLVED, decision, plan_of
 from support.monitoring import documented
+from support.observations import observed
 from support.planning_builders import variant
 
 from apiserver.cluster.errors import Forbidden
@@ -46,7 +47,9 @@ OUTCOME = CycleResult(
     plan=PLAN,
     gathered=Gathered(
         snapshot=Snapshot(nodes=(), variants=(variant("chat", "n", namespace="ns", accelerator="A100"),)),
-        misread={("ns", "chat"): (Problem(reason=FollowingProblem.TARGET_DIFFERS, message="x"),)},
+        observed={
+            ("ns", "chat"): observed(misread=(Problem(reason=FollowingProblem.TARGET_DIFFERS, message="x"),))
+        },
     ),
     acting={("ns", "chat"): (False, ActingReason.BELOW, "y")},
     written=1,
