@@ -127,6 +127,7 @@ def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
             orders=orders,
             writer=writer,
             bounds=(bound.min_replicas, bound.max_replicas),
+            may_scale_to_zero=True,
             capacity=Capacity(requests_per_second=capacity, source=CapacitySource.STATED),
         )
 

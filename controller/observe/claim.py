@@ -76,8 +76,11 @@ class Claim:
     known_start_seconds: float | None = None
     """Start-up time of a replica as published before."""
 
-    bounds: tuple[int, int] | None = None
-    """Least and most replicas, if its owner sets them; None for those of its autoscalers."""
+    bounds: tuple[int, int | None] = (0, None)
+    """Least and most replicas by its owner; beside those of its autoscalers, the narrower ones apply."""
+
+    may_scale_to_zero: bool = False
+    """Whether its owner allows that no replica is left, whatever the setting for all."""
 
     capacity: Capacity | None = None
     """Capacity of one replica, if its owner states it."""

@@ -164,7 +164,12 @@ def gather(
         nodes=inventory(world.nodes, world.pods, claimed, movable, now_seconds=now_seconds),
         variants=variants,
         loads=loads_of(asks, variants),
-        models=_models(items, idleness, terms, now_seconds) if may_scale_to_zero else (),
+        models=_models(
+            [item for item in items if may_scale_to_zero or item.claim.may_scale_to_zero],
+            idleness,
+            terms,
+            now_seconds,
+        ),
         pools=around.pools,
         quotas=bounds.quotas,
         budgets=terms.budgets,

@@ -73,6 +73,9 @@ class Observed:
     unlisted: str = ""
     """What is wrong with the listed price; empty if nothing is, or if it does not apply."""
 
+    narrowing: str = ""
+    """Which bounds of its owner and of its autoscaler apply; empty if they agree."""
+
     unheeded: str = ""
     """Why nothing acts on the decision, and what to do about it; empty if something does."""
 
@@ -132,6 +135,7 @@ class Surroundings:
             unpriced=cost_refusal(claim, self.policies),
             unlisted=price_finding(accelerator, self.policies, cost[1]),
             unheeded=_why_unheeded(target, autoscalers),
+            narrowing=_narrowing(claim, autoscalers),
             misread=self.scalers.problems(claim.key, target.key),
             mistyped=mistyped,
         )
@@ -151,8 +155,7 @@ def variant_of(
 ) -> Variant:
     """Return the record of one variant. Raises ValueError for numbers out of range."""
     claim, target, template = item.claim, item.target, item.target.pod_spec
-    bounds = _bounds(item.autoscalers, target.replicas)
-    low, high = claim.bounds or bounds
+    low, high = _bounds(item)
     return Variant(
         namespace=claim.owner.namespace,
         name=claim.name,
@@ -168,7 +171,7 @@ def variant_of(
         desired_replicas=claim.published_replicas,
         min_replicas=low,
         max_replicas=high,
-        may_scale_to_zero=claim.is_bound or may_scale_to_zero,
+        may_scale_to_zero=claim.may_scale_to_zero or may_scale_to_zero,
         priority=priority_of(claim, policies, item.objective),
         node_selector=frozenset((template.get("nodeSelector") or {}).items()),
         node_affinity=require_labels(node_affinity(template), item.rules.node_labels),
@@ -197,7 +200,33 @@ def _cost_of(item: Observed) -> Decimal:
     raise ValueError(f"{name}: {field}: must be between 0 and {MAX_COST}, was {cost}")
 
 
-def _bounds(autoscalers: Sequence[Autoscaler], current_replicas: int) -> tuple[int, int | None]:
+def _bounds(item: Observed) -> tuple[int, int | None]:
+    """Return the least and most replicas: by a policy those of its binding, else the narrower ones."""
+    low, high = _bounds_of(item.autoscalers, item.target.replicas)
+    own_low, own_high = item.claim.bounds
+    if item.claim.is_bound:
+        return own_low, own_high
+    most = [number for number in (high, own_high) if number is not None]
+    return min((max(low, own_low), *most)), min(most, default=None)
+
+
+def _narrowing(claim: Claim, autoscalers: Sequence[Autoscaler]) -> str:
+    """Return which bounds of a claim and of its autoscaler apply, in words; empty if they agree."""
+    if claim.is_bound or not autoscalers:
+        return ""
+    (low, high), first = claim.bounds, autoscalers[0]
+    most = first.max_replicas if high is None else min(high, first.max_replicas)
+    differing = []
+    if low and low != first.min_replicas:
+        differing.append(f"minimum {min(max(low, first.min_replicas), most)}")
+    if high is not None and high != first.max_replicas:
+        differing.append(f"maximum {most}")
+    if not differing:
+        return ""
+    return f"of the bounds of this object and of {first.shown}, the narrower apply: {' and '.join(differing)}"
+
+
+def _bounds_of(autoscalers: Sequence[Autoscaler], current_replicas: int) -> tuple[int, int | None]:
     if not autoscalers:
         return 0, None
     if is_resting(autoscalers, current_replicas):

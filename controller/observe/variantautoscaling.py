@@ -59,6 +59,8 @@ def claim_of(value: Json) -> Claim:
         writer=writer_identity(value),
         published_replicas=as_object(status.get("desiredOptimizedAlloc")).get("numReplicas"),
         profile=profile,
+        bounds=(spec.get("minReplicas", 0), spec.get("maxReplicas")),
+        may_scale_to_zero=spec.get("minReplicas") == 0,
         learned=learned_of(published),
         known_start_seconds=start_seconds_of(published),
         problems=problems,

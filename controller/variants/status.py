@@ -154,7 +154,8 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
 def _target_finding(inputs: StatusInputs) -> Finding:
     seen = inputs.observed
     target = seen.target
-    exists = f"the {target.key.called} exists{f'; {target.difference}' if target.difference else ''}"
+    told = (f"the {target.key.called} exists", target.difference, seen.narrowing)
+    exists = "; ".join(filter(None, told))
     if seen.misread:
         # Before decisions are applied, autoscalers are expected to read something else.
         is_only_advice = inputs.advice is not None
