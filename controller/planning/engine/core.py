@@ -115,7 +115,7 @@ class Core:
         self, incumbent: Selection, *, bound: float, gap: float, effort: Effort
     ) -> tuple[Selection | None, Result]:
         """Return the best selection found, or None, and the result of the search."""
-        self._program.at_least(self._terms, bound)
+        self._program.at_least(bound)
         is_chosen = np.isin(self._index, incumbent.patterns)
         variables, values = self._variable[self._is_open], is_chosen[self._is_open].astype(int)
         hints = dict(zip(variables.tolist(), values.tolist(), strict=True))

@@ -130,7 +130,7 @@ class Counts:
         `bound` is a lower bound of the objective.
         """
         self._program.minimize(objective)
-        self._program.at_least(objective, bound)
+        self._program.at_least(bound)
         hints = dict(zip(self._growth, begin.added, strict=True))
         for replicas, count in zip(self._replicas, begin.replicas, strict=True):
             hints.update(replicas.values(count))
