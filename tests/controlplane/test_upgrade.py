@@ -77,17 +77,25 @@ def settled(objects: dict[str, Manifest]) -> dict[str, Manifest]:
 
 
 async def ownership(cluster: Cluster) -> dict[str, Manifest]:
-    """Return the fields of each object by manager, operation, subresource and version."""
+    """Return the fields of each object by manager, operation, subresource and version.
+
+    A scale target counts as a whole: in releases 0.6 to 0.8, each of its fields has its own managers.
+    """
     items = (await cluster.list(OLD))["items"]
     return {
         item["metadata"]["name"]: {
             " ".join(
                 str(entry.get(name)) for name in ("manager", "operation", "subresource", "apiVersion")
-            ): (entry["fieldsV1"])
+            ): _with_whole_target(entry["fieldsV1"])
             for entry in item["metadata"]["managedFields"]
         }
         for item in items
     }
+
+
+def _with_whole_target(fields: Manifest) -> Manifest:
+    spec = fields.get("f:spec", {})
+    return fields | {"f:spec": spec | {"f:scaleTargetRef": {}}} if "f:scaleTargetRef" in spec else fields
 
 
 async def write_everywhere(cluster: Cluster) -> None:

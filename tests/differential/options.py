@@ -15,7 +15,7 @@ ENOUGH_AT_SERVER: Final = 200
 TELLING: Final[Mapping[str, Sequence[int]]] = {
     "AutoscalingPolicy/v1alpha1": (1293,),  # leap second
     "AutoscalingPolicyBinding/v1alpha1": (2826,),  # a list for a formatted text
-    "VariantAutoscaling/v1alpha1": (567, 702),  # items without keys; a spec among faults of the schema
+    "VariantAutoscaling/v1alpha1": (567, 993),  # items without keys; a spec among faults of the schema
 }
 """Numbers of objects with a difference that occurs in less than one of `ENOUGH` objects."""
 
