@@ -62,18 +62,20 @@ def _without_class(claim: Claim, policies: Policies, objective: Objective | None
     if unread := policies.unread_class():
         text = f"no service class lists the model, and one cannot be read: {instead}; {unread}"
         return False, ConditionReason.CLASS_INVALID, text
-    if close := _misspelt(claim.model_id, policies):
-        text = f"no service class lists the model: {instead}; {close}"
+    hint, is_certain = _misspelt(claim.model_id, policies)
+    if is_certain:
+        text = f"no service class lists the model: {instead}; {hint}"
         return False, ConditionReason.CLASS_NOT_FOUND, text
     is_missing = policies.default_classes in policies.missing
     why = f", and ConfigMap {policies.default_classes!r} is missing" if is_missing else ""
-    return True, reason, f"no service class applies{why}: {instead}"
+    return True, reason, f"no service class applies{why}: {instead}{f'; {hint}' if hint else ''}"
 
 
-def _misspelt(model_id: str, policies: Policies) -> str:
-    """Return which listed model may be meant; empty if none has the same numbers and almost the same name.
+def _misspelt(model_id: str, policies: Policies) -> tuple[str, bool]:
+    """Return which listed model may be meant, and whether it is: only upper and lower case differ.
 
-    Names of one family are alike apart from their numbers, such as that of parameters.
+    Empty if none has the same numbers and almost the same name. Names of one family are alike apart from
+    their numbers, such as that of parameters, or from their ends, such as `-AWQ`.
     """
     listed = {
         name.casefold(): (found.name, name)
@@ -82,8 +84,11 @@ def _misspelt(model_id: str, policies: Policies) -> str:
         for name in (*found.ttft_ms, *found.tpot_ms)
         if _NUMBER.findall(name) == _NUMBER.findall(model_id)
     }
-    close = nearest(model_id.casefold(), tuple(listed), likeness=_LIKENESS)
-    return f"{listed[close][0]!r} lists {listed[close][1]!r}: is this model meant?" if close else ""
+    own = model_id.casefold()
+    close = nearest(own, tuple(listed), likeness=_LIKENESS)
+    if not close or own.startswith(f"{close}-") or close.startswith(f"{own}-"):
+        return "", False
+    return f"{listed[close][0]!r} lists {listed[close][1]!r}: is this model meant?", close == own
 
 
 def class_refusal(claim: Claim, policies: Policies, objective: Objective | None = None) -> str:
