@@ -72,10 +72,10 @@ def application(
 
     @web.middleware
     async def authentication(request: web.Request, handler: Handler) -> web.StreamResponse:
-        certificate = peer_certificate(request)
-        token = bearer_token(request.headers.get("Authorization", ""))
         if request.path in _OPEN_PATHS:
             return await handler(request)
+        certificate = peer_certificate(request)
+        token = bearer_token(request.headers.get("Authorization", ""))
         # The front proxy may forward the token of its user, whom it has authenticated.
         if certificate is None and token is not None:
             await review(token, request, tokens())

@@ -19,6 +19,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden
 from apiserver.cluster.resource import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Resource
 from apiserver.log import EventLogger
+from apiserver.metrics.routes import GROUP
 from apiserver.metrics.status import (
     ForbiddenError,
     ServiceUnavailableError,
@@ -42,7 +43,6 @@ _MOST_WAITING: Final = 1024
 _MOST_KNOWN: Final = 4096
 _MOST_VALID: Final = 1024
 _CALL_SECONDS: Final = 5.0
-_GROUP: Final = "external.metrics.k8s.io"
 _SCHEME: Final = "bearer"
 _LOG: Final = EventLogger(__name__)
 K = TypeVar("K")
@@ -64,7 +64,7 @@ class _Review:
     answer: asyncio.Task[Json]
 
 
-class _Lane:
+class _Queue:
     """Limits the reviews of some tokens, and the requests that wait for them."""
 
     def __init__(self, most_waiting: int) -> None:
@@ -89,7 +89,7 @@ class _Lane:
 class TokenReviewer:
     """Admits users by their tokens. Answers are shared by concurrent requests, and used for a short time.
 
-    Tokens that were valid before have a lane of their own: whoever sends invented tokens takes neither their
+    Tokens that were valid before have a queue of their own: whoever sends invented tokens takes neither their
     turn nor their answers, and little memory.
     """
 
@@ -101,7 +101,7 @@ class TokenReviewer:
         self._valid: dict[bytes, None] = {}
         """Digests of tokens that were valid, in the order of their last review."""
 
-        self._new_lane, self._lane = _Lane(MOST_NEW), _Lane(_MOST_WAITING)
+        self._new_queue, self._queue = _Queue(MOST_NEW), _Queue(_MOST_WAITING)
         self._problems: dict[str, str] = {}
 
     async def authenticate(self, token: str) -> Json:
@@ -110,7 +110,7 @@ class TokenReviewer:
         Raises UnauthorizedError for an invalid token, ServiceUnavailableError without an answer, and
         TooManyRequestsError if too many requests wait for one.
         """
-        digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
+        digest = _digest(token)
         review = {
             "apiVersion": TOKEN_REVIEWS.api_version,
             "kind": TOKEN_REVIEWS.kind,
@@ -135,13 +135,13 @@ class TokenReviewer:
         """
         user = await self.authenticate(token)
         review = access_review(
-            user, verb="get", namespace=namespace, group=_GROUP, resource=metric_name, name=""
+            user, verb="get", namespace=namespace, group=GROUP, resource=metric_name, name=""
         )
-        digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
-        answer = await self._shared((digest, namespace, metric_name), SUBJECT_ACCESS_REVIEWS, review)
+        key = (_digest(token), namespace, metric_name)
+        answer = await self._shared(key, SUBJECT_ACCESS_REVIEWS, review)
         if not is_allowed(answer):
             raise ForbiddenError(
-                f"user {user.get('username')!r} must not get {metric_name}.{_GROUP} in namespace"
+                f"user {user.get('username')!r} must not get {metric_name}.{GROUP} in namespace"
                 f" {namespace!r}: grant the verb get on this resource"
             )
 
@@ -150,11 +150,11 @@ class TokenReviewer:
         is_fresh = known is not None and self._seconds() - known.time_seconds < LIFETIME_SECONDS
         if known is not None and is_fresh and known.answer.done():
             return known.answer.result()
-        lane = self._lane if key[0] in self._valid else self._new_lane
-        with lane:
+        queue = self._queue if key[0] in self._valid else self._new_queue
+        with queue:
             if known is None or not is_fresh:
                 self._known.pop(key, None)  # so that the new entry becomes the last one
-                task = asyncio.create_task(self._review(lane, key, resource, review))
+                task = asyncio.create_task(self._review(queue, key, resource, review))
                 # Its clients may all have left when it fails.
                 task.add_done_callback(lambda done: done.cancelled() or done.exception())
                 known = self._known[key] = _Review(self._seconds(), task)
@@ -168,17 +168,17 @@ class TokenReviewer:
                     f"the API server does not review tokens for Stowplan{right}: {error.message}"
                 ) from error
 
-    async def _review(self, lane: _Lane, key: _Key, resource: Resource, review: Json) -> Json:
-        lane.reviews += 1
+    async def _review(self, queue: _Queue, key: _Key, resource: Resource, review: Json) -> Json:
+        queue.reviews += 1
         try:
-            async with lane.gate:
+            async with queue.gate:
                 answer = await self._cluster.create(resource, review, timeout_seconds=_CALL_SECONDS)
         except ClusterError as error:
             self._known.pop(key, None)
             self._log_change(resource.kind, error.message)
             raise
         finally:
-            lane.reviews -= 1
+            queue.reviews -= 1
         self._log_change(resource.kind, "")
         return answer
 
@@ -190,6 +190,10 @@ class TokenReviewer:
         elif before and not problem:
             _LOG.info("tokens are reviewed again", kind=kind)
         self._problems[kind] = problem
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode(errors="surrogateescape")).digest()
 
 
 def _limit(known: dict[K, V], most: int) -> None:

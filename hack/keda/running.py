@@ -131,12 +131,13 @@ class Keda:
         assert env is not None
         variables = [f"KUBECONFIG={kubeconfig}", "WATCH_NAMESPACE=", f"POD_NAMESPACE={NAMESPACE}"]
         variables += [f"KEDA_CLUSTER_OBJECT_NAMESPACE={NAMESPACE}", "KEDA_HTTP_DEFAULT_TIMEOUT=3000"]
-        make = self._operator_flags if program.name == "operator" else self._adapter_flags
-        flags = [f"--{name}={value}" for name, value in make(str(kubeconfig)).items()]
+        is_operator = program.name == "operator"
+        values = self._operator_flags() if is_operator else self._adapter_flags(str(kubeconfig))
+        flags = [f"--{name}={value}" for name, value in values.items()]
         command = [env, *variables, str(program), *flags]
         return Process(f"keda-{program.name}", command, directory=self._control_plane.directory)
 
-    def _operator_flags(self, _: str) -> dict[str, Any]:
+    def _operator_flags(self) -> dict[str, Any]:
         return {
             "metrics-bind-address": "0",
             "health-probe-bind-address": f"{self._address}:8081",
