@@ -202,25 +202,27 @@ def _cost_of(item: Observed) -> Decimal:
 
 def _bounds(item: Observed) -> tuple[int, int | None]:
     """Return the least and most replicas: by a policy those of its binding, else the narrower ones."""
-    low, high = _bounds_of(item.autoscalers, item.target.replicas)
-    own_low, own_high = item.claim.bounds
-    if item.claim.is_bound:
-        return own_low, own_high
-    most = [number for number in (high, own_high) if number is not None]
-    return min((max(low, own_low), *most)), min(most, default=None)
+    by_autoscalers = _bounds_of(item.autoscalers, item.target.replicas)
+    return item.claim.bounds if item.claim.is_bound else _narrower(item.claim.bounds, by_autoscalers)
+
+
+def _narrower(first: tuple[int, int | None], second: tuple[int, int | None]) -> tuple[int, int | None]:
+    """Return the bounds that keep within both; where they exclude each other, the lower maximum counts."""
+    most = [number for _, number in (first, second) if number is not None]
+    return min((max(first[0], second[0]), *most)), min(most, default=None)
 
 
 def _narrowing(claim: Claim, autoscalers: Sequence[Autoscaler]) -> str:
     """Return which bounds of a claim and of its autoscaler apply, in words; empty if they agree."""
     if claim.is_bound or not autoscalers:
         return ""
-    (low, high), first = claim.bounds, autoscalers[0]
-    most = first.max_replicas if high is None else min(high, first.max_replicas)
+    (own_low, own_high), first = claim.bounds, autoscalers[0]
+    low, high = _narrower(claim.bounds, (first.min_replicas, first.max_replicas))
     differing = []
-    if low and low != first.min_replicas:
-        differing.append(f"minimum {min(max(low, first.min_replicas), most)}")
-    if high is not None and high != first.max_replicas:
-        differing.append(f"maximum {most}")
+    if own_low and own_low != first.min_replicas:
+        differing.append(f"minimum {low}")
+    if own_high is not None and own_high != first.max_replicas:
+        differing.append(f"maximum {high}")
     if not differing:
         return ""
     return f"of the bounds of this object and of {first.shown}, the narrower apply: {' and '.join(differing)}"
