@@ -12,7 +12,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from apiserver.cluster.access import access_review, is_allowed
 from apiserver.cluster.client import Cluster
@@ -45,8 +45,6 @@ _MOST_VALID: Final = 1024
 _CALL_SECONDS: Final = 5.0
 _SCHEME: Final = "bearer"
 _LOG: Final = EventLogger(__name__)
-K = TypeVar("K")
-V = TypeVar("V")
 
 _Key = tuple[bytes, str, str]
 """Digest of a token, and namespace and name of the metric; both are empty for the review of the token."""
@@ -125,7 +123,8 @@ class TokenReviewer:
             raise UnauthorizedError("the token is not valid in this cluster: it may have expired")
         self._valid.pop(digest, None)
         self._valid[digest] = None
-        _limit(self._valid, _MOST_VALID)
+        if len(self._valid) > _MOST_VALID:
+            del self._valid[next(iter(self._valid))]
         return as_object(status.get("user"))
 
     async def authorize(self, token: str, *, namespace: str, metric_name: str) -> None:
@@ -158,7 +157,8 @@ class TokenReviewer:
                 # Its clients may all have left when it fails.
                 task.add_done_callback(lambda done: done.cancelled() or done.exception())
                 known = self._known[key] = _Review(self._seconds(), task)
-                _limit(self._known, _MOST_KNOWN)
+                if len(self._known) > _MOST_KNOWN:
+                    del self._known[next(iter(self._known))]
             try:
                 # A client that leaves must not cancel the review for the others.
                 return await asyncio.shield(known.answer)
@@ -194,9 +194,3 @@ class TokenReviewer:
 
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode(errors="surrogateescape")).digest()
-
-
-def _limit(known: dict[K, V], most: int) -> None:
-    """Remove the oldest entry if there are too many."""
-    if len(known) > most:
-        del known[next(iter(known))]
