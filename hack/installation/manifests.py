@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,9 @@ import yaml
 from apiserver.schema.json import Json
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
+
+EXTERNAL_METRICS: Final = ("external.metrics.k8s.io", "v1beta1")
+"""API group and version."""
 
 _NOT_HERE: Final = frozenset({"Deployment", "PodDisruptionBudget"})
 
@@ -49,6 +53,23 @@ def documents(items: Iterable[Json]) -> str:
     half a second after a definition has changed.
     """
     return "\n".join(map(json.dumps, items))
+
+
+def registration(group: str, version: str, service: Json, *, authorities: bytes | None) -> Json:
+    """Return an APIService: who serves a version of an API group.
+
+    `authorities` in PEM sign the server's certificate; None: it is not verified.
+    """
+    trust: Json = {"insecureSkipTLSVerify": True}
+    if authorities is not None:
+        trust = {"caBundle": base64.b64encode(authorities).decode()}
+    served: Json = {"group": group, "version": version, "groupPriorityMinimum": 100, "versionPriority": 100}
+    return {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"{version}.{group}"},
+        "spec": served | {"service": service} | trust,
+    }
 
 
 def _service(manifest: dict[str, Any], addresses: Mapping[str, str]) -> dict[str, Any]:

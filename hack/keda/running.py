@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ from hack.controlplane.certificates import Authority, write_secret
 from hack.controlplane.process import Process
 from hack.controlplane.progress import ProgressLine
 from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.installation.manifests import documents
+from hack.installation.manifests import EXTERNAL_METRICS, documents, registration
 from hack.keda.programs import provide_keda
 
 NAMESPACE: Final = "keda"
@@ -94,20 +93,10 @@ class Keda:
             "metadata": {"name": _ADAPTER, "namespace": NAMESPACE},
             "spec": {"type": "ExternalName", "externalName": self._address, "ports": [{"port": 6443}]},
         }
-        registration: Json = {
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
-            "spec": {
-                "group": "external.metrics.k8s.io",
-                "version": "v1beta1",
-                "groupPriorityMinimum": 100,
-                "versionPriority": 100,
-                "service": {"name": _ADAPTER, "namespace": NAMESPACE, "port": 6443},
-                "caBundle": base64.b64encode(self._authority.pair.certificate).decode(),
-            },
-        }
-        self._control_plane.apply(service, registration)
+        reference = {"name": _ADAPTER, "namespace": NAMESPACE, "port": 6443}
+        authorities = self._authority.pair.certificate
+        claim = registration(*EXTERNAL_METRICS, reference, authorities=authorities)
+        self._control_plane.apply(service, claim)
 
     @property
     def _certificates(self) -> Path:

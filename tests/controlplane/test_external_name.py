@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from hack.controlplane.certificates import Authority
+from hack.installation.manifests import registration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,8 +60,8 @@ class Endpoint(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def authority_bundle(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[str]:
-    """Run an endpoint behind Service `rig` with a certificate for that name; yield its CA in base64."""
+def authority_certificate(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[bytes]:
+    """Run an endpoint behind Service `rig` with a certificate for that name; yield its CA in PEM."""
     authority, address = Authority.create("rig"), control_plane.allocate_address()
     authority.server("rig", names=(f"rig.{namespace}.svc",)).write(tmp_path, "server")
     callers = control_plane.directory / "pki" / "front-proxy-ca.crt"
@@ -78,18 +79,18 @@ def authority_bundle(control_plane: ControlPlane, namespace: str, tmp_path: Path
                 "spec": {"type": "ExternalName", "externalName": address},
             }
         )
-        yield base64.b64encode(authority.pair.certificate).decode()
+        yield authority.pair.certificate
         server.shutdown()
 
 
 def test_the_api_server_calls_a_webhook_through_an_external_name(
-    control_plane: ControlPlane, namespace: str, authority_bundle: str
+    control_plane: ControlPlane, namespace: str, authority_certificate: bytes
 ) -> None:
     """The rejection by a webhook behind the Service reaches the user, so TLS verified the Service's name."""
     service = {"name": "rig", "namespace": namespace, "port": PORT, "path": "/validate"}
     webhook = {
         "name": "rig.stowplan.dev",
-        "clientConfig": {"service": service, "caBundle": authority_bundle},
+        "clientConfig": {"service": service, "caBundle": base64.b64encode(authority_certificate).decode()},
         "rules": [
             {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["secrets"]}
         ],
@@ -113,25 +114,12 @@ def test_the_api_server_calls_a_webhook_through_an_external_name(
 
 
 def test_the_front_proxy_calls_an_aggregated_api_through_an_external_name(
-    control_plane: ControlPlane, namespace: str, authority_bundle: str
+    control_plane: ControlPlane, namespace: str, authority_certificate: bytes
 ) -> None:
     """The API server proxies a user's request with the front proxy's certificate and the user's name."""
     group = f"{namespace}.rig.stowplan.dev"
-    control_plane.apply(
-        {
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "metadata": {"name": f"v1.{group}"},
-            "spec": {
-                "group": group,
-                "version": "v1",
-                "groupPriorityMinimum": 100,
-                "versionPriority": 100,
-                "caBundle": authority_bundle,
-                "service": {"name": "rig", "namespace": namespace, "port": PORT},
-            },
-        }
-    )
+    service = {"name": "rig", "namespace": namespace, "port": PORT}
+    control_plane.apply(registration(group, "v1", service, authorities=authority_certificate))
     control_plane.kubectl("wait", "--for=condition=Available", f"apiservice/v1.{group}", "--timeout=60s")
     caller = json.loads(control_plane.kubectl("get", "--raw", f"/apis/{group}/v1/anything").stdout)
     control_plane.kubectl("delete", "apiservice", f"v1.{group}")

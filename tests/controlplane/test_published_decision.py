@@ -10,7 +10,7 @@ from support.manifests import deployment, listed, variant
 from support.polling import wait_for
 
 from hack.controlplane import ControlPlane
-from hack.installation.manifests import ROOT
+from hack.installation.manifests import EXTERNAL_METRICS, ROOT, registration
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,19 +92,8 @@ def fresh() -> Iterator[ControlPlane]:
 @pytest.mark.parametrize("manager", ["keda", "kubectl"])
 def test_the_metrics_api_of_another_owner_is_never_taken_over(fresh: ControlPlane, manager: str) -> None:
     """An apply without force conflicts, even if kubectl itself created the other APIService."""
-    foreign = {
-        "apiVersion": "apiregistration.k8s.io/v1",
-        "kind": "APIService",
-        "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
-        "spec": {
-            "group": "external.metrics.k8s.io",
-            "version": "v1beta1",
-            "groupPriorityMinimum": 100,
-            "versionPriority": 100,
-            "insecureSkipTLSVerify": True,
-            "service": {"namespace": "keda", "name": "keda-operator-metrics-apiserver", "port": 443},
-        },
-    }
+    adapter = {"namespace": "keda", "name": "keda-operator-metrics-apiserver", "port": 443}
+    foreign = registration(*EXTERNAL_METRICS, adapter, authorities=None)
     claim = ("apiservice", "v1beta1.external.metrics.k8s.io")
     fresh.kubectl(
         "apply", "--server-side", f"--field-manager={manager}", "--filename=-", input=json.dumps(foreign)

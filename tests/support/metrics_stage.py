@@ -7,6 +7,7 @@ import datetime as dt
 import json
 from typing import TYPE_CHECKING, Any
 
+from hack.installation.manifests import EXTERNAL_METRICS, registration
 from support.polling import wait_for
 
 if TYPE_CHECKING:
@@ -121,19 +122,7 @@ def provide_certificate(
         "data": {"tls.crt": encoded(pair.certificate), "tls.key": encoded(pair.key)},
     }
     service = {"namespace": SYSTEM, "name": "stowplan-apiserver", "port": 9443}
-    api_service: dict[str, Any] = {
-        "apiVersion": "apiregistration.k8s.io/v1",
-        "kind": "APIService",
-        "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
-        "spec": {
-            "group": "external.metrics.k8s.io",
-            "version": "v1beta1",
-            "groupPriorityMinimum": 100,
-            "versionPriority": 100,
-            "service": service,
-            "caBundle": encoded(authority.pair.certificate),
-        },
-    }
+    api_service = registration(*EXTERNAL_METRICS, service, authorities=authority.pair.certificate)
     # The field manager is not one that applies the manifests, which do not contain the data.
     manager = "--field-manager=stowplan-certificates"
     for item in (secret, api_service):
