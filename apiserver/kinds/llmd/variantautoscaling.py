@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Final
 
 from msgspec import UNSET
@@ -25,6 +26,9 @@ from apiserver.schema.paths import FieldPath
 
 DEFAULT_COST: Final = "10.0"
 """The cost of one replica if no other is known."""
+
+MOST_COST: Final = 10**9
+"""The cost of one replica above which a variant is not planned."""
 
 _LABEL_VALUE_CHARACTERS: Final = 63
 
@@ -113,6 +117,13 @@ def _name_advice(value: Json) -> list[str]:
     return [f"metadata.name: {limit}: no HorizontalPodAutoscaler can select its metric by it"]
 
 
+def _cost_advice(value: Json) -> list[str]:
+    cost = value["spec"].get("variantCost", DEFAULT_COST)
+    if Decimal(cost) <= MOST_COST:
+        return []
+    return [f"spec.variantCost: above {MOST_COST}, so the variant is not planned"]
+
+
 def _references(value: Json) -> Iterator[Reference]:
     spec = value.get("spec", {})
     target = spec.get("scaleTargetRef") or implied_target(value)
@@ -161,6 +172,7 @@ VARIANT_AUTOSCALING: Final = Kind(
                 _target_advice,
                 _implied_target_advice,
                 _name_advice,
+                _cost_advice,
                 label_advice,
             ),
         ),
@@ -173,7 +185,7 @@ VARIANT_AUTOSCALING: Final = Kind(
             ),
             fill=(_cost,),
             references=_references,
-            advise=(_parameter_advice, _target_advice, _name_advice, label_advice),
+            advise=(_parameter_advice, _target_advice, _name_advice, _cost_advice, label_advice),
         ),
     ),
 )
