@@ -139,8 +139,10 @@ class Case:
             return own
         provided = self.whole.provided_rate + rate_of(self.variant)
         if per_mille_missing(self.demand.required_rate, provided) == self.whole.unmet_per_mille:
-            return "there is room for one more, which would serve less than a thousandth of the demand"
-        return "there is room for one more, but no better plan was found"
+            return (
+                "there is room for at least one more, which would serve less than a thousandth of the demand"
+            )
+        return "there is room for at least one more, but no better plan was found"
 
     @property
     def dearer_clause(self) -> str:
@@ -148,8 +150,8 @@ class Case:
         if own := self._own_clause:
             return own
         if self.solved.granted.unproven:
-            return "there is room for one more, but no cheaper plan was found"
-        return "there is room for one more, but the granted mix costs less in total"
+            return "there is room for at least one more, but no cheaper plan was found"
+        return "there is room for at least one more, but the granted mix costs less in total"
 
     @property
     def _own_clause(self) -> str:
