@@ -27,8 +27,8 @@ from apiserver.schema.validation import judge
 from controller.commands.check.matching import mismatch, other_release
 from controller.commands.check.namespaces import misplacement, namespace_advice, with_namespace
 from controller.commands.check.result import CheckResult, Finding, Verdict
-from controller.commands.check.settings import judged_settings
-from controller.commands.check.strictness import strict_errors
+from controller.commands.check.settings import judge_settings
+from controller.commands.check.strictness import undecodable
 from controller.commands.check.tree import Tree
 
 _REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
@@ -45,7 +45,7 @@ def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
     """
     result = _unknown_kind(tree, file)
     if (result.api_version, result.kind) == ("v1", "ConfigMap"):
-        return _judged_config_map(result, tree)
+        return _judge_config_map(result, tree, namespace)
     found = find_version(result.api_version, result.kind)
     if found is not None:
         return _check_version(result, tree, *found, namespace=namespace)
@@ -59,11 +59,11 @@ def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
     return replace(result, verdict=Verdict.REFUSED, errors=(finding,))
 
 
-def _judged_config_map(result: CheckResult, tree: Tree) -> CheckResult:
+def _judge_config_map(result: CheckResult, tree: Tree, namespace: str) -> CheckResult:
     """Return the result of a ConfigMap, whose name alone says whether it has settings."""
     names = NamesConfig()
     if are_settings(result.name, names):
-        return judged_settings(result, tree)
+        return judge_settings(result, tree, namespace)
     known = (names.unit_costs, names.service_classes)
     if result.name.startswith(tuple(f"{name}-" for name in known)):
         return result  # further classes, to which objects refer by the ConfigMap's name
@@ -78,7 +78,7 @@ def _check_version(
     body = msgspec.json.encode({name: item for name, item in tree.value.items() if name != "status"})
     if len(body) > _REQUEST_LIMIT_BYTES:
         return replace(result, verdict=Verdict.REFUSED, errors=(_too_large(result),))
-    undecodable = tuple(_undecodable(tree, version))
+    unfit = tuple(undecodable(tree, node_of(version.declaration)))
     deprecation = (version.deprecation_warning,) if version.deprecation_warning else ()
     # Decoded as in admission: values shared by YAML aliases become separate ones.
     value = with_namespace(msgspec.json.decode(body), namespace)
@@ -87,11 +87,11 @@ def _check_version(
     judgement = complete_and_judge(kind, version, value)
     found = (*(judgement.errors or _form_errors(kind, version, value)), *_unscalable(version, value))
     errors += [_finding(error, tree.line_of(error.path)) for error in found]
-    if undecodable or errors:
+    if unfit or errors:
         return replace(
             result,
             verdict=Verdict.REFUSED,
-            undecodable=undecodable,
+            undecodable=unfit,
             errors=tuple(dict.fromkeys(errors)),  # both validate the types of metadata
             warnings=deprecation,
         )
@@ -113,12 +113,6 @@ def _unknown_kind(tree: Tree, file: str) -> CheckResult:
         namespace=str(metadata.get("namespace") or ""),
         name=str(metadata.get("name") or metadata.get("generateName") or ""),
     )
-
-
-def _undecodable(tree: Tree, version: Version) -> Iterator[Finding]:
-    for error in strict_errors(tree, node_of(version.declaration)):
-        reason = f"{error.word.capitalize()}Field"
-        yield Finding(field=str(error.path), reason=reason, message=str(error), line=error.line)
 
 
 def _metadata(tree: Tree, value: Json) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 from apiserver.schema.json import JsonValue
@@ -24,12 +25,22 @@ def check_source(source: Source, namespace: str = "") -> Iterator[CheckResult]:
         yield _unreadable(source, source.problem, 0)
         return
     is_checked = False
+    lines: dict[tuple[str, ...], int] = {}
     for result in _results(source, namespace):
         is_checked = is_checked or result.verdict is not Verdict.SKIPPED or bool(result.unchecked)
-        yield result
+        first = lines.setdefault(result.identity, result.line) if result.name else result.line
+        yield result if first == result.line else _repeated(result, first)
     if source.is_named and not is_checked:
         why = "nothing in this file was checked: no object is of a supported kind"
         yield CheckResult(file=source.name, line=0, verdict=Verdict.SKIPPED, unchecked=why)
+
+
+def _repeated(result: CheckResult, first: int) -> CheckResult:
+    """Return the result for an object that a file contains a second time."""
+    if result.verdict is not Verdict.VALID:
+        return result
+    why = f"{result.kind}/{result.name} is also on line {first}: kubectl applies both, and this one remains"
+    return replace(result, warnings=(*result.warnings, why))
 
 
 def _results(source: Source, namespace: str) -> Iterator[CheckResult]:

@@ -56,6 +56,11 @@ class CheckResult:
 
     value: Json | None = None
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What another version of the same object has, too."""
+        return self.api_version.partition("/")[0], self.kind, self.namespace, self.name
+
     def strict(self) -> CheckResult:
         """Return the result where everything must be checked."""
         if not self.unchecked:

@@ -16,6 +16,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.metadata import MEMBERS, OWNER_MEMBERS
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
+from controller.commands.check.result import Finding
 from controller.commands.check.tree import Tree
 
 _STANDARD: Final = frozenset({"apiVersion", "kind", "metadata"})
@@ -31,6 +32,13 @@ class StrictError:
 
     def __str__(self) -> str:
         return f'{self.word} field "{self.path}"'
+
+
+def undecodable(tree: Tree, root: Node) -> Iterator[Finding]:
+    """Yield the strict decoding errors of an object as findings."""
+    for error in strict_errors(tree, root):
+        reason = f"{error.word.capitalize()}Field"
+        yield Finding(field=str(error.path), reason=reason, message=str(error), line=error.line)
 
 
 def strict_errors(tree: Tree, root: Node) -> list[StrictError]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from support.check_verb import Check
 
 SETTINGS = """\
@@ -78,6 +79,53 @@ def test_a_key_that_is_there_twice_is_refused(check: Check) -> None:
 
     assert code == 1
     assert out == [
-        's.yaml:7: The ConfigMap "service-classes-config" is invalid: data[premium.yaml]: Duplicate value:'
-        ' "premium.yaml"'
+        's.yaml:7: Error from server (BadRequest): ConfigMap in version "v1" cannot be handled as a'
+        ' ConfigMap: strict decoding error: duplicate field "data.premium.yaml"'
+    ]
+
+
+def test_an_unknown_field_is_refused(check: Check) -> None:
+    """Without `data`, it would have no effect."""
+    code, out, _ = check("s.yaml", s_yaml=SAMPLE.replace("\ndata:", "\ndta:", 1))
+
+    assert code == 1
+    assert out == [
+        's.yaml:4: Error from server (BadRequest): ConfigMap in version "v1" cannot be handled as a'
+        ' ConfigMap: strict decoding error: unknown field "dta"'
+    ]
+
+
+NAMESPACES = {
+    "the usual one, in the manifest": ("namespace: stowplan-system", "", False),
+    "the usual one, by an option": ("", "stowplan-system", False),
+    "an unknown one": ("", "", False),
+    "another one, in the manifest": ("namespace: llm", "", True),
+    "another one, by an option": ("", "llm", True),
+}
+
+
+@pytest.mark.parametrize(("in_manifest", "option", "is_warned"), NAMESPACES.values(), ids=NAMESPACES)
+def test_settings_in_another_namespace_cause_a_warning(
+    check: Check, in_manifest: str, option: str, is_warned: bool
+) -> None:
+    """An installation reads them in its own namespace only."""
+    text = SAMPLE.replace(
+        "{name: service-classes-config}", f"{{name: service-classes-config, {in_manifest}}}"
+    )
+    code, out, _ = check("s.yaml", *(["-n", option] if option else []), s_yaml=text)
+
+    warning = "s.yaml:1: Warning: is read only if Stowplan is installed in namespace llm"
+    assert (code, out[0] == warning) == (0, is_warned)
+
+
+def test_an_object_that_a_file_contains_twice_causes_a_warning(check: Check) -> None:
+    """`kubectl apply` reports the second one as configured, and the first one is lost."""
+    code, out, _ = check("s.yaml", s_yaml=f"{SAMPLE}---\n{SAMPLE}")
+
+    assert code == 0
+    assert out == [
+        "s.yaml:1: ConfigMap/service-classes-config valid",
+        "s.yaml:13: Warning: ConfigMap/service-classes-config is also on line 1: kubectl applies both,"
+        " and this one remains",
+        "s.yaml:13: ConfigMap/service-classes-config valid",
     ]
