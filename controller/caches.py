@@ -136,7 +136,7 @@ class Caches:
                 group.create_task(optional.run())
             group.create_task(self._scales.run())
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Wait until every initial list is complete."""
         for cache in self._all:
             await cache.synced.wait()
@@ -153,7 +153,7 @@ class Caches:
     def world(self) -> World:
         """Return the current state, with devices and claims translated into extended resources."""
         dynamic = self._translation()
-        scaled = self._scales.scaled(self._pods.items())
+        scaled = self._scales.last_scales(self._pods.items())
         return World(
             autoscalings=self._autoscalings.items(),
             targets={key: dynamic.workload(item) for key, item in scaled.workloads.items()}
@@ -176,8 +176,8 @@ class Caches:
     def bound_world(self) -> BoundWorld:
         """Return the current state of everything that decisions on bindings depend on."""
         bindings = self._bindings.items()
-        scaled = self._scales.scaled(self._pods.items()) if bindings else None
-        known = {key: self._scales.said(key) for key in scaled_targets(bound_references(bindings))}
+        scaled = self._scales.last_scales(self._pods.items()) if bindings else None
+        known = {key: self._scales.last_scale(key) for key in scaled_targets(bound_references(bindings))}
         return BoundWorld(
             policies=self._policies.items(),
             bindings=bindings,

@@ -69,17 +69,17 @@ class Projection:
         """
         annotations = without_managed_fields(value)["metadata"].get("annotations") or {}
         if record := annotations.get(WRITTEN_BY):
-            annotations[WRITTEN_BY] = self.shared(record)
+            annotations[WRITTEN_BY] = self.share(record)
         return value
 
     def pod_spec(self, spec: Json) -> Json:
         """Return the projection of a pod spec, or of a template's."""
-        found = {name: self.shared(value) for name, value in _of(spec, _POD_SPEC).items()}
+        found = {name: self.share(value) for name, value in _of(spec, _POD_SPEC).items()}
         for name in ("containers", "initContainers"):
             if containers := spec.get(name):
-                found[name] = self.shared([_of(item, _CONTAINER) for item in containers])
+                found[name] = self.share([_of(item, _CONTAINER) for item in containers])
         if volumes := spec.get("volumes"):
-            found["volumes"] = self.shared([_volume(volume) for volume in volumes])
+            found["volumes"] = self.share([_volume(volume) for volume in volumes])
         return found
 
     def metadata(self, metadata: Json) -> Json:
@@ -88,20 +88,20 @@ class Projection:
         if namespace := found.get("namespace"):
             found["namespace"] = intern(namespace)
         if labels := metadata.get("labels"):
-            found["labels"] = self.shared(labels)
+            found["labels"] = self.share(labels)
         if annotations := _annotations(metadata.get("annotations") or {}):
-            found["annotations"] = self.shared(annotations)
+            found["annotations"] = self.share(annotations)
         if owners := metadata.get("ownerReferences"):
-            found["ownerReferences"] = self.shared([_of(owner, _OWNER) for owner in owners])
+            found["ownerReferences"] = self.share([_of(owner, _OWNER) for owner in owners])
         return found
 
     def node(self, node: Json) -> Json:
         """Return the projection of a node: without images, addresses and node info."""
         status = {
-            name: self.shared(value) for name, value in _of(node.get("status") or {}, _NODE_STATUS).items()
+            name: self.share(value) for name, value in _of(node.get("status") or {}, _NODE_STATUS).items()
         }
         if "conditions" in status:
-            status["conditions"] = self.shared([_of(item, _CONDITION[:2]) for item in status["conditions"]])
+            status["conditions"] = self.share([_of(item, _CONDITION[:2]) for item in status["conditions"]])
         return {
             "metadata": self.metadata(node["metadata"]),
             "spec": _of(node.get("spec") or {}, ("taints", "unschedulable", "providerID")),
@@ -133,7 +133,7 @@ class Projection:
     def resource_claim(self, value: Json) -> Json:
         """Return the projection of a ResourceClaim: its requests and its allocation."""
         found: Json = {"metadata": _of(value["metadata"], METADATA)}
-        found["spec"] = self.shared(value.get("spec") or {})
+        found["spec"] = self.share(value.get("spec") or {})
         allocation = (value.get("status") or {}).get("allocation")
         if allocation is not None:
             results = (allocation.get("devices") or {}).get("results") or []
@@ -141,7 +141,7 @@ class Projection:
             found["status"] = {"allocation": {"devices": {"results": kept}}}
         return found
 
-    def shared(self, value: T) -> T:
+    def share(self, value: T) -> T:
         """Return an equal value that may be shared with others."""
         digest = blake2b(msgspec.json.encode(value), digest_size=_DIGEST_BYTES).digest()
         if len(self._shared) >= _MOST_SHARED:
@@ -154,7 +154,7 @@ class Projection:
     def _device(self, device: Json) -> Json:
         attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
         named = {name: said for name, said in attributes.items() if name.rpartition("/")[2] in _ATTRIBUTES}
-        return _of(device, ("name", "taints")) | {"attributes": self.shared(named)}
+        return _of(device, ("name", "taints")) | {"attributes": self.share(named)}
 
     def _pod_status(self, pod: Json) -> Json:
         status = pod.get("status") or {}

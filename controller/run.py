@@ -219,7 +219,7 @@ class Controller:
     async def _keep_deciding(self, caches: Caches, tools: Tools) -> None:
         planning = self._config.planning
         reconciler = VariantAutoscalingReconciler(tools, _cycle_settings(self._config))
-        await caches.synced()
+        await caches.wait_until_synced()
         if tools.settings is not None:
             tools.settings.restore()
         if await self._has_sampled(reconciler):
@@ -228,7 +228,7 @@ class Controller:
             began = time.monotonic()
             await self._decide(reconciler, caches)
             left_seconds = max(0.0, planning.interval_seconds - (time.monotonic() - began))
-            await tools.exchange.wanted(within_seconds=left_seconds)
+            await tools.exchange.wait_for_request(within_seconds=left_seconds)
 
     async def _has_sampled(self, reconciler: VariantAutoscalingReconciler) -> bool:
         """Collect first samples of the engines; tell whether rates can follow after some seconds."""
@@ -244,7 +244,7 @@ class Controller:
         settings = _binding_settings(self._config)
         reconciler = AutoscalingPolicyBindingReconciler(tools, settings)
         self._pulse.unbound()
-        await caches.synced()
+        await caches.wait_until_synced()
         while True:
             began = time.monotonic()
             await self._decide_on_bindings(reconciler, caches)
@@ -263,7 +263,7 @@ class Controller:
             log_unwritten("AutoscalingPolicyBinding", result.unwritten)
         except Exception:  # noqa: BLE001 (as below)
             self._pulse.unbound()
-            self._binding_telemetry.failed()
+            self._binding_telemetry.count_failure()
             _log.exception("cycle of the bindings failed: the last decisions stay")
 
     async def _decide(self, reconciler: VariantAutoscalingReconciler, caches: Caches) -> None:
@@ -276,11 +276,11 @@ class Controller:
         try:
             result = await reconciler.cycle()
         except ClusterError as error:
-            self._telemetry.failed("ClusterError")
+            self._telemetry.count_failure("ClusterError")
             _log.warning("cycle not finished", error=error.message)
             return
         except Exception:  # noqa: BLE001 (an error of one object must not affect others)
-            self._telemetry.failed("Error")
+            self._telemetry.count_failure("Error")
             _log.exception("cycle failed: the last decisions stay")
             return
         self._telemetry.observe(result, seconds=time.monotonic() - began)

@@ -145,7 +145,7 @@ class Telemetry:
         self._cycles.labels(str(plan.solver.status)).inc()
         self._seconds.observe(seconds)
 
-    def failed(self, why: str) -> None:
+    def count_failure(self, why: str) -> None:
         """Record a failed cycle."""
         self._cycles.labels(why).inc()
 

@@ -79,7 +79,7 @@ def targets_only(group: str, kind: str) -> Callable[[Json], Json]:
     assert found is not None, f"{kind} of {group} is a kind of Stowplan"
     references = found.storage_version.references
 
-    def reduced(value: Json) -> Json:
+    def reduce(value: Json) -> Json:
         try:
             named = list(references(value))
         except (KeyError, TypeError, AttributeError):
@@ -88,7 +88,7 @@ def targets_only(group: str, kind: str) -> Callable[[Json], Json]:
             "targets": [(item.group, item.kind, item.name) for item in named if item.is_scaled and item.name]
         }
 
-    return reduced
+    return reduce
 
 
 def _targets(value: Json | None, namespace: str) -> Iterator[_Target]:

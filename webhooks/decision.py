@@ -150,8 +150,10 @@ def _assess(
     try:
         if claims := subject.claims(is_typed=judgement.is_sound or bool(judgement.completion.is_typed)):
             found += scaling.errors(claims)
-            assessed.asked += scaling.asked(claims, user=user_of(request), namespace=subject.namespace)
-        assessed.asked += tenancy.asked(subject, request)
+            assessed.asked += scaling.required_permissions(
+                claims, user=user_of(request), namespace=subject.namespace
+            )
+        assessed.asked += tenancy.required_privileges(subject, request)
     except UndecidedError as error:
         assessed.undecided = str(error)
     return assessed

@@ -49,9 +49,9 @@ class SettingsAdmission:
 
     async def validate(self, request: AdmissionRequest) -> AdmissionResponse:
         """Return the response to a request; it is computed in a thread, like all costly ones."""
-        return await in_thread(self.judged, request)
+        return await in_thread(self.judge, request)
 
-    def judged(self, request: AdmissionRequest) -> AdmissionResponse:
+    def judge(self, request: AdmissionRequest) -> AdmissionResponse:
         """Return a rejection with all errors, or warnings.
 
         An entry that the update leaves as it is causes a warning only: it must not hinder a change of others.

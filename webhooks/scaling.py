@@ -34,7 +34,7 @@ class Scaling:
         """Return the errors of targets that are of no listed kind."""
         return [error for claim in claims if (error := listing_error(claim, self.resources))]
 
-    def asked(self, claims: Sequence[Reference], *, user: Json, namespace: str) -> list[Asked]:
+    def required_permissions(self, claims: Sequence[Reference], *, user: Json, namespace: str) -> list[Asked]:
         """Return the permissions that a request with new targets needs. Raises UndecidedError."""
         listed = [claim for claim in claims if (claim.group, claim.kind) in self.resources and claim.name]
         if self.authorizer is None or not listed:

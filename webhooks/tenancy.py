@@ -31,7 +31,7 @@ class Tenancy:
     authorizer: Authorizer | None = None
     namespace: str = ""
 
-    def asked(self, subject: Subject, request: AdmissionRequest) -> list[Asked]:
+    def required_privileges(self, subject: Subject, request: AdmissionRequest) -> list[Asked]:
         """Return the privileges that the writer of an object needs, each with an error."""
         if self.authorizer is None or not changes_writer(subject):
             return []

@@ -165,7 +165,7 @@ def _of_keda(spec: Json, declared: Json) -> Iterator[MetricReading]:
         texts = [str(text) for text in metadata.values()] if kind in _READABLE else []
         known = next((found for found in made if str(found.name).startswith(f"s{place}-")), None)
         declared_value = _amount(metadata.get(_READABLE.get(kind, "")))
-        name, selector = _requested(str(metadata.get("url") or "")) if kind == "metrics-api" else (None, None)
+        name, selector = _metric_in(str(metadata.get("url") or "")) if kind == "metrics-api" else (None, None)
         yield MetricReading(
             shown=f"trigger of type {kind!r}",
             name=name,
@@ -176,7 +176,7 @@ def _of_keda(spec: Json, declared: Json) -> Iterator[MetricReading]:
         )
 
 
-def _requested(url: str) -> tuple[str | None, Json | None]:
+def _metric_in(url: str) -> tuple[str | None, Json | None]:
     """Return the external metric that a URL requests, and its selector; (None, None) for another URL."""
     place, _, query = url.partition("?")
     path = _EXTERNAL_METRIC.search(unquote(place))

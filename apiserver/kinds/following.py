@@ -123,7 +123,7 @@ def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
     if not own:
         read = " and ".join(item.shown for item in others) or "CPU, as it names no metric"
         text = f"{shown} scales it by {read}, and not by {metric}: let it read {metric}, or delete it"
-        if close := _meant(others, subject):
+        if close := _nearest_metric(others, subject):
             text = f"{shown} scales it by {read}: is {close} meant?"
         yield Problem(reason=FollowingProblem.SCALED_BY_OTHER, message=text)
         return
@@ -144,7 +144,7 @@ def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
         yield Problem(reason=FollowingProblem.TARGET_DIFFERS, message=f"{shown} {wrong[0]}")
 
 
-def _meant(others: Sequence[MetricReading], subject: Subject) -> str:
+def _nearest_metric(others: Sequence[MetricReading], subject: Subject) -> str:
     """Return the name of the subject's metric that a misspelt one most resembles; empty if none does."""
     found = [nearest(item.name, subject.metrics, likeness=_LIKENESS) for item in others if item.name]
     return next(filter(None, found), "")

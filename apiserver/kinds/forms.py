@@ -30,7 +30,7 @@ class Form:
 
     def targets(self) -> tuple[list[Reference], list[Reference]]:
         """Return the references in this form, and those in the stored object."""
-        return self._named(self.value), [] if self.old is None else self._named(self.old)
+        return self._references(self.value), [] if self.old is None else self._references(self.old)
 
     def faults(self) -> list[str]:
         """Return the errors of this form that the stored object does not have."""
@@ -43,7 +43,7 @@ class Form:
         bare = {name: item for name, item in value.items() if name != "status"}
         return [str(error) for error in judge(self.version.declaration).validate(bare)]
 
-    def _named(self, value: Json) -> list[Reference]:
+    def _references(self, value: Json) -> list[Reference]:
         return list(self.version.references(judge(self.version.declaration).fitting(value)))
 
     def _status(self, value: Json) -> Json:

@@ -167,14 +167,14 @@ class AutoscalingPolicyBindingReconciler:
         exposures = await tools.source.expose(questions) if asked else Exposures()
         silent = silent_objects([(case.key, item.endpoint) for case, item in asked], exposures.failures)
         self._silence.update(silent)
-        results = await asyncio.to_thread(self._decided, cases, questions, exposures)
+        results = await asyncio.to_thread(self._decide, cases, questions, exposures)
         # Bindings that are not planned jointly do not wait for the plan.
         external = tools.external_metrics()
         alone = await self._publish(
-            self._followed([item for item in results if item.ask is None], self._alone, external)
+            self._check_following([item for item in results if item.ask is None], self._alone, external)
         )
-        planned = await self._planned([item for item in results if item.ask is not None])
-        placed = await self._publish(self._followed(planned, self._jointly, external))
+        planned = await self._plan_jointly([item for item in results if item.ask is not None])
+        placed = await self._publish(self._check_following(planned, self._jointly, external))
         self._remember([*alone.results, *placed.results])
         self._confirm(alone, placed)
         scaled = await tools.scaler.act([*alone.standing, *placed.standing]) if tools.scaler else {}
@@ -187,7 +187,7 @@ class AutoscalingPolicyBindingReconciler:
             unwritten=expected_errors({**alone.failed, **placed.failed}),
         )
 
-    def _decided(
+    def _decide(
         self, cases: Sequence[Case], asked: Sequence[Question], exposures: Exposures
     ) -> list[BindingResult]:
         self._memory.take(asked, exposures)
@@ -198,13 +198,13 @@ class AutoscalingPolicyBindingReconciler:
             (item.namespace, item.pod): f"{item.pod}: {why}" for item, why in exposures.failures.items()
         }
         return [
-            self._with_scaling(self._isolated(case, failed, now_seconds, steady_seconds)) for case in cases
+            self._with_scaling(self._decide_one(case, failed, now_seconds, steady_seconds)) for case in cases
         ]
 
-    async def _planned(self, results: Sequence[BindingResult]) -> list[BindingResult]:
+    async def _plan_jointly(self, results: Sequence[BindingResult]) -> list[BindingResult]:
         """Return the results of jointly planned bindings, with the plan's grants."""
         exchange, steady_seconds = self._tools.exchange, self._tools.steady()
-        grants = await exchange.granted([item.ask for item in results if item.ask is not None])
+        grants = await exchange.request_grants([item.ask for item in results if item.ask is not None])
         if grants is not None:
             self._unplanned_since = None
         elif self._unplanned_since is None:
@@ -216,10 +216,10 @@ class AutoscalingPolicyBindingReconciler:
             grants = {item.case.key: Grant(why_not=why) for item in results}
         now_seconds = self._tools.now().timestamp()
         return await asyncio.to_thread(
-            lambda: [self._joined(item, (grants or {}).get(item.case.key), now_seconds) for item in results]
+            lambda: [self._grant(item, (grants or {}).get(item.case.key), now_seconds) for item in results]
         )
 
-    def _joined(self, result: BindingResult, grant: Grant | None, now_seconds: float) -> BindingResult:
+    def _grant(self, result: BindingResult, grant: Grant | None, now_seconds: float) -> BindingResult:
         """Return the result with the plan's grant; an error affects only this binding."""
         if result.ask is None or result.decision is None:
             return result
@@ -236,7 +236,7 @@ class AutoscalingPolicyBindingReconciler:
             return _faulty(result.case, error)
         return replace(result, decision=decision, placement=placement)
 
-    def _followed(
+    def _check_following(
         self, results: Sequence[BindingResult], watch: ReplicaWatch, external: ExternalMetrics
     ) -> list[BindingResult]:
         """Return the results with whether their decisions are followed."""
@@ -255,7 +255,7 @@ class AutoscalingPolicyBindingReconciler:
             newest=newest, unconfirmed=frozenset().union(*(item.failed for item in published))
         )
 
-    def _isolated(
+    def _decide_one(
         self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
     ) -> BindingResult:
         """Return the result for a binding; an error affects only this binding."""
@@ -274,7 +274,7 @@ class AutoscalingPolicyBindingReconciler:
             case.policy,
             case.binding,
             history,
-            self._memory.seen(case, steady_seconds=steady_seconds),
+            self._memory.last_metrics(case, steady_seconds=steady_seconds),
             now_seconds,
             grace_seconds=grace_seconds(case.value, self._settings.grace_seconds),
             settings=self._settings.sizing,
@@ -305,7 +305,7 @@ class AutoscalingPolicyBindingReconciler:
 
     def _with_scaling(self, result: BindingResult) -> BindingResult:
         scaler = self._tools.scaler
-        tried = scaler.tried(result.case.value) if scaler else None
+        tried = scaler.last_attempt(result.case.value) if scaler else None
         return replace(result, scaling=scaling_finding(result, tried))
 
     async def _publish(self, results: Sequence[BindingResult]) -> _Published:

@@ -75,7 +75,7 @@ class Exchange:
         self._number = 0
         self._grants: asyncio.Future[Mapping[Key, Grant]] | None = None
 
-    async def granted(self, asks: Sequence[Ask]) -> Mapping[Key, Grant] | None:
+    async def request_grants(self, asks: Sequence[Ask]) -> Mapping[Key, Grant] | None:
         """Replace the bindings' requests; return the grants, or None if no plan arrives in time."""
         self._asks, self._number = tuple(asks), self._number + 1
         if not asks:
@@ -88,13 +88,13 @@ class Exchange:
         except TimeoutError:
             return None
 
-    async def wanted(self, *, within_seconds: float) -> None:
+    async def wait_for_request(self, *, within_seconds: float) -> None:
         """Wait until a plan is requested, or for at most `within_seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
                 await self._asked.wait()
 
-    def taken(self) -> Taken:
+    def take(self) -> Taken:
         """Return the requests that the next plan must include."""
         self._asked.clear()
         return Taken(number=self._number, asks=self._asks)

@@ -55,14 +55,14 @@ class BindingMemory:
             kept[item.endpoint] = _Pod(uid=uid, memory=memory, values=values, seconds=look.seconds)
         self._pods = kept
 
-    def seen(self, case: Case, *, steady_seconds: float) -> BindingSeen:
+    def last_metrics(self, case: Case, *, steady_seconds: float) -> BindingSeen:
         """Return the last metrics of the pods of a binding's targets, with their age."""
         return BindingSeen(
             targets=tuple(
                 TargetSeen(
                     current_replicas=state.current_replicas,
                     ready_replicas=state.ready_replicas,
-                    pods=tuple(self._said(item, steady_seconds) for item in questions_of(case, state)),
+                    pods=tuple(self._last_values(item, steady_seconds) for item in questions_of(case, state)),
                 )
                 for state in case.targets
             ),
@@ -73,10 +73,10 @@ class BindingMemory:
         watched = case.binding.activity if case.binding else None
         if watched is None:
             return None
-        said = (self._said(item, steady_seconds) for item in activity_questions(case))
+        said = (self._last_values(item, steady_seconds) for item in activity_questions(case))
         return tuple(values.get(watched.series) for values in said)
 
-    def _said(self, item: Question, steady_seconds: float) -> Mapping[str, Value]:
+    def _last_values(self, item: Question, steady_seconds: float) -> Mapping[str, Value]:
         pod = self._pods.get(item.endpoint)
         if pod is None:
             return {}
@@ -97,7 +97,7 @@ class BindingMemory:
             return stored
         panic = case.policy.panic if case.policy else None
         last_seconds = min(seen_seconds, (stored.decided_seconds or 0.0) + unwritten_seconds)
-        return stored.resumed(last_seconds, hold_seconds=panic.hold_seconds if panic else 0.0)
+        return stored.resume(last_seconds, hold_seconds=panic.hold_seconds if panic else 0.0)
 
     def remember(self, histories: Iterable[tuple[Json, History]]) -> None:
         """Keep the histories of the bindings that were decided on, and drop all others."""

@@ -120,20 +120,20 @@ class ScaleReader:
         self._resources[api_version, kind] = found, self._clock()
         return found
 
-    def scaled(self, pods: Sequence[Json]) -> Scaled:
+    def last_scales(self, pods: Sequence[Json]) -> Scaled:
         """Return the current state of the targets, among all pods."""
         references = self._references()
         wanted = scaled_targets(references)
         if not wanted:
             return Scaled(pods=pods)
-        scales = {key: self.said(key) for key in wanted}
+        scales = {key: self.last_scale(key) for key in wanted}
         claimed = (target_key(namespace, reference) for namespace, reference in references)
         others = frozenset(key for key in claimed if key.kind is not TargetKind.SCALED)
         found = with_scales(scales, pods, self._templates, claimed=others)
         self._templates |= {key: item["spec"]["template"] for key, item in found.workloads.items()}
         return found
 
-    def said(self, key: TargetKey) -> Scale | str:
+    def last_scale(self, key: TargetKey) -> Scale | str:
         """Return a target's last known scale, or the reason why it is unknown."""
         answer = self._answers.get(key)
         if answer is None:

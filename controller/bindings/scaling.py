@@ -103,7 +103,7 @@ class DirectScaler:
         self._last_try: dict[Version, int] = {}
         self._endings: Counter[Ending] = Counter()
 
-    def tried(self, value: Json) -> BindingFinding | None:
+    def last_attempt(self, value: Json) -> BindingFinding | None:
         """Return the result of the last attempt for a binding, by this process or by the previous leader."""
         return self._tried.get(version_of(value)) or told_before(value)
 
@@ -119,7 +119,7 @@ class DirectScaler:
         async def one(result: BindingResult) -> None:
             nonlocal done
             async with gate:
-                await self._isolated(result)
+                await self._process(result)
             done += 1
 
         with suppress(TimeoutError):
@@ -142,7 +142,7 @@ class DirectScaler:
         is_try = not any(order.is_change for order in self._due(result))
         return is_try, self._last_try.get(version_of(result.case.value), 0)
 
-    async def _isolated(self, result: BindingResult) -> None:
+    async def _process(self, result: BindingResult) -> None:
         """Process one binding; an error affects only this binding."""
         version = version_of(result.case.value)
         self._tries += 1
@@ -168,7 +168,7 @@ class DirectScaler:
     async def _try(self, result: BindingResult) -> BindingFinding:
         """Write all scales of one binding. Raises _Stopped, or ClusterError if a call is rejected."""
         user, orders = await self._writer(result), self._due(result)
-        resources = [await self._allowed(result.case.value, order, user) for order in orders]
+        resources = [await self._permitted_resource(result.case.value, order, user) for order in orders]
         for order, resource in zip(orders, resources, strict=True):
             await self._write(result, order, resource, user)
         text = f"the controller writes the scales, with the permissions of {_user_text(user)}"
@@ -188,7 +188,7 @@ class DirectScaler:
             raise _Stopped(Ending.CONFLICT)
         return user
 
-    async def _allowed(self, value: Json, order: Order, user: Json) -> Resource:
+    async def _permitted_resource(self, value: Json, order: Order, user: Json) -> Resource:
         """Return a target's resource. Raises _Stopped unless the binding's writer may scale the target."""
         target, namespace = order.target, value["metadata"]["namespace"]
         resource = await self._tools.scalable(target.api_version, target.kind)

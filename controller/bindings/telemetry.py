@@ -100,7 +100,7 @@ class BindingTelemetry:
         for ending, count in cycle.scaled.items():
             self._scaled.labels(ending).inc(count)
 
-    def failed(self) -> None:
+    def count_failure(self) -> None:
         """Record a failed cycle."""
         self._failed.inc()
 

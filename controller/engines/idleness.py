@@ -19,7 +19,7 @@ class Idleness:
 
     last_seconds: Mapping[Key, float] = field(default_factory=dict)
 
-    def updated(
+    def update(
         self,
         models: Mapping[Key, Key],
         *,

@@ -68,7 +68,7 @@ class EngineRecords:
     updated_seconds: float | None = None
     """Time of the last update; None before the first."""
 
-    def updated(
+    def update(
         self,
         readings: Mapping[Key, Reading],
         present: Iterable[Key],

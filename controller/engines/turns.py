@@ -54,17 +54,17 @@ class Turns(Generic[K, T]):
 
     async def ask(self, wanted: Mapping[K, Request[T]]) -> Mapping[K, T | str]:
         """Return what pods answered in this round, or since the last one, or why they did not."""
-        answers = self._taken(wanted)
+        answers = self._take(wanted)
         self._late &= wanted.keys()
         for key, request in wanted.items():
             if key not in self._tasks:
-                self._tasks[key] = asyncio.create_task(self._asked(key, request))
+                self._tasks[key] = asyncio.create_task(self._ask(key, request))
         apart = [key for key in wanted if key in self._late]
         await self._wait([key for key in wanted if key not in self._late])
         if pending := self._pending(apart):
             await asyncio.wait(pending, timeout=_LATE_SECONDS)
         self._late |= self._began.keys() & wanted.keys()
-        answers |= self._taken(wanted)
+        answers |= self._take(wanted)
         found = {key: answers.get(key, self._silent.get(key, _NOT_YET)) for key in wanted}
         self._silent = {key: item for key, item in found.items() if isinstance(item, str)}
         return found
@@ -75,7 +75,7 @@ class Turns(Generic[K, T]):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    def _taken(self, wanted: Collection[K]) -> dict[K, T | str]:
+    def _take(self, wanted: Collection[K]) -> dict[K, T | str]:
         """Return the answers that have arrived, and forget their requests."""
         ended = {key: task for key, task in self._tasks.items() if task.done()}
         self._tasks = {key: task for key, task in self._tasks.items() if key not in ended}
@@ -96,7 +96,7 @@ class Turns(Generic[K, T]):
     def _pending(self, keys: Iterable[K]) -> list[asyncio.Task[T | str]]:
         return [task for key in keys if not (task := self._tasks[key]).done()]
 
-    async def _asked(self, key: K, request: Request[T]) -> T | str:
+    async def _ask(self, key: K, request: Request[T]) -> T | str:
         gates = self._apart if key in self._late else self._prompt
         self._queued.add(key)
         try:

@@ -99,7 +99,7 @@ class Evictor:
         self._kept_closed: frozenset[str] = frozenset()
         self._outcomes: Counter[str] = Counter()
 
-    def worded(self, plan: Plan) -> Plan:
+    def with_messages(self, plan: Plan) -> Plan:
         """Return the plan with messages that say for which variants replicas are being moved."""
         return with_round(plan, self._rounds.current)
 

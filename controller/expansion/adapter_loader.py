@@ -97,7 +97,7 @@ class Loader:
     def turn(self) -> None:
         """Read the list and the engine's state once, and do what is possible now."""
         try:
-            wanted = self._wanted()
+            wanted = self._listed_adapters()
         except (OSError, *_UNREADABLE) as error:
             _tell(f"the list of adapters cannot be read: {error!r}")
             return
@@ -113,7 +113,7 @@ class Loader:
             if all(name in self.failed or name in self.loaded for name in wanted):
                 self.is_ready = True
 
-    def _wanted(self) -> dict[str, tuple[str, str]]:
+    def _listed_adapters(self) -> dict[str, tuple[str, str]]:
         """Return source and path of each listed adapter, by name."""
         entries = json.loads(Path(self._options["list"]).read_text(encoding="utf-8"))
         return {name: (str(entry["source"]), str(entry["path"])) for name, entry in entries.items()}

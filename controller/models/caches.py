@@ -77,7 +77,7 @@ class ModelCaches:
                 group.create_task(cache.run())
             group.create_task(self._groups.run())
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Wait until every initial list is complete; then report every Model once, and each change."""
         for cache in self._all:
             await cache.synced.wait()

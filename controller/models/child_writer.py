@@ -49,7 +49,7 @@ class ChildWriter:
         self._writer = writer
         self._resources = resources
 
-    async def completed(
+    async def complete(
         self, children: Mapping[ChildKey, Json], namespace: str, asked: Collection[ChildKey]
     ) -> Mapping[ChildKey, Json]:
         """Return the cached objects, and those of the names in `asked` that only the API server has.

@@ -74,7 +74,7 @@ class GatewayCaches:
             for name, children in self._children.items():
                 group.create_task(self._run_when_served(name, children))
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Wait until the served kinds are known and their initial lists complete."""
         for cache in (self._namespaces, *self._definitions.values()):
             await cache.settled.wait()

@@ -93,7 +93,7 @@ class GatewayTranslator:
             translation = await asyncio.to_thread(
                 translate, value, around.servers, parents, self._world.installed(), _without(route)
             )
-            children = await self._children.completed(
+            children = await self._children.complete(
                 around.children, route["metadata"]["namespace"], _child_keys(translation)
             )
             around = replace(around, children=children)

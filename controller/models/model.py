@@ -123,7 +123,7 @@ class ModelReconciler:
             return True
         # In a thread, as the lease must be renewed while a large Model is processed. Also below.
         found, problems = await asyncio.to_thread(_with_defaults, self._tools.writer.latest(model))
-        report, is_over = await self._acted(key, await self._report(found, problems))
+        report, is_over = await self._act(key, await self._report(found, problems))
         await self._publish(report)
         return is_over and report.loading.is_done and not report.foreign
 
@@ -143,7 +143,7 @@ class ModelReconciler:
             for key, item in world.children((namespace, name), asked).items()
             if key in asked or belongs_to(item, metadata["uid"])
         }
-        children = await self._children.completed(known, namespace, asked)
+        children = await self._children.complete(known, namespace, asked)
         taken = taken_backends(expansion.objects, children, metadata["uid"])
         resting = resting_backends(expansion.objects, children, metadata["uid"])
         if adapters.unloaded or taken or resting:
@@ -171,12 +171,12 @@ class ModelReconciler:
         """Return the state of the adapters that running engines load; most Models have none."""
         key = model["metadata"]["namespace"], model["metadata"]["name"]
         wanted = wanted_paths(expansion.objects)
-        told = await self._tools.adapters.told(key, wanted, self._tools.world.pods(key))
+        told = await self._tools.adapters.reports(key, wanted, self._tools.world.pods(key))
         children = self._tools.world.children(key, ()) if wanted else {}
         own = (item for item in children.values() if belongs_to(item, model["metadata"]["uid"]))
         return loading(wanted, told, routed_pairs(own))
 
-    async def _acted(self, key: Key, report: Report) -> tuple[Report, bool]:
+    async def _act(self, key: Key, report: Report) -> tuple[Report, bool]:
         """Take the steps of a report; return the report afterwards, and whether all steps are done."""
         acted = await self._children.act(report.steps, report.standing.children, self._applied[key])
         standing = replace(report.standing, children=acted.children)

@@ -50,7 +50,7 @@ class AdapterReader:
         self._seconds = seconds
         self._known: dict[Key, dict[_Run, Told]] = {}
 
-    async def told(
+    async def reports(
         self, model: Key, wanted: Mapping[str, Mapping[str, str]], pods: Sequence[Json]
     ) -> Sequence[Told]:
         """Return the reports of the ready pods of some backends. A silent pod does not delay the others."""

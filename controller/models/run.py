@@ -174,10 +174,10 @@ class ModelController:
             )
 
             async def lead() -> None:
-                await caches.synced()
-                await traffic_caches.synced()
+                await caches.wait_until_synced()
+                await traffic_caches.wait_until_synced()
                 if gateways:
-                    await gateways.synced()
+                    await gateways.wait_until_synced()
                 caches.subscribe_upstream(traffic_caches.all_changed)
                 tools = ModelTools(
                     writer=writer,

@@ -71,7 +71,7 @@ class TrafficCaches:
             for optional in self._optional.values():
                 group.create_task(optional.run())
 
-    async def synced(self) -> None:
+    async def wait_until_synced(self) -> None:
         """Wait until every initial list is complete; then report every object once, and each change."""
         for cache in self._needed.values():
             await cache.synced.wait()

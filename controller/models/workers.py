@@ -64,7 +64,7 @@ class WorkQueue(Generic[K]):
         self.add(key)
 
     async def take(self) -> K:
-        """Wait for a key and return it; the caller must call `done` afterwards."""
+        """Wait for a key and return it; the caller must call `finish` afterwards."""
         namespace = await self._turns.get()
         keys = self._ready[namespace]
         key = keys.popleft()
@@ -76,7 +76,7 @@ class WorkQueue(Generic[K]):
         self._active.add(key)
         return key
 
-    def done(self, key: K) -> None:
+    def finish(self, key: K) -> None:
         """Mark the processing of a key as ended, whatever its result."""
         self._active.discard(key)
         if key in self._waiting:
@@ -126,7 +126,7 @@ class Workers(Generic[K]):
                 else:
                     self._retry(key)
             finally:
-                self._queue.done(key)
+                self._queue.finish(key)
 
     def _retry(self, key: K) -> None:
         """Schedule a retry. Attempts caused by events in the meantime do not change its time or backoff."""

@@ -35,7 +35,7 @@ def new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
             name=name,
             accelerator=addition.accelerator,
             accelerators_allocatable=addition.accelerators,
-            labels=_shared_labels(alike) if alike else _selected(snapshot, addition.accelerator),
+            labels=_shared_labels(alike) if alike else _selected_labels(snapshot, addition.accelerator),
             taints=frozenset.intersection(*(node.taints for node in alike)) if alike else frozenset(),
         )
 
@@ -46,7 +46,7 @@ def _shared_labels(nodes: Sequence[Node]) -> frozenset[tuple[str, str]]:
     return frozenset(label for label in shared if label[0] not in OWN_LABELS)
 
 
-def _selected(snapshot: Snapshot, accelerator: str) -> frozenset[tuple[str, str]]:
+def _selected_labels(snapshot: Snapshot, accelerator: str) -> frozenset[tuple[str, str]]:
     """Return the labels that variants of a type select, for use when no node of that type exists."""
     wanted = [variant.node_selector for variant in snapshot.variants if variant.accelerator == accelerator]
     return frozenset(dict(label for selector in wanted for label in sorted(selector)).items())

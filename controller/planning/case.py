@@ -212,7 +212,7 @@ def waiting_replicas(variant: Variant, most: int) -> int:
     return min(allowed_replicas(variant), most) if variant.stalled_replicas else 0
 
 
-def _published(solved: SolvedProblem) -> Sequence[int]:
+def _replicas_to_publish(solved: SolvedProblem) -> Sequence[int]:
     """Return the replicas of each variant to publish, in order.
 
     If fewer would remove ready replicas, and others would get their nodes, these others wait without a place,
@@ -247,7 +247,7 @@ def _is_within(row: LimitRow, replicas: Sequence[int]) -> bool:
 
 def cases(solved: SolvedProblem) -> Iterator[Case]:
     """Yield the case of each variant, in order."""
-    published = _published(solved)
+    published = _replicas_to_publish(solved)
     for model, demand in enumerate(solved.demands):
         own = solved.variants_of(model)
         placed = solved.granted.replicas[own.start : own.stop]

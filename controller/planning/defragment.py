@@ -60,8 +60,8 @@ def defragmentations(solved: SolvedProblem, *, most: int | None, effort: Effort)
         evicted = fewest_evictions(
             np.array(free, dtype=np.int64), _counts(offered, kinds), kinds, wanted, most=left, effort=effort
         )
-        granted = _granted(solved, missing, evicted.placed)
-        chosen = [*_chosen(offered, kinds, evicted.evicted)]
+        granted = _grants(solved, missing, evicted.placed)
+        chosen = [*_evictions(offered, kinds, evicted.evicted)]
         if chosen:
             for _, offer, count in chosen:
                 disruptions.evict(offer.budget, count)
@@ -113,7 +113,7 @@ def _counts(offered: Sequence[Sequence[Offer]], kinds: Sequence[Kind]) -> Intege
     return counts
 
 
-def _chosen(
+def _evictions(
     offered: Sequence[Sequence[Offer]], kinds: Sequence[Kind], evicted: Sequence[tuple[int, int, int]]
 ) -> Iterator[tuple[int, Offer, int]]:
     """Yield (row, offer, replicas): which replicas leave which node, lowest priority first."""
@@ -127,7 +127,7 @@ def _chosen(
                 yield row, offer, leaving
 
 
-def _granted(
+def _grants(
     solved: SolvedProblem, missing: Mapping[int, int], placed: Mapping[int, int]
 ) -> Mapping[int, int]:
     """Return the replicas of each variant that use the freed room, allotted by priority."""

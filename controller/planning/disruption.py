@@ -33,7 +33,7 @@ class DisruptionLedger:
             for pod in node.movable:
                 self._know(budget_of(pod), pod.evictable)
 
-    def left(self, budget: BudgetKey) -> int | None:
+    def remaining(self, budget: BudgetKey) -> int | None:
         """Return the disruptions left; None without a limit, negative if too many pods were stopped."""
         return self._left.get(budget)
 

@@ -68,7 +68,7 @@ def _explanation(case: Case) -> Explanation:
     for explain in _EXPLANATIONS:
         if found := explain(case):
             return found
-    return _served(case)
+    return _explain_service(case)
 
 
 def _helps(reliefs: Sequence[Relief]) -> str:
@@ -81,7 +81,7 @@ def _is_frozen(case: Case) -> bool:
     return not case.demand.signal.decides
 
 
-def _ordered(case: Case) -> Explanation | None:
+def _explain_override(case: Case) -> Explanation | None:
     ordered = ordered_replicas(case.variant)
     if ordered is None:
         return None
@@ -124,7 +124,7 @@ def _holding(case: Case) -> Explanation | None:
     return Explanation(bound_by=bound_by, reason=Reason.HOLDING, message=message)
 
 
-def _unsized(case: Case) -> Explanation | None:
+def _explain_unknown_size(case: Case) -> Explanation | None:
     """Explain that the load cannot be compared with what replicas serve, so the existing ones stay."""
     has_load = case.demand.lower_rate > 0
     if not case.demand.is_unsized or not has_load or case.published > case.variant.current_replicas:
@@ -145,7 +145,7 @@ def _short(case: Case) -> Explanation | None:
     return _lacking(
         case,
         f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet / PER_MILLE)} "
-        f"of the {_required(case)} that it needs{_coverage(case)}",
+        f"of the {_required_text(case)} that it needs{_coverage(case)}",
     )
 
 
@@ -159,14 +159,14 @@ def _coverage(case: Case) -> str:
     return f", and {percent(uncovered / PER_MILLE)} of the present load is not covered"
 
 
-def _required(case: Case) -> str:
+def _required_text(case: Case) -> str:
     """Return the required capacity, as `41 requests/s of capacity` or `9 replicas`."""
     measure = case.demand.load.measure
     required = amount_text(case.demand.required_rate * RATE_UNIT, measure)
     return f"{required} of capacity" if measure == REQUESTS else required
 
 
-def _replaced(case: Case) -> Explanation | None:
+def _explain_replacement(case: Case) -> Explanation | None:
     """Explain that demand is served by other variants than it would be with unlimited nodes."""
     if case.wanted <= case.placed or _is_frozen(case):
         return None
@@ -210,7 +210,7 @@ def _minimum(case: Case) -> Explanation | None:
     )
 
 
-def _served(case: Case) -> Explanation:
+def _explain_service(case: Case) -> Explanation:
     spared = "; spare replicas stay until the load is known for some minutes" if _is_spared(case) else ""
     if case.demand.keeps_mix and _has_spare_replica(case):
         spared = "; its replicas stay while the load grows"
@@ -239,13 +239,13 @@ def _has_spare_replica(case: Case) -> bool:
 
 
 _EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
-    _ordered,
+    _explain_override,
     _below_floor,
     _below_minimum,
     _holding,
-    _unsized,
+    _explain_unknown_size,
     _short,
-    _replaced,
+    _explain_replacement,
     _minimum,
 )
 

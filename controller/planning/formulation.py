@@ -34,7 +34,7 @@ from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.topology import Topologies
 from controller.planning.units import cost_units
-from controller.planning.weights import weighted
+from controller.planning.weights import weigh
 
 LOAD_STEPS = 10
 """Resolution of the weights of a present load."""
@@ -69,7 +69,7 @@ def formulate(snapshot: Snapshot, demands: Sequence[ModelDemand], *, settings: S
         variants=tuple(terms),
         free=_free(nodes, terms),
         bins=grouped,
-        rows=weighted(rows, terms),
+        rows=weigh(rows, terms),
         limits=limit_rows(snapshot, variants, terms),
         growth=tuple(
             _growth(pool, where, topologies)
@@ -226,7 +226,7 @@ def _untouchable(variant: Variant, demand: ModelDemand) -> int:
     """Return the replicas that must stay: of unknown demand or capacity, ordered, young or protected."""
     if not demand.signal.decides or _serves_unknown(variant, demand):
         return variant.current_replicas
-    protected = 0 if variant.may_be_preempted else _needed(variant, demand)
+    protected = 0 if variant.may_be_preempted else _needed_replicas(variant, demand)
     return max(ordered_replicas(variant) or 0, protected)
 
 
@@ -236,7 +236,7 @@ def _serves_unknown(variant: Variant, demand: ModelDemand) -> bool:
     return not serving_rate(variant) and not is_stated and demand.upper_rate != 0
 
 
-def _needed(variant: Variant, demand: ModelDemand) -> int:
+def _needed_replicas(variant: Variant, demand: ModelDemand) -> int:
     """Return the replicas that must stay so that no required capacity the model has is lost."""
     own = rate_of(variant)
     spare = max(0, demand.anticipated_rate - demand.required_rate)

@@ -32,7 +32,7 @@ def hold(
     `detail` may name any workload. Decisions include it if `settings.names_all`, and `message` otherwise.
     """
     told = detail if detail and settings.names_all else message
-    made = [decision for demand in model_demands(snapshot) for decision in _held(demand, told)]
+    made = [decision for demand in model_demands(snapshot) for decision in _hold(demand, told)]
     plan = Plan(
         decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
         placements=(),
@@ -42,7 +42,7 @@ def hold(
     return plan, state
 
 
-def _held(demand: ModelDemand, why: str) -> Iterator[Decision]:
+def _hold(demand: ModelDemand, why: str) -> Iterator[Decision]:
     provided = provided_rate(demand.variants, [held_replicas(variant) for variant in demand.variants])
     unmet = per_mille_missing(demand.required_rate, provided)
     for variant in demand.variants:

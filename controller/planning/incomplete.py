@@ -48,7 +48,7 @@ class Completed:
         return replace(plan, placements=placements)
 
 
-def completed(snapshot: Snapshot) -> Completed:
+def complete(snapshot: Snapshot) -> Completed:
     """Return the snapshot with room for missing pods.
 
     Pods with a rule on domains get none, because other pods may have to be placed first.

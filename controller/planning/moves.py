@@ -132,12 +132,12 @@ class _States:
         self.nodes = np.bincount(self._group_of, weights=counts, minlength=len(group_of)).astype(int).tolist()
         """Number of nodes in each group."""
 
-    def named(self, group: int, taken: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    def nodes_by_way(self, group: int, taken: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         """Yield (node, kind, replicas) for the number of nodes that take each way, first nodes first."""
         nodes = np.flatnonzero(self._group_of[self._state_of] == group)[: sum(taken)]
         way_of = (way for way, count in enumerate(taken) for _ in range(count))
         for node, state, way in zip(nodes.tolist(), self._state_of[nodes].tolist(), way_of, strict=True):
-            for kind, replicas in self._choices.evicted(self._replicas[state][way], self._movable[state]):
+            for kind, replicas in self._choices.evictions(self._replicas[state][way], self._movable[state]):
                 yield node, kind, replicas
 
 
@@ -180,16 +180,16 @@ class _StateProgram:
         if not result.values:
             return Evictions(evicted=(), placed=dict.fromkeys(self._placed, 0), is_proven=False)
         return Evictions(
-            evicted=tuple(sorted((node, order[kind], n) for node, kind, n in self._named(result.values))),
+            evicted=tuple(sorted((node, order[kind], n) for node, kind, n in self._evictions(result.values))),
             placed={size: result.values[variable] for size, variable in self._placed.items()},
             is_proven=result.is_optimal and self._states.is_whole,
         )
 
-    def _named(self, values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    def _evictions(self, values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         for group, variables in enumerate(self._taken):
             taken = [values[variable] for variable in variables]
             if any(taken):
-                yield from self._states.named(group, taken)
+                yield from self._states.nodes_by_way(group, taken)
 
 
 def _alike(rows: Integers) -> tuple[Integers, Integers, Integers]:
@@ -234,7 +234,7 @@ class Choices:
                 kept.append(way)
         return tuple((way, found[way]) for way in kept)
 
-    def evicted(self, counts: Sequence[int], movable: Sequence[int]) -> Iterator[tuple[int, int]]:
+    def evictions(self, counts: Sequence[int], movable: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Yield (kind, replicas) for these counts per size, the cheapest kinds of a size first."""
         for kinds, count in zip(self._of_size, counts, strict=True):
             left = count

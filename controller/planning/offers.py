@@ -124,7 +124,7 @@ def _within(
     ]
     for row in sorted(range(len(found)), key=lambda row: (stays[row], row)):
         for offer in found[row]:
-            left = disruptions.left(offer.budget)
+            left = disruptions.remaining(offer.budget)
             most = offer.replicas if left is None else min(offer.replicas, left - taken[offer.budget])
             if most > 0:
                 taken[offer.budget] += most

@@ -17,7 +17,7 @@ from controller.planning.cluster import Budget, NodePool
 from controller.planning.decision import BoundBy, Decision, Plan, Reason
 from controller.planning.demand import allowed_replicas
 from controller.planning.magnitude import dearest
-from controller.planning.preparing import Prepared, prepared
+from controller.planning.preparing import Prepared, prepare
 from controller.planning.problem import GrowthTerms, VariantTerms
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
@@ -43,7 +43,7 @@ class Comparable:
             return plan
         variants = {variant.key: variant for variant in snapshot.variants}
         made = [
-            _kept(item, variants[item.key], self.variants[item.key]) if item.key in self.variants else item
+            _keep(item, variants[item.key], self.variants[item.key]) if item.key in self.variants else item
             for item in plan.decisions
         ]
         left_out = {f"variant {'/'.join(key)}": why for key, why in self.variants.items()}
@@ -61,7 +61,7 @@ def comparable(snapshot: Snapshot, settings: Settings) -> Comparable:
     variants: dict[Key, str] = {}
     pools: dict[str, str] = {}
     while True:
-        given = prepared(_without(snapshot, variants, pools), settings)
+        given = prepare(_without(snapshot, variants, pools), settings)
         # The plain problem has other prices: a variant that is dearer in one of them may not be in the other.
         found = dearest(given.problem) or dearest(given.plain_problem)
         if not found:
@@ -84,14 +84,14 @@ def _without(snapshot: Snapshot, variants: Mapping[Key, str], pools: Mapping[str
     return replace(
         snapshot,
         variants=tuple(
-            _paused(variant) if variant.key in variants else variant for variant in snapshot.variants
+            _pause(variant) if variant.key in variants else variant for variant in snapshot.variants
         ),
         pools=tuple(pool for pool in snapshot.pools if pool.name not in pools),
         budgets=tuple(_less(budget, left_out) for budget in snapshot.budgets),
     )
 
 
-def _paused(variant: Variant) -> Variant:
+def _pause(variant: Variant) -> Variant:
     return replace(variant, is_paused=True, min_replicas=0, cost_per_replica=Decimal(0))
 
 
@@ -105,7 +105,7 @@ def _less(budget: Budget, left_out: list[Variant]) -> Budget:
     return replace(budget, cost_per_hour=max(Decimal(0), budget.cost_per_hour - used))
 
 
-def _kept(decision: Decision, variant: Variant, why: str) -> Decision:
+def _keep(decision: Decision, variant: Variant, why: str) -> Decision:
     kept = allowed_replicas(variant)
     return replace(
         decision,

@@ -22,9 +22,9 @@ from controller.planning.defragment import defragmentations
 from controller.planning.engine import alone, place
 from controller.planning.explain import decisions
 from controller.planning.hold import hold
-from controller.planning.incomplete import completed
+from controller.planning.incomplete import complete
 from controller.planning.omission import comparable
-from controller.planning.preparing import Prepared, prepared
+from controller.planning.preparing import Prepared, prepare
 from controller.planning.problem import (
     NumbersTooLargeError,
     PlacementProblem,
@@ -47,10 +47,10 @@ MOST_VARIANTS = 3_000
 
 def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
     """Return the plan and the next state; without a valid answer, the current replicas are kept."""
-    whole = completed(snapshot)
+    whole = complete(snapshot)
     some = comparable(whole.snapshot, settings)
     given = some.prepared
-    solved, next_state = _solved(given, state)
+    solved, next_state = _solve(given, state)
     # The optimum of each model alone shows what it would have without the others.
     solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
     made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved, next_state))))
@@ -63,18 +63,18 @@ def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[
     return made, next_state
 
 
-def _solved(
+def _solve(
     given: Prepared, state: PlanningState, *, closes_gaps: bool = True
 ) -> tuple[SolvedProblem, PlanningState]:
     known, effort = state.prices, _effort(given.settings)
 
-    def placed(problem: PlacementProblem) -> Solution:
+    def place_all(problem: PlacementProblem) -> Solution:
         nonlocal known
         solution = place(problem, effort=effort, known=known, closes_gaps=closes_gaps)
         known = solution.prices or known
         return solution
 
-    solved = given.granted(placed)
+    solved = given.grant(place_all)
     return solved, replace(state, prices=known)
 
 
@@ -86,8 +86,8 @@ def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[
 
     def again(changed: Snapshot) -> SolvedProblem | None:
         try:
-            given = prepared(completed(changed).snapshot, settings)
-            return _solved(given, state, closes_gaps=False)[0]
+            given = prepare(complete(changed).snapshot, settings)
+            return _solve(given, state, closes_gaps=False)[0]
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan
 
@@ -106,7 +106,7 @@ def _effort(settings: Settings) -> Effort:
 def _plan(solved: SolvedProblem) -> Plan:
     found = defragmentations(solved, most=solved.settings.most_moves, effort=_effort(solved.settings))
     report = _report(solved.granted, unavoidable_shortfalls(solved.problem))
-    return _assembled(solved, report, tuple(move for group in found for move in group.moves))
+    return _assemble(solved, report, tuple(move for group in found for move in group.moves))
 
 
 def _report(granted: Solution, unavoidable: Mapping[str, int]) -> SolverReport:
@@ -134,7 +134,7 @@ def _report(granted: Solution, unavoidable: Mapping[str, int]) -> SolverReport:
     )
 
 
-def _assembled(solved: SolvedProblem, solver: SolverReport, moves: tuple[Move, ...] = ()) -> Plan:
+def _assemble(solved: SolvedProblem, solver: SolverReport, moves: tuple[Move, ...] = ()) -> Plan:
     """Return the plan for a solved problem, with the solver's report and the evictions to make."""
     variants = solved.variants
     made = decisions(solved)

@@ -16,7 +16,7 @@ from controller.planning.problem import LimitRow, PlacementProblem
 from controller.planning.solved_problem import SolvedProblem
 
 
-def taken(solved: SolvedProblem) -> list[tuple[int, int]]:
+def preemptions(solved: SolvedProblem) -> list[tuple[int, int]]:
     """Return (variant, replicas) that a solution preempts from models in need, lowest priority first."""
     running, granted = _running(solved), solved.granted.replicas
     found = []
@@ -36,7 +36,7 @@ def first_step(solved: SolvedProblem, problem: PlacementProblem) -> tuple[Placem
     running, granted = _running(solved), solved.granted.replicas
     kept = {v: min(running[v], granted[v]) for v in range(len(granted))}
     preempted, disruptions, is_exceeded = 0, DisruptionLedger(solved.snapshot), False
-    for v, count in taken(solved):
+    for v, count in preemptions(solved):
         leaving = disruptions.preempt(solved.variants[v], count)
         preempted += leaving
         is_exceeded |= leaving < count

@@ -27,7 +27,7 @@ class Prepared:
     plain_problem: PlacementProblem
     """The problem with room for everything, which shows what would be wanted."""
 
-    def granted(self, place: Callable[[PlacementProblem], Solution]) -> SolvedProblem:
+    def grant(self, place: Callable[[PlacementProblem], Solution]) -> SolvedProblem:
         """Return the problem solved by `place`, with preemption limited by disruption budgets."""
         first = self.solved_by(self._within_limits(place, self.problem))
         step = first_step(first, self.problem)
@@ -76,7 +76,7 @@ class Prepared:
         )
 
 
-def prepared(snapshot: Snapshot, settings: Settings) -> Prepared:
+def prepare(snapshot: Snapshot, settings: Settings) -> Prepared:
     """Return the data computed from a snapshot."""
     demands = model_demands(snapshot)
     formulated = formulate(snapshot, demands, settings=settings)

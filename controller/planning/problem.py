@@ -180,9 +180,9 @@ class CoverRow:
         """Position of the shortfall in the lexicographic objective; continuity ignores priority."""
         return (self.stage, 0 if self.stage is Stage.CONTINUITY else self.priority)
 
-    def shortfall(self, provided: int) -> int:
+    def shortfall(self, provided_by: int) -> int:
         """Return the per mille of the requirement that an amount does not cover, rounded up."""
-        return per_mille_missing(self.requirement, provided)
+        return per_mille_missing(self.requirement, provided_by)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -339,7 +339,7 @@ class Solution:
         return next((proof for proof in self.proofs if proof.gap), None)
 
 
-def provided(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]) -> int:
+def provided_by(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, ...]) -> int:
     """Return what the replicas provide for a row."""
     if row.counted is CountedReplicas.ALL:
         return sum(amount * replicas[v] for v, amount in row.terms)
@@ -372,7 +372,7 @@ def staying_pods(problem: PlacementProblem, variant: int, replicas: int) -> Coun
     return Counter(node for nodes in bound[max(0, len(bound) - replicas) :] for node in nodes)
 
 
-def freed(problem: PlacementProblem, replicas: tuple[int, ...]) -> list[int]:
+def free_after_removals(problem: PlacementProblem, replicas: tuple[int, ...]) -> list[int]:
     """Return the free accelerators of each node after the removals that these replica counts imply."""
     free = list(problem.free)
     for variant, count in zip(problem.variants, replicas, strict=True):

@@ -23,7 +23,7 @@ from controller.planning.defragment import defragmentations
 from controller.planning.inventory import admits
 from controller.planning.limits import running, stated_limits
 from controller.planning.pod_rules.interface import allowed_on_node
-from controller.planning.problem import CountedReplicas, Level, level_name, provided
+from controller.planning.problem import CountedReplicas, Level, level_name, provided_by
 from controller.planning.shortage import OTHERS
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.solved_problem import SolvedProblem
@@ -150,7 +150,7 @@ def _missing(solved: SolvedProblem) -> Mapping[int, Sequence[tuple[Level, int]]]
     """Return the weighted shortfalls of each model, with their levels."""
     found: dict[int, list[tuple[Level, int]]] = defaultdict(list)
     for row in solved.problem.rows:
-        short = row.shortfall(provided(solved.problem, row, solved.granted.replicas))
+        short = row.shortfall(provided_by(solved.problem, row, solved.granted.replicas))
         if short and row.counted is CountedReplicas.ALL:
             found[row.model].append((row.level, row.weight * short))
     return found

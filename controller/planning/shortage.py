@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from controller.planning.cluster import Node
 from controller.planning.decision import BoundBy
-from controller.planning.problem import PlacementProblem, Solution, bins_of, freed
+from controller.planning.problem import PlacementProblem, Solution, bins_of, free_after_removals
 
 OTHERS = -1
 """Pseudo-index of workloads that are not variants."""
@@ -45,7 +45,7 @@ class Scarcity:
 
 def ledger(problem: PlacementProblem, solution: Solution, nodes: Sequence[Node]) -> Ledger:
     """Return the holders and free accelerators of every node after the plan."""
-    free = freed(problem, solution.replicas)
+    free = free_after_removals(problem, solution.replicas)
     held: list[Counter[int]] = [Counter({OTHERS: node.accelerators_used_by_others}) for node in nodes]
     for v, (terms, count) in enumerate(zip(problem.variants, solution.replicas, strict=True)):
         for places in terms.bound_replicas[max(0, len(terms.bound_replicas) - count) :]:

@@ -120,8 +120,8 @@ class SolvedProblem:
     def limit_text(self, row: LimitRow) -> str:
         """Return the amount that a limit allows in all, with its unit."""
         if row.kind is LimitKind.BUDGET:
-            return f"{cost_of(_allowed(row)):f} per hour"
-        return count(_allowed(row) + row.others, "accelerator" if row.kind is LimitKind.QUOTA else "replica")
+            return f"{cost_of(_limit_of(row)):f} per hour"
+        return count(_limit_of(row) + row.others, "accelerator" if row.kind is LimitKind.QUOTA else "replica")
 
     def limit_clause(self, row: LimitRow) -> str:
         """Return what a limit allows, and how much of that other workloads hold."""
@@ -144,5 +144,5 @@ class SolvedProblem:
         return found
 
 
-def _allowed(row: LimitRow) -> int:
+def _limit_of(row: LimitRow) -> int:
     return row.limit if row.allowed is None else row.allowed

@@ -63,13 +63,13 @@ class Topologies:
         if key not in self._known:
             self._known[key] = Topology(
                 number=number,
-                selected=self._selected(self._nodes, number, variant),
-                selected_to_come=self._selected(self._to_come, number, variant),
+                selected=self._selected_domains(self._nodes, number, variant),
+                selected_to_come=self._selected_domains(self._to_come, number, variant),
                 every=tuple(self._numbers[number].values()),
             )
         return rule.terms(self._known[key])
 
-    def _selected(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
+    def _selected_domains(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
         """Return the domains of the nodes that a variant's pods select."""
         selected = {
             self.domains(node)[topology]

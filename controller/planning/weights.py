@@ -15,7 +15,7 @@ FLOOR_SHARE = 4
 """Divisor of a level's average value that gives its minimum weight, so that small models are not starved."""
 
 
-def weighted(rows: Sequence[CoverRow], terms: Sequence[VariantTerms]) -> tuple[CoverRow, ...]:
+def weigh(rows: Sequence[CoverRow], terms: Sequence[VariantTerms]) -> tuple[CoverRow, ...]:
     """Return the rows with their weights; only rows of load and demand are weighted.
 
     The value of a requirement is the least cost of serving it.

@@ -72,7 +72,7 @@ def decide(
     may_fall = bool(known) and all(asked.signal.decides for asked in recommendations)
     history = _with_times(history.at(now_seconds), recommendations, observation, now_seconds)
     if not history.counts:
-        history = history.counted(now_seconds - HORIZON_SECONDS, current)
+        history = history.add_request(now_seconds - HORIZON_SECONDS, current)
     if wanted is not None and (may_fall or wanted > current):
         history = _with_recommendation(history, wanted, current, now_seconds, settings)
     history = _with_panic(policy.panic, history, current, wanted, now_seconds)
@@ -89,7 +89,7 @@ def decide(
         recommendations=recommendations,
         steps=tuple(steps),
         panic_since_seconds=history.panic_since_seconds if in_panic else None,
-        history=history.counted(now_seconds, replicas),
+        history=history.add_request(now_seconds, replicas),
         activity=observation.activity,
     )
 
@@ -149,8 +149,8 @@ def _with_recommendation(
     gap_seconds = max(settings.fresh_seconds, _GAP_CYCLES * settings.interval_seconds)
     last_seconds = history.recommended_seconds
     if last_seconds is None or now_seconds - last_seconds > gap_seconds:
-        history = history.recommended(now_seconds, current)
-    return history.recommended(now_seconds, wanted)
+        history = history.add_recommendation(now_seconds, current)
+    return history.add_recommendation(now_seconds, wanted)
 
 
 def _with_panic(

@@ -100,14 +100,14 @@ class History:
             silent={name: min(since, now_seconds) for name, since in self.silent.items()},
         )
 
-    def recommended(self, now_seconds: float, replicas: int) -> History:
+    def add_recommendation(self, now_seconds: float, replicas: int) -> History:
         """Return the history with a recommendation added."""
         entry = Entry(now_seconds, replicas)
         highs = (*(item for item in self.highs if item.replicas > replicas), entry)
         lows = (*(item for item in self.lows if item.replicas < replicas), entry)
         return replace(self, highs=_merge(highs), lows=_merge(lows), recommended_seconds=now_seconds)
 
-    def counted(self, now_seconds: float, replicas: int) -> History:
+    def add_request(self, now_seconds: float, replicas: int) -> History:
         """Return the history with the replicas that are requested from now on."""
         higher = tuple(item for item in self.peaks if item.replicas > replicas)
         lower = tuple(item for item in self.dips if item.replicas < replicas)
@@ -117,7 +117,7 @@ class History:
         )
         return replace(self, peaks=_thin((*higher, peak)), dips=_thin((*lower, dip)))
 
-    def resumed(self, seen_seconds: float, *, hold_seconds: float) -> History:
+    def resume(self, seen_seconds: float, *, hold_seconds: float) -> History:
         """Return a stored history as if what its last decision saw had gone on until `seen_seconds`.
 
         A history is not stored with every decision. The decisions since then had the same limits, so the last
@@ -133,7 +133,7 @@ class History:
         is_active = self.active_seconds is not None and self.active_seconds > since
         is_recommended = self.recommended_seconds is not None and self.recommended_seconds > since
         repeats = bool(self.highs) and is_recommended
-        repeated = self.recommended(seen_seconds, self.highs[-1].replicas) if repeats else self
+        repeated = self.add_recommendation(seen_seconds, self.highs[-1].replicas) if repeats else self
         return replace(
             repeated,
             recommended_seconds=self.recommended_seconds,

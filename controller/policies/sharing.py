@@ -151,9 +151,9 @@ def _one_less(
 def _with_choice(history: History, whole: Decision, chosen: int, now_seconds: float) -> History:
     """Return the history with what was chosen instead of what was decided for the whole."""
     if not history.counts:
-        history = history.counted(now_seconds - HORIZON_SECONDS, whole.current_replicas)
+        history = history.add_request(now_seconds - HORIZON_SECONDS, whole.current_replicas)
     decided = replace(whole.history, peaks=history.peaks, dips=history.dips)
-    return decided.counted(now_seconds, chosen)
+    return decided.add_request(now_seconds, chosen)
 
 
 def _one_way(required: float, shares: Sequence[Share], ready: Sequence[int]) -> tuple[Share, ...]:

@@ -180,11 +180,11 @@ class Experience:
     strain: float = 0.0
     """Sum over requests of the utilization to the power of `EXPONENT`."""
 
-    def forgotten(self) -> Experience:
+    def discount(self) -> Experience:
         """Return what remains after one cycle."""
         return replace(self, attained=self.attained.times(FORGETTING), strain=self.strain * FORGETTING)
 
-    def added(self, seen: Attained, *, utilization: float, usual: float) -> Experience:
+    def add(self, seen: Attained, *, utilization: float, usual: float) -> Experience:
         """Return it with the requests of a cycle; `usual` is the utilization that is planned for at present.
 
         Cycles far below it, as at night, or far above it, as while replicas start, say little about it and

@@ -178,10 +178,10 @@ def _experience(
 ) -> Experience:
     """Return what the engines attained, with this cycle; it begins anew with new targets."""
     known = memory.experience if memory.promise == facts.targets else NO_EXPERIENCE
-    known = known.forgotten()
+    known = known.discount()
     usual = utilization if memory.utilization is None else memory.utilization
     for item in seen:
-        known = known.added(item, utilization=utilization, usual=usual)
+        known = known.add(item, utilization=utilization, usual=usual)
     return known
 
 

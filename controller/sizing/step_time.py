@@ -159,7 +159,7 @@ class StepTimes:
     outliers: int = 0
     """Number of outliers in a row, most recently."""
 
-    def forgotten(self) -> StepTimes:
+    def discount(self) -> StepTimes:
         """Return the equations with earlier samples discounted by one cycle."""
         xx, xy = self.xx, self.xy
         return StepTimes(
@@ -176,7 +176,7 @@ class StepTimes:
             outliers=self.outliers,
         )
 
-    def added(self, sample: Sample) -> StepTimes:
+    def add(self, sample: Sample) -> StepTimes:
         """Return the equations with one more sample, which resets the count of outliers."""
         g, p = sample.decoded / _SCALE_G, sample.prompted / _SCALE_P
         w, y = sample.weight, 1.0 / sample.tau_seconds / _SCALE_STEPS
@@ -203,12 +203,12 @@ def learn(times: StepTimes, samples: list[Sample], *, expected: StepParameters |
     """Return the equations after a cycle; outliers are held back until there are many in a row."""
     if not samples:
         return times
-    times = times.forgotten()
+    times = times.discount()
     for sample in samples:
         if _is_outlier(sample, times, expected):
             times = replace(times, outliers=times.outliers + 1)
         else:
-            times = times.added(sample)
+            times = times.add(sample)
     return times
 
 
@@ -259,7 +259,7 @@ class Prior:
         for sequences, prompts in _POINTS:
             tau = _step_seconds(self.parameters, sequences, prompts)
             share = self.weight / len(_POINTS)
-            found = found.added(
+            found = found.add(
                 Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau, weight=share)
             )
         return found

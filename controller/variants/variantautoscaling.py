@@ -194,7 +194,7 @@ class VariantAutoscalingReconciler:
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
         own = await asyncio.to_thread(claims_of, world.autoscalings)
         failures = await self._watch.observe(world.pods, own)
-        taken = tools.exchange.taken()
+        taken = tools.exchange.take()
         claims = own | claims_of_asks(taken.asks)
         if tools.privileges is not None:
             used = await asyncio.to_thread(questions, claims.readable, policies)
@@ -207,7 +207,7 @@ class VariantAutoscalingReconciler:
         plan, advices = await self._plan(gathered)
         _tell_omissions(plan)
         misplaced = sentences(self._follower.compare(world, gathered.snapshot))
-        plan = self._evictor.worded(plan).with_messages(misplaced)
+        plan = self._evictor.with_messages(plan).with_messages(misplaced)
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         may_steer = self._settings.terms.steers_removal
         marks = due_marks(gathered, plan, steered=lambda key: may_steer and key not in advices)

@@ -64,8 +64,8 @@ class EngineWatch:
         readings, failures = _of_their_model(models, scraped)
         now_seconds = self._seconds()
         before = self._engines
-        self._engines = before.updated(readings, models, asked=map(key_of, pods), now_seconds=now_seconds)
-        self.idleness = self.idleness.updated(
+        self._engines = before.update(readings, models, asked=map(key_of, pods), now_seconds=now_seconds)
+        self.idleness = self.idleness.update(
             {pod: (pod[0], model) for pod, model in models.items()},
             before=before,
             after=self._engines,

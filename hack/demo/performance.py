@@ -101,7 +101,7 @@ async def perform(
 
 
 async def _play(director: Director, installation: Installation, options: Options) -> None:
-    await director.caches.synced()
+    await director.caches.wait_until_synced()
     await director.set_the_scene()
     for name in sorted({*options.without}):
         director.note(f"stowplan-{name} is stopped and not restarted")

@@ -176,7 +176,7 @@ async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Camp
             pulse=pulse,
         )
         await stack.enter_async_context(_background(caches.run(), events.run(), _lead(cluster, pulse)))
-        await caches.synced()
+        await caches.wait_until_synced()
         reconciler = VariantAutoscalingReconciler(tools, CycleSettings(scale_to_zero=False))
         yield Campaign(
             reconciler=reconciler,

@@ -124,10 +124,10 @@ async def test_only_objects_in_the_observed_state_are_written(
         control_plane.kubectl("delete", "service/qwen-l4", place)
         gone = await children.act(wanted, made.children, {})
         control_plane.kubectl("create", "service", "clusterip", "qwen-l4", "--tcp=81:81", place)
-        before = await children.completed({}, namespace, [key])
+        before = await children.complete({}, namespace, [key])
         replaced = await children.act(wanted, made.children, {})
         new = await children.act(wanted, {}, {})
-        after = await children.completed({}, namespace, [key])
+        after = await children.complete({}, namespace, [key])
 
     assert made.is_over
     assert [(item.is_over, item.refused) for item in (again, gone, replaced, new)] == [(False, "")] * 4

@@ -54,7 +54,7 @@ async def test_a_replica_set_is_read_through_its_scale_subresource(
         reader = ScaleReader(cluster, lambda: ((namespace, reference),), silent_seconds=600)
         await reader.read(key, "apps/v1")
 
-    assert reader.said(key) == Scale(
+    assert reader.last_scale(key) == Scale(
         replicas=0,
         selector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["chat"]}]},
     )

@@ -158,8 +158,8 @@ class JointStage:
         for _ in range(times):
             self.exchange.patience_seconds = _NO_PATIENCE_SECONDS if self.fails else _PATIENCE_SECONDS
             deciding = asyncio.create_task(self.bound.cycle(follow=follow))
-            before = self.exchange.taken().number
-            while not deciding.done() and self.exchange.taken().number == before:  # noqa: ASYNC110 (threads run)
+            before = self.exchange.take().number
+            while not deciding.done() and self.exchange.take().number == before:  # noqa: ASYNC110 (threads run)
                 await asyncio.sleep(0)
             outcome = None if self.fails else await self.variants.cycle()
             await deciding

@@ -22,7 +22,7 @@ from controller.planning.problem import (
     PlacementProblem,
     Stage,
     VariantTerms,
-    freed,
+    free_after_removals,
 )
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def is_possible(problem: PlacementProblem, replicas: Sequence[int], added: Seque
             return False
     if problem.growth:
         problem = _grown(problem, added)
-    free = freed(problem, tuple(replicas))
+    free = free_after_removals(problem, tuple(replicas))
     where = [
         [n for bin_ in problem.bins if v in bin_.variants for n in bin_.nodes] for v in range(len(replicas))
     ]

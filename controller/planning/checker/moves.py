@@ -82,7 +82,7 @@ def _budgets(
     for place, replicas in moved.items():
         if place in lots:
             evicted[lots[place].budget] += replicas
-    stopped = _stopped(snapshot, plan)
+    stopped = _stopped_by_budget(snapshot, plan)
     for budget, replicas in sorted(evicted.items()):
         if budget in allowed and replicas + stopped[budget] > allowed[budget]:
             beside = f" beside {stopped[budget]} stopped" if stopped[budget] else ""
@@ -92,7 +92,7 @@ def _budgets(
             )
 
 
-def _stopped(snapshot: Snapshot, plan: Plan) -> Counter[tuple[str, str]]:
+def _stopped_by_budget(snapshot: Snapshot, plan: Plan) -> Counter[tuple[str, str]]:
     """Return the number of ready replicas that the plan stops, by budget."""
     stays = {(decision.namespace, decision.name): decision.replicas for decision in plan.decisions}
     stopped: Counter[tuple[str, str]] = Counter()

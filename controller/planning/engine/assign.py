@@ -18,7 +18,7 @@ from controller.planning.engine.filling import fill
 from controller.planning.engine.fit import Fit
 from controller.planning.engine.rooms import Rooms, Task
 from controller.planning.engine.shared import nodes_of
-from controller.planning.problem import NO_DOMAIN, PlacementProblem, bins_of, freed
+from controller.planning.problem import NO_DOMAIN, PlacementProblem, bins_of, free_after_removals
 
 Placements = tuple[tuple[int, int, int], ...]
 """(variant, node or growth, pods), sorted."""
@@ -66,10 +66,10 @@ def assign(
     placed, rooms, has_all = _by_size(problem, whole, none, claims)
     if not has_all:
         found = _by_program(problem, whole, replicas, effort)
-        if found is not None and _placed(problem, replicas, found) == placed:
+        if found is not None and _placed_replicas(problem, replicas, found) == placed:
             rooms = found
         else:
-            placed = _placed(problem, replicas, rooms)
+            placed = _placed_replicas(problem, replicas, rooms)
     return _assignment(problem, fill(whole, placed, rooms), rooms, added)
 
 
@@ -82,7 +82,7 @@ def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[C
     added = [growth.limit for growth in problem.growth]
     whole = with_added(problem, added)
     replicas, rooms, _ = _by_size(problem, whole, stays, claims)
-    return _assignment(problem, fill(whole, _placed(problem, replicas, rooms), rooms), rooms, added)
+    return _assignment(problem, fill(whole, _placed_replicas(problem, replicas, rooms), rooms), rooms, added)
 
 
 def _by_size(
@@ -134,7 +134,7 @@ def with_added(problem: PlacementProblem, added: Sequence[int]) -> PlacementProb
     )
 
 
-def _placed(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> tuple[int, ...]:
+def _placed_replicas(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> tuple[int, ...]:
     """Return the replicas whose pods all have a place."""
     new = [rooms.new[v].total() // terms.pods for v, terms in enumerate(problem.variants)]
     return tuple(
@@ -170,7 +170,7 @@ def _by_program(
 
     Where there are many domains to choose from, those that their room suggests are tried first.
     """
-    free = freed(whole, tuple(replicas))
+    free = free_after_removals(whole, tuple(replicas))
     for likely in (replicas, None):
         program = Program()
         one = program.constant()
@@ -184,7 +184,7 @@ def _by_program(
         fit = Fit(program, whole, nodes_of(whole), new, leaving={}, growth=(), free=free, likely=likely)
         result = program.solve(replace(effort, deterministic_seconds=FEASIBILITY_SECONDS))
         if result.values:
-            return _packed(whole, replicas, fit, result.values)
+            return _pack(whole, replicas, fit, result.values)
         if not fit.fixes_domains:
             break
     return None
@@ -225,7 +225,7 @@ def _shared_out(
     return [Task(v=v, bins=(bin_,), pods=pods, node=node) for (v, (bin_, node)), pods in shared.items()]
 
 
-def _packed(problem: PlacementProblem, replicas: Sequence[int], fit: Fit, values: Sequence[int]) -> Rooms:
+def _pack(problem: PlacementProblem, replicas: Sequence[int], fit: Fit, values: Sequence[int]) -> Rooms:
     """Place all tasks: on their node, by the packing patterns of a bin, or else largest units first."""
     rooms = Rooms(problem, replicas, is_spread=True)
     packed = {bin_ for bin_, _, _ in fit.packed}

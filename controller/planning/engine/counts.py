@@ -24,7 +24,7 @@ from controller.planning.problem import (
     Level,
     PlacementProblem,
     per_mille_missing,
-    provided,
+    provided_by,
 )
 
 MOST_COUNTED = 40
@@ -96,7 +96,7 @@ class Counts:
         self._short = [self._shortfall(row) for row in range(len(problem.rows))]
         for row in problem.limits:
             used = [(t, amount * w) for v, amount in row.terms for t, w in self._terms[v] if amount]
-            self._program.row(_merged(used), most=limit_of(row, problem))
+            self._program.row(_merge(used), most=limit_of(row, problem))
         for level, most in caps.items():
             self._program.row(self.level(level), most=most)
         self._place(shared)
@@ -120,7 +120,7 @@ class Counts:
                 (stopped, terms.stop_price * factor + size),
             ]
         found += [(v, g.price * factor) for v, g in zip(self._growth, self._problem.growth, strict=True)]
-        return _merged(found)
+        return _merge(found)
 
     def minimize(
         self, objective: Terms, begin: Counted, *, bound: float, effort: Effort
@@ -135,7 +135,7 @@ class Counts:
         for replicas, count in zip(self._replicas, begin.replicas, strict=True):
             hints.update(replicas.values(count))
         for row, short in zip(self._problem.rows, self._short, strict=True):
-            hints[short] = per_mille_missing(row.requirement, provided(self._problem, row, begin.replicas))
+            hints[short] = per_mille_missing(row.requirement, provided_by(self._problem, row, begin.replicas))
         self._program.hint(hints)
         result = self._program.solve(effort)
         if not result.values:
@@ -176,7 +176,7 @@ class Counts:
                 program.row([(counted, 1), *((t, -w) for t, w in terms)], most=0)
                 terms = [(counted, 1)]
             capacity += [(t, w * amount * PER_MILLE) for t, w in terms]
-        program.row(_merged([*capacity, (short, row.requirement)]), least=PER_MILLE * row.requirement)
+        program.row(_merge([*capacity, (short, row.requirement)]), least=PER_MILLE * row.requirement)
         return short
 
     def _place(self, shared: Shared) -> None:
@@ -197,7 +197,7 @@ class Counts:
         )
 
 
-def _merged(terms: Terms) -> Terms:
+def _merge(terms: Terms) -> Terms:
     """Return a sum in which each variable stands once."""
     found: Counter[int] = Counter()
     for variable, weight in terms:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.planning.engine.options import summed
+from controller.planning.engine.options import sum_over_mixes
 from controller.planning.engine.shared import Booleans, Floats, Integers
 
 LOOKED_AT = 2048
@@ -112,12 +112,12 @@ class _Grids:
     def mixes(self, models: Integers, distance: Floats) -> Mixes:
         """Return the mixes of some models within their distance."""
         columns = self._columns
-        which, chosen = self._combined(models)
-        spent = summed(columns.reduced, chosen)
+        which, chosen = self._combine(models)
+        spent = sum_over_mixes(columns.reduced, chosen)
         kept = spent <= distance[models[which]]
         which, chosen, spent = which[kept], chosen[kept], spent[kept]
         model = models[which]
-        first, stop = self._completing(model, distance[model] - spent, summed(columns.amount, chosen))
+        first, stop = self._completing(model, distance[model] - spent, sum_over_mixes(columns.amount, chosen))
         counts = np.maximum(stop - first, 0)
         of_model = np.bincount(which, weights=counts, minlength=len(models))
         is_whole = of_model <= LOOKED_AT
@@ -128,7 +128,7 @@ class _Grids:
         found[np.arange(len(row)), self._main[model[row]]] = self._options[first[row] + step]
         return Mixes(models=models[is_whole], model=model[row], options=found)
 
-    def _combined(self, models: Integers) -> tuple[Integers, Integers]:
+    def _combine(self, models: Integers) -> tuple[Integers, Integers]:
         """Return every combination of options of the variants but the main one.
 
         These are the index of the model (combinations,) and the options (combinations, width), with padding
@@ -156,8 +156,8 @@ class _Grids:
         highest = target + _units(left, columns.above[model]) - given + slack
         amounts = columns.amount[self._options]
         return (
-            _searched(amounts, first, stop, lowest, passes=np.less),
-            _searched(amounts, first, stop, highest, passes=np.less_equal),
+            _search(amounts, first, stop, lowest, passes=np.less),
+            _search(amounts, first, stop, highest, passes=np.less_equal),
         )
 
 
@@ -167,7 +167,7 @@ def _units(distance: Floats, price: Floats) -> Floats:
     return np.where(is_paid, distance / np.where(is_paid, price, 1.0), np.inf)
 
 
-def _searched(
+def _search(
     amounts: Floats, first: Integers, stop: Integers, bounds: Floats, *, passes: np.ufunc
 ) -> Integers:
     """Return the first position in each range whose amount does not pass a bound, by binary search."""

@@ -107,7 +107,7 @@ class Fit:
         for bin_, here in sorted(by_bin.items()):
             self._fit_bin(bin_, [(index, self.demands[index]) for index in here])
 
-    def _grown(self, bin_: int) -> list[tuple[int, int, GrowthTerms]]:
+    def _growth_terms(self, bin_: int) -> list[tuple[int, int, GrowthTerms]]:
         """Return (growth, variable, terms) of the nodes that may be added to a bin."""
         growth = zip(self._growth, self._problem.growth, strict=True)
         return [(index, variable, g) for index, (variable, g) in enumerate(growth) if g.bin == bin_]
@@ -125,7 +125,7 @@ class Fit:
     def _fit_bin(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
         """Add the rows of one bin: the simplest exact formulation, or slots if there is none."""
         nodes = len(self._problem.bins[bin_].nodes)
-        nodes += sum(g.limit for _, _, g in self._grown(bin_))
+        nodes += sum(g.limit for _, _, g in self._growth_terms(bin_))
         has_rules = any(demand.variant >= 0 for _, demand in here)
         has_gangs = any(demand.pods > 1 for _, demand in here)
         if self._nodes.is_exact[bin_] and not has_rules:
@@ -155,7 +155,7 @@ class Fit:
             if pods == 1:
                 terms += [
                     (variable, -(g.accelerators // size))
-                    for _, variable, g in self._grown(bin_)
+                    for _, variable, g in self._growth_terms(bin_)
                     if g.accelerators >= size
                 ]
             capacity, freed = (
@@ -171,13 +171,14 @@ class Fit:
             terms = self._problem.variants[demand.variant]
             there = bound_pods(terms)
             nodes = self._problem.bins[bin_].nodes
-            most = most_on_alike(terms, ((there[n], self._free[n] + self._gone(n)) for n in nodes))
+            most = most_on_alike(terms, ((there[n], self._free[n] + self._most_freed(n)) for n in nodes))
             grown = [
-                (variable, -most_on_node(terms, 0, g.accelerators)) for _, variable, g in self._grown(bin_)
+                (variable, -most_on_node(terms, 0, g.accelerators))
+                for _, variable, g in self._growth_terms(bin_)
             ]
             self._program.row([*self.flows[index, bin_], *grown], most=most)
 
-    def _gone(self, node: int) -> int:
+    def _most_freed(self, node: int) -> int:
         """Return the maximum number of accelerators that become free on a node."""
         return self._leaving[node].most if node in self._leaving else 0
 
@@ -201,7 +202,7 @@ class Fit:
         for node in self._problem.bins[bin_].nodes:
             blocks[int(self._nodes.block[node])].append(node)
         grown: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        for index, variable, g in self._grown(bin_):
+        for index, variable, g in self._growth_terms(bin_):
             grown[int(self._nodes.growth_block[index])].append((variable, -(g.accelerators // size)))
         capacity, terms = 0, []
         for block in sorted({*blocks, *grown} - {NO_DOMAIN}):
@@ -219,7 +220,7 @@ class Fit:
 
     def _slots_of(self, node: int, size: int) -> int:
         """Return a variable for the slots of a node that replicas might leave."""
-        slots = self._program.variables(1, max(0, self._free[node] + self._gone(node)) // size).start
+        slots = self._program.variables(1, max(0, self._free[node] + self._most_freed(node)) // size).start
         self._limit_by_free([(slots, size)], node)
         return slots
 
@@ -243,8 +244,8 @@ class Fit:
     def _has_many_patterns(self, bin_: int) -> bool:
         """Return whether the node with the most free accelerators might have too many packing patterns."""
         sizes = self._problem.bins[bin_].sizes
-        frees = [self._free[node] + self._gone(node) for node in self._problem.bins[bin_].nodes]
-        frees += [g.accelerators for _, _, g in self._grown(bin_)]
+        frees = [self._free[node] + self._most_freed(node) for node in self._problem.bins[bin_].nodes]
+        frees += [g.accelerators for _, _, g in self._growth_terms(bin_)]
         most, ways = max(frees, default=0), 1.0
         for turn, size in enumerate(sizes[1:], start=1):
             ways *= (most / size + turn) / turn
@@ -257,7 +258,7 @@ class Fit:
         supply: dict[int, Terms] = {size: [] for size in sizes}
         nodes = problem.bins[bin_].nodes
         kinds = Counter(self._free[node] for node in nodes if node not in self._leaving)
-        grown = self._grown(bin_)
+        grown = self._growth_terms(bin_)
         for free in sorted({*kinds, *(g.accelerators for _, _, g in grown)}):
             added = [(variable, -1) for _, variable, g in grown if g.accelerators == free]
             most = kinds[free] + sum(g.limit for _, _, g in grown if g.accelerators == free)
@@ -271,7 +272,7 @@ class Fit:
         for node in nodes:
             if node not in self._leaving:
                 continue
-            most = max(0, self._free[node] + self._gone(node))
+            most = max(0, self._free[node] + self._most_freed(node))
             own = [(variable, size) for size in sizes for variable in program.variables(1, most // size)]
             self._limit_by_free(own, node)
             for variable, size in own:
@@ -288,10 +289,10 @@ class Fit:
     def _places(self, bin_: int) -> list[_Place]:
         """Return the nodes of a bin, and then those that may be added to it."""
         places = [
-            _Place(node=node, growth=_NONE, free=self._free[node] + self._gone(node))
+            _Place(node=node, growth=_NONE, free=self._free[node] + self._most_freed(node))
             for node in self._problem.bins[bin_].nodes
         ]
-        for index, _, g in self._grown(bin_):
+        for index, _, g in self._growth_terms(bin_):
             places += [_Place(node=_NONE, growth=index, free=g.accelerators)] * g.limit
         return places
 

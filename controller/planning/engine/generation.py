@@ -51,16 +51,18 @@ class Generation:
         """
         incumbent = self._incumbent
         name, factor = incumbent.levels.name(level), incumbent.levels.factor(level)
-        duals = self._restricted(level, self.prices.begin(name, self._kept_names(level), factor), enough)
-        self.bound, _ = self._priced(level, duals)
+        duals = self._restricted_duals(
+            level, self.prices.begin(name, self._kept_names(level), factor), enough
+        )
+        self.bound, _ = self._price(level, duals)
         for _ in range(PRICINGS - 1):
             if duals.bound - self.bound <= NEGLIGIBLE * abs(duals.bound) + ROUNDING:
                 break
-            after = self._restricted(level, duals.vector, enough)
+            after = self._restricted_duals(level, duals.vector, enough)
             if abs(after.bound - duals.bound) <= ROUNDING:
                 break  # the priced patterns change nothing; the bound belongs to the earlier duals
             duals = after
-            self.bound, _ = self._priced(level, duals)
+            self.bound, _ = self._price(level, duals)
         self.prices.keep(name, self._kept_names(level), factor, duals.vector)
         self._linear = around(incumbent.options, duals.means)
         if duals.support is not None:
@@ -76,7 +78,7 @@ class Generation:
         has_all = bool(incumbent.patterns.is_enumerated.all())
         if not has_all:
             priced = distance if math.isfinite(distance) else UNKNOWN * max(1.0, abs(duals.bound))
-            bound, has_all = self._priced(level, duals, priced)
+            bound, has_all = self._price(level, duals, priced)
             # The distance is that from `self.bound`, which these prices must prove as well.
             has_all = has_all and priced >= distance and bound >= self.bound - ROUNDING
         objective = incumbent.objective(level)
@@ -86,12 +88,12 @@ class Generation:
         """Return the patterns in every core: those of the incumbent and of the LP solution and around it."""
         return np.union1d(self._incumbent.selection.patterns, self._incumbent.patterns.numbers(*self._linear))
 
-    def _restricted(self, level: int, begin: Floats | None, enough: float) -> Duals:
+    def _restricted_duals(self, level: int, begin: Floats | None, enough: float) -> Duals:
         """Return the best duals over the patterns, from some initial prices, or any that prove `enough`."""
         master = self._incumbent.master(self._incumbent.objective(level))
         return master.solve(begin, enough=enough, deadline_seconds=self._deadline_seconds)
 
-    def _priced(self, level: int, duals: Duals, distance: float = 0.0) -> tuple[float, bool]:
+    def _price(self, level: int, duals: Duals, distance: float = 0.0) -> tuple[float, bool]:
         """Price all mixes, and add those close to their model's best.
 
         Returns the bound over all mixes, and whether all mixes within `distance` of the best are present now.
@@ -116,5 +118,7 @@ class Generation:
 
     def _kept_names(self, level: int) -> list[str]:
         """Return the names of the earlier levels that have a row in a level's problem."""
-        kept = self._incumbent.levels.kept(self._incumbent.patterns, self._incumbent.standing, level)
+        kept = self._incumbent.levels.levels_in_rows(
+            self._incumbent.patterns, self._incumbent.standing, level
+        )
         return [self._incumbent.levels.name(earlier) for earlier in kept]

@@ -11,8 +11,8 @@ from controller.planning.engine.core import Selection
 from controller.planning.engine.levels import Levels, Standing
 from controller.planning.engine.master import Duals, Master, Objective
 from controller.planning.engine.options import Options
-from controller.planning.engine.patterns import Patterns, extended
-from controller.planning.engine.rounding import rounded
+from controller.planning.engine.patterns import Patterns, extend
+from controller.planning.engine.rounding import round_down
 from controller.planning.engine.shared import Floats, Integers, Shared
 from controller.planning.problem import PlacementProblem
 
@@ -86,7 +86,7 @@ class Incumbent:
         if not len(model):
             return
         old, held = self.patterns, self.selection.patterns
-        self.patterns = extended(self.options, old, model, mixes)
+        self.patterns = extend(self.options, old, model, mixes)
         kept = self.patterns.numbers(old.model[held], old.options[held])
         self.selection = replace(self.selection, patterns=kept)
 
@@ -104,6 +104,6 @@ class Incumbent:
         Returns the problem with the resulting patterns, and its duals at the given prices.
         """
         replicas = self.patterns.replicas(self.options, chosen)
-        found = rounded(self.problem, self.options, replicas)
+        found = round_down(self.problem, self.options, replicas)
         objective = self.offer(level, found.replicas, found.added)
         return objective, self.master(objective).duals(prices)

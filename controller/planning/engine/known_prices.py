@@ -51,7 +51,7 @@ class KnownPrices:
         """Store the smallest gap of a level since a larger core was solved."""
         self._gaps[level] = gap
 
-    def found(self) -> DualPrices:
+    def all(self) -> DualPrices:
         """Return all stored prices."""
         return DualPrices(
             slots=tuple(name for name in self._names if not isinstance(name, str)),

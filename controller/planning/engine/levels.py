@@ -76,7 +76,7 @@ class Levels:
         """Return the sum of each model's least shortfall at a level; 0 for cost."""
         return int(patterns.least_short[self._options.level == level].sum()) if level < self.cost else 0
 
-    def kept(self, patterns: Patterns, standing: Standing, level: int) -> list[int]:
+    def levels_in_rows(self, patterns: Patterns, standing: Standing, level: int) -> list[int]:
         """Return the earlier levels whose sums are kept by rows."""
         return [
             earlier
@@ -92,7 +92,7 @@ class Levels:
         value = (patterns.cost * factor + ties if is_cost else self._short(patterns, level)).astype(
             np.float64
         )
-        kept = self.kept(patterns, standing, level)
+        kept = self.levels_in_rows(patterns, standing, level)
         is_hard = np.isin(options.level, [earlier for earlier in range(level) if earlier not in kept])
         is_above = patterns.short > patterns.least_short[:, patterns.model]
         value[(is_hard[:, patterns.model] & is_above).any(axis=0)] = math.inf
@@ -110,7 +110,7 @@ class Levels:
         """Return objective coefficients of options, and of shortfall by stage and model, at some duals."""
         options = self._options
         stages = np.zeros(options.level.shape)
-        caps = dict(zip(self.kept(patterns, standing, level), duals.caps.tolist(), strict=True))
+        caps = dict(zip(self.levels_in_rows(patterns, standing, level), duals.caps.tolist(), strict=True))
         for earlier in range(level):
             stages[options.level == earlier] = caps.get(earlier, math.inf)
         stages[options.level == level] = 1.0

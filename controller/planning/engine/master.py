@@ -14,7 +14,7 @@ from time import monotonic
 import numpy as np
 from ortools.linear_solver import pywraplp
 
-from controller.planning.engine.options import Options, summed
+from controller.planning.engine.options import Options, sum_over_mixes
 from controller.planning.engine.patterns import Patterns
 from controller.planning.engine.shared import Floats, Integers, Shared
 
@@ -121,8 +121,8 @@ class Master:
         rows, limits = len(shared.slots), len(shared.limits)
         slots, caps = vector[:rows], vector[rows + limits :]
         of_rows = np.concatenate([shared.type_prices(slots), vector[rows : rows + limits]])
-        option_prices = self._options.priced(of_rows)
-        reduced = objective.value + summed(option_prices, patterns.options)
+        option_prices = self._options.prices(of_rows)
+        reduced = objective.value + sum_over_mixes(option_prices, patterns.options)
         for price, short in zip(caps.tolist(), objective.kept, strict=True):
             if price:
                 reduced += price * short
@@ -228,7 +228,7 @@ def _blocks(options: Options, shared: Shared, patterns: Patterns, objective: Obj
     if models <= MOST_BLOCKS:
         return np.arange(models)
     accelerators = [kind.total for kind in shared.types] + [0] * len(shared.limits)
-    used = options.priced(np.array(accelerators, dtype=np.float64))[patterns.options].sum(axis=1)
+    used = options.prices(np.array(accelerators, dtype=np.float64))[patterns.options].sum(axis=1)
     orders = [
         np.argsort(-spans(patterns, value, objective), kind="stable") for value in (objective.value, used)
     ]

@@ -15,8 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.planning.engine.shared import Floats, Integers, Shared, limit_of, nodes_of, shared_of
-from controller.planning.engine.uses import Types, joined
-from controller.planning.problem import CoverRow, Level, LimitRow, PlacementProblem, Stage, freed
+from controller.planning.engine.uses import Types, join
+from controller.planning.problem import (
+    CoverRow,
+    Level,
+    LimitRow,
+    PlacementProblem,
+    Stage,
+    free_after_removals,
+)
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -100,7 +107,7 @@ class Options:
             mixes[model, : len(own)] = self.first[own] + self.top[own] - self.lower[own]
         return mixes
 
-    def priced(self, row_prices: Floats) -> Floats:
+    def prices(self, row_prices: Floats) -> Floats:
         """Return the price of each option at the prices of the shared rows, (options,)."""
         paid = self.use_amount * row_prices[self.use_row]
         return np.bincount(self.use_option, weights=paid, minlength=len(self.count)).astype(np.float64)
@@ -118,7 +125,7 @@ class Options:
         return int(self.first[variant]) + min(most, max(least, count)) - least
 
 
-def summed(values: NDArray[Number], mixes: Integers) -> NDArray[Number]:
+def sum_over_mixes(values: NDArray[Number], mixes: Integers) -> NDArray[Number]:
     """Return the sum of some values of options over each mix, (mixes,).
 
     A loop over the columns takes a quarter of the time of a sum over the rows, which are short.
@@ -158,7 +165,7 @@ def options_of(problem: PlacementProblem, *, has_any_room: bool = False) -> tupl
     requirement, weight, stage, amounts = _rows(problem, members, rows_of, variant, count)
     used = [per_option(row, variant, count, len(lower)) for row in limit_rows]
     every = np.arange(len(count))
-    option, row_, amount_ = joined(
+    option, row_, amount_ = join(
         [
             *types.uses(first, sizes, lower, variant, count),
             *((every, len(types.all) + index, amounts) for index, amounts in enumerate(used)),
@@ -263,7 +270,7 @@ def _rows(
 def _top(problem: PlacementProblem, shared: Shared, types: Types) -> Integers:
     """Return the most replicas of each variant that could ever have places, (variants,)."""
     most_units = shared.most_units()
-    rooms = freed(problem, tuple(terms.lower for terms in problem.variants))
+    rooms = free_after_removals(problem, tuple(terms.lower for terms in problem.variants))
     top = []
     for v, terms in enumerate(problem.variants):
         most = terms.upper

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.planning.engine.options import NONE, Options, summed
+from controller.planning.engine.options import NONE, Options, sum_over_mixes
 from controller.planning.engine.shared import Booleans, Floats, Integers
 from controller.planning.problem import PER_MILLE, Stage
 
@@ -108,7 +108,9 @@ class Patterns:
         return at_least[np.searchsorted(self.model[at_least], np.arange(len(self.start)))]
 
 
-def valued(options: Options, model: Integers, mixes: Integers, is_enumerated: Booleans) -> Patterns:
+def distinct_patterns(
+    options: Options, model: Integers, mixes: Integers, is_enumerated: Booleans
+) -> Patterns:
     """Return the distinct patterns of some mixes, without those that a ceiling forbids.
 
     `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. At least one mix of each
@@ -122,8 +124,8 @@ def valued(options: Options, model: Integers, mixes: Integers, is_enumerated: Bo
     return Patterns(
         model=model,
         options=mixes,
-        cost=summed(options.cost, mixes),
-        disruption=summed(options.disruption, mixes),
+        cost=sum_over_mixes(options.cost, mixes),
+        disruption=sum_over_mixes(options.disruption, mixes),
         short=short,
         least_short=np.where(is_enumerated, least, np.minimum(least, unlimited)),
         is_enumerated=is_enumerated,
@@ -155,14 +157,14 @@ def shortfalls(options: Options, model: Integers, mixes: Integers) -> Integers:
     short = np.zeros((len(Stage), len(model)), dtype=np.int64)
     for r, amounts in enumerate(options.amounts):
         required, stage = options.requirement[r, model], options.stage[r, model]
-        missing = np.maximum(required - summed(amounts, mixes), 0)
+        missing = np.maximum(required - sum_over_mixes(amounts, mixes), 0)
         part = per_mille(missing, required) * options.weight[r, model]
         has = stage != NONE
         short[stage[has], np.flatnonzero(has)] += part[has]
     return short
 
 
-def extended(options: Options, patterns: Patterns, model: Integers, mixes: Integers) -> Patterns:
+def extend(options: Options, patterns: Patterns, model: Integers, mixes: Integers) -> Patterns:
     """Return the patterns extended by more mixes."""
     model, mixes = _distinct(options, model, mixes)
     at, is_new = patterns.places(model, mixes)
@@ -177,8 +179,8 @@ def extended(options: Options, patterns: Patterns, model: Integers, mixes: Integ
     return Patterns(
         model=models,
         options=np.insert(patterns.options, at, mixes, axis=0),
-        cost=np.insert(patterns.cost, at, summed(options.cost, mixes)),
-        disruption=np.insert(patterns.disruption, at, summed(options.disruption, mixes)),
+        cost=np.insert(patterns.cost, at, sum_over_mixes(options.cost, mixes)),
+        disruption=np.insert(patterns.disruption, at, sum_over_mixes(options.disruption, mixes)),
         short=np.insert(patterns.short, at, short, axis=1),
         least_short=least_short,
         is_enumerated=patterns.is_enumerated,
@@ -203,7 +205,7 @@ def first_patterns(options: Options, most_of_model: int = MOST_OF_MODEL) -> Patt
     model_of, every = np.concatenate(which), np.concatenate(parts)
     # In a sample, the dominating mix with a replica less may be missing.
     kept = ~is_enumerated[model_of] | ~_is_dominated(options, model_of, every)
-    return valued(options, model_of[kept], every[kept], is_enumerated)
+    return distinct_patterns(options, model_of[kept], every[kept], is_enumerated)
 
 
 def _grid(sizes: Sequence[int]) -> Integers:
@@ -231,11 +233,11 @@ def _sample(options: Options, model: int, members: Sequence[int], sizes: Sequenc
     for position, own in enumerate(steps):
         mixes += [[step if other == position else 0 for other in range(len(sizes))] for step in sorted(own)]
     own_ceilings = [(limit, amounts) for whose, limit, amounts in options.ceilings if whose == model]
-    mixes += [_filled(options, members, mix, own_ceilings) for mix in mixes] if own_ceilings else []
+    mixes += [_fill(options, members, mix, own_ceilings) for mix in mixes] if own_ceilings else []
     return np.array(mixes, dtype=np.int64)
 
 
-def _filled(
+def _fill(
     options: Options, members: Sequence[int], mix: Sequence[int], ceilings: Sequence[tuple[int, Integers]]
 ) -> list[int]:
     """Return a mix with as many replicas of each variant in turn as the ceilings of its model allow."""
@@ -255,7 +257,7 @@ def is_allowed(options: Options, model: Integers, mixes: Integers) -> Booleans:
     allowed = np.ones(len(model), dtype=np.bool_)
     for whose, limit, amounts in options.ceilings:
         own = model == whose
-        allowed[own] &= summed(amounts, mixes[own]) <= limit
+        allowed[own] &= sum_over_mixes(amounts, mixes[own]) <= limit
     return allowed
 
 
@@ -297,7 +299,7 @@ def _is_dominated(options: Options, model: Integers, mixes: Integers) -> Boolean
     With one replica less no shortfall is larger, and cost is lower, or equal with no more disruption.
     """
     short = shortfalls(options, model, mixes)
-    cost, disruption = summed(options.cost, mixes), summed(options.disruption, mixes)
+    cost, disruption = sum_over_mixes(options.cost, mixes), sum_over_mixes(options.disruption, mixes)
     dominated = np.zeros(len(model), dtype=np.bool_)
     lowest = np.append(options.first, len(options.count) - 1)
     for position in range(mixes.shape[1]):
@@ -305,8 +307,8 @@ def _is_dominated(options: Options, model: Integers, mixes: Integers) -> Boolean
         has_less = np.flatnonzero(~dominated & (option > lowest[options.variant[option]]))
         fewer = mixes[has_less].copy()
         fewer[:, position] -= 1
-        less_cost = summed(options.cost, fewer) - cost[has_less]
-        less_disruption = summed(options.disruption, fewer) - disruption[has_less]
+        less_cost = sum_over_mixes(options.cost, fewer) - cost[has_less]
+        less_disruption = sum_over_mixes(options.disruption, fewer) - disruption[has_less]
         as_well = (shortfalls(options, model[has_less], fewer) <= short[:, has_less]).all(axis=0)
         dominated[has_less] = as_well & ((less_cost < 0) | ((less_cost == 0) & (less_disruption <= 0)))
     return dominated

@@ -14,7 +14,7 @@ from controller.planning.engine.counts import MOST_COUNTED, MOST_COUNTED_AFTER
 from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import Options, options_of
-from controller.planning.engine.patterns import MOST_OF_MODEL, Patterns, extended, first_patterns, is_allowed
+from controller.planning.engine.patterns import MOST_OF_MODEL, Patterns, extend, first_patterns, is_allowed
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.engine.shared import Floats, Integers
@@ -97,9 +97,9 @@ class Engine:
             found = assign(self._problem, wanted, self._alone.added, effort)
             if found.replicas == wanted:
                 return self._solution(self._alone_proofs(), found, None)
-        return self._searched(effort, known)
+        return self._search(effort, known)
 
-    def _searched(self, effort: Effort, known: DualPrices | None) -> Solution:
+    def _search(self, effort: Effort, known: DualPrices | None) -> Solution:
         running = self._running()
         self._patterns = self._with_mixes(running, self._options.lower.tolist())
         first = self._start(running)
@@ -121,7 +121,7 @@ class Engine:
         """Return the patterns extended by the mixes of some replica counts."""
         parts = [self._options.mixes(replicas) for replicas in mixes]
         models, options = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return extended(self._options, self._patterns, models, options)
+        return extend(self._options, self._patterns, models, options)
 
     def _running(self) -> list[int]:
         """Return the bound replicas, clamped to those that must stay and those that could have places."""
@@ -191,7 +191,7 @@ def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, fl
         least=patterns.least_short,
     )
     found = price(options, models, prices, patterns.least(_alone_cost(patterns))[models], most=ALONE)
-    patterns = extended(options, patterns, found.model, found.options)
+    patterns = extend(options, patterns, found.model, found.options)
     least = patterns.least(_alone_cost(patterns))
     least[models] = np.minimum(least[models], found.bound)
     return patterns, float(least.sum())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from controller.planning.engine.enumeration import RELATIVE_ERROR, Columns, Mixes, near
-from controller.planning.engine.options import NONE, Options, summed
+from controller.planning.engine.options import NONE, Options, sum_over_mixes
 from controller.planning.engine.patterns import is_allowed, per_mille, shortfalls
 from controller.planning.engine.shared import Floats, Integers
 from controller.planning.problem import PER_MILLE
@@ -104,7 +104,7 @@ def price(options: Options, models: Integers, prices: Prices, within: Floats, *,
 
 def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) -> Floats:
     """Return the values of mixes; infinite where a hard stage is not minimal or a ceiling is exceeded."""
-    values: Floats = summed(prices.options, mixes)
+    values: Floats = sum_over_mixes(prices.options, mixes)
     short = shortfalls(options, model, mixes)
     weights = prices.stages[:, model]
     is_hard = np.isinf(weights)
@@ -185,7 +185,7 @@ class _Relaxation:
         self._amount = self._provided_by_options()
         self._cost = prices.options[self._own] + self._own_rows(models, prices, tops)
         self._multiplier, self.bound = self._best_multiplier()
-        paid = self._paid(self._multiplier)
+        paid = self._surplus(self._multiplier)
         self._reduced = paid - np.repeat(np.minimum.reduceat(paid, self._starts), sizes)
 
     def _provided_by_options(self) -> Floats:
@@ -233,28 +233,28 @@ class _Relaxation:
         low, highest = np.zeros(len(high)), high
         for _ in range(STEPS):
             middle = (low + high) / 2
-            is_enough = self._provided(middle) >= self._rows.target
+            is_enough = self._most_provided(middle) >= self._rows.target
             high, low = np.where(is_enough, middle, high), np.where(is_enough, low, middle)
         multipliers = np.array([highest, high, low])
         bounds = np.array([self._bounds(multiplier) for multiplier in multipliers])
         best, models = bounds.argmax(axis=0), np.arange(len(high))
         return multipliers[best, models], bounds[best, models]
 
-    def _paid(self, multiplier: Floats) -> Floats:
+    def _surplus(self, multiplier: Floats) -> Floats:
         """Return the value of options minus the multiplier times what they provide, (own options,)."""
         paid: Floats = self._cost - multiplier[self._model] * self._amount
         return paid
 
-    def _provided(self, multiplier: Floats) -> Floats:
+    def _most_provided(self, multiplier: Floats) -> Floats:
         """Return the most that a model's cheapest options provide, (models,)."""
-        paid = self._paid(multiplier)
+        paid = self._surplus(multiplier)
         least = np.repeat(np.minimum.reduceat(paid, self._starts), self._sizes)
         given = np.maximum.reduceat(np.where(paid <= least, self._amount, -1.0), self._starts)
         return np.bincount(self._model_of_variant, weights=given).astype(np.float64)
 
     def _bounds(self, multiplier: Floats) -> Floats:
         """Return the lower bound on the value of all mixes for a multiplier, (models,)."""
-        least = np.minimum.reduceat(self._paid(multiplier), self._starts)
+        least = np.minimum.reduceat(self._surplus(multiplier), self._starts)
         total = np.bincount(self._model_of_variant, weights=least)
         bounds: Floats = total + multiplier * self._rows.target
         return bounds

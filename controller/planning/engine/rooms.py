@@ -14,7 +14,7 @@ from controller.planning.problem import (
     NO_DOMAIN,
     PlacementProblem,
     VariantTerms,
-    freed,
+    free_after_removals,
     staying_pods,
 )
 
@@ -53,7 +53,7 @@ class Rooms:
             if terms.is_topology_constrained
         }
         nodes = {b: bin_.nodes for b, bin_ in enumerate(problem.bins)}
-        self.hosts = Hosts(freed(problem, tuple(replicas)), nodes)
+        self.hosts = Hosts(free_after_removals(problem, tuple(replicas)), nodes)
         self._blocks: dict[tuple[int, int], dict[int, list[int]]] = {}
         self._block_rooms: dict[tuple[int, int, int], dict[int, int]] = {}
 
@@ -64,7 +64,7 @@ class Rooms:
             step = min(terms.pods, task.pods)
             among = self._open_nodes(task) if terms.node_rules and terms.together is None else None
             return all(self.take(task.v, task.bins, step, among) for _ in range(task.pods // step))
-        allowed = partial(self._allowed, task.v) if terms.node_rules else None
+        allowed = partial(self._room_by_rules, task.v) if terms.node_rules else None
         found = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods, allowed))
         for node, pods in found.items():
             self.new[task.v][node] += pods
@@ -91,7 +91,7 @@ class Rooms:
                 self.put(v, node, 1)
                 taken.append(node)
                 if among is not None:
-                    is_open = self._allowed(v, node) > 0
+                    is_open = self._room_by_rules(v, node) > 0
                     among.take_on(node, terms.accelerators if is_open else among.free[node])
             if len(taken) == pods:
                 return taken
@@ -179,13 +179,13 @@ class Rooms:
             return (among or self.hosts).fullest(open_bins, terms.accelerators)
         if nodes is None:
             found = self.hosts.fullest_first(open_bins, terms.accelerators)
-            return next((node for node in found if self._allowed(v, node) > 0), None)
+            return next((node for node in found if self._room_by_rules(v, node) > 0), None)
         return min(
             (
                 node
                 for node in nodes
                 if self.hosts.free[node] >= terms.accelerators
-                and self._allowed(v, node) > 0
+                and self._room_by_rules(v, node) > 0
                 and self.hosts.bin_of[node] in open_bins
             ),
             key=lambda node: (self.hosts.free[node], node),
@@ -195,10 +195,10 @@ class Rooms:
     def _open_nodes(self, task: Task) -> Hosts:
         """Return the nodes that may take a pod of a task: the others are then not examined for each pod."""
         bins = self._problem.bins
-        nodes = {b: [n for n in bins[b].nodes if self._allowed(task.v, n) > 0] for b in task.bins}
+        nodes = {b: [n for n in bins[b].nodes if self._room_by_rules(task.v, n) > 0] for b in task.bins}
         return Hosts(self.hosts.free, nodes)
 
-    def _allowed(self, v: int, node: int) -> int:
+    def _room_by_rules(self, v: int, node: int) -> int:
         """Return how many more pods of a variant fit on a node within its rules for nodes."""
         terms = self._problem.variants[v]
         room = max(0, self.hosts.free[node]) // terms.accelerators

@@ -14,7 +14,7 @@ from controller.planning.engine.options import NONE, Options
 from controller.planning.problem import CountedReplicas, PlacementProblem, Stage
 
 
-def rounded(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:
+def round_down(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:
     """Return the replicas that limits allow and for which best-fit decreasing finds places."""
     stays = [min(count, least) for count, least in zip(replicas, options.lower.tolist(), strict=True)]
     claims = sorted(_claims(problem, options, replicas, stays))

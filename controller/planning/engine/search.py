@@ -107,8 +107,8 @@ class Search:
             patterns=incumbent.patterns,
             selection=incumbent.selection,
             proofs=proofs_of(incumbent.levels, incumbent.values, bounds),
-            prices=self._generated.prices.found(),
-            left=self._left(self._left_seconds),
+            prices=self._generated.prices.all(),
+            left=self._limit_effort(self._left_seconds),
         )
 
     def _first_hard(self, first: int) -> int:
@@ -138,7 +138,7 @@ class Search:
             # of the core, which seldom reach the bound.
             enough = value * factor - self._gap * self._base(level, value * factor) / 4
         objective, duals = self._generated.solve(level, enough)
-        bound = self._improved(level, objective, duals, self._base(level, max(0.0, self._generated.bound)))
+        bound = self._improve(level, objective, duals, self._base(level, max(0.0, self._generated.bound)))
         return max(least, whole_bound((bound - incumbent.levels.tie(level)) / factor))
 
     def _base(self, level: int, value: float) -> float:
@@ -147,7 +147,7 @@ class Search:
             return max(value, self._incumbent.levels.totals[level] * LEAST_SHARE_OF_TOTAL)
         return value
 
-    def _improved(self, level: int, objective: Objective, duals: Duals, base: float) -> float:
+    def _improve(self, level: int, objective: Objective, duals: Duals, base: float) -> float:
         """Improve the incumbent until it is within the gap or the effort is spent; return the bound."""
         incumbent, bound, tolerance = self._incumbent, self._generated.bound, self._gap * base
         if incumbent.objective_value(objective) - bound > tolerance + ROUNDING:
@@ -220,7 +220,7 @@ class Search:
         # If the incumbent is excluded, the best pattern of each model is the hint.
         hint = incumbent.selection if math.isfinite(before) else replace(incumbent.selection, patterns=best)
 
-        def solved(likely: Sequence[int] | None) -> tuple[Core, Result]:
+        def solve(likely: Sequence[int] | None) -> tuple[Core, Result]:
             core = Core(
                 incumbent.problem,
                 incumbent.options,
@@ -230,17 +230,17 @@ class Search:
                 likely=likely,
                 kept=kept,
             )
-            effort = self._left(self._left_seconds - until)
+            effort = self._limit_effort(self._left_seconds - until)
             found, result = core.solve(hint, bound=self._generated.bound, gap=gap, effort=effort)
             self._left_seconds -= result.deterministic_seconds
             if found is not None:
                 incumbent.take(objective, found)
             return core, result
 
-        core, result = solved(incumbent.patterns.replicas(incumbent.options, best))
+        core, result = solve(incumbent.patterns.replicas(incumbent.options, best))
         is_better = incumbent.objective_value(objective) < before
         if core.fixes_domains and not is_better and not self._is_over(self._left_seconds - until):
-            core, result = solved(None)
+            core, result = solve(None)
         return core.is_exact, result
 
     def _is_over(self, seconds: float) -> bool:
@@ -266,14 +266,14 @@ class Search:
             terms = counts.cost(incumbent.levels.factor(level))
         held = incumbent.patterns.replicas(incumbent.options, incumbent.selection.patterns)
         begin = Counted(replicas=held, added=incumbent.selection.added)
-        found, result = counts.minimize(terms, begin, bound=bound, effort=self._left(seconds))
+        found, result = counts.minimize(terms, begin, bound=bound, effort=self._limit_effort(seconds))
         self._left_seconds -= result.deterministic_seconds
         if found is None:
             return bound
         value = incumbent.objective_value(incumbent.offer(level, found.replicas, found.added))
         return max(bound, value if result.is_optimal else min(result.bound, value))
 
-    def _left(self, deterministic_seconds: float) -> Effort:
+    def _limit_effort(self, deterministic_seconds: float) -> Effort:
         """Return some effort, within the remaining wall time."""
         return replace(
             self._effort,

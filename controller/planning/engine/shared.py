@@ -17,7 +17,13 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.planning.problem import NO_DOMAIN, LimitRow, PlacementProblem, VariantTerms, freed
+from controller.planning.problem import (
+    NO_DOMAIN,
+    LimitRow,
+    PlacementProblem,
+    VariantTerms,
+    free_after_removals,
+)
 
 Integers = NDArray[np.int64]
 """Integers, or indices."""
@@ -253,7 +259,9 @@ def shared_of(
     allowed = np.zeros((len(types), len(problem.bins)), dtype=np.bool_)
     for index, kind in enumerate(types):
         allowed[index, list(kind.bins)] = True
-    emptied = np.array(freed(problem, tuple(terms.lower for terms in problem.variants)), dtype=np.int64)
+    emptied = np.array(
+        free_after_removals(problem, tuple(terms.lower for terms in problem.variants)), dtype=np.int64
+    )
     # An overcommitted node has nothing free, and gains all that leaves it: an upper bound.
     free = np.array(problem.free, dtype=np.int64)
     gained = np.maximum(free, 0) + emptied - free

@@ -44,7 +44,9 @@ class Types:
             v: {d: item_type(problem.variants[v], bins) for d, bins in domains.items()}
             for v, domains in bins_of_domains.items()
         }
-        self._staying = {v: self._held(v) for v, terms in enumerate(problem.variants) if terms.bound_replicas}
+        self._staying = {
+            v: self._holdings(v) for v, terms in enumerate(problem.variants) if terms.bound_replicas
+        }
         kinds = {kind for kind in new if kind}
         kinds |= {kind for own in self._in_domain.values() for kind in own.values()}
         kinds |= {kind for own in self._staying.values() for replica in own for kind in replica}
@@ -54,7 +56,7 @@ class Types:
         self.new = np.array([self._index[kind] if kind else NO_TYPE for kind in new], dtype=np.int64)
         """(variants,): the index of the type of new units; NO_TYPE without accelerators."""
 
-    def _held(self, v: int) -> list[list[ItemType]]:
+    def _holdings(self, v: int) -> list[list[ItemType]]:
         """Return what each bound replica that may leave holds while it stays, in removal order."""
         terms = self._problem.variants[v]
         found: list[list[ItemType]] = []
@@ -124,7 +126,7 @@ class Types:
                 yield own, self._index[kind], int(held.sum()) - gone[leaving]
 
 
-def joined(uses: Iterable[Use]) -> tuple[Integers, Integers, Floats]:
+def join(uses: Iterable[Use]) -> tuple[Integers, Integers, Floats]:
     """Return all uses as (options, rows, amounts), sorted by option; amounts of 0 are dropped."""
     parts = [(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0))]
     for options, row, amounts in uses:

@@ -18,7 +18,7 @@ import numpy as np
 
 from controller.planning.engine import Engine, alone
 from controller.planning.moves import fewest_evictions
-from controller.planning.problem import PlacementProblem, Solution, Stage, freed
+from controller.planning.problem import PlacementProblem, Solution, Stage, free_after_removals
 from controller.uncollected import without_collection
 from hack.bench.child import in_child
 from hack.bench.goals import Goal, short_number
@@ -132,7 +132,7 @@ def _asked(problem: PlacementProblem, alone: Sequence[int], solution: Solution) 
 
 def _left(problem: PlacementProblem, solution: Solution) -> np.typing.NDArray[np.int64]:
     """Return the free accelerators of each node after the answer."""
-    free = freed(problem, solution.replicas)
+    free = free_after_removals(problem, solution.replicas)
     for v, node, count in solution.placements:
         free[node] -= count * problem.variants[v].accelerators
     return np.array(free, dtype=np.int64)

@@ -91,8 +91,8 @@ class BindingFleet:
         self.time += timedelta(seconds=INTERVAL_SECONDS)
 
     async def _plan(self) -> None:
-        await self.exchange.wanted(within_seconds=self.exchange.patience_seconds)
-        taken = self.exchange.taken()
+        await self.exchange.wait_for_request(within_seconds=self.exchange.patience_seconds)
+        taken = self.exchange.take()
         granted = {ask.key: Grant(replicas=dict.fromkeys(ask.variants, _PODS)) for ask in taken.asks}
         self.exchange.grant(taken.number, granted)
 

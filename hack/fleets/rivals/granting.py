@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from controller.planning.engine.rooms import Rooms
 from controller.planning.hosts import Hosts
-from controller.planning.problem import PlacementProblem, Solution, bins_of, freed
+from controller.planning.problem import PlacementProblem, Solution, bins_of, free_after_removals
 from hack.fleets.rivals.view import Kind, View
 
 
@@ -44,7 +44,7 @@ def _placed_by_slots(view: View, allowed: tuple[int, ...], order: Sequence[int])
 
     If the slots suffice, all of the replicas fit when the largest are placed first, regardless of importance.
     """
-    variants, free = view.problem.variants, freed(view.problem, allowed)
+    variants, free = view.problem.variants, free_after_removals(view.problem, allowed)
     slots = {k: Slots(kind, free) for k, kind in enumerate(view.kinds) if kind.sizes}
     hosts = Hosts(free, {k: kind.nodes for k, kind in enumerate(view.kinds)})
     replicas, placed, shares = list(allowed), Counter[tuple[int, int]](), list[tuple[int, int, int]]()

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from controller.planning.hosts import Hosts
-from controller.planning.problem import freed
+from controller.planning.problem import free_after_removals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,9 @@ def assign(
 
     Exact if the shares respect the slots of each bin (see `Bin`). Raises ValueError otherwise.
     """
-    hosts = Hosts(freed(problem, replicas), {b: bin_.nodes for b, bin_ in enumerate(problem.bins)})
+    hosts = Hosts(
+        free_after_removals(problem, replicas), {b: bin_.nodes for b, bin_ in enumerate(problem.bins)}
+    )
     placed: Counter[tuple[int, int]] = Counter()
     for b, v in sorted(shares, key=lambda key: (-problem.variants[key[1]].accelerators, key)):
         left = shares[b, v]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from controller.planning.problem import freed, per_mille_missing, provided
+from controller.planning.problem import free_after_removals, per_mille_missing, provided_by
 from support.compact.assignment import assign
 
 if TYPE_CHECKING:
@@ -85,8 +85,8 @@ def _following(
         yield variables.serving[v], min(terms.ready, count)
         yield from ((var, int(j >= leaving)) for j, var in enumerate(variables.stays[v]))
     for row, var in zip(problem.rows, variables.shortfall, strict=True):
-        yield var, per_mille_missing(row.requirement, provided(problem, row, replicas))
+        yield var, per_mille_missing(row.requirement, provided_by(problem, row, replicas))
     yield from ((var, int(node in used)) for node, var in variables.opened.items())
-    free = freed(problem, replicas)
+    free = free_after_removals(problem, replicas)
     yield from ((var, max(0, free[node]) // size) for (node, size), var in variables.slots.items())
     yield from ((var, int(free[node] >= 0)) for (node, _), var in variables.has_room.items())

@@ -60,7 +60,7 @@ async def test_counters_add_up_all_cycles_and_the_gauge_of_pods_does_not() -> No
 
     telemetry.observe(cycle)
     telemetry.observe(cycle)
-    telemetry.failed()
+    telemetry.count_failure()
 
     assert registry.get_sample_value("stowplan_policy_silent_pods") == 3
     assert registry.get_sample_value("stowplan_policy_status_writes_total") == 2

@@ -127,7 +127,7 @@ async def test_bindings_outside_the_scope_of_joint_planning_are_decided_without_
         world = stage(load=40, h100=1, a100=0, joint=joint)
         await world.cycle()
         assert world.bound.published() == {"h100": 4, "a100": 0}
-        assert world.exchange.taken().asks == ()
+        assert world.exchange.take().asks == ()
 
 
 async def test_targets_without_accelerators_need_no_plan() -> None:
@@ -227,7 +227,7 @@ async def test_two_targets_with_the_same_name_and_different_kinds_are_distinguis
     twice["spec"]["optimizerConfiguration"]["params"][1]["target"]["targetRef"]["kind"] = "StatefulSet"
     world = stage(bindings={"b": twice})
     await world.bound.cycle()
-    assert world.exchange.taken().asks == ()  # the StatefulSet does not exist
+    assert world.exchange.take().asks == ()  # the StatefulSet does not exist
     assert world.bound.reason("TargetsResolved") == "TargetNotFound"
 
 
@@ -327,13 +327,13 @@ async def test_a_variant_whose_model_id_equals_that_of_a_binding_in_plans_is_not
 async def test_a_plan_starts_as_soon_as_it_is_requested() -> None:
     """The two loops run independently, and neither waits for the interval of the other."""
     exchange = Exchange()
-    await exchange.wanted(within_seconds=0.001)  # no request arrives
+    await exchange.wait_for_request(within_seconds=0.001)  # no request arrives
     world = stage(load=40)
     world.bound.exchange = exchange
     world.bound.begin()
     deciding = asyncio.create_task(world.bound.cycle())
-    await exchange.wanted(within_seconds=60.0)
-    taken = exchange.taken()
+    await exchange.wait_for_request(within_seconds=60.0)
+    taken = exchange.take()
     assert [ask.key for ask in taken.asks] == [("ns", "b")]
 
     exchange.grant(taken.number - 1, {})  # grants for older requests are dropped

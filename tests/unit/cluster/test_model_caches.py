@@ -57,7 +57,7 @@ async def stage(api: FakeApiServer, cluster: Cluster) -> AsyncIterator[Stage]:
         api.put(f"{MODELS}/{value['metadata']['name']}", value)
     made = Stage(cluster)
     running = asyncio.create_task(made.caches.run())
-    await made.caches.synced()
+    await made.caches.wait_until_synced()
     while not made.told.empty():
         made.told.get_nowait()
     yield made
@@ -103,7 +103,7 @@ async def test_the_caches_keep_little_of_large_objects(api: FakeApiServer, clust
     api.put(f"{CORE}/pods/large", pod)
     caches = ModelCaches(cluster, lambda _: None)
     running = asyncio.create_task(caches.run())
-    await caches.synced()
+    await caches.wait_until_synced()
     running.cancel()
 
     children = caches.children(("chat", "qwen"), ())
@@ -123,7 +123,7 @@ async def test_a_model_with_too_many_values_is_not_read(api: FakeApiServer, clus
     api.put(f"{MODELS}/usual", named("usual"))
     caches = ModelCaches(cluster, lambda _: None)
     running = asyncio.create_task(caches.run())
-    await caches.synced()
+    await caches.wait_until_synced()
     running.cancel()
 
     dense, usual = (caches.model(("chat", name)) or {} for name in ("dense", "usual"))

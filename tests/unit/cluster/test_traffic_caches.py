@@ -87,7 +87,7 @@ async def told(api: FakeApiServer, cluster: Cluster) -> AsyncIterator[Told]:
         put(api, value, "end")
     found = Told(cluster)
     running = asyncio.create_task(found.caches.run())
-    await found.caches.synced()
+    await found.caches.wait_until_synced()
     await found.until({"a", "b", "chat", "other", "urgent", "lost", "END"})
     found.names.clear()
     yield found

@@ -48,7 +48,7 @@ def watched(
         now_seconds = STEP_SECONDS * number
         present = {OTHER, KEY} if number >= came_at else {OTHER}
         asked = present if number >= first else {OTHER}
-        records = records.updated({KEY: look} if look else {}, present, asked=asked, now_seconds=now_seconds)
+        records = records.update({KEY: look} if look else {}, present, asked=asked, now_seconds=now_seconds)
         found.append(records.reports(now_seconds=now_seconds).get(KEY))
     return found
 
@@ -84,7 +84,7 @@ def test_an_interval_holds_the_counter_increases_between_two_readings() -> None:
 
 def test_a_report_gives_the_newest_reading_and_its_age() -> None:
     """The age is not negative if the pod's clock is ahead."""
-    records = EngineRecords().updated({KEY: at(7, 50, waiting=2)}, {KEY}, asked={KEY}, now_seconds=10.0)
+    records = EngineRecords().update({KEY: at(7, 50, waiting=2)}, {KEY}, asked={KEY}, now_seconds=10.0)
 
     assert records.reports(now_seconds=30.0) == {
         KEY: EngineReport(age_seconds=23.0, waiting=2, running=3, kv_tokens=160_000)
@@ -94,12 +94,12 @@ def test_a_report_gives_the_newest_reading_and_its_age() -> None:
 
 def test_only_pods_that_are_present_and_scraped_have_records() -> None:
     """The record of a deleted pod is removed, and a reading of a pod that is not scraped is ignored."""
-    records = EngineRecords().updated(
+    records = EngineRecords().update(
         {KEY: at(0, 5), ("ns", "stranger"): at(0, 9)}, {KEY, OTHER}, asked={KEY}, now_seconds=0.0
     )
 
     assert set(records.reports(now_seconds=0.0)) == {KEY}
-    assert records.updated({}, {OTHER}, asked=(), now_seconds=15.0).reports(now_seconds=15.0) == {}
+    assert records.update({}, {OTHER}, asked=(), now_seconds=15.0).reports(now_seconds=15.0) == {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,10 +165,10 @@ def test_the_queue_of_a_new_engine_counts_as_arrivals() -> None:
 
 def test_a_recreated_pod_with_the_name_of_a_deleted_pod_is_a_new_engine() -> None:
     """A StatefulSet recreates its pods with the same names."""
-    records = EngineRecords().updated({KEY: at(0, 50)}, {KEY}, asked={KEY}, now_seconds=0.0)
-    records = records.updated({}, set(), asked=(), now_seconds=15.0)
-    records = records.updated({}, {KEY}, asked=(), now_seconds=30.0)
-    records = records.updated({KEY: at(45, 60)}, {KEY}, asked={KEY}, now_seconds=45.0)
+    records = EngineRecords().update({KEY: at(0, 50)}, {KEY}, asked={KEY}, now_seconds=0.0)
+    records = records.update({}, set(), asked=(), now_seconds=15.0)
+    records = records.update({}, {KEY}, asked=(), now_seconds=30.0)
+    records = records.update({KEY: at(45, 60)}, {KEY}, asked={KEY}, now_seconds=45.0)
 
     found = records.reports(now_seconds=45.0)[KEY].interval
     assert found is not None

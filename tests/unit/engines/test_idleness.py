@@ -29,9 +29,9 @@ def watched(*looks: Reading | None) -> float:
     now_seconds = 0.0
     for look in looks:
         present = {POD} if look else set()
-        after = engines.updated({POD: look} if look else {}, present, asked=present, now_seconds=now_seconds)
+        after = engines.update({POD: look} if look else {}, present, asked=present, now_seconds=now_seconds)
         models = PODS if look else {}
-        idleness = idleness.updated(models, before=engines, after=after, now_seconds=now_seconds)
+        idleness = idleness.update(models, before=engines, after=after, now_seconds=now_seconds)
         engines, now_seconds = after, now_seconds + 10
     return idleness.idle_seconds(MODEL, now_seconds=now_seconds - 10)
 
@@ -60,10 +60,10 @@ def test_idle_time_starts_over_when_an_engine_returns() -> None:
 
 def test_a_missed_scrape_does_not_restart_idle_time() -> None:
     """The last reading still counts; whether it is recent enough to act on is checked elsewhere."""
-    engines = EngineRecords().updated({POD: reading(0)}, {POD}, asked={POD}, now_seconds=0.0)
-    first = Idleness().updated(PODS, before=EngineRecords(), after=engines, now_seconds=0.0)
-    silent = engines.updated({}, {POD}, asked={POD}, now_seconds=50.0)
+    engines = EngineRecords().update({POD: reading(0)}, {POD}, asked={POD}, now_seconds=0.0)
+    first = Idleness().update(PODS, before=EngineRecords(), after=engines, now_seconds=0.0)
+    silent = engines.update({}, {POD}, asked={POD}, now_seconds=50.0)
 
-    second = first.updated(PODS, before=engines, after=silent, now_seconds=50.0)
+    second = first.update(PODS, before=engines, after=silent, now_seconds=50.0)
 
     assert second.idle_seconds(MODEL, now_seconds=50.0) == 50

@@ -40,7 +40,7 @@ async def test_messages_of_decisions_mention_replicas_that_are_being_moved() -> 
     told = replace(PLAN, decisions=(decision("large"), decision("small")))
 
     def said() -> list[str]:
-        return [item.message for item in evictor.worded(told).decisions]
+        return [item.message for item in evictor.with_messages(told).decisions]
 
     await stage.act(evictor)
     assert said() == ["large goes short", "small goes short"]

@@ -252,19 +252,19 @@ async def test_a_pod_is_polled_until_it_has_loaded_the_wanted_adapters() -> None
     reader, key = AdapterReader(pods), ("chat", "qwen")
     given = [pod("a"), pod("b"), pod("c"), pod("d", is_ready=False)]
 
-    found = await reader.told(key, WANTED, given)
+    found = await reader.reports(key, WANTED, given)
     assert [item.silent for item in found] == [
         "",
         "the response is not that of a loader",
         "no answer: not in time",
     ]
     pods.answers |= {"b": page, "c": page}
-    await reader.told(key, WANTED, given)
+    await reader.reports(key, WANTED, given)
     assert pods.asked == ["a:8100/", "b:8100/", "c:8100/", "b:8100/", "c:8100/"]
-    await reader.told(key, WANTED, given)
+    await reader.reports(key, WANTED, given)
     assert len(pods.asked) == 5
-    await reader.told(key, WANTED, [pod("a", restarts=1)])
-    await reader.told(key, {"l4": OTHER}, [pod("a", restarts=1)])
+    await reader.reports(key, WANTED, [pod("a", restarts=1)])
+    await reader.reports(key, {"l4": OTHER}, [pod("a", restarts=1)])
     assert len(pods.asked) == 7
 
 
@@ -294,14 +294,14 @@ async def test_silent_pods_take_a_limited_time() -> None:
     reader = AdapterReader(pods, seconds=lambda: pods.now_seconds)
     given = [pod(f"p{number}") for number in range(1000)]
 
-    found = await reader.told(("chat", "qwen"), WANTED, given)
+    found = await reader.reports(("chat", "qwen"), WANTED, given)
     assert pods.now_seconds < 15.0
     assert pods.most_open == 8
     assert [item.pod for item in found] == [f"p{number}" for number in range(1000)]
     assert found[-1].silent == "it was not read: others took 10 s"
 
     first = len(pods.asked)
-    await reader.told(("chat", "qwen"), WANTED, [*given, pod("new")])
+    await reader.reports(("chat", "qwen"), WANTED, [*given, pod("new")])
     assert pods.asked[first] == "new:8100/"
 
 
@@ -311,7 +311,7 @@ async def test_silent_pods_take_turns() -> None:
     reader = AdapterReader(pods, seconds=lambda: pods.now_seconds)
     given = [pod(f"p{number}") for number in range(100)]
     for _ in range(10):
-        await reader.told(("chat", "qwen"), WANTED, given)
+        await reader.reports(("chat", "qwen"), WANTED, given)
 
     assert {pods.asked.count(f"p{number}:8100/") for number in range(100)} == {3, 4}
 

@@ -41,7 +41,7 @@ async def test_a_key_is_not_processed_twice_at_the_same_time() -> None:
     await asyncio.sleep(0)
     assert not second.done()
 
-    queue.done(A)
+    queue.finish(A)
     assert await second == A
 
 
@@ -54,6 +54,6 @@ async def test_namespaces_take_turns() -> None:
 
     assert [await queue.take() for _ in range(5)] == [many[0], A, many[1], B, many[2]]
     queue.add(many[0])
-    queue.done(many[0])
+    queue.finish(many[0])
     queue.add(C)
     assert [await queue.take() for _ in range(998)] == [many[3], C, *many[4:], many[0]][:998]

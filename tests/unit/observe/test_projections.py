@@ -300,7 +300,7 @@ def test_sharing_changes_no_value(values: list[object]) -> None:
     """1 and True, and 0 and False, are equal in Python but are not shared."""
     projection = Projection()
 
-    shared = [projection.shared(copy.deepcopy(value)) for value in values]
+    shared = [projection.share(copy.deepcopy(value)) for value in values]
 
     assert list(map(repr, shared)) == list(map(repr, values))
 

@@ -176,7 +176,7 @@ async def test_the_scale_is_read_by_the_resource_name_from_discovery() -> None:
 
     path = "/apis/serving.example/v1/namespaces/ns/servers/chat/scale"
     assert server.calls == ["/apis/serving.example/v1", path, path]
-    assert list(reading.scaled([pod("a")]).workloads) == [KEY]
+    assert list(reading.last_scales([pod("a")]).workloads) == [KEY]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ async def test_a_target_without_a_readable_scale_is_unplanned_with_a_reason(
     """The message is that of the VariantAutoscaling's condition."""
     reading = reader(server)
     await reading.read(KEY, API)
-    found = reading.scaled([pod("a")])
+    found = reading.last_scales([pod("a")])
     world = World(
         autoscalings=[placed()], targets={}, pods=found.pods, nodes=(), autoscalers=(), unread=found.unread
     )
@@ -221,14 +221,14 @@ async def test_the_last_scale_is_used_for_a_limited_time_if_reading_fails() -> N
     for moment, want in ((599.0, {}), (601.0, {KEY: "its scale was last read 601 s ago"})):
         now[0] = moment
         await reading.read(KEY, API)
-        assert reading.scaled([pod("a")]).unread == want
+        assert reading.last_scales([pod("a")]).unread == want
 
 
 async def test_a_scaled_target_is_planned_with_its_replicas_and_autoscaler() -> None:
     """Its pods are scraped, and the autoscaler may reference another version of its API."""
     reading = reader(Server(scale(2)))
     await reading.read(KEY, API)
-    found = reading.scaled([pod("a"), pod("b")])
+    found = reading.last_scales([pod("a"), pod("b")])
     world = World(
         autoscalings=[placed()],
         targets=found.workloads,

@@ -20,7 +20,7 @@ from controller.planning.problem import (
     CountedReplicas,
     PlacementProblem,
     Stage,
-    freed,
+    free_after_removals,
     per_mille_missing,
 )
 from controller.planning.vacancies import Vacancies
@@ -59,7 +59,7 @@ def _unused(problem: PlacementProblem, solution: Solution) -> Iterator[tuple[str
 
 def _may_stay(problem: PlacementProblem, solution: Solution, v: int) -> bool:
     """Return whether the accelerators of the last of a variant's leaving replicas are still free."""
-    free = freed(problem, solution.replicas)
+    free = free_after_removals(problem, solution.replicas)
     for other, node, pods in solution.placements:
         free[node] -= pods * problem.variants[other].accelerators
     own = problem.variants[v]

@@ -14,7 +14,7 @@ from support.planning_builders import load, node, variant
 from support.small_snapshots import constrained_snapshot
 
 from controller.planning.checker import check
-from controller.planning.incomplete import completed
+from controller.planning.incomplete import complete
 from controller.planning.plan import plan
 from controller.planning.pod_rules import PodRules
 from controller.planning.pod_rules.apart import MostPerNode
@@ -126,7 +126,7 @@ def test_room_for_many_groups_is_found_in_a_limited_time(together_in: str) -> No
         loads=(load(1.0),),
     )
     began = time.process_time()
-    found = completed(world)
+    found = complete(world)
 
     assert time.process_time() - began < 3.0
     assert sum(map(len, found.added[made.key].values())) == 200 * 7
@@ -141,7 +141,7 @@ def test_plans_with_incomplete_groups_follow_all_rules_and_stay_the_same_once_th
         world = replace(whole, variants=tuple(_with_missing_pods(random, item) for item in whole.variants))
         first, _ = plan(world, PlanningState(), settings)
         assert check(world, first) == (), seed
-        then = completed(world)
+        then = complete(world)
         if not then.added:
             continue
         second, _ = plan(then.snapshot, PlanningState(), settings)

@@ -17,8 +17,8 @@ from controller.planning.cluster import Budget
 from controller.planning.decision import Plan
 from controller.planning.engine import place
 from controller.planning.plan import plan
-from controller.planning.preemption import taken
-from controller.planning.preparing import prepared
+from controller.planning.preemption import preemptions
+from controller.planning.preparing import prepare
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.solved_problem import SolvedProblem
@@ -90,8 +90,8 @@ def test_no_plan_preempts_more_than_disruption_budgets_allow(most: int) -> None:
         world = replace(
             world, variants=tuple(replace(item, evictable_replicas=most) for item in world.variants)
         )
-        given = prepared(world, Settings())
-        answer = given.granted(lambda problem: place(problem, effort=EFFORT))
+        given = prepare(world, Settings())
+        answer = given.grant(lambda problem: place(problem, effort=EFFORT))
         limited = bool(world.quotas or world.budgets or any(m.max_replicas is not None for m in world.models))
         assert limited or not _beyond(answer, most), seed
         for row in given.problem.limits:
@@ -105,7 +105,7 @@ def test_no_plan_preempts_more_than_disruption_budgets_allow(most: int) -> None:
 def _beyond(solved: SolvedProblem, most: int) -> bool:
     """Tell whether more replicas of a variant are preempted than unready ones and `most`."""
     unready = [sum(bool(pod.nodes) and not pod.ready for pod in item.replicas) for item in solved.variants]
-    return any(count > unready[v] + most for v, count in taken(solved))
+    return any(count > unready[v] + most for v, count in preemptions(solved))
 
 
 def test_successive_plans_preempt_until_a_whole_node_is_free() -> None:

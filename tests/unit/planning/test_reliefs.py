@@ -22,7 +22,7 @@ from controller.planning.decision import BoundBy, Decision, Plan, Relief, Relief
 from controller.planning.demand import model_demands
 from controller.planning.inputs import PlanningInputs
 from controller.planning.plan import plan
-from controller.planning.preparing import prepared
+from controller.planning.preparing import prepare
 from controller.planning.problem import unavoidable_shortfalls
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot, Variant
@@ -104,7 +104,7 @@ def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
 
 def _compact(snapshot: Snapshot) -> list[Proof]:
     """Return what the independent model proves, as plans state it; it does not support unknown demands."""
-    problem = prepared(snapshot, SETTINGS).problem
+    problem = prepare(snapshot, SETTINGS).problem
     unavoidable = unavoidable_shortfalls(problem)
     proofs = place(problem, effort=EFFORT).proofs
     return [proof.without(unavoidable.get(proof.level, 0)) for proof in proofs]

@@ -26,7 +26,7 @@ from controller.planning.plan import plan
 from controller.planning.pod_rules import PodRules
 from controller.planning.pod_rules.apart import MostPerNode
 from controller.planning.pod_rules.spread import EMPTY_DOMAIN, Spread
-from controller.planning.problem import Bin, PlacementProblem, Solution, VariantTerms, freed
+from controller.planning.problem import Bin, PlacementProblem, Solution, VariantTerms, free_after_removals
 from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
 from controller.planning.state import PlanningState
@@ -42,7 +42,7 @@ def _holds(problem: PlacementProblem, solution: Solution) -> bool:
 
     Of pods on nodes to be added only the number is checked.
     """
-    free = freed(problem, solution.replicas)
+    free = free_after_removals(problem, solution.replicas)
     new = [Counter[int]() for _ in problem.variants]
     for v, host, pods in solution.placements:
         assert any(v in bin_.variants and host in bin_.nodes for bin_ in problem.bins)

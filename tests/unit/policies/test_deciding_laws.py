@@ -73,8 +73,8 @@ def histories(draw: st.DrawFn) -> History:
     history, now = History(), NOW - 2000.0
     for _ in range(draw(st.integers(0, 8))):
         now += draw(st.floats(0.0, 400.0))
-        history = history.at(now).counted(now, draw(st.integers(0, 60)))
-        history = history.recommended(now, draw(st.integers(0, 60)))
+        history = history.at(now).add_request(now, draw(st.integers(0, 60)))
+        history = history.add_recommendation(now, draw(st.integers(0, 60)))
     return history
 
 
@@ -231,7 +231,7 @@ def test_the_size_of_a_history_is_bounded() -> None:
     history = History()
     for number in range(5000):
         now = NOW + number * 5.0
-        history = history.at(now).counted(now, number % 7).recommended(now, (number * 7919) % 101)
+        history = history.at(now).add_request(now, number % 7).add_recommendation(now, (number * 7919) % 101)
 
     lengths = {len(history.highs), len(history.lows), len(history.peaks), len(history.dips)}
     assert max(lengths) <= MOST_ENTRIES
@@ -275,7 +275,7 @@ def test_dropped_entries_of_a_history_only_make_limits_stricter(
     for number, (seconds, noise) in enumerate(steps):
         now += seconds
         count = 300 + slope * number if slope else noise
-        history = history.at(now).counted(now, count)
+        history = history.at(now).add_request(now, count)
         course.append((now, count))
     before = [count for moment, count in course if moment <= now - period][-1:]
     true = [*before, *(count for moment, count in course if moment > now - period)]

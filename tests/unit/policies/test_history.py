@@ -26,8 +26,8 @@ def histories(draw: st.DrawFn) -> History:
     history, now = History(), 0.0
     for _ in range(draw(st.integers(0, 100))):
         now = round(now + draw(st.integers(0, 60_000)) / 1000, 3)
-        history = history.at(now).counted(now, draw(st.integers(0, 9)))
-        history = history.recommended(now, draw(st.integers(0, 10**9)))
+        history = history.at(now).add_request(now, draw(st.integers(0, 9)))
+        history = history.add_recommendation(now, draw(st.integers(0, 10**9)))
     silent = draw(st.dictionaries(st.text(max_size=256), MOMENTS, max_size=32))
     return History(
         highs=history.highs,
@@ -112,14 +112,14 @@ def test_times_in_the_future_are_replaced_by_the_current_time() -> None:
     assert ahead.panic_until_seconds == 1900.0
 
 
-STORED = replace(History(), decided_seconds=100.0).recommended(100.0, 9)
+STORED = replace(History(), decided_seconds=100.0).add_recommendation(100.0, 9)
 
 
 def test_the_state_at_the_last_stored_decision_is_continued() -> None:
     """This applies to the recommendation, a surge and activity; what had ended before it is not continued."""
     going_on = replace(STORED, panic_since_seconds=70.0, panic_until_seconds=160.0)
-    active = replace(going_on, active_seconds=100.0).resumed(145.0, hold_seconds=60.0)
-    idle = replace(going_on, active_seconds=40.0, panic_until_seconds=130.0).resumed(145.0, hold_seconds=60.0)
+    active = replace(going_on, active_seconds=100.0).resume(145.0, hold_seconds=60.0)
+    idle = replace(going_on, active_seconds=40.0, panic_until_seconds=130.0).resume(145.0, hold_seconds=60.0)
 
     assert active.highs == active.lows == (Entry(145.0, 9),)
     assert (active.recommended_seconds, active.panic_since_seconds) == (100.0, 70.0)
@@ -131,16 +131,16 @@ def test_what_had_ended_before_the_last_stored_decision_is_not_continued() -> No
     """Without metrics for 45 s, the last recommendation and the surge are older than the decision."""
     surged = replace(STORED, panic_since_seconds=100.0, panic_until_seconds=160.0, active_seconds=100.0)
     unknown = replace(surged, decided_seconds=145.0)
-    active = replace(unknown, active_seconds=145.0).resumed(190.0, hold_seconds=60.0)
+    active = replace(unknown, active_seconds=145.0).resume(190.0, hold_seconds=60.0)
 
-    assert unknown.resumed(190.0, hold_seconds=60.0) == unknown
+    assert unknown.resume(190.0, hold_seconds=60.0) == unknown
     assert active == replace(unknown, active_seconds=190.0)
 
 
 def test_a_history_that_was_just_stored_or_has_no_decision_is_unchanged() -> None:
     """Nothing can have happened since, or it is unknown what did."""
-    assert STORED.resumed(100.0, hold_seconds=60.0) is STORED
-    assert History().resumed(100.0, hold_seconds=60.0) == History()
+    assert STORED.resume(100.0, hold_seconds=60.0) is STORED
+    assert History().resume(100.0, hold_seconds=60.0) == History()
 
 
 def test_a_history_without_the_time_of_its_decision_ends_with_its_recommendation() -> None:

@@ -155,7 +155,7 @@ CORRECTED = {
         up=limits(2, 50, "Or"),
         current=10,
         wanted=50,
-        history=History().counted(BEFORE, 6).counted(NOW, 10),
+        history=History().add_request(BEFORE, 6).add_request(NOW, 10),
         want=10,
     ),
     "C13": C(panic_percent=100, current=5, wanted=15, want=10),
@@ -163,7 +163,7 @@ CORRECTED = {
         panic_percent=100,
         current=10,
         wanted=30,
-        history=History().counted(BEFORE, 6).counted(NOW, 10),
+        history=History().add_request(BEFORE, 6).add_request(NOW, 10),
         want=12,
     ),
     "C16": C(panic_percent=100, current=0, wanted=5, want=5),
@@ -224,24 +224,24 @@ def test_quantiles_of_the_reference(
         assert quantile(past, now, percent) == want
 
 
-def recommended(values: tuple[int, ...]) -> History:
+def history_of(values: tuple[int, ...]) -> History:
     """Return a history with a recommendation every two seconds."""
     history = History()
     for seconds, value in zip((1.0, 3.0, 5.0, 7.0), values, strict=True):
-        history = history.recommended(seconds, value)
+        history = history.add_recommendation(seconds, value)
     return history
 
 
 @pytest.mark.parametrize(("now", "want"), [(7, 6), (12, 5), (14, 5), (16, 2), (18, None)])
 def test_w1_the_highest_recommendation_of_a_window(now: float, want: int | None) -> None:
     """The recommendations are 6, 3, 5 and 2 at 1, 3, 5 and 7 s; the window is 10 s."""
-    assert recommended((6, 3, 5, 2)).highest(now, 10.0) == want
+    assert history_of((6, 3, 5, 2)).highest(now, 10.0) == want
 
 
 @pytest.mark.parametrize(("now", "want"), [(7, 3), (12, 3), (14, 5), (16, 7), (18, None)])
 def test_w2_the_lowest_recommendation_of_a_window(now: float, want: int | None) -> None:
     """The recommendations are 6, 3, 5 and 7 at 1, 3, 5 and 7 s; the window is 10 s."""
-    assert recommended((6, 3, 5, 7)).lowest(now, 10.0) == want
+    assert history_of((6, 3, 5, 7)).lowest(now, 10.0) == want
 
 
 @pytest.mark.parametrize(("now", "current", "want"), [
@@ -251,7 +251,7 @@ def test_w4_the_fewest_replicas_of_a_period(now: float, current: int, want: int)
     """There are 6, 3, 9 and 4 replicas since 1, 3, 5 and 7 s; the period is 10 s."""
     history = History()
     for seconds, count in ((1, 6), (3, 3), (5, 9), (7, 4)):
-        history = history.counted(seconds, count)
+        history = history.add_request(seconds, count)
     fewest = history.fewest(now, 10.0)
 
     assert fewest is not None

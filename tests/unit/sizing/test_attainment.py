@@ -69,7 +69,7 @@ def experience(missed: float, *, at: float, cycles: int = 400, usual: float = 0.
     found = NO_EXPERIENCE
     for _ in range(cycles):
         seen = Attained(requests=100.0, missed_ttft=100 * missed)
-        found = found.forgotten().added(seen, utilization=at, usual=usual)
+        found = found.discount().add(seen, utilization=at, usual=usual)
     return found
 
 
@@ -99,8 +99,8 @@ def test_nights_and_starts_say_little_about_the_planned_utilization() -> None:
     usual = experience(0.05 * AIM, at=0.5)
     night, overload = usual, usual
     for _ in range(20):
-        night = night.added(Attained(requests=100.0), utilization=0.05, usual=0.5)
-        overload = overload.added(Attained(requests=100.0, missed_ttft=100.0), utilization=2.5, usual=0.5)
+        night = night.add(Attained(requests=100.0), utilization=0.05, usual=0.5)
+        overload = overload.add(Attained(requests=100.0, missed_ttft=100.0), utilization=2.5, usual=0.5)
 
     before = usual.utilization(0.5, 0.05)
     assert night.utilization(0.5, 0.05) == pytest.approx(before, rel=0.02)
@@ -112,7 +112,7 @@ def test_experience_fades_without_reports() -> None:
     bad = experience(0.9, at=0.5)
     later = bad
     for _ in range(2400):
-        later = later.forgotten()
+        later = later.discount()
 
     assert bad.utilization(0.6, 0.05) < 0.3
     assert later.utilization(0.6, 0.05) == pytest.approx(0.6, rel=0.02)
@@ -142,7 +142,7 @@ def test_utilization_continues_from_that_before_a_restart() -> None:
     measured = Attained(requests=1e6, missed_ttft=1e6 * AIM * 0.05)
 
     assert former.utilization(0.6, 0.05) == pytest.approx(0.3)
-    learned = former.added(measured, utilization=0.5, usual=0.5)
+    learned = former.add(measured, utilization=0.5, usual=0.5)
     assert learned.utilization(0.6, 0.05) == pytest.approx(0.5, rel=0.01)
 
 

@@ -52,7 +52,7 @@ def observed(samples: list[Sample]) -> StepTimes:
     """Return the equations of the samples, none of which is discounted."""
     times = NO_TIMES
     for item in samples:
-        times = times.added(item)
+        times = times.add(item)
     return times
 
 
@@ -214,8 +214,8 @@ def test_a_single_outlier_is_ignored_but_a_changed_engine_is_learned() -> None:
     once = learn(times, [odd], expected=expected)
     often = learn(times, [odd] * 40, expected=expected)
 
-    assert once.xx == times.forgotten().xx
-    assert often.xx != times.forgotten().xx
+    assert once.xx == times.discount().xx
+    assert often.xx != times.discount().xx
 
 
 def test_a_saturated_engine_does_not_seem_slower_than_it_is() -> None:
@@ -228,7 +228,7 @@ def test_a_saturated_engine_does_not_seem_slower_than_it_is() -> None:
     for _ in range(200):
         full = sample(H100, rng.uniform(20, 200), rng.uniform(500, 4000))
         for factor in (0.9, 1.1):
-            times = times.added(replace(full, prompted=full.prompted * factor))
+            times = times.add(replace(full, prompted=full.prompted * factor))
 
     found = fit(times)
 
@@ -325,13 +325,13 @@ def hour_of(truth: StepParameters) -> StepTimes:
             max_num_batched_tokens=2048,
         )
     )
-    records, times, number = EngineRecords().updated({}, [KEY], asked=[], now_seconds=0.0), NO_TIMES, 0
+    records, times, number = EngineRecords().update({}, [KEY], asked=[], now_seconds=0.0), NO_TIMES, 0
     while now < 3600:
         now += rng.expovariate(0.4 / work_of(truth) * (1.25 if int(now // 120) % 2 else 0.75))
         while due <= now:
             engine.advance(round(due * 1e6))
             reading = reading_of(series_of(engine), time_seconds=due)
-            records = records.updated({KEY: reading}, [KEY], asked=[KEY], now_seconds=due)
+            records = records.update({KEY: reading}, [KEY], asked=[KEY], now_seconds=due)
             seen = records.records[KEY].interval
             one = sample_of(seen) if seen else None
             times = learn(times, [one] if one else [], expected=fit(times))

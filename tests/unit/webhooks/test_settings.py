@@ -20,7 +20,7 @@ def config_map(data: Json | None, name: str = CLASSES, **metadata: object) -> Js
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name} | metadata, "data": data}
 
 
-def judged(sent: Json, old: Json | None = None, *, namespace: str = "stowplan-system") -> AdmissionResponse:
+def judge(sent: Json, old: Json | None = None, *, namespace: str = "stowplan-system") -> AdmissionResponse:
     """Return the response to a write."""
     request = {
         "uid": "u",
@@ -31,7 +31,7 @@ def judged(sent: Json, old: Json | None = None, *, namespace: str = "stowplan-sy
     }
     review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
     admission = SettingsAdmission(namespace="stowplan-system", names=NamesConfig())
-    return admission.judged(decode_admission(json.dumps(review).encode()))
+    return admission.judge(decode_admission(json.dumps(review).encode()))
 
 
 REFUSED: dict[str, tuple[Json, str]] = {
@@ -56,7 +56,7 @@ REFUSED: dict[str, tuple[Json, str]] = {
 @pytest.mark.parametrize(("sent", "message"), REFUSED.values(), ids=REFUSED.keys())
 def test_settings_that_cannot_be_used_as_written_are_rejected(sent: Json, message: str) -> None:
     """The message is the one that `stowplan check` and the condition have."""
-    refusal = judged(sent).refusal
+    refusal = judge(sent).refusal
 
     assert refusal is not None
     assert (refusal["code"], refusal["message"]) == (422, message)
@@ -78,14 +78,14 @@ ALLOWED: dict[str, tuple[Json, Json | None, str]] = {
 @pytest.mark.parametrize(("sent", "old", "namespace"), ALLOWED.values(), ids=ALLOWED.keys())
 def test_everything_else_is_admitted_without_a_warning(sent: Json, old: Json | None, namespace: str) -> None:
     """This webhook concerns the two ConfigMaps only."""
-    assert judged(sent, old, namespace=namespace) == AdmissionResponse()
+    assert judge(sent, old, namespace=namespace) == AdmissionResponse()
 
 
 def test_an_entry_that_was_invalid_before_does_not_hinder_a_change_of_others() -> None:
     """It causes a warning."""
     old = config_map({"a": "priority: one"})
 
-    response = judged(config_map({"a": "priority: one", "b": GOOD}), old)
+    response = judge(config_map({"a": "priority: one", "b": GOOD}), old)
 
     assert response.refusal is None
     assert response.warnings == ('data[a].priority: Invalid value: "one": must be an integer',)
@@ -93,7 +93,7 @@ def test_an_entry_that_was_invalid_before_does_not_hinder_a_change_of_others() -
 
 def test_removing_everything_warns_that_the_last_valid_content_stays() -> None:
     """The warning says how to give it up."""
-    (warning,) = judged(config_map({}), config_map({"a": GOOD})).warnings
+    (warning,) = judge(config_map({}), config_map({"a": GOOD})).warnings
 
     assert warning.startswith("data: the last valid content stays in force: ")
     assert ALLOW_EMPTY in warning
@@ -102,7 +102,7 @@ def test_removing_everything_warns_that_the_last_valid_content_stays() -> None:
 @pytest.mark.parametrize("data", [[], "text", {"a": 1}])
 def test_content_that_no_api_server_would_send_is_rejected(data: Json) -> None:
     """It is not decoded."""
-    refusal = judged(config_map(data)).refusal
+    refusal = judge(config_map(data)).refusal
 
     assert refusal is not None
     assert refusal["message"].startswith("the object cannot be read: ")
