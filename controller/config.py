@@ -13,7 +13,7 @@ from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
 from controller.config_planning import PlanningConfig, planning_problems
-from controller.engines.credentials import CredentialsConfig
+from controller.engines.requests import CredentialsConfig
 from controller.observe.further_accelerators import FurtherAccelerators, resource_problems
 
 

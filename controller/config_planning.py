@@ -17,7 +17,7 @@ from apiserver.schema.markers import Items, Length, Marker, Properties, Range
 from controller.observe.accelerators import short_name
 from controller.observe.objectives import ObjectiveRules
 from controller.planning.cluster import Budget, NodePool, Taint
-from controller.planning.settings import Settings
+from controller.planning.inputs import Settings
 from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import SizingSettings
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from controller.planning.decision import Plan
-from controller.planning.settings import Settings
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 from controller.solver import Solver
 
 

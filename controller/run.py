@@ -45,8 +45,7 @@ from controller.config_planning import (
 )
 from controller.engines.prometheus import PrometheusSource
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
-from controller.evictions.record import EvictionRecord
-from controller.evictions.rounds import EvictionRules
+from controller.evictions.rounds import EvictionRecord, EvictionRules
 from controller.observe.gather import Terms
 from controller.observe.settings_reading import PolicyReader
 from controller.planner import RememberingPlanner

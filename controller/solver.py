@@ -12,8 +12,8 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
+from controller.planning.assemble import hold
 from controller.planning.decision import SolverStatus
-from controller.planning.hold import hold
 from controller.solver_worker import HEADER, frame
 
 if TYPE_CHECKING:
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from controller.planning.decision import Plan
-    from controller.planning.settings import Settings
+    from controller.planning.inputs import PlanningState, Settings
     from controller.planning.snapshot import Snapshot
-    from controller.planning.state import PlanningState
 
 MEMORY_BYTES = 2 * 2**30
 """Address space limit of the child in bytes; an idle child maps 170 MB, of which it touches 50."""

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from controller.planning.decision import Plan
-    from controller.planning.settings import Settings
+    from controller.planning.inputs import PlanningState, Settings
     from controller.planning.snapshot import Snapshot
-    from controller.planning.state import PlanningState
 
     Planner = Callable[[Snapshot, PlanningState, Settings], tuple[Plan, PlanningState]]
 

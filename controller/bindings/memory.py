@@ -9,10 +9,9 @@ from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.engines.endpoints import Endpoint, Exposures, Question, question
 from controller.observe.bound import Case, TargetState
-from controller.policies.exposed import Exposed
 from controller.policies.history import History, UnreadableHistoryError, read_history
-from controller.policies.measuring import NO_LOOKS, Look, PodMemory
-from controller.policies.observation import Value
+from controller.policies.measuring import NO_LOOKS, Exposed, Look, PodMemory
+from controller.policies.policy import Value
 from controller.policies.sharing import BindingSeen, TargetSeen
 
 _log = EventLogger(__name__)

@@ -16,8 +16,7 @@ from controller.observe.bound import Case
 from controller.observe.condition_list import condition_list, moment, shorten
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
-from controller.policies.sharing import BindingDecision
-from controller.policies.wording import binding_sentence, recommendation_text
+from controller.policies.sharing import BindingDecision, binding_sentence, recommendation_text
 from controller.variants.news import News, own_conditions, without_numbers
 
 REFRESH_SECONDS: Final = 60.0

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING
 from controller.closedloop.decided import Decided, DecidedPoint, decided_point, target_names
 from controller.closedloop.policy import Told
 from controller.closedloop.rivals import chosen_variants
-from controller.policies.binding import Binding, BoundTarget, lone_binding
-from controller.policies.exposed import exposed_values
 from controller.policies.history import History
-from controller.policies.measuring import Look, PodMemory
-from controller.policies.observation import Value
-from controller.policies.policy import ScalingPolicy
+from controller.policies.measuring import Look, PodMemory, exposed_values
+from controller.policies.policy import Binding, BoundTarget, ScalingPolicy, Value, lone_binding
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
 from controller.simulation.exposition import EngineCollector
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controller.policies.wording import binding_sentence
+from controller.policies.sharing import binding_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from controller.policies.binding import Binding
+    from controller.policies.policy import Binding
     from controller.policies.sharing import BindingDecision
 
 

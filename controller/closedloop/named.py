@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from controller.closedloop.outcome import PolicyOutcome
     from controller.closedloop.policy import Policy
     from controller.closedloop.scenario import Scenario
-    from controller.planning.settings import Settings
+    from controller.planning.inputs import Settings
     from controller.simulation.request import Request
     from controller.variants.variantautoscaling import CycleSettings
 

@@ -14,9 +14,8 @@ from controller.observe.gather import World
 from controller.observe.policies import Policies
 from controller.observe.settings_reading import read_policies
 from controller.observe.targets import target_key
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
-from controller.planning.state import PlanningState
 from controller.variants.variantautoscaling import (
     CycleSettings,
     Tools,

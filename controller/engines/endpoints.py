@@ -12,10 +12,9 @@ from prometheus_client import Metric
 
 from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
-from controller.engines.exposition import families_in
-from controller.engines.metrics import Series, UnreadableMetricsError
-from controller.policies.exposed import Exposed, exposed_values, name_of
-from controller.policies.measuring import Look
+from controller.engines.exposition import UnreadableMetricsError, families_in
+from controller.engines.metrics import Series
+from controller.policies.measuring import Exposed, Look, exposed_values, name_of
 
 MOST_NAMES: Final = 500
 """Maximum number of metrics, counted with their label matchers, that bindings may name at one endpoint."""

@@ -1,4 +1,4 @@
-"""The series of one pod by meaning, with validation.
+"""The series of one pod by meaning, with validation; or the name of an engine of another kind.
 
 An untrustworthy number is an error: no engine is left out of the sum of a pod's engines.
 """
@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.engines.foreign import NO_SERIES
-from controller.engines.series import (
+from controller.engines.exposition import (
     ENGINE_LABELS,
     NAMES,
     PART_LABELS,
@@ -20,6 +19,7 @@ from controller.engines.series import (
     Endpoint,
     Kind,
     Meaning,
+    UnreadableMetricsError,
     endpoint_of,
     kind_of,
     names_of,
@@ -34,10 +34,6 @@ _REMEDY: Final = {
     Kind.VLLM: "use vLLM 0.8 or newer, and start it without --disable-log-stats",
     Kind.SGLANG: "use SGLang 0.4.6 or newer",
 }
-
-
-class UnreadableMetricsError(Exception):
-    """A response lacks required metrics, or is no metrics page at all; the message says what to do."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -196,3 +192,29 @@ def _shard(item: Series) -> set[tuple[str, str]]:
 def has_duplicates(series: Sequence[Series]) -> bool:
     """Return whether a series occurs twice, so that it is unknown which one is valid."""
     return len({frozenset(item.labels.items()) for item in series}) < len(series)
+
+
+_PREFIXES: Final = {
+    "ray_vllm_": "vLLM in Ray Serve, which are those of a Ray node and not of one engine",
+    "tgi_": "Text Generation Inference",
+    "te_": "Text Embeddings Inference",
+    "trtllm_": "TensorRT-LLM",
+    "nv_inference_": "Triton Inference Server",
+    "lmdeploy:": "LMDeploy",
+    "llamacpp:": "llama.cpp",
+}
+"""Engines by the beginning of their metrics."""
+
+NO_SERIES: Final = (
+    "name the container port of the engine `metrics` or `http`, start vLLM without --disable-log-stats, and"
+    " SGLang with --enable-metrics"
+)
+"""What to do without series of an engine."""
+
+
+def no_engine(text: str) -> str:
+    """Return why a page cannot be read that has no series of vLLM or SGLang."""
+    for prefix, engine in _PREFIXES.items():
+        if text.startswith(prefix) or f"\n{prefix}" in text:
+            return f"metrics of {engine}: only vLLM and SGLang are read, so let another autoscaler scale it"
+    return f"no series of vLLM or SGLang: {NO_SERIES}"

@@ -24,16 +24,20 @@ import msgspec
 
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
-from controller.engines.bounded import OversizedBodyError, read_bounded
-from controller.engines.causes import cause_of
-from controller.engines.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.engines.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
-from controller.engines.metrics import Series, UnreadableMetricsError
-from controller.engines.origins import of_one_origin, of_one_origin_each
-from controller.engines.prometheus_jobs import forgeable_jobs
+from controller.engines.exposition import NAMES, Kind, Meaning, UnreadableMetricsError, names_of
+from controller.engines.metrics import Series
+from controller.engines.origins import forgeable_jobs, of_one_origin, of_one_origin_each
 from controller.engines.readings import Reading, reading_of
+from controller.engines.requests import (
+    NO_CREDENTIALS,
+    CredentialFiles,
+    CredentialsConfig,
+    OversizedBodyError,
+    cause_of,
+    read_bounded,
+)
 from controller.engines.scraping import Scraped
-from controller.engines.series import NAMES, Kind, Meaning, names_of
 from controller.policies.measuring import Look
 
 T = TypeVar("T")

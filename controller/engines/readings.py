@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.engines.exposition import families_in
+from controller.engines.exposition import NAMES, SIZE_LABELS, Endpoint, Kind, Meaning, families_in
 from controller.engines.metrics import MOST_COUNTED, Said, Series, has_duplicates
-from controller.engines.series import NAMES, SIZE_LABELS, Endpoint, Kind, Meaning
 from controller.sizing.records import NO_HISTOGRAM, Histogram
 
 _LARGEST_CACHE_TOKENS: Final = 10**9

@@ -21,9 +21,6 @@ import aiohttp
 
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
-from controller.engines.bounded import read_bounded
-from controller.engines.causes import cause_of
-from controller.engines.credentials import NO_CREDENTIALS, CredentialFiles, CredentialsConfig
 from controller.engines.endpoints import (
     TOO_MANY_ENDPOINTS,
     Endpoint,
@@ -32,9 +29,16 @@ from controller.engines.endpoints import (
     exposed_in,
     first_of_each_pod,
 )
-from controller.engines.foreign import no_engine
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
+from controller.engines.metrics import no_engine
 from controller.engines.readings import Reading, parse_exposition, reading_of
+from controller.engines.requests import (
+    NO_CREDENTIALS,
+    CredentialFiles,
+    CredentialsConfig,
+    cause_of,
+    read_bounded,
+)
 from controller.engines.turns import Request, Turns
 from controller.policies.measuring import Look
 

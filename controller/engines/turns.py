@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
 
 K = TypeVar("K", bound=tuple[Any, ...])
 T = TypeVar("T")

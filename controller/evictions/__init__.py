@@ -1,5 +1,4 @@
 """Moves of running replicas by evictions, which is opt-in.
 
-`evicting` executes a plan's moves in `rounds`, `closing` keeps new pods off nodes meanwhile, and `record`
-remembers a round on the Lease for the next leader.
+`evicting` executes a plan's moves in `rounds`, which are recorded on the Lease for the next leader.
 """

@@ -1,8 +1,9 @@
 """Execution of a plan's moves by the Eviction API, so that disruption budgets hold.
 
 The steps are: check by dry runs that every eviction would be allowed, taint the nodes, evict, wait until the
-recreated pods are bound, remove the taint. If a node has our taint while no round is in progress, it is
-removed at once: the process that added it is gone.
+recreated pods are bound, remove the taint. Without the taint the scheduler might place a recreated pod back
+on the node that it was evicted from. If a node has our taint while no round is in progress, it is removed at
+once: the process that added it is gone.
 
 Single dry runs cannot show whether all evictions of a round are allowed together; this is computed.
 """
@@ -12,17 +13,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Throttled, Unavailable
 from apiserver.cluster.events import EventRecorder
-from apiserver.cluster.resource import DISRUPTION_BUDGETS
+from apiserver.cluster.resource import DISRUPTION_BUDGETS, NODES
 from apiserver.kinds.identity import Key, key_of
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from controller.evictions.closing import close, is_closed, reopen
-from controller.evictions.record import EvictionRecord
 from controller.evictions.rounds import (
+    EvictionRecord,
     EvictionRules,
     Rounds,
     Target,
@@ -36,6 +37,7 @@ from controller.evictions.rounds import (
 from controller.observe.conditions import EventReason
 from controller.observe.disruptions import Disruptions, evictions_allowed
 from controller.observe.gather import Gathered, World
+from controller.observe.scheduling import MOVING
 from controller.planning.decision import Plan
 
 
@@ -235,3 +237,45 @@ class Evictor:
                 self._events.record(
                     autoscalings[key], type="Normal", reason=str(reason), action="Evict", note=note
                 )
+
+
+_TRIES: Final = 3
+_TAINT: Final[Json] = {"key": MOVING, "effect": "NoSchedule"}
+
+
+def is_closed(node: Json) -> bool:
+    """Tell whether a node has our taint."""
+    return any(taint["key"] == MOVING for taint in _taints(node))
+
+
+async def close(cluster: Cluster, name: str) -> None:
+    """Add our taint to a node. Raises ClusterError if a call is rejected."""
+    await _write(cluster, name, [_TAINT])
+
+
+async def reopen(cluster: Cluster, name: str) -> None:
+    """Remove our taint from a node. Raises ClusterError if a call is rejected."""
+    await _write(cluster, name, [])
+
+
+async def _write(cluster: Cluster, name: str, ours: Sequence[Json]) -> None:
+    """Set our taints on a node and keep all others; retry if the node changed meanwhile."""
+    for tries_left in reversed(range(_TRIES)):
+        node = await cluster.get(NODES, name)
+        others = [taint for taint in _taints(node) if taint["key"] != MOVING]
+        if is_closed(node) == bool(ours):
+            return
+        version = {"resourceVersion": node["metadata"]["resourceVersion"]}
+        try:
+            await cluster.patch_merge(
+                NODES, name, {"metadata": version, "spec": {"taints": [*others, *ours]}}
+            )
+        except Conflict:
+            if not tries_left:
+                raise
+        else:
+            return
+
+
+def _taints(node: Json) -> Sequence[Json]:
+    return (node.get("spec") or {}).get("taints") or []

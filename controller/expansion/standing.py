@@ -5,18 +5,30 @@ targets are ready. Objects that a Model no longer needs are deleted only when al
 routed to, scaling aside. An adapter leaves the engines' list when no route leads to it. While a backend
 cannot be created, objects that span all backends stay as they are. But none of our objects scales a workload
 that is not the Model's, or routes requests to its backend.
+
+All objects with the labels of a Model's are cached, whoever made them, and each may have a megabyte: only
+the parts that decisions read are kept, and digests replace the rest, to detect changes.
+
+Whether an object is to be applied is told by fingerprints of the applied and of the live object, in memory
+only. A new process applies everything once, which reverts edits made while no process ran, and is otherwise a
+no-op. Not all kinds have a generation that would reveal an edit, and without a fingerprint, defaulting and
+normalization by the API server look like edits.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+import msgspec
+
+from apiserver.kinds.annotations import PREFIX
+from apiserver.kinds.identity import METADATA
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
-from apiserver.schema.json import Json, as_list, as_object
-from controller.expansion.adapters import listed_adapters, with_entries
-from controller.expansion.applied import is_current
+from apiserver.schema.json import Json, JsonValue, as_list, as_object
+from controller.expansion.adapters import LIST, listed_adapters, with_entries
 from controller.expansion.expansion import Expansion
 from controller.expansion.loading import routed_pairs
 from controller.expansion.parts import BACKEND_LABEL, backend_name
@@ -271,3 +283,85 @@ def _targets(spec: Json) -> Iterator[ChildKey]:
     for item in filter(None, (spec.get("scalingConfiguration"), *params)):
         target = target_object(item["target"]["targetRef"])
         yield ChildKey(target.kind, target.name)
+
+
+_METADATA: Final = (*METADATA, "labels", "ownerReferences")
+_WHOLE: Final = ("apiVersion", "kind", "status")
+_SPEC: Final = ("replicas", "rules", "loraAdapters", "scalingConfiguration", "optimizerConfiguration")
+_LONGEST_LIST: Final = 768 << 10
+"""Length of a list of adapters; 256 with the longest sources, of which 128 leave a route, have less."""
+
+
+def digest_object(value: Json) -> Json:
+    """Return an object with digests instead of what no decision reads. Equal objects give equal results."""
+    found = {name: item for name, item in value.items() if name in _WHOLE}
+    found["metadata"] = _metadata(value["metadata"])
+    for name in value.keys() - {*_WHOLE, "metadata"}:
+        item = value[name]
+        if name == "spec" and isinstance(item, dict):
+            found[name] = {key: part if key in _SPEC else digest(part) for key, part in item.items()}
+        elif name == "data":
+            found[name] = {key: text if _is_list(key, text) else digest(text) for key, text in item.items()}
+        else:
+            found[name] = digest(item)
+    return found
+
+
+def _metadata(metadata: Json) -> Json:
+    found: Json = {name: metadata[name] for name in _METADATA if name in metadata}
+    said = metadata.get("annotations") or {}
+    if annotations := {name: text for name, text in said.items() if name.startswith(PREFIX)}:
+        found["annotations"] = annotations
+    return found
+
+
+def _is_list(key: str, text: str) -> bool:
+    return key == LIST and len(text) <= _LONGEST_LIST
+
+
+_NO_CONTENT = ("apiVersion", "kind", "metadata", "status")
+
+
+def fingerprint(wanted: Json, live: Json) -> str:
+    """Return a digest of the applied and of the live object, which changes if either of them does.
+
+    Metadata counts only as far as it is applied, because others may add to it. Replicas do not count.
+    """
+    parts = [
+        _applied_metadata(wanted, wanted),
+        _content(wanted),
+        _applied_metadata(live, wanted),
+        _content(live),
+    ]
+    return digest(parts)
+
+
+def digest(value: JsonValue) -> str:
+    """Return a digest of JSON, which does not depend on the order of keys."""
+    return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
+
+
+def is_current(wanted: Json, live: Json, applied: str | None) -> bool:
+    """Tell whether nothing needs to be applied; `applied` is the fingerprint of the last apply."""
+    replicas = wanted.get("spec", {}).get("replicas")
+    has_replicas = replicas is None or replicas == live["spec"].get("replicas")
+    return has_replicas and applied == fingerprint(wanted, live)
+
+
+def _content(value: Json) -> Json:
+    """Return everything but metadata, status and replicas, which another component may control."""
+    content = {name: item for name, item in value.items() if name not in _NO_CONTENT}
+    if "spec" in content:
+        content["spec"] = {name: item for name, item in content["spec"].items() if name != "replicas"}
+    return content
+
+
+def _applied_metadata(value: Json, wanted: Json) -> Json:
+    metadata, asked = value["metadata"], wanted["metadata"]
+    found: Json = {
+        member: {name: (metadata.get(member) or {}).get(name) for name in asked.get(member) or {}}
+        for member in ("labels", "annotations")
+    }
+    owners = {owner["uid"] for owner in asked.get("ownerReferences") or []}
+    found["owners"] = [owner for owner in metadata.get("ownerReferences") or [] if owner.get("uid") in owners]
+    return found

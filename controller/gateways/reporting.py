@@ -1,17 +1,22 @@
-"""The condition of a ModelRoute about its translation for Gateways. Pure.
+"""The next steps for a ModelRoute behind Gateways, and the condition about its translation. Pure.
 
-docs/gateways.md explains each reason; a test compares the page with this file.
+A pool is owned by all routes that target it. It is deleted with the last of them, or with its ModelServer.
+Objects that can no longer be translated after an edit stay unchanged. docs/gateways.md explains each reason;
+a test compares the page with this file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
+from apiserver.kinds.inference.inferenceobjective import POOL_KIND
 from apiserver.schema.json import Json
 from controller.expansion.parts import Note
-from controller.expansion.standing import ChildKey
+from controller.expansion.standing import ChildKey, Steps, belongs_to, is_current, key_of, targets_of
+from controller.gateways.parts import pool_of, shared_by
+from controller.gateways.translation import Translation
 
 
 class GatewayCondition(StrEnum):
@@ -94,3 +99,71 @@ def _refusals(children: Sequence[Json]) -> Iterator[str]:
                         f"{item['kind']} {item['metadata']['name']}: Gateway {gateway}: {kind} is {status}:"
                         f" {condition.get('message', '')}"
                     )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surroundings:
+    """Related objects in the namespace of a route."""
+
+    sharing: Sequence[Json]
+    """ModelRoutes that are translated, including this one if it is."""
+
+    servers: Mapping[str, Json]
+    """Valid ModelServers with their defaults, by name, that the route targets or targeted."""
+
+    invalid: frozenset[str] = frozenset()
+    """Names of such servers that are invalid."""
+
+    children: Mapping[ChildKey, Json] = field(default_factory=dict)
+    """Objects that were made for routes."""
+
+    applied: MutableMapping[ChildKey, str] = field(default_factory=dict)
+    """Fingerprints of the objects that this process has applied."""
+
+
+def steps(route: Json, translation: Translation | None, around: Surroundings) -> Steps:
+    """Return the objects to apply and delete now; None stands for a route that is not translated."""
+    wanted = {key_of(item): item for item in (translation.objects if translation else ())}
+    gone: list[Json] = [
+        item
+        for key, item in around.children.items()
+        if key.kind != POOL_KIND and key not in wanted and belongs_to(item, route["metadata"]["uid"])
+    ]
+    sharing = [(item, targets_of(item)) for item in around.sharing]
+    leads_to = targets_of(route) if translation else frozenset()
+    for name in sorted(leads_to | pools_of(route, around.children)):
+        key = ChildKey(POOL_KIND, name)
+        owners = [item for item, targets in sharing if name in targets]
+        if not owners or name not in around.servers.keys() | around.invalid:
+            gone += [around.children[key]] if key in around.children else []
+        elif name in around.servers and (pool := pool_of(around.servers[name])[0]) is not None:
+            wanted[key] = shared_by(pool, owners)
+    apply = []
+    for key, item in sorted(wanted.items(), key=lambda entry: entry[0].kind != POOL_KIND):
+        live = around.children.get(key)
+        is_ours = live is None or is_made_for(live, route)
+        if is_ours and not (live and is_current(item, live, around.applied.get(key))):
+            apply.append(item)
+    return Steps(
+        apply=tuple(apply), delete=tuple(item for item in gone if is_made_for(item, route)), awaited=()
+    )
+
+
+def is_made_for(live: Json, route: Json) -> bool:
+    """Tell whether an object is one that we may write for a route."""
+    if live["kind"] != POOL_KIND:
+        return belongs_to(live, route["metadata"]["uid"])
+    owners = live["metadata"].get("ownerReferences") or []
+    kinds = {(owner.get("apiVersion"), owner.get("kind")) for owner in owners}
+    return kinds == {(route["apiVersion"], route["kind"])}
+
+
+def pools_of(route: Json, children: Mapping[ChildKey, Json]) -> frozenset[str]:
+    """Return the names of the pools that a route owns, whether or not it still targets them."""
+    uid = route["metadata"]["uid"]
+    return frozenset(
+        key.name
+        for key, item in children.items()
+        if key.kind == POOL_KIND
+        and any(owner.get("uid") == uid for owner in item["metadata"].get("ownerReferences") or [])
+    )

@@ -16,17 +16,24 @@ from controller.expansion.routing import with_endpoints
 from controller.gateways.installed import API_VERSIONS, HTTP_ROUTES, Installed
 from controller.gateways.matching import (
     MODEL_HEADER,
+    MOST_MATCHES,
+    MOST_MATCHES_IN_ROUTE,
     Comparison,
     Match,
     Text,
     can_be_header,
+    in_order,
     match_of,
     match_without_model,
 )
-from controller.gateways.pools import pool_of
-from controller.gateways.precedence import MOST_MATCHES, MOST_MATCHES_IN_ROUTE, in_order
-from controller.gateways.requests import numbered_name, objectives, rewrites
-from controller.gateways.traffic import backend_references, traffic_fields
+from controller.gateways.parts import (
+    backend_references,
+    numbered_name,
+    objectives,
+    pool_of,
+    rewrites,
+    traffic_fields,
+)
 
 _RULE_NAME: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*\Z"

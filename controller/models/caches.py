@@ -21,9 +21,8 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.identity import key_of as identity
 from apiserver.schema.json import Json, as_object
 from controller.expansion.adapters import LOADER
-from controller.expansion.kept import digest_object
 from controller.expansion.parts import MODEL_LABEL, served_name
-from controller.expansion.standing import ChildKey, key_of
+from controller.expansion.standing import ChildKey, digest_object, key_of
 from controller.models.model import RESOURCES, UNREAD
 from controller.models.model_adapters import Key
 

@@ -19,9 +19,15 @@ from apiserver.cluster.resource import Resource
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from controller.expansion.applied import fingerprint
-from controller.expansion.kept import digest_object
-from controller.expansion.standing import WORKLOADS, ChildKey, Steps, acts_on, key_of
+from controller.expansion.standing import (
+    WORKLOADS,
+    ChildKey,
+    Steps,
+    acts_on,
+    digest_object,
+    fingerprint,
+    key_of,
+)
 
 _NO_VERSION: Final = "1"
 """A resource version that no object has, so that an apply either creates the object or is a conflict."""

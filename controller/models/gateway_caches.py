@@ -12,9 +12,8 @@ from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, MODEL_ROUTES, NAMESPACES, Resource
 from apiserver.schema.json import Json
-from controller.expansion.kept import digest_object
 from controller.expansion.parts import MANAGED_BY
-from controller.expansion.standing import ChildKey, key_of
+from controller.expansion.standing import ChildKey, digest_object, key_of
 from controller.gateways.installed import API_VERSIONS, Installed, installed_of, reduce_definition
 from controller.models.gateways import RESOURCES
 

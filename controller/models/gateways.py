@@ -31,11 +31,14 @@ from controller.gateways.reporting import (
     Finding,
     GatewayCondition,
     GatewayReason,
+    Surroundings,
     TranslationResult,
     finding,
+    is_made_for,
     not_translated,
+    pools_of,
+    steps,
 )
-from controller.gateways.steps import Surroundings, is_made_for, pools_of, steps
 from controller.gateways.translation import Translation, translate
 from controller.models.child_writer import Acted, ChildWriter
 from controller.models.traffic import RouteWorld

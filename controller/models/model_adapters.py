@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 from apiserver.schema.json import Json
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
 from controller.expansion.adapters import LOADER
 from controller.expansion.loading import Told
 from controller.expansion.parts import BACKEND_LABEL

@@ -17,9 +17,7 @@ from apiserver.cluster.status_writer import StatusWriter
 from apiserver.schema.json import Json
 from controller.observe.condition_list import condition_list, shorten
 from controller.traffic.conditions import Findings, Found, TrafficCondition, left_alone
-from controller.traffic.inferenceobjective import PoolWorld, objective_found
-from controller.traffic.modelroute import route_found
-from controller.traffic.modelserver import server_found
+from controller.traffic.status import PoolWorld, objective_found, route_found, server_found
 
 RESOURCES: Final[Mapping[str, Resource]] = {
     resource.kind: resource for resource in (MODEL_SERVERS, MODEL_ROUTES, INFERENCE_OBJECTIVES)

@@ -29,8 +29,7 @@ from controller.observe.pods import is_ready
 from controller.observe.targets import target_key
 from controller.projections import Projection
 from controller.traffic.endpoints import selectors_of, selects
-from controller.traffic.inferenceobjective import PoolWorld
-from controller.traffic.modelroute import names_of, targets_of
+from controller.traffic.status import PoolWorld, names_of, targets_of
 
 _POOLS: Final = (INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
 

@@ -25,7 +25,7 @@ from controller.observe.targets import target_key
 from controller.observe.unplanned import Unplanned
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Variant
-from controller.policies.binding import Binding
+from controller.policies.policy import Binding
 
 MOST_REPLICAS: Final = 10**6
 """Maximum replicas of capacity 1; bindings that need more are not planned."""

@@ -29,8 +29,14 @@ from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scalers import RESTING, autoscalers_by_target, is_resting
 from controller.observe.scales import ScaleReference, is_reference, scale_references
 from controller.observe.targets import TargetKey, target_key
-from controller.policies.binding import Binding, BoundTarget, read_binding
-from controller.policies.policy import ScalingPolicy, UnreadablePolicyError, read_policy
+from controller.policies.policy import (
+    Binding,
+    BoundTarget,
+    ScalingPolicy,
+    UnreadablePolicyError,
+    read_binding,
+    read_policy,
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.engines.idleness import Idleness
+from controller.engines.records import Idleness
 from controller.observe.accelerators import accelerators_of, uncounted_resources
 from controller.observe.actual_types import ActualTypes
 from controller.observe.asks import Ask, loads_of

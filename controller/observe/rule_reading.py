@@ -14,10 +14,7 @@ from controller.observe.neighbours import Neighbours
 from controller.observe.scheduling import node_affinity
 from controller.observe.targets import POD_LABELS, REVISION_LABELS, Target, TargetKey
 from controller.planning.cluster import Node
-from controller.planning.pod_rules import PodRules
-from controller.planning.pod_rules.apart import MOST_PER_NODE, MostPerNode
-from controller.planning.pod_rules.interface import DomainRule
-from controller.planning.pod_rules.spread import MOST_SKEW, Spread
+from controller.planning.pod_rules import MOST_PER_NODE, MOST_SKEW, DomainRule, MostPerNode, PodRules, Spread
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """A label that every node has, with a different value each."""

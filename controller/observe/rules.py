@@ -13,8 +13,7 @@ from controller.observe.accelerators import accelerators_of
 from controller.observe.domains import most_pods
 from controller.observe.rule_reading import RuleReading, Scene, read_template
 from controller.observe.targets import SET_NAME, Target
-from controller.planning.pod_rules import PodRules
-from controller.planning.pod_rules.spread import Spread
+from controller.planning.pod_rules import PodRules, Spread
 
 _OF_ANY_GROUP: Final[Json] = {"matchExpressions": [{"key": SET_NAME, "operator": "Exists"}]}
 

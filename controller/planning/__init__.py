@@ -6,21 +6,17 @@ bytes, whatever the order of its records.
 
 From the snapshot to the problem:
   plan            the entry point: prepare, place, search reliefs and moves, explain, check
-  preparing       all data that is computed before placement, and the placement within the limits of
-                  preemption
+  preparing       all data that is computed before placement, with a main variant for each model, and the
+                  placement within the limits of preemption and disruption budgets
   incomplete      room for the missing pods of replicas that are bound in part
   demand          the capacity that each model requires: a lower bound that must be met, and an upper bound
                   above which replicas may be removed
-  formulation     the problem in integers
+  formulation     the problem in integers, with weights of shortfalls
   problem         its records: variants, weighted cover rows, bins of nodes, limits, growth; solution and
                   proofs
-  inventory       bins: nodes grouped by the variants that may use them
-  pod_rules       rules for where pods can be: text, counts, rows and choice of nodes (a package)
-  topology        domains of nodes: zones to spread over, racks to stay within
+  inventory       bins: nodes grouped by the variants that may use them; zones and racks; hypothetical nodes
+  pod_rules       rules for where pods can be: text, counts, rows and choice of nodes
   limits          quotas, budgets and ceilings as rows
-  weights         weights of shortfalls
-  units           units of cost
-  mixing          a main variant for each model
   magnitude       rejection of problems whose sums would not be exact
   omission        variants and node pools that are left out for that reason, so that the others are planned
 
@@ -29,27 +25,21 @@ Placement:
                   bound over every replica mix at every level (a package)
   cpsat           the only access to CP-SAT
   hosts           nodes indexed by free accelerators
-  preemption      the limit on replicas that one plan preempts
-  disruption      what disruption budgets still allow
 
 Explanation:
   explain         one sentence with numbers: what was wanted, what was granted and what limited it
   solved_problem  a solved problem with derived values
   case            its models and variants
   shortage        what prevents one more replica, and who holds the accelerators
-  vacancies       whether one more replica would fit
   wording         numbers and names in messages
   relief          changes that would reduce a shortage, found by planning again with one thing changed
-  additions       hypothetical nodes for these
 
 Evictions that defragment free accelerators:
-  defragment      the moves of each bin, for models that are short
-  offers          the pods that may be moved
+  defragment      the pods that may be moved, and the moves of each bin, for models that are short
   moves           the fewest evictions that make room
 
 The published plan:
-  assemble        a decision from replica counts and a reason
-  hold            the fallback without a solver: running replicas stay
+  assemble        a decision from replica counts and a reason; without a solver, running replicas stay
   checker         verification of a plan before it is used; shares no code with the model (a package)
 
 Input and output:
@@ -57,12 +47,10 @@ Input and output:
   cluster         nodes, nodes that could be added, quotas and budgets
   load            the result of sizing: the load of each model, and the rate that one replica of each variant
                   serves
-  settings        the parameters that a user may choose
-  state           what is carried from one cycle to the next
   warm_start      dual prices of an earlier plan, with which the next search starts
   decision        the output: a plan with one decision for each variant, and its reasons
-  inputs          snapshot, state and settings as JSON, to save and replay a decision
-  ranges          range checks for the numbers of records
+  inputs          snapshot, state between cycles and parameters, as JSON, to save and replay a decision
+  ranges          range checks for the numbers of records, and units of cost
 
 `plan.plan` is the only entry point. It imports OR-Tools (through `cpsat`); the records do not, so that
 processes with little memory can import them.

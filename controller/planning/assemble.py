@@ -1,15 +1,23 @@
-"""Assemble published decisions from replica counts and reasons, for new and for held plans."""
+"""Assemble published decisions from replica counts and reasons, for new and for held plans.
+
+A held plan is the fallback: every variant keeps its current replicas, or its last published ones if more. It
+needs no solver, so a process without one can use it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from controller.planning.decision import BoundBy, Decision, Reason, Relief
-from controller.planning.demand import ModelDemand
+from controller.planning.decision import BoundBy, Decision, Plan, Reason, Relief, SolverReport, SolverStatus
+from controller.planning.demand import ModelDemand, model_demands, provided_rate
+from controller.planning.formulation import held_replicas
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.load import RATE_UNIT
-from controller.planning.snapshot import Variant
+from controller.planning.problem import per_mille_missing
+from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.wording import count
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,3 +67,43 @@ def total_cost(decisions: Sequence[Decision], variants: Sequence[Variant]) -> De
     """Return the cost per hour of all granted replicas."""
     unit = {variant.key: variant.cost_per_replica for variant in variants}
     return sum((unit[d.namespace, d.name] * d.replicas for d in decisions), start=Decimal(0))
+
+
+def hold(
+    snapshot: Snapshot,
+    state: PlanningState,
+    settings: Settings,
+    *,
+    status: SolverStatus,
+    message: str,
+    detail: str = "",
+) -> tuple[Plan, PlanningState]:
+    """Return a plan that changes nothing, with the reason, and the unchanged state.
+
+    `detail` may name any workload. Decisions include it if `settings.names_all`, and `message` otherwise.
+    """
+    told = detail if detail and settings.names_all else message
+    made = [decision for demand in model_demands(snapshot) for decision in _hold(demand, told)]
+    plan = Plan(
+        decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
+        placements=(),
+        cost=total_cost(made, snapshot.variants),
+        solver=SolverReport(status=status, unproven="", gap=1.0, message=detail or message),
+    )
+    return plan, state
+
+
+def _hold(demand: ModelDemand, why: str) -> Iterator[Decision]:
+    provided = provided_rate(demand.variants, [held_replicas(variant) for variant in demand.variants])
+    unmet = per_mille_missing(demand.required_rate, provided)
+    for variant in demand.variants:
+        held = held_replicas(variant)
+        message = f"{variant.name} stays at {count(held, 'replica')}: {why}"
+        yield decide(
+            variant,
+            demand,
+            Explanation(bound_by=BoundBy.SOLVER, reason=Reason.HOLDING, message=message),
+            replicas=held,
+            unconstrained_replicas=held,
+            unmet_per_mille=unmet,
+        )

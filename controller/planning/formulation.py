@@ -1,7 +1,11 @@
-"""Formulate the integer placement problem from a snapshot and the models' demands."""
+"""Formulate the integer placement problem from a snapshot and the models' demands.
+
+The weight of a shortfall is the value of the missing capacity.
+"""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
@@ -16,7 +20,8 @@ from controller.planning.demand import (
     serving_rate,
     staying_replicas,
 )
-from controller.planning.inventory import bins, node_to_come
+from controller.planning.inputs import Settings
+from controller.planning.inventory import Topologies, bins, node_to_come
 from controller.planning.limits import limit_rows
 from controller.planning.load import CapacitySource
 from controller.planning.problem import (
@@ -26,15 +31,13 @@ from controller.planning.problem import (
     CountedReplicas,
     CoverRow,
     GrowthTerms,
+    Level,
     PlacementProblem,
     Stage,
     VariantTerms,
 )
-from controller.planning.settings import Settings
+from controller.planning.ranges import cost_units
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.topology import Topologies
-from controller.planning.units import cost_units
-from controller.planning.weights import weigh
 
 LOAD_STEPS = 10
 """Resolution of the weights of a present load."""
@@ -295,3 +298,40 @@ def _free(nodes: Sequence[Node], terms: Sequence[VariantTerms]) -> tuple[int, ..
             for node in places:
                 free[node] -= variant.accelerators
     return tuple(free)
+
+
+STEPS = 1000
+"""Resolution of weights: the weight of the most valuable requirement of a level."""
+
+FLOOR_SHARE = 4
+"""Divisor of a level's average value that gives its minimum weight, so that small models are not starved."""
+
+
+def weigh(rows: Sequence[CoverRow], terms: Sequence[VariantTerms]) -> tuple[CoverRow, ...]:
+    """Return the rows with their weights; only rows of load and demand are weighted.
+
+    The value of a requirement is the least cost of serving it.
+    """
+    weighs = (Stage.LOAD, Stage.DEMAND)
+    values = {index: _value(row, terms) for index, row in enumerate(rows) if row.stage in weighs}
+    levels: dict[Level, list[int]] = defaultdict(list)
+    for index in values:
+        levels[rows[index].level].append(index)
+    weights = {index: weight for members in levels.values() for index, weight in _weights(members, values)}
+    return tuple([replace(row, weight=row.weight * weights.get(index, 1)) for index, row in enumerate(rows)])
+
+
+def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:
+    most = max(values[index] for index in members)
+    if not most:
+        return [(index, 1) for index in members]
+    floor = sum(values[index] for index in members) // (len(members) * FLOOR_SHARE)
+    return [(index, max(1, STEPS * max(values[index], floor) // most)) for index in members]
+
+
+def _value(row: CoverRow, terms: Sequence[VariantTerms]) -> int:
+    """Return the least cost of serving a requirement."""
+    return min(
+        [-(-row.requirement // amount) * terms[variant].cost for variant, amount in row.terms if amount],
+        default=0,
+    )

@@ -16,7 +16,7 @@ from itertools import islice, repeat
 from controller.planning.decision import NodePlacement, Plan
 from controller.planning.demand import staying_replicas
 from controller.planning.inventory import admits
-from controller.planning.pod_rules.interface import allowed_on_node
+from controller.planning.pod_rules import allowed_on_node
 from controller.planning.snapshot import Replica, Snapshot, Variant
 
 Key = tuple[str, str]

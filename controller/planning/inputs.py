@@ -1,4 +1,8 @@
-"""The complete input of one plan as JSON, so that a decision can be saved, replayed and examined."""
+"""The input of one plan: snapshot, state and settings, and their JSON, to save and replay a decision.
+
+State goes from one cycle to the next: it is passed in and returned, never stored. An empty state is
+sufficient after a restart.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +14,57 @@ from typing import Final
 import msgspec
 from msgspec import inspect
 
-from controller.planning.settings import Settings
+from controller.planning.ranges import negative_or_endless, refuse
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
+from controller.planning.warm_start import DualPrices
 
 _FORMER: Final = frozenset(
     {"courses", "flap_reversals", "flap_window_seconds", "held_replicas", "most_preempted", "unmet_unit"}
 )
 """Members that earlier versions saved, and that have no effect any more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlanningState:
+    """The state between cycles."""
+
+    prices: DualPrices | None = None
+    """Dual prices of the last search, with which the next one starts."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    """Prices and limits of planning. Raises ValueError for an invalid duration."""
+
+    standing_seconds: float = 600.0
+    """How long a replica mix is expected to last, in seconds: start costs are amortized over this time."""
+
+    most_moves: int = 0
+    """The maximum number of replicas that one plan evicts to defragment nodes; with 0 they are only reported.
+    """
+
+    relief_solves: int = 12
+    """The maximum number of candidate reliefs that are evaluated for one plan, by planning again."""
+
+    deterministic_seconds: float = 2.0
+    """Effort limit of each placement in CP-SAT's deterministic time, for up to about 2,500 models on five
+    node types; it is raised in proportion for more models, or for more shared sizes and types.
+    """
+
+    wall_seconds: float = 20.0
+    """Safety limit in wall time for each placement; one that reaches it may differ from run to run."""
+
+    names_all: bool = True
+    """Whether messages in one namespace may name variants of other namespaces."""
+
+    seed: int = 1
+    """Random seed of the solver."""
+
+    def __post_init__(self) -> None:
+        wrong = negative_or_endless(standing_seconds=self.standing_seconds)
+        if not self.standing_seconds:
+            wrong.append("standing_seconds: must be greater than 0")
+        refuse(wrong)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,15 +1,22 @@
-"""Group nodes into bins by the variants that may use them."""
+"""Nodes grouped into bins by the variants that may use them, their topology domains, and hypothetical nodes.
+
+Domains are read as far as pods refer to them: zones to spread over, racks to stay within. Hypothetical nodes
+are what further nodes of an accelerator type would look like.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
 
-from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, Toleration
-from controller.planning.problem import Bin
-from controller.planning.snapshot import Variant
+from controller.planning.cluster import NAME_FIELD, Node, NodePool, NodeRequirement, Taint, Toleration
+from controller.planning.pod_rules import DomainTerms, Topology
+from controller.planning.problem import NO_DOMAIN, Bin
+from controller.planning.snapshot import Snapshot, Variant
 
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
 """Text of an integer that may have 64 bits. Python refuses to convert text of thousands of digits."""
@@ -208,3 +215,115 @@ def _eligible(
             known[kind] = numbers.setdefault(members, len(numbers))
         result.append(known[kind])
     return result, [*numbers]
+
+
+class Topologies:
+    """The topologies to which some variant refers, by the label that names their domains."""
+
+    def __init__(self, nodes: Sequence[Node], to_come: Sequence[Node], variants: Sequence[Variant]) -> None:
+        self._nodes = nodes
+        self._to_come = to_come
+        self._keys = sorted(frozenset[str]().union(*(topology_keys(variant) for variant in variants)))
+        self._known: dict[tuple[object, ...], Topology] = {}
+
+    @cached_property
+    def _numbers(self) -> list[dict[str, int]]:
+        """The number of each domain by label value, per topology."""
+        labels = [self._labels(node) for node in (*self._nodes, *self._to_come)] if self._keys else []
+        return [
+            {value: number for number, value in enumerate(sorted({of[key] for of in labels if key in of}))}
+            for key in self._keys
+        ]
+
+    def domains(self, node: Node) -> tuple[int, ...]:
+        """Return the domain of a node in each topology."""
+        labels = self._labels(node) if self._keys else {}
+        return tuple(
+            numbers.get(labels.get(key, ""), NO_DOMAIN)
+            for key, numbers in zip(self._keys, self._numbers, strict=True)
+        )
+
+    def _labels(self, node: Node) -> dict[str, str]:
+        """Return the labels that name a domain; one with several possible values names none."""
+        known = known_labels(node, frozenset(self._keys))
+        return {key: value for key, value in node.labels if key in known}
+
+    def of_nodes(self) -> tuple[tuple[int, ...], ...]:
+        """Return the domain of each node, per topology."""
+        rows = [self.domains(node) for node in self._nodes] if self._keys else []
+        return tuple(tuple(row[index] for row in rows) for index, _ in enumerate(self._keys))
+
+    def together(self, variant: Variant) -> int | None:
+        """Return the topology in which a replica's pods must be together; None for single pods."""
+        asks = variant.together_in and variant.pods_per_replica > 1
+        return self._keys.index(variant.together_in) if asks else None
+
+    def domain_rule(self, variant: Variant) -> DomainTerms | None:
+        """Return the rule of a variant's pods on domains in integers, or None."""
+        rule = variant.rules.on_domains
+        if rule is None:
+            return None
+        number = self._keys.index(rule.topology_key)
+        key = (number, variant.accelerator, variant.node_selector, variant.node_affinity)
+        if key not in self._known:
+            self._known[key] = Topology(
+                number=number,
+                selected=self._selected_domains(self._nodes, number, variant),
+                selected_to_come=self._selected_domains(self._to_come, number, variant),
+                every=tuple(self._numbers[number].values()),
+            )
+        return rule.terms(self._known[key])
+
+    def _selected_domains(self, nodes: Sequence[Node], topology: int, variant: Variant) -> tuple[int, ...]:
+        """Return the domains of the nodes that a variant's pods select."""
+        selected = {
+            self.domains(node)[topology]
+            for node in nodes
+            if variant.accelerator in ("", node.accelerator)
+            and variant.node_selector <= node.labels
+            and meets(node, variant.node_affinity)
+        }
+        return tuple(sorted(selected - {NO_DOMAIN}))
+
+
+OWN_LABELS: Final = frozenset({NAME_FIELD, "kubernetes.io/hostname"})
+"""Labels whose value is unique to each node."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Addition:
+    """Hypothetical nodes of one shape."""
+
+    accelerator: str
+    accelerators: int
+    nodes: int = 1
+
+
+def new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
+    """Yield the nodes of an addition, with the labels and taints that all nodes of their type share."""
+    alike = [node for node in snapshot.nodes if node.accelerator == addition.accelerator]
+    names = {node.name for node in snapshot.nodes}
+    number = 0
+    for _ in range(addition.nodes):
+        number += 1
+        while (name := f"new-{addition.accelerator.lower()}-{number}") in names:
+            number += 1
+        yield Node(
+            name=name,
+            accelerator=addition.accelerator,
+            accelerators_allocatable=addition.accelerators,
+            labels=_shared_labels(alike) if alike else _selected_labels(snapshot, addition.accelerator),
+            taints=frozenset.intersection(*(node.taints for node in alike)) if alike else frozenset(),
+        )
+
+
+def _shared_labels(nodes: Sequence[Node]) -> frozenset[tuple[str, str]]:
+    """Return the labels that all nodes have in common, without those that identify a node."""
+    shared = frozenset.intersection(*(node.labels for node in nodes))
+    return frozenset(label for label in shared if label[0] not in OWN_LABELS)
+
+
+def _selected_labels(snapshot: Snapshot, accelerator: str) -> frozenset[tuple[str, str]]:
+    """Return the labels that variants of a type select, for use when no node of that type exists."""
+    wanted = [variant.node_selector for variant in snapshot.variants if variant.accelerator == accelerator]
+    return frozenset(dict(label for selector in wanted for label in sorted(selector)).items())

@@ -12,8 +12,8 @@ from decimal import ROUND_DOWN
 
 from controller.planning.cluster import Budget, Quota
 from controller.planning.problem import LimitKind, LimitRow, VariantTerms
+from controller.planning.ranges import COST_UNIT, RESOLUTION, cost_units
 from controller.planning.snapshot import Model, Snapshot, Variant
-from controller.planning.units import COST_UNIT, RESOLUTION, cost_units
 
 MAX_LIMIT = 2**62
 """Larger limits are stated as this: it is never reached, and the engine has 64-bit integers."""

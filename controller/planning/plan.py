@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from controller.planning.assemble import total_cost
+from controller.planning.assemble import hold, total_cost
 from controller.planning.checker import check
 from controller.planning.cpsat import Effort
 from controller.planning.decision import (
@@ -21,8 +21,8 @@ from controller.planning.decision import (
 from controller.planning.defragment import defragmentations
 from controller.planning.engine import alone, place
 from controller.planning.explain import decisions
-from controller.planning.hold import hold
 from controller.planning.incomplete import complete
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.omission import comparable
 from controller.planning.preparing import Prepared, prepare
 from controller.planning.problem import (
@@ -32,10 +32,8 @@ from controller.planning.problem import (
     unavoidable_shortfalls,
 )
 from controller.planning.relief import reliefs
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.solved_problem import SolvedProblem
-from controller.planning.state import PlanningState
 from controller.planning.wording import count
 
 RELIEF_VARIANTS = 150

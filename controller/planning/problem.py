@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum, StrEnum
 from itertools import pairwise
 
-from controller.planning.pod_rules.interface import DomainTerms, NodeRule
+from controller.planning.pod_rules import DomainTerms, NodeRule
 from controller.planning.warm_start import DualPrices
 
 PER_MILLE = 1000

@@ -15,19 +15,18 @@ from functools import partial
 from itertools import islice
 from typing import Final
 
-from controller.planning.additions import Addition, new_nodes
 from controller.planning.cluster import Budget, Node, Quota
 from controller.planning.cpsat import Effort
 from controller.planning.decision import Relief, ReliefKind
 from controller.planning.defragment import defragmentations
-from controller.planning.inventory import admits
+from controller.planning.inventory import Addition, admits, new_nodes
 from controller.planning.limits import running, stated_limits
-from controller.planning.pod_rules.interface import allowed_on_node
+from controller.planning.pod_rules import allowed_on_node
 from controller.planning.problem import CountedReplicas, Level, level_name, provided_by
+from controller.planning.ranges import cost_of
 from controller.planning.shortage import OTHERS
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.solved_problem import SolvedProblem
-from controller.planning.units import cost_of
 from controller.planning.warm_start import DualPrices
 from controller.planning.wording import count
 

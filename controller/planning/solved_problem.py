@@ -11,6 +11,8 @@ from itertools import accumulate
 from controller.planning.cluster import Node, Quota
 from controller.planning.decision import Relief
 from controller.planning.demand import ModelDemand, provided_rate
+from controller.planning.engine.assign import Vacancies
+from controller.planning.inputs import Settings
 from controller.planning.limits import running, stated_limits
 from controller.planning.problem import (
     PER_MILLE,
@@ -20,11 +22,9 @@ from controller.planning.problem import (
     Solution,
     per_mille_missing,
 )
-from controller.planning.settings import Settings
+from controller.planning.ranges import cost_of
 from controller.planning.shortage import Scarcities, ledger
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.units import cost_of
-from controller.planning.vacancies import Vacancies
 from controller.planning.wording import count
 
 

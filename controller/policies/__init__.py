@@ -2,17 +2,11 @@
 
 Pure functions: no clock, no I/O.
 
-sharing       the decision for a binding: combined replicas of its targets, and the replicas of each
+sharing       the decision for a binding, and its sentence: combined replicas of its targets, and of each
 deciding      the decision for a target, with reasons and the updated history
-recommending  the replicas that metrics ask for
-correcting    limits on one step: windows, rates, panic mode
+recommending  the replicas that metrics ask for, and limits on one step: windows, rates, panic mode
 splitting     a required capacity over different targets
-policy        a policy, in numbers and seconds
-binding       a binding, with its ordered targets
-observation   the observed values of a target
+policy        a policy in numbers and seconds, a binding with its ordered targets, and observed values
 history       the state between decisions
-exposed       the metrics of a policy in what one pod exposes
-measuring     the values that decisions use, from these
-histograms    quantiles of histograms
-wording       a decision in one sentence
+measuring     the values that decisions use, from what pods expose
 """

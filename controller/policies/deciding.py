@@ -6,11 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller.policies.correcting import Limit, Step, correction_steps
 from controller.policies.history import HORIZON_SECONDS, History
-from controller.policies.observation import Activity, MetricSeen, Observation
-from controller.policies.policy import Bounds, PanicRules, ScalingPolicy
-from controller.policies.recommending import Recommendation, recommendation_of
+from controller.policies.policy import Activity, Bounds, MetricSeen, Observation, PanicRules, ScalingPolicy
+from controller.policies.recommending import Limit, Recommendation, Step, correction_steps, recommendation_of
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 _WHOLE_PERCENT = 100

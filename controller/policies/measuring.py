@@ -1,18 +1,25 @@
 """Compute the values that decisions use from what pods expose.
 
-A gauge is used as it is. A counter becomes its rate per second, and a histogram the 95th percentile of its
-increase, both over the last minute. For that, the scrapes of each pod are remembered for a few minutes.
+A metric's name is that of a series (`vllm:num_requests_waiting`, `vllm:request_success_total`) or of a
+histogram, with label matchers (`queue_size{model="llama"}`) or without. Matching series that differ in other
+labels are summed. A gauge is used as it is. A counter becomes its rate per second, and a histogram the 95th
+percentile of its increase, both over the last minute. For that, the scrapes of each pod are remembered for a
+few minutes.
+
+Quantiles are interpolated within a bucket. The last bucket has no upper bound: it is assumed to end at twice
+its lower bound.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from controller.policies.exposed import Exposed
-from controller.policies.histograms import UncountableError, quantile
+from prometheus_client import Metric
+from prometheus_client.samples import Sample
 
 PERCENT: Final = 95
 """Percentile of a histogram's increase."""
@@ -100,3 +107,146 @@ def baseline(
     usable = [look for look in looks if 0 < now_seconds - look.seconds <= kept_seconds]
     old = [look for look in usable if now_seconds - look.seconds >= window_seconds]
     return old[-1] if old else next(iter(usable), None)
+
+
+Buckets = Mapping[float, float]
+"""Cumulative counts by upper bound."""
+
+_WHOLE_PERCENT = 100
+
+
+class UncountableError(ValueError):
+    """Two scrapes that cannot be of one histogram that only increased."""
+
+
+def quantile(past: Buckets | None, now: Buckets, percent: int) -> float:
+    """Return the percentile of the observations since `past`; 0 without observations.
+
+    Without a past, all observations count. Raises UncountableError.
+    """
+    gained = sorted(gain(past or {}, now).items())
+    total = gained[-1][1] if gained else 0.0
+    if total <= 0:
+        return 0.0
+    rank = math.ceil(total * percent / _WHOLE_PERCENT)
+    low, below = 0.0, 0.0
+    for bound, count in gained:
+        if count >= rank:
+            high = 2 * low if math.isinf(bound) else bound
+            return high - (count - rank) * (high - low) / (count - below)
+        low, below = bound, count
+    return low
+
+
+def gain(past: Buckets, now: Buckets) -> dict[float, float]:
+    """Return the increase of each cumulative bucket. Raises UncountableError."""
+    if past and past.keys() != now.keys():
+        raise UncountableError("the buckets are others than before")
+    gained = {bound: count - past.get(bound, 0.0) for bound, count in now.items()}
+    counts = [gained[bound] for bound in sorted(gained)]
+    if not all(math.isfinite(count) for count in counts):
+        raise UncountableError("a count is no finite number")
+    if counts and counts[-1] < 0:
+        raise UncountableError(f"the count fell by {-counts[-1]:g}")
+    if counts != sorted(counts) or (counts and counts[0] < 0):
+        raise UncountableError("the buckets are not cumulative")
+    return gained
+
+
+_COUNTED: Final = ("_total", "_count", "_sum", "_created")
+_BUCKET: Final = "_bucket"
+_MATCHER: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="([^"]*)"')
+_LOOSE: Final = ("histogram", "summary", "unknown")
+"""Metric types for which a name with one of these suffixes is a counter."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Exposed:
+    """A gauge, a counter or a histogram of one pod at one time; only histograms have buckets."""
+
+    value: float = 0.0
+    is_counter: bool = False
+    buckets: Mapping[float, float] = field(default_factory=dict)
+
+
+def exposed_values(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exposed]:
+    """Return the values of the given names in metric families; names that are not found are omitted."""
+    found: dict[str, Exposed] = {}
+    wanted = _by_series(names)
+    for family in families:
+        for name, samples in _matching(family, wanted).items():
+            if said := _value_of(family, name_of(name), samples):
+                found.setdefault(name, said)
+    return found
+
+
+def name_of(wanted: str) -> str:
+    """Return a metric name without its label matchers."""
+    return wanted.partition("{")[0]
+
+
+_Wanted = Mapping[str, Mapping[tuple[str, ...], Mapping[tuple[str, ...], list[str]]]]
+"""Names by series, by the labels that they match, and by the values of these: a page may have thousands of
+series, and bindings may name hundreds of metrics.
+"""
+
+
+def _by_series(names: Collection[str]) -> _Wanted:
+    found: dict[str, dict[tuple[str, ...], dict[tuple[str, ...], list[str]]]] = {}
+    for name in names:
+        matchers = _MATCHER.findall(name)
+        labels, values = tuple(label for label, _ in matchers), tuple(value for _, value in matchers)
+        found.setdefault(name_of(name), {}).setdefault(labels, {}).setdefault(values, []).append(name)
+    return found
+
+
+def _matching(family: Metric, wanted: _Wanted) -> Mapping[str, list[Sample]]:
+    """Return the samples of each name that a family has."""
+    found: dict[str, list[Sample]] = {}
+    for sample in family.samples:
+        for series in _series_of(family, sample.name):
+            for labels, values in wanted.get(series, {}).items():
+                for name in values.get(tuple(map(sample.labels.get, labels)), ()):  # type: ignore[arg-type]
+                    found.setdefault(name, []).append(sample)
+    return found
+
+
+def _series_of(family: Metric, name: str) -> Iterator[str]:
+    """Yield the names by which a policy can mean a sample."""
+    yield name
+    if family.type == "counter" and name.endswith("_total"):
+        yield name.removesuffix("_total")
+    if family.type == "histogram" and name == f"{family.name}{_BUCKET}":
+        yield family.name
+
+
+def _value_of(family: Metric, name: str, samples: Sequence[Sample]) -> Exposed | None:
+    if family.type == "histogram" and family.name == name:
+        return Exposed(buckets=buckets) if (buckets := _buckets(name, samples)) else None
+    values = [sample.value for sample in samples]
+    if not all(map(math.isfinite, values)):
+        return None
+    is_counter = family.type == "counter" or (family.type in _LOOSE and name.endswith(_COUNTED))
+    return Exposed(value=math.fsum(_countable(values)), is_counter=is_counter)
+
+
+def _countable(values: Iterable[float]) -> Iterator[float]:
+    return (max(-_LARGEST, min(_LARGEST, value)) for value in values)
+
+
+_LARGEST: Final = 1e300
+
+
+def _buckets(name: str, samples: Iterable[Sample]) -> dict[float, float]:
+    """Return the summed buckets of the series; empty if one is not a number or there is no +Inf bucket."""
+    buckets: dict[float, float] = {}
+    for sample in samples:
+        if sample.name == f"{name}{_BUCKET}":
+            try:
+                bound = float(sample.labels.get("le", ""))
+            except ValueError:
+                return {}
+            if math.isnan(bound) or not math.isfinite(sample.value):
+                return {}
+            buckets[bound] = buckets.get(bound, 0.0) + sample.value
+    return buckets if math.inf in buckets else {}

@@ -17,11 +17,10 @@ Modules, from the inside out:
 - **capacity** (`capacity.py`): requests per second within TTFT, ITL and the batch.
 - **performance** (`performance.py`): the step times that count for a variant: its own, declared or former
   ones, or those of a sibling.
-- **estimate** (`estimate.py`): step times of a variant that never ran, from its siblings.
-- **arrivals** (`arrivals.py`): the arrival rate of a model's requests, from counters.
-- **forecast** (`forecast.py`): the arrivals over a start-up, with an upper bound.
-- **demand** (`demand.py`): the load of a model, and the capacity that it requires.
-- **trust** (`trust.py`): whether the data about a model is fresh, held, from a quorum or unknown.
+- **arrivals** (`arrivals.py`): the arrival rate of a model's requests, from counters, and its forecast over a
+  start-up, with an upper bound.
+- **demand** (`demand.py`): the load of a model, the capacity that it requires, and whether the data about it
+  is fresh, held, from a quorum or unknown.
 - **memory** (`memory.py`): the state that is carried from one cycle to the next.
 - **sizing** (`sizing.py`): the entry point, which adds loads and capacities of all models to a snapshot.
 """

@@ -1,4 +1,9 @@
-"""Compute the load of one model, and the capacity that it requires."""
+"""Compute the load of one model, the capacity that it requires, and how reliable the data about it is.
+
+Reliability depends on the age of engine reports and on how many engines report. Missing data never counts as
+zero and never scales down. However, one silent engine among many must not block scaling forever: after a
+timeout the reporting ones decide, if they form a quorum.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +14,10 @@ from typing import Final
 
 from controller.planning.load import MOST_RATE, MOST_REQUESTS, MOST_TOKENS, ModelLoad, Signal
 from controller.planning.snapshot import Variant
-from controller.sizing.arrivals import with_tick
-from controller.sizing.forecast import forecast
+from controller.sizing.arrivals import forecast, with_tick
 from controller.sizing.lengths import lengths_of, total
 from controller.sizing.memory import ModelMemory
 from controller.sizing.records import Key, Reports, SizingSettings
-from controller.sizing.trust import Grade, grade
 
 _QUEUED_PER_ENGINE: Final = 2
 """Requests in the queue of an engine that wait for the step under way, and are no backlog."""
@@ -116,3 +119,46 @@ def load_of(
         is_growing=bool(before) and required > max([rate for _, rate in before]),
     )
     return load, replace(memory, required=held, begun_seconds=begun)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grade:
+    """The grade of one model's reports."""
+
+    signal: Signal
+    age_seconds: float | None
+    """Age of the oldest report that counts, in seconds; None without one."""
+
+    silent_replicas: int
+    """Ready replicas whose reports do not count."""
+
+    silent_since_seconds: float | None
+    """Time since which some replicas have been silent, in seconds; None if all report."""
+
+
+def grade(
+    ages_seconds: Sequence[float | None],
+    *,
+    silent_since_seconds: float | None,
+    now_seconds: float,
+    settings: SizingSettings,
+) -> Grade:
+    """Return the grade from the age of each ready replica's report; None for a replica without one."""
+    usable = [age for age in ages_seconds if age is not None and age <= settings.held_seconds]
+    fresh = [age for age in usable if age <= settings.fresh_seconds]
+    if len(fresh) == len(ages_seconds):
+        signal = Signal.FRESH if fresh else Signal.UNKNOWN
+        return Grade(
+            signal=signal, age_seconds=max(fresh, default=None), silent_replicas=0, silent_since_seconds=None
+        )
+    since = now_seconds if silent_since_seconds is None else min(silent_since_seconds, now_seconds)
+    if now_seconds - since > settings.held_seconds and len(fresh) >= settings.quorum * len(ages_seconds):
+        signal, counted = Signal.QUORUM, fresh
+    else:
+        signal, counted = Signal.HELD if usable else Signal.UNKNOWN, usable
+    return Grade(
+        signal=signal,
+        age_seconds=max(counted, default=None),
+        silent_replicas=len(ages_seconds) - len(counted),
+        silent_since_seconds=since,
+    )

@@ -21,8 +21,7 @@ from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.bindings.joint import Exchange, grants_of, without_bound
 from controller.evictions.evicting import Evictor
-from controller.evictions.record import EvictionRecord
-from controller.evictions.rounds import NO_EVICTIONS, EvictionRules
+from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
 from controller.observe.acting import ActingFinding, ReplicaWatch
 from controller.observe.asks import Ask, claims_of_asks
 from controller.observe.claim import Claims

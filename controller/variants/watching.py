@@ -8,9 +8,8 @@ from typing import Protocol
 
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
-from controller.engines.idleness import Idleness
 from controller.engines.readings import Reading
-from controller.engines.records import EngineRecords
+from controller.engines.records import EngineRecords, Idleness
 from controller.engines.scraping import Scraped
 from controller.observe.claim import Claims
 from controller.observe.gather import Gathered, engine_pods

@@ -15,10 +15,9 @@ from controller.observe.policies import Policies
 from controller.observe.targets import TargetKey, TargetKind
 from controller.observe.variantautoscaling import claims_of
 from controller.planning.decision import Plan, SolverStatus
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 from hack.clusters.generated import NAMESPACE, Cluster
 from hack.clusters.objects import CAPACITY
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from controller.planning.pod_rules.spread import SpreadTerms
+from controller.planning.pod_rules import SpreadTerms
 from controller.planning.problem import Bin, PlacementProblem, VariantTerms
 from hack.fleets.families_loads import SKEW
 from hack.fleets.fleet import (

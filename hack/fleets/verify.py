@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import SpreadTerms
+from controller.planning.pod_rules import MostPerNode, SpreadTerms
 from controller.planning.problem import NO_DOMAIN, PlacementProblem, Solution, VariantTerms
 
 

@@ -21,7 +21,7 @@ from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from controller.caches import Caches
 from controller.observe.settings_reading import PolicyReader
 from controller.planner import RememberingPlanner
-from controller.planning.settings import Settings
+from controller.planning.inputs import Settings
 from controller.solver import Solver
 from controller.variants.heartbeat import Pulse
 from controller.variants.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler

@@ -14,10 +14,8 @@ import pytest
 from apiserver.kinds.judgement import complete_and_judge, errors_of
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
-from controller.policies.binding import read_binding
 from controller.policies.history import History
-from controller.policies.observation import Value
-from controller.policies.policy import read_policy
+from controller.policies.policy import Value, read_binding, read_policy
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
 
 WAITING = "engine:requests_waiting"

@@ -19,7 +19,7 @@ from support.stub_engine import StubEngine
 
 from controller.engines.endpoints import question
 from controller.engines.prometheus import PrometheusSource
-from controller.policies.exposed import Exposed
+from controller.policies.measuring import Exposed
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
 

@@ -26,8 +26,7 @@ from controller.bindings.scaling import DirectScaler
 from controller.engines.endpoints import Exposures, Question
 from controller.observe.bound import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind
-from controller.policies.exposed import Exposed
-from controller.policies.measuring import Look
+from controller.policies.measuring import Exposed, Look
 from controller.variants.heartbeat import Pulse
 from support.manifests import autoscaler
 

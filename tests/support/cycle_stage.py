@@ -18,10 +18,9 @@ from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import LOWEST_PRIORITY, Snapshot
-from controller.planning.state import PlanningState
 from controller.sizing.records import SizingSettings
 from controller.variants.advisory import Scope
 from controller.variants.heartbeat import Pulse

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from controller.engines.exposition import Endpoint
 from controller.engines.readings import Part, Totals
-from controller.engines.series import Endpoint
 
 
 def counted(

@@ -13,8 +13,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import DISRUPTION_BUDGETS, LEASES
 from apiserver.schema.json import Json
 from controller.evictions.evicting import Evictor
-from controller.evictions.record import EvictionRecord
-from controller.evictions.rounds import EvictionRules
+from controller.evictions.rounds import EvictionRecord, EvictionRules
 from controller.observe.gather import Gathered, World
 from controller.planning.decision import Move, Plan
 from controller.planning.snapshot import Snapshot

@@ -7,11 +7,10 @@ from typing import Any
 
 from controller.planning.cluster import Node
 from controller.planning.decision import BoundBy, Decision, Reason
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.load import ModelLoad, RateLimit, Target
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.state import PlanningState
 from support.planning_builders import capacity, load, node, variant
 
 PER_SECOND = 10**6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from apiserver.schema.json import Json
-from controller.engines.idleness import Idleness
+from controller.engines.records import Idleness
 from controller.observe.gather import (
     Gathered,
     Terms,

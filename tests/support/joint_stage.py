@@ -19,10 +19,9 @@ from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 from controller.variants.advisory import Scope
 from controller.variants.privileges import Privileges
 from controller.variants.variantautoscaling import (

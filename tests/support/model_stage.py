@@ -13,12 +13,11 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, error_of
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.status_writer import StatusWriter
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
 from controller.expansion.adapters import listed_adapters
 from controller.expansion.expansion import ExpansionSettings
-from controller.expansion.kept import digest_object
 from controller.expansion.loading import wanted_paths
-from controller.expansion.standing import ChildKey
+from controller.expansion.standing import ChildKey, digest_object
 from controller.models.model import FIELD_MANAGER, ModelReconciler, ModelTools
 from controller.models.model_adapters import AdapterReader
 from support.models import model

@@ -12,9 +12,8 @@ from controller.solver_worker import serve
 
 if TYPE_CHECKING:
     from controller.planning.decision import Plan
-    from controller.planning.settings import Settings
+    from controller.planning.inputs import PlanningState, Settings
     from controller.planning.snapshot import Snapshot
-    from controller.planning.state import PlanningState
 
 
 def _crash() -> None:

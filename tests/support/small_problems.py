@@ -8,8 +8,7 @@ from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING
 
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import SpreadTerms
+from controller.planning.pod_rules import MostPerNode, SpreadTerms
 from controller.planning.problem import (
     NO_DOMAIN,
     Bin,

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 
 from controller.planning.cluster import Budget, NodePool, Quota, Taint, Toleration
 from controller.planning.load import Signal
-from controller.planning.pod_rules import PodRules
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import Spread
+from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 from controller.planning.snapshot import Model, Replica, Snapshot
 from support.planning_builders import capacity, load, node, variant
 

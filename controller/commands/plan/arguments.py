@@ -12,7 +12,7 @@ from apiserver.program import program
 from controller.commands.check.namespaces import namespace_argument
 from controller.commands.plan.changes import Rate
 from controller.observe.accelerators import short_name
-from controller.planning.additions import Addition
+from controller.planning.inventory import Addition
 
 _NUMBER: Final = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
 _DIGITS: Final = "at most 9 digits and 6 decimals, and no exponent"

@@ -9,9 +9,9 @@ from difflib import get_close_matches
 from typing import Final
 
 from controller.commands.plan.naming import first_of
-from controller.planning.additions import Addition, new_nodes
 from controller.planning.cluster import Budget
 from controller.planning.inputs import PlanningInputs
+from controller.planning.inventory import Addition, new_nodes
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 

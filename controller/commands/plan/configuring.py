@@ -27,9 +27,8 @@ from controller.config_planning import (
 from controller.observe.further_accelerators import resource_problems
 from controller.observe.gather import NO_TERMS, Terms
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
-from controller.planning.inputs import PlanningInputs
+from controller.planning.inputs import PlanningInputs, Settings
 from controller.planning.inventory import growing
-from controller.planning.settings import Settings
 from controller.sizing.records import SizingSettings
 
 _KEY: Final = "config.yaml"

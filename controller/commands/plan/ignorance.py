@@ -9,10 +9,9 @@ from typing import Final
 
 from controller.commands.plan.naming import first_of
 from controller.observe.accelerators import PRODUCT, PRODUCT_LABELS
-from controller.planning.additions import OWN_LABELS, Addition, new_nodes
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
-from controller.planning.inventory import admits, topology_keys
+from controller.planning.inventory import OWN_LABELS, Addition, admits, new_nodes, topology_keys
 from controller.planning.pod_rules import PodRules
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import count

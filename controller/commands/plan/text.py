@@ -37,8 +37,8 @@ from controller.planning.decision import (
     Relief,
 )
 from controller.planning.problem import PER_MILLE
+from controller.planning.ranges import cost_of
 from controller.planning.snapshot import Snapshot
-from controller.planning.units import cost_of
 from controller.planning.wording import count, percent
 
 _GAP: Final = 3

@@ -16,7 +16,7 @@ from typing import Final
 
 from apiserver.schema.json import JsonValue
 from controller.commands.simulate.given import one_source, problem_lines
-from controller.policies.observation import Value
+from controller.policies.policy import Value
 from controller.simulation.lines import entries
 
 _COLUMNS: Final = ("time", "metric", "value")

@@ -12,8 +12,7 @@ from controller.commands.check.documents import read_documents
 from controller.commands.check.sources import EXTENSIONS, Source
 from controller.commands.check.tree import UnreadableError
 from controller.commands.simulate.given import one_source
-from controller.policies.binding import read_binding
-from controller.policies.policy import UnreadablePolicyError, read_policy
+from controller.policies.policy import UnreadablePolicyError, read_binding, read_policy
 
 _KINDS = {item.kind: item for item in (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING)}
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from controller.closedloop.bound import PolicyFile
 from controller.closedloop.decided import Decided, decided_point, target_names
 from controller.commands.simulate.metric_trace import MetricTrace
-from controller.policies.binding import Binding, lone_binding
 from controller.policies.history import History
+from controller.policies.policy import Binding, lone_binding
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
 from controller.sizing.records import SizingSettings
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from controller.closedloop.bound import PolicyFile
 from controller.closedloop.scenario import Scenario, VariantSetup
-from controller.policies.binding import BoundTarget, lone_binding
+from controller.policies.policy import BoundTarget, lone_binding
 from controller.simulation.workload import Workload
 
 

@@ -14,7 +14,7 @@ from apiserver.schema.json import Json
 from controller.commands.uninstall.gather import annotated_objects, read_marked
 from controller.commands.upgrade.retrying import Pace, each, steadily
 from controller.commands.upgrade.runs import StoppedError
-from controller.evictions.closing import reopen
+from controller.evictions.evicting import reopen
 from controller.observe.leaving import marks
 from controller.variants.placing import LetIn
 

@@ -54,7 +54,7 @@ from controller.commands.upgrade.gather import denied_of, read_definition
 from controller.commands.upgrade.permission_checks import Permission
 from controller.commands.upgrade.resources import resource_of
 from controller.commands.upgrade.retrying import patiently
-from controller.evictions.closing import is_closed
+from controller.evictions.evicting import is_closed
 from controller.observe.external_metrics import API_SERVICE, is_ours
 from controller.observe.leaving import OURS as OUR_COST
 from controller.variants.placing import GATE, is_gated

@@ -2,18 +2,14 @@
 
 Only harmful violations are reported: a plan may be expensive, but it must be feasible.
 
-limits  bounds of each variant, the last replica of each model, quotas, budgets and ceilings
-places  a node with room for every new replica
-rules   pods that are spread, kept together or kept apart
-moves   evictions within disruption budgets
+limits  bounds of each variant, the last replica of each model, quotas, budgets and ceilings; evictions
+places  a node with room for every new replica, and rules that spread pods, or keep them together or apart
 """
 
 from __future__ import annotations
 
-from controller.planning.checker.limits import bound_problems, limit_problems, warmth_problems
-from controller.planning.checker.moves import move_problems
-from controller.planning.checker.places import place_problems
-from controller.planning.checker.rules import rule_problems
+from controller.planning.checker.limits import bound_problems, limit_problems, move_problems, warmth_problems
+from controller.planning.checker.places import place_problems, rule_problems
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 

@@ -5,7 +5,7 @@ docs/design/planning-model.md describes the model and the method.
 Entry:
   place         solves a problem: search, and choice of nodes
   search        order of levels and effort, each level by cores or replica counts
-  incumbent     the best solution so far, and the patterns among which it was chosen
+  incumbent     the best solution so far, from a primal heuristic first, and the patterns for it
   levels        the lexicographic objective over patterns
 
 Columns:
@@ -15,11 +15,10 @@ Columns:
   patterns      replica mixes of one model
 
 Bounds:
-  generation    column generation: master and pricing in turns
+  generation    column generation: master and pricing in turns, and dual prices for warm starts
   master        the restricted master: dual prices, and the Lagrangian bound
   pricing       exact pricing of all mixes of a model
   enumeration   the mixes whose reduced cost is close to the least
-  known_prices  dual prices by the names of rows, for warm starts
 
 Integer programs:
   core          the program over patterns that can be part of a better solution
@@ -29,10 +28,8 @@ Integer programs:
   rules         what rules for pods allow on nodes, and the domains of each rule
 
 Places:
-  rounding      a primal heuristic: the best mix of each model, as far as there is room
-  assign        nodes for the new pods of given replica counts
+  assign        nodes for the new pods of given replica counts, and more replicas where room is left
   rooms         free accelerators and placed pods while pods are placed one by one
-  filling       more replicas where room is left, and what limits leave meanwhile
 """
 
 from controller.planning.engine.place import Engine, alone, place

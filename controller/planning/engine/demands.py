@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from controller.planning.cpsat import Program, Terms
 from controller.planning.engine.rules import bins_by_domain, domains_of, orders
 from controller.planning.engine.shared import item_type
-from controller.planning.pod_rules.interface import NewUnits
+from controller.planning.pod_rules import NewUnits
 from controller.planning.problem import PlacementProblem, bins_of
 
 MOST_DOMAIN_CHOICES = 2000

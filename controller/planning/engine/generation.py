@@ -1,19 +1,23 @@
-"""Column generation at one level: the restricted master and exact pricing in turns, until bounds agree."""
+"""Column generation at one level: the restricted master and exact pricing in turns, until bounds agree.
+
+It starts from earlier dual prices of the level, by row name, and keeps the new ones.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from controller.planning.engine.core import EXTRA
 from controller.planning.engine.incumbent import Incumbent
-from controller.planning.engine.known_prices import KnownPrices
 from controller.planning.engine.master import Duals, Objective
 from controller.planning.engine.patterns import around
 from controller.planning.engine.pricing import Prices, price
-from controller.planning.engine.shared import Floats, Integers
-from controller.planning.warm_start import DualPrices
+from controller.planning.engine.shared import Floats, Integers, Shared
+from controller.planning.warm_start import DualPrices, LevelPrices
 
 PRICINGS = 4
 """The maximum number of pricing rounds over all mixes per level."""
@@ -122,3 +126,52 @@ class Generation:
             self._incumbent.patterns, self._incumbent.standing, level
         )
         return [self._incumbent.levels.name(earlier) for earlier in kept]
+
+
+class KnownPrices:
+    """Prices per unit of a level's value, keyed by row name, because rows differ between problems."""
+
+    def __init__(self, shared: Shared, earlier: DualPrices | None) -> None:
+        """Start with the prices of an earlier search, if any."""
+        self._names = shared.row_names
+        self._earlier = earlier
+        self._found: dict[str, LevelPrices] = {}
+        self._gaps: dict[str, float] = {one.level: one.gap for one in earlier.levels} if earlier else {}
+
+    def begin(self, level: str, kept: Sequence[str], factor: int) -> Floats | None:
+        """Return the earlier prices of a level for its current rows; None if it was not searched.
+
+        `kept` has the earlier levels that have a row; `factor` is that of the level's value in its
+        objective.
+        """
+        if self._earlier is None:
+            return None
+        own = next((one for one in self._earlier.levels if one.level == level), None)
+        if own is None:
+            return None
+        shared = dict(zip((*self._earlier.slots, *self._earlier.limits), own.rows, strict=True))
+        caps = dict(own.kept)
+        rows = [shared.get(name, 0.0) for name in self._names]
+        return np.array([*rows, *(caps.get(name, 0.0) for name in kept)]) * factor
+
+    def keep(self, level: str, kept: Sequence[str], factor: int, vector: Floats) -> None:
+        """Store the final prices of a level for all its rows."""
+        prices, rows = (vector / factor).tolist(), len(self._names)
+        caps = tuple(zip(kept, prices[rows:], strict=True))
+        self._found[level] = LevelPrices(level=level, rows=tuple(prices[:rows]), kept=caps)
+
+    def gap(self, level: str) -> float:
+        """Return the smallest gap of a level since a larger core was solved; 0 before."""
+        return self._gaps.get(level, 0.0)
+
+    def keep_gap(self, level: str, gap: float) -> None:
+        """Store the smallest gap of a level since a larger core was solved."""
+        self._gaps[level] = gap
+
+    def all(self) -> DualPrices:
+        """Return all stored prices."""
+        return DualPrices(
+            slots=tuple(name for name in self._names if not isinstance(name, str)),
+            limits=tuple(name for name in self._names if isinstance(name, str)),
+            levels=tuple(replace(self._found[level], gap=self.gap(level)) for level in sorted(self._found)),
+        )

@@ -9,7 +9,7 @@ from functools import partial
 
 from controller.planning.engine.rules import pods_by_domain
 from controller.planning.hosts import Hosts
-from controller.planning.pod_rules.interface import DomainTerms, allowed_on_node
+from controller.planning.pod_rules import DomainTerms, allowed_on_node
 from controller.planning.problem import (
     NO_DOMAIN,
     PlacementProblem,

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from controller.planning.pod_rules.interface import Domains, DomainTerms, allowed_on_node
+from controller.planning.pod_rules import Domains, DomainTerms, allowed_on_node
 from controller.planning.problem import UNLIMITED_REPLICAS, PlacementProblem, VariantTerms, bins_of
 
 

@@ -8,8 +8,8 @@ from functools import partial
 from typing import Final
 
 from controller.planning.cpsat import Effort
+from controller.planning.inputs import Settings
 from controller.planning.problem import PlacementProblem, Solution
-from controller.planning.settings import Settings
 from hack.bench.compared import OURS
 
 Engine = Callable[[PlacementProblem], Solution]

@@ -15,10 +15,9 @@ from typing import Final
 
 from controller.planning.checker import check
 from controller.planning.decision import Plan
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 from controller.uncollected import without_collection
 from hack.bench.goals import Goal, short_number
 from hack.bench.placement.watching import Step, watched

@@ -18,10 +18,9 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 from hack.bench.child import ChildError, in_child
 from hack.bench.goals import Goal
 from hack.bench.placement.planning import SHARE

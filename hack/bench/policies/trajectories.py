@@ -15,8 +15,17 @@ from typing import Final
 
 from controller.policies.deciding import decide
 from controller.policies.history import History
-from controller.policies.observation import MetricSeen, Observation, PodValue, Value
-from controller.policies.policy import Bounds, PanicRules, PolicyMetric, ScalingPolicy, StableLimits
+from controller.policies.policy import (
+    Bounds,
+    MetricSeen,
+    Observation,
+    PanicRules,
+    PodValue,
+    PolicyMetric,
+    ScalingPolicy,
+    StableLimits,
+    Value,
+)
 from hack.bench.policies.kthena import Reference
 
 STARTS_SECONDS: Final = (0.0, 60.0, 180.0)

@@ -6,8 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import SpreadTerms
+from controller.planning.pod_rules import MostPerNode, SpreadTerms
 from controller.planning.problem import NO_DOMAIN
 
 if TYPE_CHECKING:

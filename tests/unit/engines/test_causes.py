@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from controller.engines.causes import cause_of
 from controller.engines.prometheus import PrometheusSource
+from controller.engines.requests import cause_of
 
 POD = {"metadata": {"namespace": "ns", "name": "p"}}
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]

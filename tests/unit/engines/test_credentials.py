@@ -13,8 +13,8 @@ from support.served import served
 from support.stub_engine import exposition
 
 from apiserver.serving import authority
-from controller.engines.credentials import CredentialFiles, CredentialsConfig
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
+from controller.engines.requests import CredentialFiles, CredentialsConfig
 from controller.engines.scraping import Scraped, ScrapeLimits, Scraper, parse_networks
 
 if TYPE_CHECKING:

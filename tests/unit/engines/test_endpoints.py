@@ -13,10 +13,11 @@ from support.served import served
 
 from apiserver.schema.json import Json
 from controller.engines.endpoints import Endpoint, exposed_in, exposed_series, question, series_names
-from controller.engines.metrics import Series, UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
+from controller.engines.metrics import Series
 from controller.engines.prometheus import PrometheusSource
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
-from controller.policies.exposed import Exposed
+from controller.policies.measuring import Exposed
 
 TEXT = """\
 # HELP queue Requests.

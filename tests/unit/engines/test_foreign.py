@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 from support.served import served
 
-from controller.engines.foreign import no_engine
+from controller.engines.metrics import no_engine
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
 
 PAGES = {

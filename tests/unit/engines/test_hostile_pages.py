@@ -16,11 +16,10 @@ from support.stub_engine import exposition
 
 from apiserver.schema.json import Json
 from controller.engines.endpoints import MOST_NAMES, exposed_in, question
-from controller.engines.exposition import MOST_LINES
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import MOST_LINES, UnreadableMetricsError
 from controller.engines.readings import parse_exposition
 from controller.engines.scraping import ParsingTime, ScrapeLimits, Scraper, parse_networks
-from controller.policies.exposed import Exposed
+from controller.policies.measuring import Exposed
 
 _LARGEST_BYTES: Final = 2 << 20
 _MOST_CPU_SECONDS: Final = 5.0

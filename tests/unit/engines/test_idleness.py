@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from support.engine_totals import alone, counted
 
-from controller.engines.idleness import Idleness
 from controller.engines.readings import Reading
-from controller.engines.records import EngineRecords
+from controller.engines.records import EngineRecords, Idleness
 
 POD, MODEL = ("ns", "pod"), ("ns", "llama")
 PODS = {POD: MODEL}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.engines.metrics import Series, UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
+from controller.engines.metrics import Series
 from controller.engines.origins import of_one_origin, of_one_origin_each
 
 WAITING = "vllm:num_requests_waiting"

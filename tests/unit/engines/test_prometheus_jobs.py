@@ -10,9 +10,9 @@ from support.served import served
 
 from apiserver.schema.json import Json
 from controller.engines.endpoints import question
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
+from controller.engines.origins import forgeable_jobs
 from controller.engines.prometheus import PrometheusSource
-from controller.engines.prometheus_jobs import forgeable_jobs
 
 DISCOVERED: Json = {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"}
 COMPLETE: Json = {"separator": ";", "regex": "(.*)", "replacement": "$1", "action": "replace"}

@@ -12,9 +12,9 @@ from support.engine_expositions import SGLANG, VLLM, without
 from support.engine_totals import alone
 
 from controller.engines.endpoints import exposed_in
-from controller.engines.metrics import Series, UnreadableMetricsError
+from controller.engines.exposition import NAMES, SERIES, UnreadableMetricsError
+from controller.engines.metrics import Series
 from controller.engines.readings import Reading, Totals, parse_exposition, reading_of
-from controller.engines.series import NAMES, SERIES
 
 OLD = VLLM.replace("inter_token_latency", "time_per_output_token").replace(
     "cache_config_info{block", "cache_config_info{other"

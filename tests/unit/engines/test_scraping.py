@@ -14,7 +14,7 @@ from support.served import served
 from support.stub_engine import exposition
 
 from apiserver.schema.json import Json
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.scraping import ScrapeLimits, Scraper, metrics_url, parse_networks
 
 EXPOSITION = exposition(model="m", usage=0.5, waiting=1)

@@ -12,7 +12,7 @@ from support.logs import capture_logs
 
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound, Throttled
 from apiserver.schema.json import Json
-from controller.evictions.record import ANNOTATION
+from controller.evictions.rounds import ANNOTATION
 
 
 async def test_a_round_taints_the_node_evicts_waits_and_removes_the_taint() -> None:

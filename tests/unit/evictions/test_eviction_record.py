@@ -9,7 +9,7 @@ import pytest
 from apiserver.cluster.lease import LeaseOptions, with_holder
 from apiserver.cluster.lease_annotation import with_annotation
 from apiserver.schema.json import Json
-from controller.evictions.record import ANNOTATION, moments_in, record_of
+from controller.evictions.rounds import ANNOTATION, moments_in, record_of
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MOMENTS = [NOON.timestamp() + seconds for seconds in (0.2, 0.9, 600)]

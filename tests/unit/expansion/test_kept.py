@@ -10,8 +10,7 @@ from support.models import POLICY, loading_backend, model, one, split
 from apiserver.schema.json import Json
 from controller.expansion.adapters import listed_adapters
 from controller.expansion.expansion import expand
-from controller.expansion.kept import digest_object
-from controller.expansion.standing import Standing, key_of, steps
+from controller.expansion.standing import Standing, digest_object, key_of, steps
 
 SCALED = {"minReplicas": 1, "maxReplicas": 4, "autoscalingPolicy": POLICY}
 MODEL = model(

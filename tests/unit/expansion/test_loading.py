@@ -11,12 +11,11 @@ import pytest
 from support.models import backend, engine_of, errors_of, loading_backend, model, one, split, worker
 
 from apiserver.schema.json import Json
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
 from controller.expansion.adapters import listed_adapters
-from controller.expansion.applied import fingerprint
 from controller.expansion.expansion import expand
 from controller.expansion.loading import Loading, Told, loading, routed_pairs
-from controller.expansion.standing import Standing, key_of, steps
+from controller.expansion.standing import Standing, fingerprint, key_of, steps
 from controller.models.model_adapters import AdapterReader
 
 BUCKET = [{"name": "far", "artifactURL": "s3://bucket/far"}]

@@ -18,10 +18,9 @@ from controller.observe.gather import World, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import TargetKey, TargetKind
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
-from controller.planning.state import PlanningState
-from controller.policies.binding import read_binding
+from controller.policies.policy import read_binding
 
 PRODUCT = "nvidia.com/gpu.product"
 PLACE = {"namespace": "chat", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"}

@@ -8,9 +8,8 @@ from dataclasses import replace
 from support.models import POLICY, backend, model
 
 from apiserver.schema.json import Json
-from controller.expansion.applied import fingerprint
 from controller.expansion.expansion import Expansion, expand
-from controller.expansion.standing import ChildKey, Standing, Steps, key_of, steps
+from controller.expansion.standing import ChildKey, Standing, Steps, fingerprint, key_of, steps
 
 SCALED = {"minReplicas": 1, "maxReplicas": 4, "autoscalingPolicy": POLICY}
 

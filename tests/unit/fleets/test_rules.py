@@ -10,8 +10,7 @@ from support import compact, plain_problems
 
 from controller.planning import engine
 from controller.planning.cpsat import Effort
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import SpreadTerms
+from controller.planning.pod_rules import MostPerNode, SpreadTerms
 from controller.planning.problem import NO_DOMAIN, Bin, PlacementProblem, Solution, VariantTerms
 from hack.fleets import score
 from hack.fleets.catalogue import RULED, Instance

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from controller.planning.checker import check
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 from hack.fleets.worlds import FACTORS, carried_out, changed, world
 
 SMALL = 20

@@ -8,8 +8,8 @@ from random import Random
 from support.routes import route, rule, server, translated
 
 from apiserver.schema.json import Json
-from controller.gateways.precedence import in_order
-from controller.gateways.steps import Surroundings, steps
+from controller.gateways.matching import in_order
+from controller.gateways.reporting import Surroundings, steps
 
 
 def overlapping(random: Random) -> Json:

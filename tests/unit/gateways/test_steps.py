@@ -9,10 +9,9 @@ from typing import Any
 from support.routes import route, rule, server, translated
 
 from apiserver.schema.json import Json
-from controller.expansion.applied import fingerprint
-from controller.expansion.standing import ChildKey, key_of
-from controller.gateways.pools import pool_of, shared_by
-from controller.gateways.steps import Surroundings, steps
+from controller.expansion.standing import ChildKey, fingerprint, key_of
+from controller.gateways.parts import pool_of, shared_by
+from controller.gateways.reporting import Surroundings, steps
 
 POOL = ChildKey("InferencePool", "l4")
 

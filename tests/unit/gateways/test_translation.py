@@ -16,8 +16,7 @@ from controller.gateways.installed import (
     installed_of,
     reduce_definition,
 )
-from controller.gateways.pools import pool_of
-from controller.gateways.traffic import gateway_duration
+from controller.gateways.parts import gateway_duration, pool_of
 from controller.gateways.translation import Translation, translate
 
 

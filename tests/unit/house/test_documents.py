@@ -19,7 +19,7 @@ from controller.observe.prices import CostSource
 from controller.observe.settings_reading import read_policies
 from controller.planning.decision import BoundBy, Reason, SolverStatus
 from controller.planning.load import CapacitySource, Signal
-from controller.policies.correcting import Limit
+from controller.policies.recommending import Limit
 from controller.variants.status import UNPLANNED
 from hack.controlplane.modules import KUBERNETES, OLDEST_KUBERNETES
 

@@ -15,8 +15,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import Resource
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.schema.json import Json
-from controller.expansion.kept import digest_object
-from controller.expansion.standing import ChildKey
+from controller.expansion.standing import ChildKey, digest_object
 from controller.gateways.installed import Installed
 from controller.models.gateways import GatewayTranslator
 

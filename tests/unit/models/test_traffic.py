@@ -19,7 +19,7 @@ from apiserver.schema.json import Json
 from controller.models.traffic import Further, TrafficKey, TrafficReconciler
 from controller.observe.objectives import POOL_GROUPS
 from controller.traffic.conditions import Findings
-from controller.traffic.inferenceobjective import PoolWorld
+from controller.traffic.status import PoolWorld
 
 A = {"app": "a"}
 SERVER = TrafficKey("ModelServer", "chat", "a")

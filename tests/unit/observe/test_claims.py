@@ -16,7 +16,7 @@ from controller.observe.conditions import ConditionReason
 from controller.observe.orders import Orders
 from controller.observe.targets import TargetKey, TargetKind
 from controller.observe.variantautoscaling import claim_of, claims_of
-from controller.policies.binding import read_binding
+from controller.policies.policy import read_binding
 from controller.sizing.records import Learned, Profile, StepParameters
 
 ANN: Json = {"username": "ann"}

@@ -13,8 +13,7 @@ from controller.observe.gather import (
     engine_pods,
 )
 from controller.observe.variantautoscaling import claims_of
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import Spread
+from controller.planning.pod_rules import MostPerNode, Spread
 
 
 def test_a_stateful_set_is_planned_with_its_own_autoscaler() -> None:

@@ -15,9 +15,8 @@ from support.workloads import leader_worker_set
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered
 from controller.planning.decision import Decision
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
-from controller.planning.state import PlanningState
 
 _MOST_CPU_SECONDS: Final = 2.0
 """CPU time of gathering and planning next to a hostile object. Without one, it is some milliseconds."""

@@ -14,9 +14,7 @@ from apiserver.schema.json import Json
 from controller.observe.rule_reading import HOSTNAME, Scene
 from controller.observe.rules import NO_RULES, TargetRules, pod_rules
 from controller.observe.targets import Target, TargetKey, TargetKind, target_of
-from controller.planning.pod_rules import PodRules
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import Spread
+from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 
 L4 = "NVIDIA-L4"
 CHAT = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")

@@ -12,9 +12,9 @@ from support.manifests import listed
 from support.plan_verb import Parts, Plan
 
 from controller.commands.plan.changes import Changes, UnknownNameError, apply_changes, resolve
-from controller.planning.additions import Addition
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
+from controller.planning.inventory import Addition
 from controller.planning.snapshot import Snapshot
 
 POOL = {

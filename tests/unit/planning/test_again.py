@@ -20,10 +20,8 @@ from support.small_problems import (
 )
 
 from controller.planning.engine import Engine, place
-from controller.planning.inputs import PlanningInputs, from_json, to_json
+from controller.planning.inputs import PlanningInputs, PlanningState, Settings, from_json, to_json
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
-from controller.planning.state import PlanningState
 from hack.fleets.worlds import carried_out, changed, world
 
 if TYPE_CHECKING:

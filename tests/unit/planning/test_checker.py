@@ -15,11 +15,10 @@ from controller.planning.checker import check
 from controller.planning.checker.places import fit_on_equal_nodes
 from controller.planning.cluster import Taint, Toleration
 from controller.planning.decision import NodePlacement, Reason
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.load import Signal
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,9 +10,9 @@ from support.compact import place
 from support.planning_builders import EFFORT, capacity, demand, node, variant, world
 
 from controller.planning.formulation import formulate
+from controller.planning.inputs import Settings
 from controller.planning.load import Signal
 from controller.planning.problem import NumbersTooLargeError
-from controller.planning.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,13 +12,12 @@ from support.campaign import often
 from support.planning_builders import load, node, variant
 
 from controller.planning.checker import check
-from controller.planning.checker.moves import move_problems
+from controller.planning.checker.limits import move_problems
 from controller.planning.cluster import MovablePod, Node, Quota
 from controller.planning.decision import Move, Plan
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.state import PlanningState
 
 KNOWN = 10_000
 

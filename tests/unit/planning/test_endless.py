@@ -8,11 +8,10 @@ import pytest
 from support.planning_builders import load, node, variant
 
 from controller.planning.decision import Plan, SolverStatus
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.load import ModelLoad
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.state import PlanningState
 
 KNOWN = 10_000
 

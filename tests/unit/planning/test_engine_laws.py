@@ -22,6 +22,7 @@ from support.small_problems import (
 from controller.planning.engine import Engine, alone, place
 from controller.planning.engine.levels import with_values
 from controller.planning.engine.patterns import MOST_OF_MODEL
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
 from controller.planning.problem import (
     COST,
@@ -35,8 +36,6 @@ from controller.planning.problem import (
     Proof,
     Solution,
 )
-from controller.planning.settings import Settings
-from controller.planning.state import PlanningState
 from hack.fleets.worlds import world
 
 if TYPE_CHECKING:

@@ -19,11 +19,10 @@ from support.explain_builders import (
 from support.planning_builders import load, node, variant
 
 from controller.planning.decision import BoundBy, Reason
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.load import CapacitySource, Signal
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 
 CHAT = small("chat", "n2", "n2", "n2", size=2, priority=1, model_id="chat")
 

@@ -14,6 +14,7 @@ from support.planning_builders import EFFORT
 from support.small_problems import constrained_problem, small_problem
 
 from controller.planning.engine import place
+from controller.planning.engine.assign import Vacancies
 from controller.planning.engine.shared import limit_of
 from controller.planning.problem import (
     Bin,
@@ -23,7 +24,6 @@ from controller.planning.problem import (
     free_after_removals,
     per_mille_missing,
 )
-from controller.planning.vacancies import Vacancies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

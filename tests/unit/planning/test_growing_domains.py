@@ -12,13 +12,10 @@ from support.planning_builders import load, node, variant
 from controller.planning.checker import check
 from controller.planning.cluster import NodePool, NodeRequirement, Operator
 from controller.planning.decision import NodeRequest, Plan, SolverStatus
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.pod_rules import PodRules
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import Spread
-from controller.planning.settings import Settings
+from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 from controller.planning.snapshot import Replica, Snapshot, Variant
-from controller.planning.state import PlanningState
 
 SERVES = 10.0
 WANTED = 0.85 * SERVES

@@ -8,12 +8,11 @@ from support.campaign import often
 from support.planning_builders import load, node, variant
 from support.small_snapshots import small_snapshot
 
+from controller.planning.assemble import hold
 from controller.planning.decision import SolverStatus
-from controller.planning.hold import hold
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 
 NOTHING = PlanningState()
 WORLD = Snapshot(nodes=(node("n", 8),), variants=(variant("a", "n", serves=12_800),), loads=(load(25_000),))

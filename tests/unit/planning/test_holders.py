@@ -9,10 +9,9 @@ from support.explain_builders import PER_SECOND, asked, decide, nodes_of, small
 from support.planning_builders import capacity
 
 from controller.planning.decision import Decision, ReliefKind
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.state import PlanningState
 
 
 def holder(name: str, *hosts: str | None, priority: int, **changes: Any) -> Variant:

@@ -15,13 +15,10 @@ from support.small_snapshots import constrained_snapshot
 
 from controller.planning.checker import check
 from controller.planning.incomplete import complete
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.pod_rules import PodRules
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import Spread
-from controller.planning.settings import Settings
+from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 from controller.planning.snapshot import Replica, Snapshot
-from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

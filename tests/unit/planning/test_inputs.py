@@ -19,12 +19,10 @@ from controller.planning.cluster import (
     Taint,
     Toleration,
 )
-from controller.planning.inputs import PlanningInputs, from_json, to_json
+from controller.planning.inputs import PlanningInputs, PlanningState, Settings, from_json, to_json
 from controller.planning.load import RateLimit, Signal, Target
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Model, Snapshot
-from controller.planning.state import PlanningState
 from controller.planning.warm_start import DualPrices, LevelPrices
 
 FULL = PlanningInputs(

@@ -10,11 +10,10 @@ from support.planning_builders import capacity, load, node, variant
 
 from controller.planning.cluster import Budget, NodePool, NodeRequirement, Quota
 from controller.planning.decision import BoundBy, Plan, Reason, ReliefKind, SolverStatus
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.load import CapacitySource, ModelLoad
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Model, Snapshot, Variant
-from controller.planning.state import PlanningState
 
 KNOWN = 10_000
 

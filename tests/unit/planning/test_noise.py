@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from support.planning_builders import load, node, variant
 
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot, Variant
-from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,10 +12,9 @@ from support.planning_builders import load, node, variant
 from controller.planning.checker import check
 from controller.planning.cluster import Budget, NodePool, Quota
 from controller.planning.decision import BoundBy, Plan, Reason, SolverStatus
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.state import PlanningState
 
 NODES = (node("n1", 8), node("n2", 8))
 NORMAL = variant("normal", "n1", serves=12_800, model_id="normal", priority=1)

@@ -16,9 +16,9 @@ from support.small_problems import rank
 
 from controller.planning import engine
 from controller.planning.formulation import formulate
+from controller.planning.inputs import Settings
 from controller.planning.load import Signal
 from controller.planning.problem import PlacementProblem
-from controller.planning.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

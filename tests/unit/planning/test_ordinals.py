@@ -14,10 +14,9 @@ from support.small_snapshots import constrained_snapshot
 
 from controller.planning.checker import check
 from controller.planning.cluster import Budget, Quota
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Model, Replica, Snapshot
-from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

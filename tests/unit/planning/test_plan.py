@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from support.campaign import often
 from support.planning_builders import capacity, load, node, variant
 
+from controller.planning.assemble import hold
 from controller.planning.checker import check
 from controller.planning.decision import BoundBy, NodePlacement, Reason, SolverStatus
-from controller.planning.hold import hold
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.load import RATE_UNIT, Signal
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot
-from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
     from controller.planning.cluster import Node

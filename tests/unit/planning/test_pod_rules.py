@@ -11,8 +11,7 @@ from support.campaign import often
 from support.planning_builders import EFFORT
 
 from controller.planning.cpsat import Program
-from controller.planning.pod_rules.interface import Domains, DomainTerms, NewUnits
-from controller.planning.pod_rules.spread import EMPTY_DOMAIN, SpreadTerms
+from controller.planning.pod_rules import EMPTY_DOMAIN, Domains, DomainTerms, NewUnits, SpreadTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

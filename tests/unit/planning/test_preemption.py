@@ -16,13 +16,11 @@ from controller.planning.checker import check
 from controller.planning.cluster import Budget
 from controller.planning.decision import Plan
 from controller.planning.engine import place
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.preemption import preemptions
-from controller.planning.preparing import prepare
-from controller.planning.settings import Settings
+from controller.planning.preparing import preemptions, prepare
 from controller.planning.snapshot import Snapshot
 from controller.planning.solved_problem import SolvedProblem
-from controller.planning.state import PlanningState
 
 SERVES = 12_800
 

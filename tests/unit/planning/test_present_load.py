@@ -10,8 +10,8 @@ from support.planning_builders import EFFORT, demand, node, variant, world
 
 from controller.planning.engine import place
 from controller.planning.formulation import formulate, load_weights
+from controller.planning.inputs import Settings
 from controller.planning.problem import Stage
-from controller.planning.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

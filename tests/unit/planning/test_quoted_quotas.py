@@ -6,10 +6,9 @@ import pytest
 from support.planning_builders import load, node, variant
 
 from controller.planning.cluster import Quota
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 
 KNOWN = 10_000
 

@@ -16,17 +16,15 @@ from support.planning_builders import EFFORT, load, node, variant
 from support.small_snapshots import constrained_snapshot, small_snapshot
 
 from controller.commands.plan.changes import Changes, apply_changes
-from controller.planning.additions import Addition
 from controller.planning.cluster import Budget, Quota
 from controller.planning.decision import BoundBy, Decision, Plan, Relief, ReliefKind
 from controller.planning.demand import model_demands
-from controller.planning.inputs import PlanningInputs
+from controller.planning.inputs import PlanningInputs, PlanningState, Settings
+from controller.planning.inventory import Addition
 from controller.planning.plan import plan
 from controller.planning.preparing import prepare
 from controller.planning.problem import unavoidable_shortfalls
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot, Variant
-from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

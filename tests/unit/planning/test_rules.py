@@ -21,15 +21,11 @@ from controller.planning.checker import check
 from controller.planning.cluster import NodePool
 from controller.planning.decision import BoundBy
 from controller.planning.engine.assign import assign
-from controller.planning.inputs import PlanningInputs, from_json, to_json
+from controller.planning.inputs import PlanningInputs, PlanningState, Settings, from_json, to_json
 from controller.planning.plan import plan
-from controller.planning.pod_rules import PodRules
-from controller.planning.pod_rules.apart import MostPerNode
-from controller.planning.pod_rules.spread import EMPTY_DOMAIN, Spread
+from controller.planning.pod_rules import EMPTY_DOMAIN, MostPerNode, PodRules, Spread
 from controller.planning.problem import Bin, PlacementProblem, Solution, VariantTerms, free_after_removals
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 
 BLOCKS = 4
 OVER_ZONES = PodRules(spread=Spread(topology_key="zone"))

@@ -10,10 +10,9 @@ from support.campaign import often
 from support.small_snapshots import small_snapshot
 
 from controller.planning.decision import Decision, Plan
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.state import PlanningState
 from controller.planning.wording import rate_text
 
 CHANGE = re.compile(

@@ -11,8 +11,8 @@ import pytest
 from support.planning_builders import load, node, variant
 
 from controller.planning.cluster import Budget
+from controller.planning.inputs import Settings
 from controller.planning.load import Capacity, CapacitySource, ModelLoad, RateLimit, Target
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
 
 

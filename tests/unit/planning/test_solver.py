@@ -14,10 +14,9 @@ from support import rogue_worker
 from support.planning_builders import load, node, variant
 
 from controller.planning.decision import Reason, SolverStatus
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 from controller.solver import Solver
 from controller.solver_worker import frame
 

@@ -12,7 +12,7 @@ from support.planning_builders import EFFORT
 
 from controller.planning.engine import place
 from controller.planning.engine.rules import bins_by_domain, orders
-from controller.planning.pod_rules.spread import SpreadTerms
+from controller.planning.pod_rules import SpreadTerms
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem
 
 ROOM = {0: 16, 1: 8, 2: 8}

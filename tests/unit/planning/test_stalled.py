@@ -11,10 +11,9 @@ from support.planning_builders import load, node, variant
 
 from controller.planning.checker import check
 from controller.planning.cluster import NodePool
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot
-from controller.planning.state import PlanningState
 
 if TYPE_CHECKING:
     from controller.planning.decision import Plan

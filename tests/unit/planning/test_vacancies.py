@@ -13,8 +13,8 @@ from support.planning_builders import EFFORT
 from support.small_problems import constrained_problem, is_possible, small_problem
 
 from controller.planning.engine import place
+from controller.planning.engine.assign import Vacancies
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem
-from controller.planning.vacancies import Vacancies
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

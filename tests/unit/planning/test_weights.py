@@ -7,8 +7,8 @@ from support.planning_builders import load, node, variant
 
 from controller.planning.demand import model_demands
 from controller.planning.formulation import formulate
+from controller.planning.inputs import Settings
 from controller.planning.problem import Stage
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Snapshot, Variant
 
 FULL = 0.85

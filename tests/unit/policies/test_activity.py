@@ -6,12 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from controller.policies.binding import lone_binding
 from controller.policies.history import History
-from controller.policies.observation import Activity, Value, activity_among
-from controller.policies.policy import PolicyMetric, ScalingPolicy, StableLimits
-from controller.policies.sharing import BindingDecision, BindingSeen, TargetSeen, decide_binding
-from controller.policies.wording import sentence
+from controller.policies.policy import (
+    Activity,
+    PolicyMetric,
+    ScalingPolicy,
+    StableLimits,
+    Value,
+    activity_among,
+    lone_binding,
+)
+from controller.policies.sharing import BindingDecision, BindingSeen, TargetSeen, decide_binding, sentence
 from controller.sizing.records import DEFAULT_SIZING
 
 FREE = StableLimits(period_seconds=0.0)

@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from controller.planning.load import Signal
 from controller.policies.deciding import decide
 from controller.policies.history import MOST_ENTRIES, Entry, History, read_history
-from controller.policies.observation import MetricSeen, Observation, PodValue, Value
-from controller.policies.policy import Bounds, PanicRules, PolicyMetric, ScalingPolicy, StableLimits
+from controller.policies.policy import (
+    Bounds,
+    MetricSeen,
+    Observation,
+    PanicRules,
+    PodValue,
+    PolicyMetric,
+    ScalingPolicy,
+    StableLimits,
+    Value,
+)
 
 NAMES = ("m", "n")
 SECONDS = st.sampled_from((0.0, 15.0, 30.0, 60.0, 300.0, 1800.0))

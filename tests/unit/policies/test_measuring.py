@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.policies.exposed import Exposed, exposed_values
-from controller.policies.measuring import KEPT_SECONDS, MOST_LOOKS, Look, PodMemory
+from controller.policies.measuring import KEPT_SECONDS, MOST_LOOKS, Exposed, Look, PodMemory, exposed_values
 
 TEXT = """\
 # TYPE vllm:num_requests_waiting gauge

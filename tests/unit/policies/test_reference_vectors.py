@@ -12,14 +12,21 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from controller.policies.correcting import correction_steps
 from controller.policies.deciding import decide
-from controller.policies.exposed import Exposed
-from controller.policies.histograms import UncountableError, quantile
 from controller.policies.history import Entry, History
-from controller.policies.measuring import Look, baseline
-from controller.policies.observation import MetricSeen, Observation, PodValue, Value
-from controller.policies.policy import Bounds, PanicRules, PolicyMetric, ScalingPolicy, StableLimits
+from controller.policies.measuring import Exposed, Look, UncountableError, baseline, quantile
+from controller.policies.policy import (
+    Bounds,
+    MetricSeen,
+    Observation,
+    PanicRules,
+    PodValue,
+    PolicyMetric,
+    ScalingPolicy,
+    StableLimits,
+    Value,
+)
+from controller.policies.recommending import correction_steps
 
 NOW = 1_000_000.0
 FREE = StableLimits(period_seconds=0.0)

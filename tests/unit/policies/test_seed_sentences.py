@@ -13,21 +13,24 @@ from typing import Any
 import pytest
 
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject
-from controller.policies.binding import Binding, BoundTarget, read_binding
-from controller.policies.correcting import Limit
 from controller.policies.deciding import Decision, decide
-from controller.policies.exposed import Exposed
 from controller.policies.history import History
-from controller.policies.measuring import Look, PodMemory
-from controller.policies.observation import MetricSeen, Observation, Value
+from controller.policies.measuring import Exposed, Look, PodMemory
 from controller.policies.policy import (
+    Binding,
     Bounds,
+    BoundTarget,
+    MetricSeen,
+    Observation,
     PanicRules,
     PolicyMetric,
     ScalingPolicy,
     StableLimits,
+    Value,
+    read_binding,
     read_policy,
 )
+from controller.policies.recommending import Limit
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
 from controller.policies.splitting import Share, split
 

@@ -9,11 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.policies.binding import Binding, BoundTarget, lone_binding
-from controller.policies.correcting import Limit
 from controller.policies.history import History
-from controller.policies.observation import Value
-from controller.policies.policy import PolicyMetric, ScalingPolicy, StableLimits
+from controller.policies.policy import (
+    Binding,
+    BoundTarget,
+    PolicyMetric,
+    ScalingPolicy,
+    StableLimits,
+    Value,
+    lone_binding,
+)
+from controller.policies.recommending import Limit
 from controller.policies.sharing import (
     BindingDecision,
     BindingSeen,

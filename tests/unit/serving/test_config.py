@@ -18,7 +18,7 @@ from controller.config import ControllerConfig, config_problems
 from controller.config_planning import budgets_of, pools_of, settings_of, sizing_of
 from controller.models.run import ModelsConfig
 from controller.planning.cluster import Taint
-from controller.planning.settings import Settings
+from controller.planning.inputs import Settings
 from controller.sizing.records import SizingSettings
 from webhooks.config import WebhooksConfig
 

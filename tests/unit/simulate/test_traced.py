@@ -11,8 +11,7 @@ from controller.closedloop.scenario import Scenario
 from controller.commands.check.sources import Source
 from controller.commands.simulate.scenario_file import read_scenario
 from controller.commands.simulate.traced import remarks, with_targets
-from controller.policies.binding import Binding, BoundTarget, lone_binding
-from controller.policies.policy import read_policy
+from controller.policies.policy import Binding, BoundTarget, lone_binding, read_policy
 
 POLICY = read_policy(
     {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.sizing.forecast import MEAN_TICKS, SPREAD_TICKS, forecast
+from controller.sizing.arrivals import MEAN_TICKS, SPREAD_TICKS, forecast
 
 EXAMPLES = {
     "a constant load has no bound above it": ([60.0] * 40, 60.0, 60.0),

@@ -9,7 +9,7 @@ from support.traffic import pod, route, rule, server
 
 from apiserver.schema.json import Json
 from controller.traffic.conditions import TrafficCondition
-from controller.traffic.modelroute import names_of, route_found, targets_of
+from controller.traffic.status import names_of, route_found, targets_of
 
 NAMES = [f"s{number:03}" for number in range(256)]
 LARGEST = route("chat", *(rule(*NAMES[start : start + 16]) for start in range(0, 256, 16)))

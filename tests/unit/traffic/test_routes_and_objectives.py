@@ -15,9 +15,7 @@ from controller.models.traffic import traffic_status
 from controller.observe.objectives import POOL_GROUPS
 from controller.observe.targets import TargetKey, TargetKind
 from controller.traffic.conditions import Found, TrafficCondition, TrafficReason, left_alone
-from controller.traffic.inferenceobjective import PoolWorld, objective_found
-from controller.traffic.modelroute import route_found
-from controller.traffic.modelserver import server_found
+from controller.traffic.status import PoolWorld, objective_found, route_found, server_found
 from hack.installation.manifests import ROOT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,11 +11,10 @@ from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
 from controller.observe.orders import orders_of
 from controller.planning.cluster import Node
+from controller.planning.inputs import PlanningState, Settings
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.plan import plan
-from controller.planning.settings import Settings
 from controller.planning.snapshot import Replica, Snapshot, Variant
-from controller.planning.state import PlanningState
 from controller.variants.advisory import Scope, acted_on, advice, join_plans, why_advisory
 
 QUIET = ("ns", "quiet")

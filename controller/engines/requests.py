@@ -1,19 +1,23 @@
-"""Credentials of requests to engines and to Prometheus: CA, client certificate, bearer token.
+"""Requests to engines and to Prometheus: credentials, bounded bodies, and causes of failures in words.
 
-All of them are files that are rotated by others: the token is read for every round of requests, certificates
-are reloaded when their files have changed.
+Credentials are a CA, a client certificate and a bearer token. All of them are files that are rotated by
+others: the token is read for every round of requests, certificates are reloaded when their files have
+changed.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import ssl
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+import aiohttp
+
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Length
-from controller.engines.metrics import UnreadableMetricsError
+from controller.engines.exposition import UnreadableMetricsError
 
 _Stamp = tuple[tuple[str, int, int], ...]
 
@@ -117,3 +121,42 @@ def _token(name: str) -> str:
     if not token or not token.isascii() or not token.isprintable():
         raise UnreadableMetricsError(f"{name} does not contain a token in one line of ASCII")
     return token
+
+
+class OversizedBodyError(UnreadableMetricsError):
+    """A response is longer than the limit."""
+
+
+async def read_bounded(response: aiohttp.ClientResponse, limit_bytes: int) -> bytes:
+    """Return the whole body. Raises OversizedBodyError if it is longer than the limit."""
+    body = bytearray()
+    async for piece in response.content.iter_any():
+        body += piece
+        if len(body) > limit_bytes:
+            raise OversizedBodyError(f"the response is longer than {limit_bytes} bytes")
+    return bytes(body)
+
+
+_CAUSES: Final[tuple[tuple[type[Exception], str], ...]] = (
+    (TimeoutError, "not in time"),
+    (aiohttp.ClientConnectorDNSError, "the host name cannot be resolved"),
+    (aiohttp.ClientSSLError, "no TLS connection: check https and http in the URL, and the certificates"),
+    (aiohttp.ServerDisconnectedError, "the connection was closed without an answer"),
+    (aiohttp.ClientPayloadError, "the answer ended early"),
+    (aiohttp.ClientResponseError, "the answer is not HTTP"),
+)
+
+
+def cause_of(error: Exception) -> str:
+    """Return the cause of a failed request, such as `connection refused`.
+
+    It is the same for every pod that fails in the same way.
+    """
+    wrong = getattr(error, "certificate_error", None)
+    if isinstance(wrong, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {wrong.verify_message}"
+    for kind, text in _CAUSES:
+        if isinstance(error, kind):
+            return text
+    number = getattr(error, "errno", None)
+    return os.strerror(number).lower() if number else str(error) or "the connection failed"
