@@ -35,12 +35,12 @@ from support.upgrade_rig import (
 )
 
 from apiserver.cluster.client import Cluster
+from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, in_shape
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
-from controller.commands.upgrade.status_to_come import ANNOTATION as TO_COME
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import collection_of
 from hack.installation import Installation
@@ -270,7 +270,7 @@ async def test_a_deeply_nested_object_stops_neither_an_upgrade_nor_a_downgrade(
     entry = {"manager": "m", "operation": "Update", "apiVersion": OLD.api_version, "fieldsType": "FieldsV1"}
     deep["metadata"] |= {
         "name": "deep",
-        "annotations": {TO_COME: "[" * 5000 + "]" * 5000},
+        "annotations": {WRITTEN_BY: "[" * 5000 + "]" * 5000},
         "managedFields": [entry | {"fieldsV1": "HERE"}],
     }
     with old_plane.client() as client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # ruff: noqa: ARG002 (same parameters as for a real cluster)
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from apiserver.cluster.client import PAGE_SIZE, Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from apiserver.cluster.resource import Resource
+    from apiserver.cluster.selection import Selection
     from apiserver.schema.json import Json
 
+T = TypeVar("T")
 Fault = tuple[str, str, str]
 """A verb, a version and the name of an object, empty for a list or a creation."""
 
@@ -48,19 +50,12 @@ class MemoryCluster(Cluster):
             item | {"metadata": item["metadata"] | {"resourceVersion": ""}} for item in self.objects.values()
         ]
 
-    async def list(
-        self,
-        resource: Resource,
-        *,
-        namespace: str | None = None,
-        label_selector: str | None = None,
-        field_selector: str | None = None,
-        metadata_only: bool = False,
-        page_size: int = PAGE_SIZE,
-    ) -> Json:
-        """Read all objects."""
-        self._begin("list", resource)
-        return {"items": [self._read(name, resource) for name in self.objects]}
+    async def list_kept(
+        self, selection: Selection, kept: Callable[[Json], T], *, page_size: int = PAGE_SIZE
+    ) -> tuple[list[T], str]:
+        """Read all objects, each reduced by `kept`."""
+        self._begin("list", selection.resource)
+        return [kept(self._read(name, selection.resource)) for name in self.objects], "1"
 
     async def get(
         self,

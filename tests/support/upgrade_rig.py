@@ -22,7 +22,7 @@ from apiserver.cluster.errors import ClusterError, Expired, NotFound, Throttled
 from apiserver.cluster.resource import Resource
 from apiserver.cluster.selection import Selection
 from apiserver.kinds.authorship import WRITTEN_BY
-from controller.commands.upgrade.retrying import patiently
+from controller.commands.upgrade.calls import patiently
 from hack.controlplane import ControlPlane
 from hack.installation.manifests import documents
 

@@ -1,12 +1,14 @@
-"""The kinds of objects that our manifests and processes create, in the order of deletion."""
+"""What an installation consists of: its kinds, in the order of deletion, its names, and how to find it."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from apiserver.cluster.heartbeat import LEASE_NAME
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import NotFound, Unavailable
+from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -19,7 +21,8 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.schema.json import Json
-from controller.commands.upgrade.ownership import OURS, PART_OF
+from controller.commands.upgrade.calls import list_where, patiently
+from controller.commands.upgrade.definitions import OURS, PART_OF, is_ours
 
 SELECTOR: Final = f"{PART_OF}={OURS}"
 """Selects the objects that our manifests and processes create."""
@@ -32,71 +35,55 @@ ACCOUNT_NAMES: Final = frozenset(
 _SETTINGS: Final = frozenset({"accelerator-unit-costs", "service-classes-config"})
 """Our ConfigMaps with the names of earlier releases' settings."""
 
+_DERIVED: Final = frozenset({"events", "endpoints", "endpointslices"})
+"""Collections that the cluster derives from other objects."""
+_MEASURED: Final = "metrics.k8s.io"
+"""Suffix of the API groups that contain measurements."""
+_OF_EVERY_NAMESPACE: Final = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
+
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ADMISSION: Final = "admissionregistration.k8s.io"
 _CERT_MANAGER: Final = "cert-manager.io"
 
-SERVICE_ACCOUNTS: Final = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
-ROLE_BINDINGS: Final = Resource(group=_RBAC, version="v1", plural="rolebindings", kind="RoleBinding")
-CLUSTER_ROLE_BINDINGS: Final = Resource(
-    group=_RBAC, version="v1", plural="clusterrolebindings", kind="ClusterRoleBinding", namespaced=False
-)
+
+def _resource(group: str, plural: str, kind: str, *, namespaced: bool = True) -> Resource:
+    return Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=namespaced)
+
+
+SERVICE_ACCOUNTS: Final = _resource("", "serviceaccounts", "ServiceAccount")
+ROLE_BINDINGS: Final = _resource(_RBAC, "rolebindings", "RoleBinding")
+CLUSTER_ROLE_BINDINGS: Final = _resource(_RBAC, "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 
 WEBHOOK_CONFIGURATIONS: Final = (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
 """Deleted before the pods that serve them."""
-
-LEASE_NAMES: Final = (LEASE_NAME, "stowplan-models", "stowplan-scheduler")
-"""Leases of our leader elections, which have no labels."""
 
 REMOVED: Final = (
     DEPLOYMENTS,
     DISRUPTION_BUDGETS,
     SERVICES,
-    Resource(group="networking.k8s.io", version="v1", plural="networkpolicies", kind="NetworkPolicy"),
-    Resource(group="monitoring.coreos.com", version="v1", plural="podmonitors", kind="PodMonitor"),
-    Resource(group="monitoring.coreos.com", version="v1", plural="prometheusrules", kind="PrometheusRule"),
+    _resource("networking.k8s.io", "networkpolicies", "NetworkPolicy"),
+    _resource("monitoring.coreos.com", "podmonitors", "PodMonitor"),
+    _resource("monitoring.coreos.com", "prometheusrules", "PrometheusRule"),
     # Before the Secrets, which cert-manager would recreate.
-    Resource(group=_CERT_MANAGER, version="v1", plural="certificates", kind="Certificate"),
-    Resource(group=_CERT_MANAGER, version="v1", plural="issuers", kind="Issuer"),
+    _resource(_CERT_MANAGER, "certificates", "Certificate"),
+    _resource(_CERT_MANAGER, "issuers", "Issuer"),
     SECRETS,
     CONFIG_MAPS,
-    Resource(group="", version="v1", plural="resourcequotas", kind="ResourceQuota"),
+    _resource("", "resourcequotas", "ResourceQuota"),
     LEASES,
     ROLE_BINDINGS,
-    Resource(group=_RBAC, version="v1", plural="roles", kind="Role"),
+    _resource(_RBAC, "roles", "Role"),
     CLUSTER_ROLE_BINDINGS,
-    Resource(group=_RBAC, version="v1", plural="clusterroles", kind="ClusterRole", namespaced=False),
-    Resource(
-        group="flowcontrol.apiserver.k8s.io",
-        version="v1",
-        plural="flowschemas",
-        kind="FlowSchema",
-        namespaced=False,
-    ),
-    Resource(
-        group="scheduling.k8s.io",
-        version="v1",
-        plural="priorityclasses",
-        kind="PriorityClass",
-        namespaced=False,
-    ),
+    _resource(_RBAC, "clusterroles", "ClusterRole", namespaced=False),
+    _resource("flowcontrol.apiserver.k8s.io", "flowschemas", "FlowSchema", namespaced=False),
+    _resource("scheduling.k8s.io", "priorityclasses", "PriorityClass", namespaced=False),
     # The service accounts identify our namespaces, so they are the last objects in it.
     SERVICE_ACCOUNTS,
     # Admission policies last, when no account that they restrict is left.
-    Resource(
-        group=_ADMISSION,
-        version="v1",
-        plural="validatingadmissionpolicybindings",
-        kind="ValidatingAdmissionPolicyBinding",
-        namespaced=False,
+    _resource(
+        _ADMISSION, "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding", namespaced=False
     ),
-    Resource(
-        group=_ADMISSION,
-        version="v1",
-        plural="validatingadmissionpolicies",
-        kind="ValidatingAdmissionPolicy",
-        namespaced=False,
-    ),
+    _resource(_ADMISSION, "validatingadmissionpolicies", "ValidatingAdmissionPolicy", namespaced=False),
 )
 """All kinds but definitions, webhook configurations, the APIService of external metrics and the namespace."""
 
@@ -105,32 +92,16 @@ ACTING_PODS: Final = f"app.kubernetes.io/name={OURS},app.kubernetes.io/component
 """Selects the pods of processes that write objects of others, or schedule."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
-    """One of our objects."""
+def place_of(item: Json) -> str:
+    """Return the namespace and name of an object, or its name if it is cluster-scoped."""
+    namespace = item["metadata"].get("namespace")
+    return f"{namespace}/{_name(item)}" if namespace else _name(item)
 
-    resource: Resource
-    metadata: Json
 
-    def __str__(self) -> str:
-        within = f"{self.namespace}/" if self.namespace else ""
-        return f"{self.resource.kind} {within}{self.name}"
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return str(self.metadata["name"])
-
-    @property
-    def namespace(self) -> str:
-        """Its namespace; empty for cluster-scoped objects."""
-        return str(self.metadata.get("namespace") or "")
-
-    @property
-    def is_acting(self) -> bool:
-        """Whether it is the Deployment of pods selected by ACTING_PODS."""
-        component = (self.metadata.get("labels") or {}).get("app.kubernetes.io/component")
-        return self.resource is DEPLOYMENTS and component in _ACTING
+def is_acting(deployment: Json) -> bool:
+    """Tell whether a Deployment of ours has the pods that ACTING_PODS selects."""
+    labels = deployment["metadata"].get("labels") or {}
+    return labels.get("app.kubernetes.io/component") in _ACTING
 
 
 def has_our_name(resource: Resource, name: str) -> bool:
@@ -151,3 +122,86 @@ def is_for_us(binding: Json, namespaces: Collection[str]) -> bool:
         and subject["name"].startswith(NAME_PREFIX)
         for subject in subjects
     )
+
+
+async def installations(cluster: Cluster) -> tuple[str, ...]:
+    """Return all our namespaces: those with accounts of ours.
+
+    There are several if `namespace:` was changed, because applying does not prune. If most is removed, the
+    namespace to which webhooks point, or the default, is the only one. Other namespaces may have our label,
+    and service accounts with it, from a kustomization or chart that contains ours.
+    """
+    accounts = await list_metadata(cluster, SERVICE_ACCOUNTS, selector=SELECTOR)
+    names = {str(item["metadata"]["namespace"]) for item in accounts if _name(item) in ACCOUNT_NAMES}
+    return tuple(sorted(names)) or (await installed_namespace(cluster),)
+
+
+async def find(cluster: Cluster, resource: Resource, namespaces: Sequence[str]) -> list[Json]:
+    """Return our objects of one kind, in our namespaces; bindings for our accounts in all namespaces."""
+    items: list[Json] = []
+    if resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
+        items += await list_where(cluster, resource, lambda item: is_for_us(item, namespaces))
+    for namespace in namespaces if resource.namespaced else (None,):
+        selector = None if resource is LEASES else SELECTOR  # leader elections set no labels
+        listed = await list_metadata(cluster, resource, namespace, selector=selector)
+        items += [item for item in listed if has_our_name(resource, _name(item))]
+    return list({item["metadata"]["uid"]: item for item in items}.values())
+
+
+async def list_metadata(
+    cluster: Cluster, resource: Resource, namespace: str | None = None, *, selector: str | None = None
+) -> list[Json]:
+    """List the metadata of objects; empty if the kind is not installed."""
+    try:
+        listed = await patiently(
+            lambda: cluster.list(resource, namespace=namespace, label_selector=selector, metadata_only=True)
+        )
+    except NotFound:
+        return []
+    return list(listed["items"])
+
+
+async def foreign_content(cluster: Cluster, namespace: str, ours: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the objects of others in a namespace, as `Kind name`, without those that have an owner.
+
+    `ours` are objects without our label. Groups of objects that cannot be listed count as content.
+    """
+    groups = (await cluster.get_path("/apis")).get("groups") or []
+    versions = [("", "v1"), *((group["name"], group["preferredVersion"]["version"]) for group in groups)]
+    content = await asyncio.gather(*(_foreign_objects(cluster, namespace, *it) for it in versions))
+    return tuple(sorted({text for texts in content for text in texts} - {*ours}))
+
+
+async def _foreign_objects(cluster: Cluster, namespace: str, group: str, version: str) -> list[str]:
+    """Return the objects of others of one API version, or that its server is unavailable."""
+    if group.endswith(_MEASURED):
+        return []
+    try:
+        document = await cluster.get_path(f"/apis/{group}/{version}" if group else f"/api/{version}")
+    except NotFound:
+        return []
+    except Unavailable:
+        return [f"objects of {group}/{version}, which does not respond"]
+    resources = [
+        Resource(group=group, version=version, plural=item["name"], kind=item["kind"])
+        for item in document.get("resources") or []
+        if item["namespaced"] and "list" in item["verbs"] and item["name"] not in _DERIVED
+    ]
+    listed = await asyncio.gather(*(list_metadata(cluster, resource, namespace) for resource in resources))
+    return [
+        f"{resource.kind} {_name(item)}"
+        for resource, items in zip(resources, listed, strict=True)
+        for item in items
+        if _is_foreign(resource, item)
+    ]
+
+
+def _is_foreign(resource: Resource, item: Json) -> bool:
+    metadata = item["metadata"]
+    is_removed = is_ours(item) and has_our_name(resource, metadata["name"])
+    goes = metadata.get("deletionTimestamp") or metadata.get("ownerReferences")
+    return not (is_removed or goes or (resource.kind, metadata["name"]) in _OF_EVERY_NAMESPACE)
+
+
+def _name(item: Json) -> str:
+    return str(item["metadata"]["name"])

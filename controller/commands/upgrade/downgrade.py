@@ -7,24 +7,38 @@ from datetime import UTC, datetime
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
+from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape, in_shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from apiserver.kinds.registry import KINDS
-from controller.commands.upgrade.accounts import Account, account
-from controller.commands.upgrade.controller_checks import check_our_own
-from controller.commands.upgrade.counting import count_text
-from controller.commands.upgrade.definitions import is_given_back, served_versions
-from controller.commands.upgrade.execution import Execution
-from controller.commands.upgrade.findings import Finding, note, ok, problem, with_accepted
-from controller.commands.upgrade.gather import gather
-from controller.commands.upgrade.options import parser
-from controller.commands.upgrade.owner_checks import check_definition, check_owners
-from controller.commands.upgrade.permission_checks import check_permissions
-from controller.commands.upgrade.report import Report, denied_report, found_definitions, shapes_found
-from controller.commands.upgrade.snapshot import Snapshot
-from controller.commands.upgrade.steps import downgrade_steps
-from controller.commands.upgrade.verb import run
-from controller.commands.upgrade.webhook_checks import check_certificates, check_webhook
+from apiserver.schema.json import Json
+from controller.commands.upgrade.calls import count_text
+from controller.commands.upgrade.checks import (
+    ACCEPTABLE,
+    check_certificates,
+    check_definition,
+    check_our_controller,
+    check_owners,
+    check_webhook,
+)
+from controller.commands.upgrade.definitions import (
+    is_given_back,
+    served_versions,
+    storage_version,
+    stored_versions,
+)
+from controller.commands.upgrade.execution import Action, is_annotated, is_reshaped, step
+from controller.commands.upgrade.gather import Snapshot, gather
+from controller.commands.upgrade.report import (
+    Finding,
+    Run,
+    Step,
+    check_permissions,
+    note,
+    ok,
+    problem,
+    with_accepted,
+)
+from controller.commands.upgrade.run import parser, run
+from controller.commands.upgrade.upgrade import starter, state_of
 
 _DESCRIPTION: Final = """\
 Restore every VariantAutoscaling to the shape of an earlier release, and leave a
@@ -50,7 +64,7 @@ _UNINSTALL: Final = "  stowplan uninstall --apply"
 
 def main(arguments: Sequence[str]) -> int:
     """Plan or execute the downgrade; return the exit code."""
-    made = parser("downgrade", _DESCRIPTION, _EPILOG)
+    made = parser("downgrade", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
     target = made.add_mutually_exclusive_group(required=True)
     target.add_argument("--to-release", choices=list(RELEASES), metavar="RELEASE", help=", ".join(RELEASES))
     target.add_argument("--shape", choices=list(SHAPES), metavar="SHAPE", help=", ".join(SHAPES))
@@ -62,13 +76,13 @@ def main(arguments: Sequence[str]) -> int:
     options = made.parse_args(arguments)
     shape = RELEASES[options.to_release] if options.to_release else SHAPES[options.shape]
 
-    async def plan(cluster: Cluster) -> Report:
-        snapshot = await gather(cluster, KINDS, VARIANT_AUTOSCALING, now=datetime.now(UTC))
+    async def plan(cluster: Cluster) -> Run:
+        snapshot = await gather(cluster, now=datetime.now(UTC))
         return plan_downgrade(
             snapshot, cluster.host, shape, accept=options.accept, accept_incomplete=options.accept_incomplete
         )
 
-    return run(options, plan, Execution.starter(per_second=options.rate, shape=shape))
+    return run(options, plan, starter(shape))
 
 
 def plan_downgrade(
@@ -78,55 +92,99 @@ def plan_downgrade(
     *,
     accept: Sequence[str] = (),
     accept_incomplete: bool = False,
-) -> Report:
+) -> Run:
     """Return the plan for a snapshot."""
-    if snapshot.denied:
-        return denied_report("downgrade", cluster, snapshot)
-    accounts = tuple(account(item, shape) for item in snapshot.objects)
-    is_clean = not any(item.is_reshaped for item in accounts)
-    is_annotated = any(item.is_annotated for item in accounts)
-    found = [*check_given_back(snapshot, is_clean=is_clean), *_checks(snapshot)]
-    found += check_shape(accounts, shape, accept_incomplete=accept_incomplete)
-    return Report(
+    checks = [check_permissions(snapshot.missing_permissions)]
+    steps, changes = tuple[Step, ...](), tuple[Json, ...]()
+    if not snapshot.missing_permissions:
+        is_clean = not any(is_reshaped(item, shape) for item in snapshot.objects)
+        is_bare = not any(map(is_annotated, snapshot.objects))
+        changes = tuple(_changes(snapshot, shape))
+        steps = tuple(downgrade_steps(snapshot.live, is_clean=is_clean, is_bare=is_bare))
+        checks += [*_checks(snapshot, is_clean=is_clean)]
+        checks += check_shape(changes, len(snapshot.objects), shape, accept_incomplete=accept_incomplete)
+    return Run(
         verb="downgrade",
         cluster=cluster,
-        definitions=found_definitions(snapshot, (VARIANT_AUTOSCALING,)),
-        objects=len(snapshot.objects),
-        shapes=shapes_found(snapshot),
-        checks=with_accepted(found, accept),
-        steps=downgrade_steps(snapshot, VARIANT_AUTOSCALING, is_clean=is_clean, is_annotated=is_annotated),
-        accounts=accounts,
+        state=state_of(snapshot, (VARIANT_AUTOSCALING,), changes),
+        checks=with_accepted(checks, accept),
+        steps=steps,
         advice=tuple(line.format(release=shape) for line in _advice(snapshot)),
     )
 
 
+def _changes(snapshot: Snapshot, shape: Shape) -> Iterator[Json]:
+    """Yield the objects that lose values, or for which values are made up."""
+    for item in snapshot.objects:
+        shaped, metadata = in_shape(item, shape), item["metadata"]
+        if shaped.lost or shaped.made_up:
+            place = {"namespace": metadata["namespace"], "name": metadata["name"]}
+            yield place | {"lost": shaped.lost, "madeUp": shaped.made_up}
+
+
 def _advice(snapshot: Snapshot) -> tuple[str, ...]:
     """Return what is left to do after the run, until the release has everything and Stowplan is removed."""
-    live = snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name)
-    if live is not None and is_given_back(VARIANT_AUTOSCALING, live):
+    if snapshot.live is not None and is_given_back(VARIANT_AUTOSCALING, snapshot.live):
         return (*_APPLY, _UNINSTALL)
-    return ("next: remove Stowplan,", _UNINSTALL) if snapshot.webhook.is_configured else ()
+    return ("next: remove Stowplan,", _UNINSTALL) if snapshot.configuration else ()
 
 
-def check_given_back(snapshot: Snapshot, *, is_clean: bool) -> Iterator[Finding]:
-    """Yield a finding if the definition is not ours, so that no object can be downgraded under it."""
-    live = snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name)
-    if live is None or is_given_back(VARIANT_AUTOSCALING, live):
+def downgrade_steps(live: Json | None, *, is_clean: bool, is_bare: bool) -> Iterator[Step]:
+    """Yield the remaining steps of a downgrade; none under a definition that is not ours.
+
+    `is_clean`: no object needs a change other than of our annotation. `is_bare`: no object has it.
+    """
+    kind = VARIANT_AUTOSCALING
+    if live is None or not is_given_back(kind, live):
         return
+    oldest = kind.versions[0].name
+    has_both = served_versions(live) != (oldest,)
+    if not is_clean:
+        yield step(Action.REHEARSE, kind)
+    if storage_version(live) != oldest:
+        yield step(Action.STORE, kind, oldest)
+    if not is_clean:
+        yield step(Action.RESHAPE, kind, oldest)
+    if stored_versions(live) != (oldest,):
+        yield step(Action.REWRITE, kind, oldest)
+        yield step(Action.PRUNE, kind, oldest)
+    if has_both:
+        yield step(Action.DISOWN, kind, kind.storage_version.name)
+        yield step(Action.WITHDRAW, kind, oldest)
+    if has_both or not is_bare:
+        yield step(Action.SWEEP, kind)
+
+
+def _checks(snapshot: Snapshot, *, is_clean: bool) -> Iterator[Finding]:
+    live = snapshot.live
+    if live is None or is_given_back(VARIANT_AUTOSCALING, live):
+        yield from check_definition(snapshot)
+        yield from check_owners(snapshot)
+    else:
+        yield _check_foreign(is_clean=is_clean)
+    yield from check_our_controller(snapshot)
+    if len(served_versions(live)) > 1:
+        yield from check_webhook(snapshot)
+        yield from check_certificates(snapshot)
+
+
+def _check_foreign(*, is_clean: bool) -> Finding:
+    """Return that the definition is not ours, so that no object can be downgraded under it."""
     message = f"{VARIANT_AUTOSCALING.crd_name} is not ours; there is nothing to restore"
     if is_clean:
-        yield note("definition", message)
-    else:
-        yield problem(
-            "definition",
-            f"{message}; objects are not reshaped under it, because it may drop fields",
-            "if that release runs, leave them unchanged; otherwise run stowplan upgrade --apply first",
-        )
+        return note("definition", message)
+    return problem(
+        "definition",
+        f"{message}; objects are not reshaped under it, because it may drop fields",
+        "if that release runs, leave them unchanged; otherwise run stowplan upgrade --apply first",
+    )
 
 
-def check_shape(accounts: Sequence[Account], shape: Shape, *, accept_incomplete: bool) -> Iterator[Finding]:
+def check_shape(
+    changes: Sequence[Json], objects: int, shape: Shape, *, accept_incomplete: bool
+) -> Iterator[Finding]:
     """Yield whether the shape can hold every object, and whether anything must be made up."""
-    made_up, lossy = sum(bool(item.made_up) for item in accounts), sum(bool(item.lost) for item in accounts)
+    made_up, lossy = (sum(bool(item[name]) for item in changes) for name in ("madeUp", "lost"))
     if lossy:
         yield note(
             "shape", f"{shape} cannot express all fields of {count_text(lossy, 'object')}: see the list below"
@@ -139,17 +197,5 @@ def check_shape(accounts: Sequence[Account], shape: Shape, *, accept_incomplete:
         yield finding(
             "shape", message, "complete these objects, choose another shape, or use --accept-incomplete"
         )
-    if not lossy and not made_up:
-        yield ok("shape", f"{shape} can express all fields of {count_text(len(accounts), 'object')}")
-
-
-def _checks(snapshot: Snapshot) -> Iterator[Finding]:
-    live = snapshot.definitions.get(VARIANT_AUTOSCALING.crd_name)
-    yield from check_permissions(snapshot.denied)
-    if live is None or is_given_back(VARIANT_AUTOSCALING, live):
-        yield from check_definition(snapshot, VARIANT_AUTOSCALING)
-        yield from check_owners(snapshot, VARIANT_AUTOSCALING)
-    yield from check_our_own(snapshot)
-    if len(served_versions(live)) > 1:
-        yield from check_webhook(snapshot)
-        yield from check_certificates(snapshot)
+    if not changes:
+        yield ok("shape", f"{shape} can express all fields of {count_text(objects, 'object')}")

@@ -4,116 +4,191 @@ Stored objects are rewritten in the storage version by writes without changes: t
 again, in the current storage version. It goes to the status subresource, which no admission intercepts and
 which cannot change the spec. It is an empty patch, which cannot overwrite concurrent writes. If the write
 leaves the resource version of an object unchanged, the object is already stored correctly, byte for byte.
+
+In a downgrade, spec and status are two writes, and each is derived from both. So before the spec is written,
+the status gets what it takes from the old spec, and loses nothing that the new spec is derived from: a run
+that is interrupted in between has all it needs to continue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from enum import Enum
 from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Conflict, NotFound, Unavailable
-from apiserver.cluster.installed import installed_namespace
-from apiserver.cluster.namespaces import INSTALLATION
-from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, Resource
-from apiserver.kinds.llmd.shapes import Shape
-from apiserver.schema.json import Json
+from apiserver.cluster.resource import Resource
+from apiserver.kinds.llmd.shapes import Shape, in_shape, without_annotation
+from apiserver.kinds.registry import KINDS
+from apiserver.schema.json import Json, JsonValue, as_object, same
 from apiserver.schema.kind import Kind
-from controller.commands.upgrade.counting import count_text
+from controller.commands.upgrade.calls import (
+    Pace,
+    StoppedError,
+    change_all,
+    count_text,
+    each,
+    patiently,
+    resource_of,
+    retry,
+)
 from controller.commands.upgrade.definitions import (
     served_versions,
     storage_version,
     stored_versions,
     transitional_definition,
-    withdrawn,
+    withdrawn_definition,
 )
-from controller.commands.upgrade.findings import Failure
-from controller.commands.upgrade.gather import read_definition, read_trusted
-from controller.commands.upgrade.progress import Progress
-from controller.commands.upgrade.proving import prove
-from controller.commands.upgrade.reaching import UnreadableError
-from controller.commands.upgrade.reshaping import disown, forget, reshape, sweep
-from controller.commands.upgrade.resources import resource_of
-from controller.commands.upgrade.retrying import Pace, each, patiently, retry
-from controller.commands.upgrade.runs import Done, StoppedError, perform
-from controller.commands.upgrade.steps import Action, Step
-from controller.commands.upgrade.verb import Doer, Starter
-from controller.commands.upgrade.waiting import until_served, until_stored
+from controller.commands.upgrade.gather import read_ca_bundle
+from controller.commands.upgrade.proving import UnreadableError, difference, prove
+from controller.commands.upgrade.report import Step
+from controller.commands.upgrade.serving import (
+    disown,
+    read_definition,
+    until_served,
+    until_stored,
+    write_definition,
+)
 
 _TRIES: Final = 20
 _WRITE_PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *(2.0,) * 13)
+_ALLOCATIONS: Final = ("currentAlloc", "desiredOptimizedAlloc")
+_KINDS: Final = {kind.crd_name: kind for kind in KINDS}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rewritten:
-    """The number of objects, how many were written, and how many were deleted in the meantime."""
+class Action(Enum):
+    """The kinds of steps, with their titles: the subject is a definition, the detail a version."""
 
-    objects: int
-    written: int
-    gone: int
-
-
-async def rewrite(cluster: Cluster, resource: Resource, pace: Pace) -> Rewritten:
-    """Store every object in the version of `resource`. Raises ClusterError."""
-    listed = await patiently(partial(cluster.list, resource, metadata_only=True))
-    items: list[Json] = listed["items"]
-
-    async def one(item: Json) -> tuple[str, str | None]:
-        return _version(item), await _write(cluster, resource, item)
-
-    results = await each(items, one, pace.of("objects written"))
-    gone = sum(after is None for _, after in results)
-    written = sum(after is not None and before != after for before, after in results)
-    return Rewritten(objects=len(items), written=written, gone=gone)
+    INSTALL = "install the definition {subject}"
+    SERVE = "serve every version of {subject} with conversion; {detail} is stored"
+    PROVE = "verify the conversion of every stored object by dry run"
+    STORE = "store {detail} from now on"
+    REWRITE = "rewrite every object that is not stored in {detail}"
+    PRUNE = "record that all objects are stored in {detail}"
+    REHEARSE = "rehearse the restore of every object by dry run"
+    RESHAPE = "restore every object in the requested shape, stored in {detail}"
+    DISOWN = "remove the entries of {detail} from the managedFields of every object"
+    WITHDRAW = "serve only {detail}, without conversion"
+    SWEEP = "remove our annotations from every object, without any other change"
 
 
-async def verify(cluster: Cluster, resource: Resource, pace: Pace) -> int:
-    """Verify that another write changes no object; return the number of objects.
+def step(action: Action, kind: Kind, version: str = "") -> Step:
+    """Return a step for the definition of a kind, or for its objects."""
+    return Step(action=action, subject=kind.crd_name, detail=version)
 
-    Raises StoppedError for one that another client keeps writing, and ClusterError.
+
+async def rewrite(cluster: Cluster, resource: Resource, pace: Pace) -> str:
+    """Store every object in the version of `resource`, and verify that another write changes nothing.
+
+    Returns the result in one sentence. Raises StoppedError for an object that another client keeps writing,
+    and ClusterError.
     """
     listed = await patiently(partial(cluster.list, resource, metadata_only=True))
     items: list[Json] = listed["items"]
 
-    async def one(item: Json) -> None:
-        before = _version(item)
+    async def store(item: Json) -> tuple[bool, bool]:
+        """Return whether the object was written, and whether it was deleted."""
+        version, is_written = str(item["metadata"]["resourceVersion"]), False
         for _ in range(_TRIES):
-            after = await _write(cluster, resource, item)
-            if after in {None, before}:
-                return
-            before = str(after)
+            after = await _write_unchanged(cluster, resource, item)
+            if after in {None, version}:
+                return is_written, after is None
+            version, is_written = str(after), True
         name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
         raise StoppedError(f"{name} is changed continuously: stop its writer, and run this command again")
 
-    await each(items, one, pace.of("objects verified"))
-    return len(items)
+    results = await each(items, store, pace.of("objects written"))
+    written, gone = (sum(result[position] for result in results) for position in (0, 1))
+    without = f", {gone} deleted in the meantime" if gone else ""
+    listing = count_text(len(items), "object")
+    return f"{written} of {listing} rewritten{without}; {len(items) - gone} verified"
 
 
-async def _write(cluster: Cluster, resource: Resource, item: Json) -> str | None:
+async def _write_unchanged(cluster: Cluster, resource: Resource, item: Json) -> str | None:
     """Write an object unchanged; return its new resource version, or None if it was deleted."""
-    metadata = item["metadata"]
-    write = partial(
-        cluster.patch_json,
-        resource,
-        metadata["name"],
-        [],
-        namespace=metadata["namespace"],
-        subresource="status",
-    )
+    name, namespace = item["metadata"]["name"], item["metadata"]["namespace"]
+    write = partial(cluster.patch_json, resource, name, [], namespace=namespace, subresource="status")
     try:
-        written = await retry(write, (Conflict, Unavailable), _WRITE_PAUSES_SECONDS)
+        answer = await retry(write, (Conflict, Unavailable), _WRITE_PAUSES_SECONDS)
     except NotFound:
         return None
-    return _version(written)
+    return str(answer["metadata"]["resourceVersion"])
 
 
-def _version(item: Json) -> str:
-    return str(item["metadata"]["resourceVersion"])
+def is_reshaped(item: Json, shape: Shape) -> bool:
+    """Tell whether anything but our annotation must change to give an object a shape."""
+    return bool(difference(in_shape(item, shape).value, without_annotation(item)))
 
 
-_PAUSES_SECONDS: Final = (0.1,) * 19
+def is_annotated(item: Json) -> bool:
+    """Tell whether an object has the annotation of conversion."""
+    return without_annotation(item) is not item
+
+
+async def rehearse(cluster: Cluster, resource: Resource, shape: Shape, pace: Pace) -> int:
+    """Write every object in a shape by dry run; return their number. Raises StoppedError and ClusterError."""
+
+    async def write(item: Json) -> None:
+        shaped = in_shape(item, shape).value
+        await cluster.replace(resource, shaped, subresource="status", dry_run=True)
+        await cluster.replace(resource, shaped, dry_run=True)
+
+    complaint = f"cannot be restored in {shape}; nothing was changed. Correct them and run this command again"
+    is_due = partial(is_reshaped, shape=shape)
+    return await change_all(cluster, resource, is_due, write, pace, complaint=complaint)
+
+
+async def reshape(cluster: Cluster, resource: Resource, shape: Shape, pace: Pace) -> int:
+    """Write every object in a shape; return their number. Raises StoppedError and ClusterError."""
+    write, is_due = partial(_write, cluster, resource, shape), partial(is_reshaped, shape=shape)
+    complaint = "could not be restored; run this command again"
+    return await change_all(cluster, resource, is_due, write, pace, complaint=complaint)
+
+
+async def remove_annotations(cluster: Cluster, resource: Resource, shape: Shape, pace: Pace) -> int:
+    """Remove our annotation and nothing else; return the number of objects.
+
+    Raises StoppedError, also for objects that do not have the shape, and ClusterError.
+    """
+
+    async def write(item: Json) -> str:
+        if is_reshaped(item, shape):
+            return "it was changed in the meantime and must be restored again: run this command again"
+        await cluster.replace(resource, without_annotation(item))
+        return ""
+
+    complaint = "cannot be freed from our annotations"
+    return await change_all(cluster, resource, is_annotated, write, pace, complaint=complaint)
+
+
+async def _write(cluster: Cluster, resource: Resource, shape: Shape, item: Json) -> str:
+    shaped = in_shape(item, shape).value
+    status = shaped.get("status")
+    now = await _write_status(cluster, resource, item, with_members(item.get("status"), status))
+    now = await cluster.replace(resource, shaped | {"metadata": shaped["metadata"] | _version(now)})
+    now = await _write_status(cluster, resource, now, status)
+    # Admission may add a default; what matters is that the object has the shape.
+    path = difference(in_shape(now, shape).value, now)
+    return f"{path} was changed by admission" if path else ""
+
+
+async def _write_status(cluster: Cluster, resource: Resource, item: Json, status: JsonValue) -> Json:
+    if same(status, item.get("status")):
+        return item
+    return await cluster.replace(resource, item | {"status": status}, subresource="status")
+
+
+def _version(item: Json) -> Json:
+    return {"resourceVersion": item["metadata"]["resourceVersion"]}
+
+
+def with_members(status: JsonValue, shaped: JsonValue) -> JsonValue:
+    """Return a status with the members that its allocations have in the shape in addition."""
+    old, new = as_object(status), as_object(shaped)
+    more = {name: new[name] | as_object(old[name]) for name in _ALLOCATIONS if name in old and name in new}
+    return old | more if more else status
 
 
 class Execution:
@@ -122,29 +197,19 @@ class Execution:
     `namespace` is the namespace of Stowplan.
     """
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        progress: Progress,
-        *,
-        per_second: float,
-        shape: Shape | None = None,
-        namespace: str = INSTALLATION,
-    ) -> None:
+    def __init__(self, cluster: Cluster, pace: Pace, *, namespace: str, shape: Shape | None = None) -> None:
         self._cluster = cluster
+        self._pace = pace
         self._namespace = namespace
-        self._progress = progress
-        self._pace = Pace(per_second=per_second, tell=progress.tell)
         self._shape = shape
         self._is_newly_served = False
-        self._actions: Mapping[Action, Callable[[Step], Awaitable[str]]] = {
+        self._actions: Mapping[Enum, Callable[[Kind, str], Awaitable[str]]] = {
             Action.INSTALL: self._serve,
             Action.SERVE: self._serve,
             Action.PROVE: self._prove,
             Action.STORE: self._store,
             Action.REWRITE: self._rewrite,
             Action.PRUNE: self._prune,
-            Action.FORGET: self._forget,
             Action.REHEARSE: self._rehearse,
             Action.RESHAPE: self._reshape,
             Action.DISOWN: self._disown,
@@ -152,183 +217,101 @@ class Execution:
             Action.SWEEP: self._sweep,
         }
 
-    @classmethod
-    def starter(cls, *, per_second: float, shape: Shape | None = None) -> Starter[Step]:
-        """Return a function that begins an execution."""
+    async def do(self, step: Step) -> str:
+        """Execute one step; return its result in one sentence. Raises StoppedError and ClusterError."""
+        return await self._actions[step.action](_KINDS[step.subject], step.detail)
 
-        async def start(cluster: Cluster, progress: Progress) -> Doer[Step]:
-            namespace = await patiently(partial(installed_namespace, cluster))
-            return cls(cluster, progress, per_second=per_second, shape=shape, namespace=namespace).do
-
-        return start
-
-    async def do(self, step: Step) -> Done:
-        """Execute one step. Raises StoppedError and ClusterError."""
-        return await perform(step, self._actions[step.action], self._progress)
-
-    async def _serve(self, step: Step) -> str:
-        kind = step.kind
+    async def _serve(self, kind: Kind, version: str) -> str:
         if kind.has_conversion:
             self._is_newly_served = len(served_versions(await read_definition(self._cluster, kind))) <= 1
-        await self._stage(kind, step.version)
+        await self._stage(kind, version)
         versions = tuple(version.name for version in kind.versions)
         await until_served(self._cluster, kind, versions)
         return f"{kind.crd_name} serves {', '.join(versions)}"
 
-    async def _prove(self, step: Step) -> str:
+    async def _prove(self, kind: Kind, _: str) -> str:
         try:
-            proof = await prove(self._cluster, step.kind, self._pace, namespace=self._namespace)
+            return await prove(self._cluster, kind, self._pace, namespace=self._namespace)
         except UnreadableError as error:
-            outcome = await self._what_of_unreadable(step.kind)
+            outcome = await self._take_back(kind)
             message = f"objects cannot be read through conversion, {outcome}: {error}"
             raise StoppedError(message, error.failures) from error
-        if proof.failures:
-            raise StoppedError(
-                f"verification failed for {len(proof.failures)} of {count_text(proof.objects, 'object')};"
-                " nothing is stored in another version yet, and both versions are served. Correct these"
-                " objects and run this command again, or go back with stowplan downgrade",
-                proof.failures,
-            )
-        beside = f"; a test object was refused: {proof.refusal}" if proof.refusal else ""
-        return f"{count_text(proof.objects, 'object')} converted and back without loss{beside}"
 
-    async def _what_of_unreadable(self, kind: Kind) -> str:
+    async def _take_back(self, kind: Kind) -> str:
+        """Serve only the oldest version again, if this run began to serve another; return the outcome.
+
+        A version that cannot be read stalls the cluster's garbage collector.
+        """
         if not self._is_newly_served:
             return (
                 "both versions were served before this run and still are; fix the cause and run this"
                 " command again"
             )
-        await self._take_back(kind)
-        return "the version that needs conversion is no longer served"
-
-    async def _take_back(self, kind: Kind) -> None:
-        """Serve only the oldest version: an unreadable one stalls the cluster's garbage collector."""
         oldest = kind.versions[0].name
         live = await read_definition(self._cluster, kind)
         if storage_version(live) == oldest and stored_versions(live) == (oldest,):
-            await self._write(kind, partial(_withdrawn, kind))
+            await write_definition(self._cluster, kind, partial(_withdraw, kind))
+        return "the version that needs conversion is no longer served"
 
-    async def _store(self, step: Step) -> str:
-        kind = step.kind
-        await self._stage(kind, step.version)
-        await until_stored(self._cluster, kind, step.version)
-        return f"writes are stored in {step.version}"
-
-    async def _rewrite(self, step: Step) -> str:
-        await until_stored(self._cluster, step.kind, step.version)
-        resource = resource_of(step.kind, step.version)
-        rewritten = await rewrite(self._cluster, resource, self._pace)
-        objects = await verify(self._cluster, resource, self._pace)
-        gone = f", {rewritten.gone} deleted in the meantime" if rewritten.gone else ""
-        listed = count_text(rewritten.objects, "object")
-        return f"{rewritten.written} of {listed} rewritten{gone}; {objects} verified"
-
-    async def _prune(self, step: Step) -> str:
-        async def attempt() -> None:
-            live = await read_definition(self._cluster, step.kind)
-            if live is None or storage_version(live) != step.version:
-                raise StoppedError(
-                    f"{step.kind.crd_name} was changed in the meantime; run this command again"
-                )
-            pruned = live | {"status": live["status"] | {"storedVersions": [step.version]}}
-            await self._cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, pruned, subresource="status")
-
-        await _retry_after_changes(attempt, step.kind)
-        return f"storedVersions of {step.kind.crd_name} is {step.version}"
-
-    async def _forget(self, step: Step) -> str:
-        resource = resource_of(step.kind, step.version)
-        freed, failures = await forget(self._cluster, resource, self._pace)
-        if failures:
-            raise StoppedError(
-                f"{count_text(len(failures), 'object')} could not be written; run this command again",
-                failures,
-            )
-        return f"announcements removed from {count_text(freed, 'object')}"
-
-    async def _rehearse(self, step: Step) -> str:
-        written, failures = await self._shaped(step.kind, dry_run=True)
-        if failures:
-            raise StoppedError(
-                f"{len(failures)} of {count_text(written, 'object')} cannot be restored in {self._shape};"
-                " nothing was changed. Correct these objects and run this command again",
-                failures,
-            )
-        return f"{count_text(written, 'object')} can be restored"
-
-    async def _reshape(self, step: Step) -> str:
-        written, failures = await self._shaped(step.kind, dry_run=False)
-        if failures:
-            raise StoppedError(
-                f"{count_text(len(failures), 'object')} could not be restored; run this command again",
-                failures,
-            )
-        return f"{count_text(written, 'object')} restored in {self._shape}"
-
-    async def _sweep(self, step: Step) -> str:
-        assert self._shape is not None  # as below
-        resource = resource_of(step.kind, step.kind.versions[0].name)
-        swept, failures = await sweep(self._cluster, resource, self._shape, self._pace)
-        if failures:
-            raise StoppedError(
-                f"our annotations could not be removed from {count_text(len(failures), 'object')}", failures
-            )
-        return f"our annotations removed from {count_text(swept, 'object')}"
-
-    async def _shaped(self, kind: Kind, *, dry_run: bool) -> tuple[int, tuple[Failure, ...]]:
-        assert self._shape is not None  # a downgrade always has one
-        resource = resource_of(kind, kind.versions[0].name)
-        return await reshape(self._cluster, resource, self._shape, self._pace, dry_run=dry_run)
-
-    async def _disown(self, step: Step) -> str:
-        resource = resource_of(step.kind, step.kind.versions[0].name)
-        left = f"{step.kind.group}/{step.version}"
-        written, failures = await disown(self._cluster, resource, left, self._pace)
-        if failures:
-            raise StoppedError(
-                f"{count_text(len(failures), 'object')} could not be written; run this command again",
-                failures,
-            )
-        return f"entries of {left} removed from the managedFields of {count_text(written, 'object')}"
-
-    async def _withdraw(self, step: Step) -> str:
-        kind = step.kind
-        await self._write(kind, partial(_withdrawn, kind))
-        await until_served(self._cluster, kind, (step.version,))
-        return f"{kind.crd_name} serves only {step.version}"
+    async def _store(self, kind: Kind, version: str) -> str:
+        await self._stage(kind, version)
+        await until_stored(self._cluster, kind, version)
+        return f"writes are stored in {version}"
 
     async def _stage(self, kind: Kind, storage: str) -> None:
-        trusted = await read_trusted(self._cluster) if kind.has_conversion else ""
-        where = self._namespace
-        await self._write(
+        ca_bundle = await read_ca_bundle(self._cluster) if kind.has_conversion else ""
+        await write_definition(
+            self._cluster,
             kind,
             lambda live: transitional_definition(
-                kind, live, storage=storage, ca_bundle=trusted, namespace=where
+                kind, live, storage=storage, ca_bundle=ca_bundle, namespace=self._namespace
             ),
         )
 
-    async def _write(self, kind: Kind, wanted: Callable[[Json | None], Json]) -> None:
-        """Write a definition over the current one; read it again after a concurrent write."""
+    async def _rewrite(self, kind: Kind, version: str) -> str:
+        await until_stored(self._cluster, kind, version)
+        return await rewrite(self._cluster, resource_of(kind, version), self._pace)
 
-        async def attempt() -> None:
-            live = await read_definition(self._cluster, kind)
-            write = self._cluster.create if live is None else self._cluster.replace
-            await write(CUSTOM_RESOURCE_DEFINITIONS, wanted(live))
+    async def _prune(self, kind: Kind, version: str) -> str:
+        def prune(live: Json | None) -> Json:
+            if live is None or storage_version(live) != version:
+                raise StoppedError(f"{kind.crd_name} was changed in the meantime; run this command again")
+            return live | {"status": live["status"] | {"storedVersions": [version]}}
 
-        await _retry_after_changes(attempt, kind)
+        await write_definition(self._cluster, kind, prune, subresource="status")
+        return f"storedVersions of {kind.crd_name} is {version}"
+
+    async def _rehearse(self, kind: Kind, _: str) -> str:
+        objects = await rehearse(self._cluster, *self._target(kind), self._pace)
+        return f"{count_text(objects, 'object')} can be restored"
+
+    async def _reshape(self, kind: Kind, _: str) -> str:
+        objects = await reshape(self._cluster, *self._target(kind), self._pace)
+        return f"{count_text(objects, 'object')} restored in {self._shape}"
+
+    async def _sweep(self, kind: Kind, _: str) -> str:
+        objects = await remove_annotations(self._cluster, *self._target(kind), self._pace)
+        return f"our annotations removed from {count_text(objects, 'object')}"
+
+    def _target(self, kind: Kind) -> tuple[Resource, Shape]:
+        assert self._shape is not None  # a downgrade always has one
+        return resource_of(kind, kind.versions[0].name), self._shape
+
+    async def _disown(self, kind: Kind, version: str) -> str:
+        oldest = kind.versions[0].name
+        written = await disown(self._cluster, kind, version=version, served=oldest, pace=self._pace)
+        entries = f"entries of {kind.group}/{version}"
+        return f"{entries} removed from the managedFields of {count_text(written, 'object')}"
+
+    async def _withdraw(self, kind: Kind, version: str) -> str:
+        await write_definition(self._cluster, kind, partial(_withdraw, kind))
+        await until_served(self._cluster, kind, (version,))
+        return f"{kind.crd_name} serves only {version}"
 
 
-def _withdrawn(kind: Kind, live: Json | None) -> Json:
+def _withdraw(kind: Kind, live: Json | None) -> Json:
     if live is None:
         raise StoppedError(
             f"{kind.crd_name} was deleted in the meantime, with its objects; there is nothing to give back"
         )
-    return withdrawn(kind, live)
-
-
-async def _retry_after_changes(attempt: Callable[[], Awaitable[None]], kind: Kind) -> None:
-    """Retry a change of a definition after concurrent ones. Raises StoppedError if they never stop."""
-    try:
-        await retry(attempt, (Conflict, NotFound), _PAUSES_SECONDS)
-    except (Conflict, NotFound) as error:
-        raise StoppedError(f"{kind.crd_name} is changed continuously; run this command again") from error
+    return withdrawn_definition(kind, live)

@@ -1,98 +1,147 @@
-"""Reading of the snapshot on which all decisions are based."""
+"""The state of the cluster, read once: all checks and plans of both subcommands depend on it alone."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
+from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound, Unavailable
 from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.resource import (
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
     LEASES,
-    SECRETS,
     SERVICES,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
 from apiserver.kinds.authorship import WRITTEN_BY
+from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.kinds.registry import KINDS
 from apiserver.schema.annotations import with_annotation
 from apiserver.schema.json import Json
-from apiserver.schema.kind import Kind
 from apiserver.schema.structural import CONVERSION_SERVICE
-from controller.commands.upgrade.controller_checks import UPSTREAM_LEASE, is_upstream
+from controller.commands.upgrade.calls import get_if_present, missing_permissions, patiently, resource_of
 from controller.commands.upgrade.definitions import served_versions
-from controller.commands.upgrade.permission_checks import Permission, needed_permissions
-from controller.commands.upgrade.resources import ENDPOINT_SLICES, SELF_SUBJECT_ACCESS_REVIEWS, resource_of
-from controller.commands.upgrade.retrying import patiently
-from controller.commands.upgrade.snapshot import Snapshot, Webhook
-from controller.commands.upgrade.webhook_checks import CONFIGURATION, SERVING_SECRET, ready_pods
+from controller.commands.upgrade.serving import ENDPOINT_SLICES, read_definition
+
+CONFIGURATION: Final = "stowplan"
+"""The name of our webhook configurations."""
+UPSTREAM_LEASE: Final = "72dd1cf1.llm-d.ai"
+"""The leader election Lease of every release of the earlier controller."""
+
+_NEEDED: Final = (
+    *(f"{verb} customresourcedefinitions.apiextensions.k8s.io" for verb in ("get", "create", "update")),
+    "update customresourcedefinitions/status.apiextensions.k8s.io",
+    *(f"{verb} variantautoscalings.llmd.ai" for verb in ("list", "get", "create", "update")),
+    *(f"{verb} variantautoscalings/status.llmd.ai" for verb in ("update", "patch")),
+    "get validatingwebhookconfigurations.admissionregistration.k8s.io",
+)
 
 
-async def gather(cluster: Cluster, kinds: Iterable[Kind], converting: Kind, *, now: datetime) -> Snapshot:
-    """Return the snapshot; only denied permissions if there are any. Raises ClusterError."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Snapshot:
+    """The state of the cluster at one time."""
+
+    now: datetime
+    namespace: str
+    """The namespace of Stowplan, to whose Service the API server sends conversions."""
+    definitions: Mapping[str, Json] = field(default_factory=dict)
+    """The CustomResourceDefinitions of our kinds by name; those that are not installed are absent."""
+    objects: tuple[Json, ...] = ()
+    """All VariantAutoscalings, in the oldest version."""
+    refusal: str = ""
+    """Why a dry run of a write did not pass through our admission webhooks; empty if it did."""
+    configuration: Json | None = None
+    """The configuration of our validating webhooks."""
+    service: Json | None = None
+    """The Service of conversion."""
+    ready_pods: int | None = 0
+    """The number of ready pods behind the Service; None if the user may not read it."""
+    deployments: tuple[Json, ...] = ()
+    leases: tuple[Json, ...] = ()
+    missing_permissions: tuple[str, ...] = ()
+    """Needed permissions that the user lacks, such as `update variantautoscalings.llmd.ai`."""
+
+    @property
+    def live(self) -> Json | None:
+        """The definition of VariantAutoscalings."""
+        return self.definitions.get(VARIANT_AUTOSCALING.crd_name)
+
+    @property
+    def ca_bundle(self) -> str:
+        """The caBundle of our admission webhooks, base64. All other trust is copied from it."""
+        return _ca_bundle(self.configuration)
+
+
+def needed_permissions(namespace: str) -> tuple[str, ...]:
+    """Return the permissions that both subcommands need, given the namespace of Stowplan."""
+    return (*_NEEDED, f"get services in {namespace}")
+
+
+async def gather(cluster: Cluster, *, now: datetime) -> Snapshot:
+    """Return the snapshot; only the missing permissions if there are any. Raises ClusterError."""
     namespace = await installed_namespace(cluster)
-    if denied := await denied_of(cluster, needed_permissions(converting, namespace)):
-        return Snapshot(now=now, webhook=Webhook(namespace=namespace), denied=denied)
-    found = {kind.crd_name: await read_definition(cluster, kind) for kind in kinds}
-    definitions = {name: item for name, item in found.items() if item is not None}
-    objects, refusal = await _objects(cluster, converting, definitions.get(converting.crd_name))
+    if missing := await missing_permissions(cluster, needed_permissions(namespace)):
+        return Snapshot(now=now, namespace=namespace, missing_permissions=missing)
+    live = {kind.crd_name: await read_definition(cluster, kind) for kind in KINDS}
+    definitions = {name: item for name, item in live.items() if item is not None}
+    objects, refusal = await _objects(cluster, definitions.get(VARIANT_AUTOSCALING.crd_name))
     leases = [
         await _list_if_allowed(cluster, LEASES, field_selector=f"metadata.name={name}")
         for name in (UPSTREAM_LEASE, LEASE_NAME)
     ]
+    service = str(CONVERSION_SERVICE["name"])
     return Snapshot(
         now=now,
+        namespace=namespace,
         definitions=definitions,
         objects=objects,
-        webhook=await _webhook(cluster, namespace, refusal),
-        deployments=tuple(item for item in await _list_if_allowed(cluster, DEPLOYMENTS) if is_upstream(item)),
+        refusal=refusal,
+        configuration=await _configuration(cluster),
+        service=await get_if_present(cluster, SERVICES, service, namespace),
+        ready_pods=await _ready_pods(cluster, namespace, service),
+        deployments=tuple(await _list_if_allowed(cluster, DEPLOYMENTS)),
         leases=tuple(item for items in leases for item in items),
     )
 
 
-async def read_definition(cluster: Cluster, kind: Kind) -> Json | None:
-    """Return the current definition of a kind, or None if it is not installed."""
-    return await _maybe(cluster, CUSTOM_RESOURCE_DEFINITIONS, kind.crd_name)
-
-
-async def read_trusted(cluster: Cluster) -> str:
+async def read_ca_bundle(cluster: Cluster) -> str:
     """Return the caBundle of our admission webhooks; empty if there is none."""
-    return _trusted_ca(await _configuration(cluster))
+    return _ca_bundle(await _configuration(cluster))
 
 
 async def _configuration(cluster: Cluster) -> Json | None:
-    return await _maybe(cluster, VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
+    return await get_if_present(cluster, VALIDATING_WEBHOOK_CONFIGURATIONS, CONFIGURATION)
 
 
-def _trusted_ca(configuration: Json | None) -> str:
+def _ca_bundle(configuration: Json | None) -> str:
     bundles = [item["clientConfig"].get("caBundle") for item in (configuration or {}).get("webhooks") or []]
     return str(next(filter(None, bundles), ""))
 
 
-async def _objects(cluster: Cluster, kind: Kind, live: Json | None) -> tuple[tuple[Json, ...], str]:
+async def _objects(cluster: Cluster, live: Json | None) -> tuple[tuple[Json, ...], str]:
     """Return all objects in the oldest version, and why a write would not get through, if so."""
-    oldest = kind.versions[0].name
+    oldest = VARIANT_AUTOSCALING.versions[0].name
     if oldest not in served_versions(live):
         return (), ""
-    resource = resource_of(kind, oldest)
+    resource = resource_of(VARIANT_AUTOSCALING, oldest)
     try:
         objects = tuple((await patiently(partial(cluster.list, resource)))["items"])
-        return objects, await _write_problem(cluster, resource, objects[:1])
     except Unavailable as error:
         return (), error.message
+    return objects, await _refusal(cluster, resource, objects[:1])
 
 
-async def _write_problem(cluster: Cluster, resource: Resource, objects: Iterable[Json]) -> str:
+async def _refusal(cluster: Cluster, resource: Resource, objects: Iterable[Json]) -> str:
     try:
         for item in objects:
-            judged = with_annotation(item, WRITTEN_BY, "me")  # an update without changes reaches no webhook
-            await patiently(partial(cluster.replace, resource, judged, dry_run=True))
+            changed = with_annotation(item, WRITTEN_BY, "me")  # an update without changes reaches no webhook
+            await patiently(partial(cluster.replace, resource, changed, dry_run=True))
     except Unavailable as error:
         return error.message
     except ClusterError:
@@ -100,59 +149,29 @@ async def _write_problem(cluster: Cluster, resource: Resource, objects: Iterable
     return ""
 
 
-async def _webhook(cluster: Cluster, namespace: str, refusal: str) -> Webhook:
-    name = str(CONVERSION_SERVICE["name"])
-    certificate, is_hidden = await _certificate(cluster, namespace)
-    configuration = await _configuration(cluster)
-    return Webhook(
-        namespace=namespace,
-        service=await _maybe(cluster, SERVICES, name, namespace=namespace),
-        ready_pods=await _ready_pods(cluster, namespace, name),
-        is_configured=configuration is not None,
-        trusted=_trusted_ca(configuration),
-        certificate=certificate,
-        is_certificate_hidden=is_hidden,
-        refusal=refusal,
-    )
-
-
 async def _ready_pods(cluster: Cluster, namespace: str, service: str) -> int | None:
-    """Return the number of ready pods behind a Service, or None if the user may not read it."""
+    selector = f"kubernetes.io/service-name={service}"
     try:
-        found = await cluster.list(
-            ENDPOINT_SLICES, namespace=namespace, label_selector=f"kubernetes.io/service-name={service}"
-        )
+        listed = await cluster.list(ENDPOINT_SLICES, namespace=namespace, label_selector=selector)
     except Forbidden:
         return None
-    return ready_pods(found["items"])
+    return ready_pods(listed["items"])
 
 
-async def _certificate(cluster: Cluster, namespace: str) -> tuple[bytes | None, bool]:
-    try:
-        secret = await _maybe(cluster, SECRETS, SERVING_SECRET, namespace=namespace)
-    except Forbidden:
-        return None, True
-    text = ((secret or {}).get("data") or {}).get("tls.crt")
-    return (base64.b64decode(text) if text else None), False
+def ready_pods(slices: Iterable[Json]) -> int:
+    """Return the number of ready pods in the EndpointSlices of the conversion Service.
+
+    The Service publishes all pods, so their condition `ready` says nothing. An absent condition counts as
+    true, and a pod with two addresses once. Source: `EndpointConditions` of discovery.k8s.io/v1.
+    """
+    endpoints = [endpoint for item in slices for endpoint in item.get("endpoints") or []]
+    ready = [endpoint for endpoint in endpoints if _is_serving(endpoint.get("conditions") or {})]
+    names = ((endpoint.get("targetRef") or {}).get("name") or endpoint["addresses"][0] for endpoint in ready)
+    return len(set(names))
 
 
-async def denied_of(cluster: Cluster, permissions: Iterable[Permission]) -> tuple[str, ...]:
-    """Return descriptions of the permissions that the user does not have."""
-    denied = []
-    for permission in permissions:
-        answer = await cluster.create(SELF_SUBJECT_ACCESS_REVIEWS, permission.as_review())
-        if not answer["status"].get("allowed"):
-            denied.append(str(permission))
-    return tuple(denied)
-
-
-async def _maybe(
-    cluster: Cluster, resource: Resource, name: str, *, namespace: str | None = None
-) -> Json | None:
-    try:
-        return await cluster.get(resource, name, namespace=namespace)
-    except NotFound:
-        return None
+def _is_serving(conditions: Json) -> bool:
+    return conditions.get("serving") is not False and not conditions.get("terminating")
 
 
 async def _list_if_allowed(
@@ -160,7 +179,6 @@ async def _list_if_allowed(
 ) -> list[Json]:
     """Return objects that are only needed for warnings; empty if the user may not read them."""
     try:
-        found = await cluster.list(resource, field_selector=field_selector)
+        return list((await cluster.list(resource, field_selector=field_selector))["items"])
     except (Forbidden, NotFound):
         return []
-    return list(found["items"])

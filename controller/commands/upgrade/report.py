@@ -1,83 +1,227 @@
-"""The report of a run: what was found, checked, planned and done."""
+"""The checks, steps and results of a run, as a JSON document and as text."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from enum import Enum, StrEnum
+from typing import Final
 
-from apiserver.kinds.llmd.shapes import shape_of
 from apiserver.schema.json import Json
-from apiserver.schema.kind import Kind
-from controller.commands.upgrade.accounts import Account
-from controller.commands.upgrade.definitions import served_versions, storage_version, stored_versions
-from controller.commands.upgrade.ownership import is_ours
-from controller.commands.upgrade.permission_checks import check_permissions
-from controller.commands.upgrade.runs import Run
-from controller.commands.upgrade.snapshot import Snapshot
-from controller.commands.upgrade.steps import Step
+from controller.commands.upgrade.calls import Failure, count_text
+
+PERMISSIONS: Final = "permissions"
+"""The name of the check for permissions; if it fails, nothing else is checked."""
+
+_MOST_OBJECTS_SHOWN: Final = 20
+_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class Verdict(StrEnum):
+    """The result of a check."""
+
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
-    """The installed definition of a kind."""
+class Finding:
+    """One thing that was checked, and what to do if it is a problem; with these members in `checks`."""
 
-    name: str
-    served: tuple[str, ...]
-    storage: str
-    stored: tuple[str, ...]
-    is_ours: bool
+    check: str
+    verdict: Verdict
+    message: str
+    remedy: str = ""
+
+
+def ok(check: str, message: str) -> Finding:
+    """Return a finding that the check passed."""
+    return Finding(check=check, verdict=Verdict.OK, message=message)
+
+
+def note(check: str, message: str, remedy: str = "") -> Finding:
+    """Return a finding that is worth knowing but stops nothing."""
+    return Finding(check=check, verdict=Verdict.NOTE, message=message, remedy=remedy)
+
+
+def problem(check: str, message: str, remedy: str) -> Finding:
+    """Return a finding that stops the run until it is fixed or accepted."""
+    return Finding(check=check, verdict=Verdict.PROBLEM, message=message, remedy=remedy)
+
+
+def check_permissions(missing: Sequence[str]) -> Finding:
+    """Return whether the user lacks permissions."""
+    if not missing:
+        return ok(PERMISSIONS, "you have all required permissions")
+    return problem(
+        PERMISSIONS,
+        f"you are not allowed to {', '.join(missing)}",
+        "run this command as a user with these permissions, such as cluster-admin",
+    )
+
+
+def with_accepted(findings: Iterable[Finding], checks: Iterable[str]) -> tuple[Finding, ...]:
+    """Return the findings with problems of the given checks turned into notes."""
+    names = set(checks)
+    return tuple(
+        replace(item, verdict=Verdict.NOTE)
+        if item.check in names and item.verdict is Verdict.PROBLEM
+        else item
+        for item in findings
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Step:
+    """A step to execute. The action has its name, and as value a title with `{subject}` and `{detail}`."""
+
+    action: Enum
+    subject: str = ""
+    detail: str = ""
+
+    @property
+    def title(self) -> str:
+        """The step's description for users."""
+        return str(self.action.value).format(subject=self.subject, detail=self.detail)
 
     def as_json(self) -> Json:
-        """Return it as an entry of `definitions`."""
-        return {
-            "name": self.name,
-            "isInstalled": bool(self.served),
-            "isOurs": self.is_ours,
-            "served": list(self.served),
-            "storage": self.storage,
-            "storedVersions": list(self.stored),
-        }
+        """Return the step as JSON."""
+        return {"action": self.action.name.lower(), "subject": self.subject}
+
+
+class RunOutcome(StrEnum):
+    """The outcome of a run."""
+
+    NOTHING_TO_DO = "nothing to do"
+    PLANNED = "planned"
+    DONE = "done"
+    STOPPED = "stopped"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Report(Run[Step]):
-    """A run of `upgrade` or `downgrade`."""
+class Run:
+    """The checks, steps and results of a run."""
 
-    definitions: tuple[Found, ...]
-    objects: int
-    shapes: dict[str, int]
-    accounts: tuple[Account, ...] = ()
+    verb: str
+    cluster: str
+    checks: tuple[Finding, ...]
+    steps: tuple[Step, ...]
+    state: Json = field(default_factory=dict)
+    """More members of the document: `definitions`, `objects` and `changes` of an upgrade or a downgrade."""
+    outcome: RunOutcome = RunOutcome.PLANNED
+    done: tuple[Json, ...] = ()
+    """The steps that were executed, each with its result in one sentence, and its duration in seconds."""
+    error: str = ""
+    failures: tuple[Failure, ...] = ()
+    advice: tuple[str, ...] = ()
+    """What to do next, one command or sentence each."""
+
+    @property
+    def problems(self) -> tuple[Finding, ...]:
+        """The findings that prevent the run from starting."""
+        return tuple(item for item in self.checks if item.verdict is Verdict.PROBLEM)
 
     def as_json(self) -> Json:
         """Return the document that `-o json` prints."""
-        return Run.as_json(self) | {
-            "definitions": [item.as_json() for item in self.definitions],
-            "objects": {"total": self.objects, "byShape": self.shapes},
-            "changes": [item.as_json() for item in self.accounts if item.lost or item.made_up],
-        }
+        return {
+            "verb": self.verb,
+            "cluster": self.cluster,
+            "outcome": self.outcome.value,
+            "checks": [asdict(item) for item in self.checks],
+            "steps": [step.as_json() | {"title": step.title} for step in self.steps],
+            "done": list(self.done),
+            "error": self.error,
+            "failures": [asdict(item) for item in self.failures],
+            "advice": list(self.advice),
+        } | self.state
 
 
-def denied_report(verb: str, cluster: str, snapshot: Snapshot) -> Report:
-    """Return the report of a run that lacks permissions: it has only that check."""
-    checks = tuple(check_permissions(snapshot.denied))
-    return Report(verb=verb, cluster=cluster, definitions=(), objects=0, shapes={}, checks=checks, steps=())
+class Tone(StrEnum):
+    """The meaning of a line; the value is the parameter of its color."""
+
+    PLAIN = ""
+    GOOD = "32"
+    BAD = "31"
+    ADVICE = "33"
+    HEADING = "1"
 
 
-def found_definitions(snapshot: Snapshot, kinds: tuple[Kind, ...]) -> tuple[Found, ...]:
-    """Return the installed definition of each kind."""
-    return tuple(_found_definition(kind.crd_name, snapshot.definitions.get(kind.crd_name)) for kind in kinds)
+Line = tuple[Tone, str]
+_TONES: Final = {Verdict.OK: Tone.GOOD, Verdict.NOTE: Tone.ADVICE, Verdict.PROBLEM: Tone.BAD}
 
 
-def shapes_found(snapshot: Snapshot) -> dict[str, int]:
-    """Return the number of objects of each shape."""
-    return dict(Counter(shape_of(item).name for item in snapshot.objects))
+def printable(line: Line, *, is_coloured: bool) -> str:
+    """Return a line as printed, with control characters from objects replaced."""
+    tone, text = line
+    text = _CONTROL_CHARACTERS.sub("�", text)
+    return f"\x1b[{tone}m{text}\x1b[0m" if is_coloured and tone else text
 
 
-def _found_definition(name: str, live: Json | None) -> Found:
-    return Found(
-        name=name,
-        served=served_versions(live),
-        storage=storage_version(live),
-        stored=stored_versions(live),
-        is_ours=live is not None and is_ours(live),
-    )
+def plan_lines(run: Run) -> Iterator[Line]:
+    """Yield what was read, checked and planned."""
+    yield Tone.HEADING, f"stowplan {run.verb} of {run.cluster}"
+    if run.state.get("definitions"):
+        yield from _state_lines(run.state)
+    yield Tone.HEADING, "checks"
+    for finding in run.checks:
+        yield _TONES[finding.verdict], f"  {finding.verdict.value:<8} {finding.check:<13} {finding.message}"
+        if finding.remedy:
+            yield Tone.PLAIN, f"{'':<25}{finding.remedy}"
+    if run.steps:
+        yield Tone.HEADING, "steps"
+        yield from (
+            (Tone.PLAIN, f"  {position}. {step.title}") for position, step in enumerate(run.steps, start=1)
+        )
+    yield from _change_lines(run.state.get("changes") or [])
+
+
+def _state_lines(state: Json) -> Iterator[Line]:
+    yield Tone.HEADING, "found"
+    missing = [item["name"] for item in state["definitions"] if not item["isInstalled"]]
+    for item in state["definitions"]:
+        if item["isInstalled"]:
+            served, stored = ", ".join(item["served"]), ", ".join(item["storedVersions"])
+            text = f"  {item['name']}: serves {served}; stores {item['storage']}; stored so far: {stored}"
+            yield Tone.PLAIN, text + ("" if item["isOurs"] else ", not ours")
+    if missing:
+        yield Tone.PLAIN, f"  not installed: {', '.join(missing)}"
+    shapes = ", ".join(f"{count} {name}" for name, count in sorted(state["objects"]["byShape"].items()))
+    total = count_text(state["objects"]["total"], "object")
+    yield Tone.PLAIN, f"  {total}" + (f": {shapes}" if shapes else "")
+
+
+def _change_lines(changes: Sequence[Json]) -> Iterator[Line]:
+    if changes:
+        text = "values that the shape cannot express (-) and placeholders for values that it requires (+)"
+        yield Tone.HEADING, text
+    for item in changes[:_MOST_OBJECTS_SHOWN]:
+        yield Tone.PLAIN, f"  {item['namespace']}/{item['name']}"
+        yield from ((Tone.ADVICE, f"    - {sentence}") for sentence in item["lost"])
+        yield from ((Tone.BAD, f"    + {sentence}") for sentence in item["madeUp"])
+    yield from _rest(len(changes))
+
+
+def end_lines(run: Run) -> Iterator[Line]:
+    """Yield the outcome, and what to do next."""
+    match run.outcome:
+        case RunOutcome.NOTHING_TO_DO:
+            yield Tone.GOOD, "nothing to do"
+        case RunOutcome.DONE:
+            yield Tone.GOOD, f"done in {sum(item['seconds'] for item in run.done):.1f} s"
+        case RunOutcome.STOPPED:
+            yield Tone.BAD, f"stopped: {run.error}"
+        case RunOutcome.PLANNED:
+            yield Tone.ADVICE, "nothing was changed; use --apply to execute the plan"
+    for failure in run.failures[:_MOST_OBJECTS_SHOWN]:
+        place = f"{failure.namespace}/{failure.name}".lstrip("/")
+        yield Tone.BAD, f"  {place}: {failure.message}"
+    yield from _rest(len(run.failures))
+    if run.outcome in {RunOutcome.DONE, RunOutcome.NOTHING_TO_DO}:
+        yield from ((Tone.PLAIN, sentence) for sentence in run.advice)
+
+
+def _rest(count: int) -> Iterator[Line]:
+    if count > _MOST_OBJECTS_SHOWN:
+        yield Tone.PLAIN, f"  and {count - _MOST_OBJECTS_SHOWN} more; -o json lists all"

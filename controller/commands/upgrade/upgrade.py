@@ -1,68 +1,60 @@
 """`stowplan upgrade`: migration of a live cluster to our definitions, planned first and without downtime.
 
-Objects that conversion cannot keep are found before: one would make every list of the new version fail.
+The order of the steps changes the storage version without losing a read or write: serve both versions with
+conversion, prove it, change the storage version, rewrite the stored objects, and only then record that no old
+version is stored. The state after each step determines the remaining ones, so no journal is needed: an
+interrupted run is run again. Source: `k8s.io/apiextensions-apiserver`, CustomResourceDefinition versioning.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.installed import installed_namespace
 from apiserver.kinds.conversion import wanted_annotation_bytes
+from apiserver.kinds.llmd.shapes import Shape, shape_of
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from controller.commands.upgrade.controller_checks import check_upstream
-from controller.commands.upgrade.counting import count_text
-from controller.commands.upgrade.execution import Execution
-from controller.commands.upgrade.findings import Finding, note, ok, problem, with_accepted
-from controller.commands.upgrade.gather import gather
-from controller.commands.upgrade.options import parser
-from controller.commands.upgrade.owner_checks import check_definition, check_owners
-from controller.commands.upgrade.permission_checks import check_permissions
-from controller.commands.upgrade.report import Report, denied_report, found_definitions, shapes_found
-from controller.commands.upgrade.snapshot import Snapshot
-from controller.commands.upgrade.steps import upgrade_steps
-from controller.commands.upgrade.verb import run
-from controller.commands.upgrade.webhook_checks import check_certificates, check_webhook
+from controller.commands.upgrade.calls import Pace, count_text, patiently
+from controller.commands.upgrade.checks import (
+    ACCEPTABLE,
+    check_certificates,
+    check_definition,
+    check_earlier_controllers,
+    check_owners,
+    check_webhook,
+)
+from controller.commands.upgrade.definitions import (
+    is_ours,
+    matches,
+    served_versions,
+    storage_version,
+    stored_versions,
+    transitional_definition,
+)
+from controller.commands.upgrade.execution import Action, Execution, step
+from controller.commands.upgrade.gather import Snapshot, gather
+from controller.commands.upgrade.report import (
+    Finding,
+    Run,
+    Step,
+    check_permissions,
+    note,
+    ok,
+    problem,
+    with_accepted,
+)
+from controller.commands.upgrade.run import Executor, Starter, parser, run
 
-_CHECK: Final = "objects"
 _MOST_NAMED: Final = 10
-
-
-def check_objects(snapshot: Snapshot, kind: Kind) -> Iterator[Finding]:
-    """Yield the objects that exceed the size limit of annotations, and those without a spec."""
-    hub = f"{kind.group}/{kind.storage_version.name}"
-    large = [_place(item) for item in snapshot.objects if wanted_annotation_bytes(kind, item) > LIMIT_BYTES]
-    if large:
-        yield problem(
-            _CHECK,
-            f"the data of {_place_text(large)} that {hub} cannot express does not fit into annotations",
-            "shorten these objects, for example by removing unused candidates of a modelProfile",
-        )
-    else:
-        yield ok(_CHECK, f"the data of {count_text(len(snapshot.objects), 'object')} fits")
-    if bare := [_place(item) for item in snapshot.objects if "spec" not in item]:
-        yield note(
-            _CHECK,
-            f"{_place_text(bare)} {'has' if len(bare) == 1 else 'have'} no spec: upgraded, but never planned",
-            "add a spec to each, or delete it",
-        )
-
-
-def _place_text(places: Sequence[str]) -> str:
-    more = f" and {len(places) - _MOST_NAMED} more" if len(places) > _MOST_NAMED else ""
-    return f"{', '.join(places[:_MOST_NAMED])}{more}"
-
-
-def _place(item: Json) -> str:
-    return f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-
-
 _DESCRIPTION: Final = """\
 Upgrade a live cluster to the definitions of this release. Conversion of every
 stored object is verified before the object is rewritten. Reads, writes and
@@ -81,37 +73,126 @@ remaining work.
 
 def main(arguments: Sequence[str]) -> int:
     """Plan or execute the upgrade; return the exit code."""
-    options = parser("upgrade", _DESCRIPTION, _EPILOG).parse_args(arguments)
+    options = parser("upgrade", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE).parse_args(arguments)
 
-    async def plan(cluster: Cluster) -> Report:
-        snapshot = await gather(cluster, KINDS, VARIANT_AUTOSCALING, now=datetime.now(UTC))
+    async def plan(cluster: Cluster) -> Run:
+        snapshot = await gather(cluster, now=datetime.now(UTC))
         return plan_upgrade(snapshot, cluster.host, accept=options.accept)
 
-    return run(options, plan, Execution.starter(per_second=options.rate))
+    return run(options, plan, starter())
 
 
-def plan_upgrade(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Report:
+def starter(shape: Shape | None = None) -> Starter:
+    """Return a function that begins an execution; `shape` is that of objects after a downgrade."""
+
+    async def start(cluster: Cluster, pace: Pace) -> Executor:
+        namespace = await patiently(partial(installed_namespace, cluster))
+        return Execution(cluster, pace, namespace=namespace, shape=shape).do
+
+    return start
+
+
+def plan_upgrade(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Run:
     """Return the plan for a snapshot."""
-    if snapshot.denied:
-        return denied_report("upgrade", cluster, snapshot)
-    return Report(
+    checks, steps = [check_permissions(snapshot.missing_permissions)], tuple[Step, ...]()
+    if not snapshot.missing_permissions:
+        steps = tuple(upgrade_steps(snapshot))
+        checks += [
+            *check_definition(snapshot),
+            *check_owners(snapshot),
+            *check_objects(snapshot),
+            *check_earlier_controllers(snapshot),
+            *check_webhook(snapshot),
+            *check_certificates(snapshot),
+        ]
+    return Run(
         verb="upgrade",
         cluster=cluster,
-        definitions=found_definitions(snapshot, KINDS),
-        objects=len(snapshot.objects),
-        shapes=shapes_found(snapshot),
-        checks=with_accepted(_checks(snapshot), accept),
-        steps=upgrade_steps(snapshot, KINDS),
+        state=state_of(snapshot, KINDS),
+        checks=with_accepted(checks, accept),
+        steps=steps,
     )
 
 
-def _checks(snapshot: Snapshot) -> list[Finding]:
-    return [
-        *check_permissions(snapshot.denied),
-        *check_definition(snapshot, VARIANT_AUTOSCALING),
-        *check_owners(snapshot, VARIANT_AUTOSCALING),
-        *check_objects(snapshot, VARIANT_AUTOSCALING),
-        *check_upstream(snapshot),
-        *check_webhook(snapshot),
-        *check_certificates(snapshot),
-    ]
+def state_of(snapshot: Snapshot, kinds: Sequence[Kind], changes: Sequence[Json] = ()) -> Json:
+    """Return the members of the document that describe the state of the cluster.
+
+    Without permissions nothing is known, and no definition is described.
+    """
+    shapes = Counter(shape_of(item).name for item in snapshot.objects)
+    return {
+        "definitions": [
+            _definition_state(kind.crd_name, snapshot.definitions.get(kind.crd_name))
+            for kind in (() if snapshot.missing_permissions else kinds)
+        ],
+        "objects": {"total": len(snapshot.objects), "byShape": dict(shapes)},
+        "changes": list(changes),
+    }
+
+
+def _definition_state(name: str, live: Json | None) -> Json:
+    return {
+        "name": name,
+        "isInstalled": bool(served_versions(live)),
+        "isOurs": live is not None and is_ours(live),
+        "served": list(served_versions(live)),
+        "storage": storage_version(live),
+        "storedVersions": list(stored_versions(live)),
+    }
+
+
+def upgrade_steps(snapshot: Snapshot, kinds: Sequence[Kind] = KINDS) -> Iterator[Step]:
+    """Yield the remaining steps of an upgrade; none if it is complete."""
+    for kind in kinds:
+        live, hub = snapshot.definitions.get(kind.crd_name), kind.storage_version.name
+        if kind.has_conversion:
+            yield from _conversion_steps(snapshot, kind, live) if live else (step(Action.INSTALL, kind, hub),)
+        elif live is not None and is_ours(live):  # the others are optional components, or of others
+            wanted = transitional_definition(kind, live, storage=hub, ca_bundle="")
+            if not matches(live, wanted):
+                yield step(Action.INSTALL, kind, hub)
+
+
+def _conversion_steps(snapshot: Snapshot, kind: Kind, live: Json) -> Iterator[Step]:
+    hub, old = kind.storage_version.name, storage_version(live)
+    wanted = transitional_definition(
+        kind, live, storage=old, ca_bundle=snapshot.ca_bundle, namespace=snapshot.namespace
+    )
+    if not matches(live, wanted):
+        yield step(Action.SERVE, kind, old)
+    if old != hub:
+        yield step(Action.PROVE, kind)
+        yield step(Action.STORE, kind, hub)
+    if stored_versions(live) != (hub,):
+        yield step(Action.REWRITE, kind, hub)
+        yield step(Action.PRUNE, kind, hub)
+
+
+def check_objects(snapshot: Snapshot) -> Iterator[Finding]:
+    """Yield the objects that exceed the size limit of annotations, and those without a spec.
+
+    An object that conversion cannot keep would make every list of the new version fail.
+    """
+    objects, kind = snapshot.objects, VARIANT_AUTOSCALING
+    large = [item for item in objects if wanted_annotation_bytes(kind, item) > LIMIT_BYTES]
+    if large:
+        yield problem(
+            "objects",
+            f"the data of {_names(large)} that {kind.group}/{kind.storage_version.name} cannot express does"
+            " not fit into annotations",
+            "shorten these objects, for example by removing unused candidates of a modelProfile",
+        )
+    else:
+        yield ok("objects", f"the data of {count_text(len(objects), 'object')} fits")
+    if bare := [item for item in objects if "spec" not in item]:
+        yield note(
+            "objects",
+            f"{_names(bare)} {'has' if len(bare) == 1 else 'have'} no spec: upgraded, but never planned",
+            "add a spec to each, or delete it",
+        )
+
+
+def _names(objects: Sequence[Json]) -> str:
+    names = [f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in objects[:_MOST_NAMED]]
+    more = f" and {len(objects) - _MOST_NAMED} more" if len(objects) > _MOST_NAMED else ""
+    return f"{', '.join(names)}{more}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 from datetime import UTC, datetime
 from typing import Any
@@ -36,19 +35,21 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from controller.certificates.former_claim import ANNOTATION
-from controller.commands.uninstall.gather import gather, installations
+from controller.commands.uninstall.gather import gather
 from controller.commands.uninstall.installed import (
     CLUSTER_ROLE_BINDINGS,
     REMOVED,
     ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
+    installations,
 )
-from controller.commands.uninstall.removal import Removal
-from controller.commands.uninstall.uninstall import plan_removal
-from controller.commands.upgrade.ownership import PART_OF
-from controller.commands.upgrade.progress import Progress
+from controller.commands.uninstall.plan import plan_removal
+from controller.commands.uninstall.uninstall import Removal
+from controller.commands.upgrade.calls import Pace
+from controller.commands.upgrade.definitions import PART_OF
 from controller.observe.external_metrics import API_SERVICE, TARGET
 
+PACE = Pace(per_second=1e9, tell=lambda *_: None)
 PLACE = "inference"
 OURS = {PART_OF: "stowplan"}
 KEPT = {"customresourcedefinitions", "variantautoscalings", "autoscalingpolicybindings"}
@@ -140,11 +141,8 @@ async def remove(store: MemoryStore, *, with_objects: bool) -> list[str]:
     """Run the command once; return the results of its steps."""
     report = plan_removal(await gather(store), "memory", with_objects=with_objects)
     assert not report.problems
-    progress = Progress(io.StringIO(), steps=len(report.steps))
-    removal = Removal(
-        store, progress, namespaces=await installations(store), per_second=1e9, with_objects=with_objects
-    )
-    return [(await removal.do(step)).result for step in report.steps]
+    removal = Removal(store, PACE, namespaces=await installations(store), with_objects=with_objects)
+    return [await removal.do(step) for step in report.steps]
 
 
 async def removed_one_by_one(store: MemoryStore, *, with_objects: bool) -> int:

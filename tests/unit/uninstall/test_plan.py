@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from apiserver.cluster.resource import CONFIG_MAPS, DEPLOYMENTS, VALIDATING_WEBHOOK_CONFIGURATIONS
+from apiserver.cluster.resource import (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    VALIDATING_WEBHOOK_CONFIGURATIONS,
+    Resource,
+)
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.models import MODEL
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from apiserver.schema.json import Json
 from apiserver.schema.structural import crd_manifest
 from controller.certificates.former_claim import ANNOTATION, FormerClaim, former_claim
-from controller.commands.uninstall.installed import CLUSTER_ROLE_BINDINGS, Found, is_for_us
-from controller.commands.uninstall.removal import without_conversion
-from controller.commands.uninstall.snapshot import Marked, Snapshot
-from controller.commands.uninstall.steps import Action, is_owned, without_ownership
-from controller.commands.uninstall.uninstall import plan_removal
-from controller.commands.upgrade.definitions import withdrawn
-from controller.commands.upgrade.findings import Verdict
+from controller.commands.uninstall.gather import Snapshot
+from controller.commands.uninstall.installed import CLUSTER_ROLE_BINDINGS, is_for_us
+from controller.commands.uninstall.plan import Action, is_owned, plan_removal, without_ownership
+from controller.commands.uninstall.uninstall import without_conversion
+from controller.commands.upgrade.definitions import withdrawn_definition
+from controller.commands.upgrade.report import Verdict
 
+Installed = dict[Resource, Sequence[Json]]
 VARIANTS = VARIANT_AUTOSCALING.crd_name
 POLICIES = AUTOSCALING_POLICY_BINDING.crd_name
+
+
+WRITTEN = {"stowplan.dev/written-by": "{}"}
+
+
+def objects(number: int, annotations: dict[str, str] | None = None) -> list[Json]:
+    """Return the metadata of a number of objects."""
+    return [{"metadata": {"name": f"o{position}", "annotations": annotations}} for position in range(number)]
 
 
 def definition(*, stored: tuple[str, ...] = ("v1alpha2",)) -> dict[str, Any]:
@@ -31,27 +46,38 @@ def definition(*, stored: tuple[str, ...] = ("v1alpha2",)) -> dict[str, Any]:
     return crd_manifest(VARIANT_AUTOSCALING) | {"status": {"storedVersions": list(stored)}}
 
 
-def deployment(component: str, **metadata: Any) -> Found:
+def deployments(*components: str, **metadata: Any) -> Installed:
+    """Return our Deployments of these processes."""
+    return {DEPLOYMENTS: [deployment(component, **metadata) for component in components]}
+
+
+def deployment(component: str, **metadata: Any) -> Json:
     """Return one of our Deployments."""
     labels = {"app.kubernetes.io/component": component}
     metadata = {"name": f"stowplan-{component}", "namespace": "stowplan-system", "labels": labels} | metadata
-    return Found(resource=DEPLOYMENTS, metadata=metadata)
+    return {"metadata": metadata}
 
 
+def released() -> dict[str, Any]:
+    """Return the definition of an earlier release, with our label."""
+    live = definition(stored=("v1alpha1",))
+    version = live["spec"]["versions"][0] | {"storage": True}
+    return live | {"spec": live["spec"] | {"versions": [version], "conversion": {"strategy": "None"}}}
+
+
+THEIRS = crd_manifest(AUTOSCALING_POLICY_BINDING) | {"metadata": {"name": POLICIES}}
 CLAIM = {"metadata": {"name": "v1beta1.external.metrics.k8s.io"}, "spec": {}}
 FORMER = FormerClaim(labels={}, spec={"service": {"namespace": "keda", "name": "adapter"}})
-WEBHOOKS = (Found(resource=VALIDATING_WEBHOOK_CONFIGURATIONS, metadata={"name": "stowplan"}),)
+WEBHOOKS: Installed = {VALIDATING_WEBHOOK_CONFIGURATIONS: [{"metadata": {"name": "stowplan"}}]}
 NOTHING = Snapshot(namespaces=("stowplan-system",))
 ALL = Snapshot(
     namespaces=("stowplan-system",),
-    found=(deployment("controller"), deployment("webhooks")),
-    webhooks=WEBHOOKS,
-    marked=Marked(closed=("n1",)),
-    definitions={VARIANTS: definition(), MODEL.crd_name: crd_manifest(MODEL)},
-    objects={VARIANTS: 2, MODEL.crd_name: 0},
-    annotated={POLICIES: 1},
+    installed={**deployments("controller", "webhooks"), **WEBHOOKS},
+    marks={"taints of nodes": 1},
+    definitions={VARIANTS: definition(), MODEL.crd_name: crd_manifest(MODEL), POLICIES: THEIRS},
+    objects={VARIANTS: objects(2), POLICIES: objects(1, WRITTEN)},
     api_service=CLAIM,
-    strangers={"stowplan-system": ()},
+    foreign={"stowplan-system": ()},
 )
 
 STOP, CLEAN, RELEASE, UNHOOK = Action.STOP, Action.CLEAN, Action.RELEASE, Action.UNHOOK
@@ -73,7 +99,7 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         [STOP, CLEAN],
     ),
     "a run was interrupted after the controllers had stopped": (
-        replace(ALL, found=(deployment("webhooks"),)),
+        replace(ALL, installed={**deployments("webhooks"), **WEBHOOKS}),
         [CLEAN, RELEASE, UNHOOK, WITHDRAW, DELETE, FORGET, REMOVE, LEAVE],
     ),
     "the former owner of external metrics is known": (
@@ -81,20 +107,29 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
         [Action.RETURN],
     ),
     "others have an object in our namespace": (
-        replace(NOTHING, strangers={"stowplan-system": ("ConfigMap theirs",)}),
+        replace(NOTHING, foreign={"stowplan-system": ("ConfigMap theirs",)}),
         [],
     ),
     "only a definition with objects is left, without conversion": (
-        replace(NOTHING, definitions={VARIANTS: without_conversion(definition())}, objects={VARIANTS: 2}),
+        replace(
+            NOTHING, definitions={VARIANTS: without_conversion(definition())}, objects={VARIANTS: objects(2)}
+        ),
         [],
     ),
-    "a definition of another owner has objects": (replace(NOTHING, objects={MODEL.crd_name: 3}), []),
+    "a definition of another owner has objects": (
+        replace(NOTHING, definitions={POLICIES: THEIRS}, objects={POLICIES: objects(3)}),
+        [],
+    ),
     "a definition of another owner has our label, and its objects have records of their writers": (
-        replace(NOTHING, others={VARIANTS: definition()}, objects={VARIANTS: 2}, annotated={VARIANTS: 2}),
+        replace(
+            NOTHING,
+            definitions={VARIANTS: released()},
+            objects={VARIANTS: objects(2, WRITTEN)},
+        ),
         [Action.DISCLAIM, FORGET],
     ),
     "a definition that a downgrade has left": (
-        replace(NOTHING, others={VARIANTS: withdrawn(VARIANT_AUTOSCALING, definition())}),
+        replace(NOTHING, definitions={VARIANTS: withdrawn_definition(VARIANT_AUTOSCALING, definition())}),
         [],
     ),
 }
@@ -108,10 +143,8 @@ def test_the_steps_depend_on_the_state_of_the_cluster(snapshot: Snapshot, want: 
 
 def test_objects_are_not_changed_before_they_are_deleted() -> None:
     """Objects of another owner's definition are not deleted, but changed in any case."""
-    own = replace(
-        NOTHING, definitions={POLICIES: definition()}, objects={POLICIES: 5}, annotated={POLICIES: 5}
-    )
-    theirs = replace(own, definitions={})
+    own = replace(NOTHING, definitions={POLICIES: definition()}, objects={POLICIES: objects(5, WRITTEN)})
+    theirs = replace(own, definitions={POLICIES: THEIRS})
     plans = [plan_removal(snapshot, "https://cluster", with_objects=True).steps for snapshot in (own, theirs)]
 
     assert [[step.action for step in steps] for steps in plans] == [[DELETE], [FORGET]]
@@ -127,17 +160,16 @@ def test_objects_are_deleted_only_on_request() -> None:
     assert f"{VARIANTS} will be deleted, with its objects: 2" in [item.message for item in deleted.checks]
 
 
-def config_map(name: str) -> Found:
+def config_map(name: str) -> Json:
     """Return one of our ConfigMaps."""
-    return Found(resource=CONFIG_MAPS, metadata={"name": name, "namespace": "stowplan-system"})
+    return {"metadata": {"name": name, "namespace": "stowplan-system"}}
 
 
 def test_the_plan_states_what_is_deleted_and_once_how_to_delete_objects() -> None:
     """It counts objects by kind, without those of the first step, and names settings of users."""
-    settings = tuple(config_map(name) for name in ("stowplan-webhooks-config-x", "accelerator-unit-costs"))
+    settings = [config_map(name) for name in ("stowplan-webhooks-config-x", "accelerator-unit-costs")]
     definitions = {**ALL.definitions, POLICIES: definition()}
-    objects = {VARIANTS: 2, POLICIES: 1}
-    snapshot = replace(ALL, found=(*ALL.found, *settings), definitions=definitions, objects=objects)
+    snapshot = replace(ALL, installed={**ALL.installed, CONFIG_MAPS: settings}, definitions=definitions)
     kept, deleted = (plan_removal(snapshot, "https://cluster", with_objects=asked) for asked in (False, True))
 
     (rest,) = (step.detail for step in kept.steps if step.action is REMOVE)
@@ -155,7 +187,10 @@ PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
         "new pods would not run without Stowplan: Deployment a/b",
     ),
     "a delivery tool": (
-        replace(ALL, found=(deployment("webhooks", annotations={"argocd.argoproj.io/tracking-id": "x"}),)),
+        replace(
+            ALL,
+            installed=deployments("webhooks", annotations={"argocd.argoproj.io/tracking-id": "x"}),
+        ),
         "owners",
         "would reinstall Deployment stowplan-system/stowplan-webhooks",
     ),
@@ -165,7 +200,7 @@ PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
         "may have objects in v1alpha1, v1alpha2",
     ),
     "a missing permission": (
-        replace(NOTHING, denied=("delete secrets",)),
+        replace(NOTHING, missing_permissions=("delete secrets",)),
         "permissions",
         "not allowed to delete",
     ),
@@ -186,8 +221,9 @@ def test_problems_are_found_before_any_change(snapshot: Snapshot, check: str, wo
 
 def test_a_helm_release_is_a_note_and_not_a_problem() -> None:
     """Helm does not reinstall anything, but keeps a record of the release."""
-    found = (deployment("webhooks", annotations={"meta.helm.sh/release-name": "plan"}),)
-    (owner,) = (item for item in plan_removal(replace(ALL, found=found), "").checks if item.check == "owners")
+    installed = deployments("webhooks", annotations={"meta.helm.sh/release-name": "plan"})
+    checks = plan_removal(replace(ALL, installed=installed), "").checks
+    (owner,) = (item for item in checks if item.check == "owners")
 
     assert owner.verdict is Verdict.NOTE
     assert "helm uninstall plan --namespace stowplan-system" in owner.remedy
@@ -195,14 +231,14 @@ def test_a_helm_release_is_a_note_and_not_a_problem() -> None:
 
 def test_each_helm_release_is_named_with_its_own_namespace() -> None:
     """An earlier installation may belong to another release."""
-    found = tuple(
+    webhooks = [
         deployment(
             "webhooks",
             annotations={"meta.helm.sh/release-name": "plan", "meta.helm.sh/release-namespace": place},
         )
         for place in ("inference", "stowplan-system")
-    )
-    snapshot = replace(ALL, found=found, namespaces=("inference", "stowplan-system"))
+    ]
+    snapshot = replace(ALL, installed={DEPLOYMENTS: webhooks}, namespaces=("inference", "stowplan-system"))
     checks = plan_removal(snapshot, "").checks
 
     assert [item.remedy.partition("helm ")[2] for item in checks if item.check == "owners"] == [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -11,18 +10,20 @@ from typing import Any
 import pytest
 
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from apiserver.serving.authority import new_authority, new_leaf, service_names
-from controller.commands.upgrade.controller_checks import check_our_own, check_upstream
-from controller.commands.upgrade.findings import Finding, Verdict, with_accepted
-from controller.commands.upgrade.owner_checks import check_definition, check_owners
-from controller.commands.upgrade.permission_checks import check_permissions, needed_permissions
-from controller.commands.upgrade.snapshot import Snapshot, Webhook
-from controller.commands.upgrade.webhook_checks import check_certificates, check_webhook, ready_pods
+from controller.commands.upgrade.checks import (
+    check_certificates,
+    check_definition,
+    check_earlier_controllers,
+    check_our_controller,
+    check_owners,
+    check_webhook,
+)
+from controller.commands.upgrade.gather import Snapshot, needed_permissions, ready_pods
+from controller.commands.upgrade.report import Finding, Verdict, check_permissions, with_accepted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-NAMES = service_names("stowplan-conversion", "stowplan-system")
 CRD = VARIANT_AUTOSCALING.crd_name
-EMPTY = Snapshot(now=NOW, webhook=Webhook(namespace="stowplan-system"))
+EMPTY = Snapshot(now=NOW, namespace="stowplan-system")
 
 
 def problems(findings: Iterable[Finding]) -> list[str]:
@@ -75,9 +76,7 @@ OWNERS = {
 @pytest.mark.parametrize(("metadata", "want"), OWNERS.values(), ids=OWNERS.keys())
 def test_other_owners_of_the_definition_are_problems(metadata: dict[str, Any], want: str) -> None:
     """Each owner that would revert or delete the definition is reported once."""
-    found = problems(
-        check_owners(replace(EMPTY, definitions={CRD: definition(**metadata)}), VARIANT_AUTOSCALING)
-    )
+    found = problems(check_owners(replace(EMPTY, definitions={CRD: definition(**metadata)})))
 
     assert [want in message for message in found] == ([True] if want else [])
 
@@ -85,7 +84,7 @@ def test_other_owners_of_the_definition_are_problems(metadata: dict[str, Any], w
 def test_the_remedy_for_a_helm_release_is_an_annotation_in_its_chart() -> None:
     """Helm reads the manifest of the release, so annotating the live object would not help."""
     live = definition(annotations={"meta.helm.sh/release-name": "wva"})
-    (found,) = check_owners(replace(EMPTY, definitions={CRD: live}), VARIANT_AUTOSCALING)
+    (found,) = check_owners(replace(EMPTY, definitions={CRD: live}))
 
     assert "add the annotation helm.sh/resource-policy: keep to the chart's own template" in found.remedy
     assert "kubectl annotate" not in found.remedy
@@ -135,7 +134,7 @@ CHARTS = {
 def test_our_own_chart_is_a_note_and_not_a_problem(metadata: dict[str, Any], count: int) -> None:
     """It writes the same definition as the upgrade, and deletes nothing."""
     snapshot = replace(EMPTY, definitions={CRD: definition(**metadata)})
-    found = [*check_owners(snapshot, VARIANT_AUTOSCALING)]
+    found = [*check_owners(snapshot)]
 
     assert len(problems(found)) == count
     assert [item.verdict for item in found if "own chart" in item.message] == [Verdict.NOTE] * (not count)
@@ -159,7 +158,7 @@ DEFINITIONS = {
 def test_definitions_that_cannot_be_upgraded_are_problems(live: dict[str, Any] | None, want: str) -> None:
     """A version that this release does not support prevents the upgrade."""
     snapshot = replace(EMPTY, definitions={CRD: live} if live else {})
-    found = problems(check_definition(snapshot, VARIANT_AUTOSCALING))
+    found = problems(check_definition(snapshot))
 
     assert [want in message for message in found] == ([True] if want else [])
 
@@ -211,7 +210,7 @@ UPSTREAM = {
 @pytest.mark.parametrize(("found", "count"), UPSTREAM.values(), ids=UPSTREAM.keys())
 def test_an_active_upstream_controller_is_a_problem(found: dict[str, Any], count: int) -> None:
     """It writes the same objects, and is detected by any of several signs."""
-    assert len(problems(check_upstream(replace(EMPTY, **found)))) == count
+    assert len(problems(check_earlier_controllers(replace(EMPTY, **found)))) == count
 
 
 ELSEWHERE = {
@@ -231,9 +230,9 @@ def test_our_own_active_controller_elsewhere_is_a_second_installation(
     """The one that was applied last has taken webhooks and permissions from the other."""
     held = lease("stowplan-controller", age_seconds=age_seconds)
     held["metadata"]["namespace"] = namespace
-    webhook = replace(EMPTY.webhook, is_configured=is_configured)
+    configuration: dict[str, Any] | None = {"webhooks": []} if is_configured else None
 
-    found = problems(check_upstream(replace(EMPTY, leases=(held,), webhook=webhook)))
+    found = problems(check_earlier_controllers(replace(EMPTY, leases=(held,), configuration=configuration)))
 
     assert found == (
         [
@@ -247,54 +246,33 @@ def test_our_own_active_controller_elsewhere_is_a_second_installation(
 
 def test_our_own_active_controller_is_a_problem_for_a_downgrade() -> None:
     """It would continue to write what an earlier release cannot store."""
-    assert problems(check_our_own(EMPTY)) == []
-    (message,) = problems(check_our_own(replace(EMPTY, leases=(lease("stowplan-controller"),))))
+    assert problems(check_our_controller(EMPTY)) == []
+    (message,) = problems(check_our_controller(replace(EMPTY, leases=(lease("stowplan-controller"),))))
     assert message == "pod-1 holds the lease wva/stowplan-controller"
 
 
-def certified(*, names: tuple[str, ...] = NAMES, now: datetime = NOW) -> tuple[str, bytes]:
-    """Return a CA bundle and a serving certificate that it validates."""
-    authority = new_authority("test", lifetime=timedelta(days=30), now=now)
-    leaf = new_leaf(authority, names, lifetime=timedelta(days=1), now=now)
-    return base64.b64encode(authority.certificate).decode(), leaf.certificate
-
-
-TRUSTED, CERTIFICATE = certified()
-CERTIFICATES = {
-    "all in order": (TRUSTED, CERTIFICATE, ""),
-    "no CA bundle yet": ("", CERTIFICATE, "has no caBundle"),
-    "no certificate yet": (TRUSTED, None, "there is no certificate"),
-    "a certificate of another authority": (certified()[0], CERTIFICATE, "does not match"),
-    "a certificate of another service": (*certified(names=("other",)), "is not for stowplan-conversion"),
-    "a certificate that has expired": (*certified(now=NOW - timedelta(days=9)), "has expired"),
-    "an invalid CA bundle": ("bm9uZQ==", CERTIFICATE, "does not match"),
+CONFIGURATIONS: dict[str, tuple[dict[str, Any] | None, str, str]] = {
+    "with a caBundle": ({"webhooks": [{"clientConfig": {}}, {"clientConfig": {"caBundle": "Y2E="}}]}, "", ""),
+    "without a caBundle yet": (
+        {"webhooks": [{"clientConfig": {}}]},
+        "the webhook configuration 'stowplan' has no caBundle",
+        "the controller issues certificates",
+    ),
+    "missing": (None, "there is no webhook configuration 'stowplan'", "install Stowplan first: "),
 }
 
 
-@pytest.mark.parametrize(("trusted", "certificate", "want"), CERTIFICATES.values(), ids=CERTIFICATES.keys())
-def test_the_serving_certificate_is_checked_against_the_ca_bundle(
-    trusted: str, certificate: bytes | None, want: str
+@pytest.mark.parametrize(
+    ("configuration", "want", "remedy"), CONFIGURATIONS.values(), ids=CONFIGURATIONS.keys()
+)
+def test_the_api_server_needs_a_ca_bundle_for_conversion(
+    configuration: dict[str, Any] | None, want: str, remedy: str
 ) -> None:
-    """The API server trusts this bundle, and will be served this certificate."""
-    webhook = replace(EMPTY.webhook, is_configured=True, trusted=trusted, certificate=certificate)
-    found = problems(check_certificates(replace(EMPTY, webhook=webhook)))
+    """It is copied from the webhook configuration; without an installation there is no log to refer to."""
+    (found,) = check_certificates(replace(EMPTY, configuration=configuration))
 
-    assert [want in message for message in found] == ([True] if want else [])
-
-
-def test_the_remedy_for_a_missing_webhook_configuration_is_to_install() -> None:
-    """Without an installation there is no log to refer to."""
-    (found,) = check_certificates(EMPTY)
-
-    assert found.message == "there is no webhook configuration 'stowplan'"
-    assert found.remedy.startswith("install Stowplan first: ")
-
-
-def test_a_certificate_that_may_not_be_read_is_not_a_problem() -> None:
-    """Users without permission to read Secrets can upgrade as well."""
-    webhook = replace(EMPTY.webhook, is_configured=True, trusted=TRUSTED, is_certificate_hidden=True)
-
-    assert problems(check_certificates(replace(EMPTY, webhook=webhook))) == []
+    assert problems([found]) == ([want] if want else [])
+    assert found.remedy.startswith(remedy)
 
 
 WEBHOOKS = {
@@ -312,7 +290,7 @@ WEBHOOKS = {
 @pytest.mark.parametrize(("webhook", "want"), WEBHOOKS.values(), ids=WEBHOOKS.keys())
 def test_the_conversion_webhook_must_be_reachable(webhook: dict[str, Any], want: str) -> None:
     """Its Service needs a ready pod that responds."""
-    found = problems(check_webhook(replace(EMPTY, webhook=replace(EMPTY.webhook, **webhook))))
+    found = problems(check_webhook(replace(EMPTY, **webhook)))
 
     assert [want in message for message in found] == ([True] if want else [])
 
@@ -340,7 +318,7 @@ def test_pods_that_respond_to_conversion_count_as_ready(endpoints: list[dict[str
 def test_pods_that_may_not_be_listed_are_not_a_problem() -> None:
     """This permission is not needed for anything else."""
     service = {"spec": {"type": "ClusterIP"}}
-    (found,) = check_webhook(replace(EMPTY, webhook=replace(EMPTY.webhook, service=service, ready_pods=None)))
+    (found,) = check_webhook(replace(EMPTY, service=service, ready_pods=None))
 
     assert found.verdict is Verdict.NOTE
     assert found.message.startswith("you are not allowed to list EndpointSlices in stowplan-system")
@@ -348,14 +326,14 @@ def test_pods_that_may_not_be_listed_are_not_a_problem() -> None:
 
 def test_each_missing_permission_is_named() -> None:
     """The message uses the verb and resource of a role."""
-    (message,) = problems(check_permissions(("update variantautoscalings.llmd.ai",)))
+    (message,) = problems([check_permissions(("update variantautoscalings.llmd.ai",))])
 
     assert message == "you are not allowed to update variantautoscalings.llmd.ai"
     assert {
         "patch variantautoscalings/status.llmd.ai",
         "get services in stowplan-system",
         "get validatingwebhookconfigurations.admissionregistration.k8s.io",
-    } <= set(map(str, needed_permissions(VARIANT_AUTOSCALING, "stowplan-system")))
+    } <= set(needed_permissions("stowplan-system"))
 
 
 def test_accepted_problems_become_notes() -> None:

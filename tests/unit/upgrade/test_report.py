@@ -13,26 +13,26 @@ import pytest
 from support.manifests import legacy_variant, profiled_variant, variant
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Invalid, Unauthorized, Unavailable
+from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, Unauthorized, Unavailable
 from apiserver.kinds.llmd.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from controller.commands.upgrade import downgrade, upgrade
-from controller.commands.upgrade.accounts import account
-from controller.commands.upgrade.comparison import difference
-from controller.commands.upgrade.definitions import transitional_definition, withdrawn
-from controller.commands.upgrade.execution import Execution
-from controller.commands.upgrade.findings import Failure
-from controller.commands.upgrade.options import parser
-from controller.commands.upgrade.progress import Progress
-from controller.commands.upgrade.proving import there_and_back
-from controller.commands.upgrade.report import Report
-from controller.commands.upgrade.retrying import Pace, each
-from controller.commands.upgrade.runs import RunOutcome
-from controller.commands.upgrade.snapshot import Snapshot, Webhook
-from controller.commands.upgrade.steps import Action
-from controller.commands.upgrade.verb import Tone, end_lines, plan_lines, printable, run
-from controller.commands.upgrade.waiting import storage_hash
+from controller.commands.upgrade.calls import Failure
+from controller.commands.upgrade.checks import ACCEPTABLE
+from controller.commands.upgrade.definitions import transitional_definition, withdrawn_definition
+from controller.commands.upgrade.execution import Action, is_annotated, is_reshaped
+from controller.commands.upgrade.gather import Snapshot
+from controller.commands.upgrade.report import (
+    Run,
+    RunOutcome,
+    Tone,
+    end_lines,
+    plan_lines,
+    printable,
+)
+from controller.commands.upgrade.run import Progress, parser, run
+from controller.commands.upgrade.serving import storage_hash
 
 KUBECONFIG = """
 apiVersion: v1
@@ -42,7 +42,7 @@ contexts: [{name: x, context: {cluster: x, user: x}}]
 clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}]
 users: [{name: x, user: {token: x}}]
 """
-EMPTY = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC), webhook=Webhook(namespace="stowplan-system"))
+EMPTY = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC), namespace="stowplan-system")
 
 
 def stored(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def test_a_plan_counts_objects_by_shape_and_states_what_is_missing() -> None:
 
 def test_a_missing_permission_is_reported_and_nothing_else() -> None:
     """Nothing else was read, so nothing is reported as missing or as passed."""
-    denied = replace(EMPTY, denied=("list variantautoscalings.llmd.ai",))
+    denied = replace(EMPTY, missing_permissions=("list variantautoscalings.llmd.ai",))
     up = upgrade.plan_upgrade(denied, "https://cluster")
     back = downgrade.plan_downgrade(denied, "https://cluster", RELEASES["v0.4.2"])
 
@@ -102,15 +102,17 @@ def test_errors_of_the_api_server_are_distinguished(
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
 
-    async def plan(_: Cluster) -> Report:
+    async def plan(_: Cluster) -> Run:
         raise error
 
-    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
-    assert run(options, plan, Execution.starter(per_second=1.0)) == code
+    options = parser("upgrade", "", "", acceptable=ACCEPTABLE).parse_args(["--kubeconfig", str(kubeconfig)])
+    assert run(options, plan, upgrade.starter()) == code
     assert capsys.readouterr() == ("", want)
 
-    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig), "-o", "json"])
-    assert run(options, plan, Execution.starter(per_second=1.0)) == code
+    options = parser("upgrade", "", "", acceptable=ACCEPTABLE).parse_args(
+        ["--kubeconfig", str(kubeconfig), "-o", "json"]
+    )
+    assert run(options, plan, upgrade.starter()) == code
     message = want.removeprefix("stowplan: ").rstrip()
     assert json.loads(capsys.readouterr().out) == {"outcome": "stopped", "error": message}
 
@@ -122,11 +124,13 @@ def test_a_run_without_permissions_does_not_report_that_there_is_nothing_to_chan
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
 
-    async def plan(_: Cluster) -> Report:
-        return upgrade.plan_upgrade(replace(EMPTY, denied=("list definitions",)), "https://cluster")
+    async def plan(_: Cluster) -> Run:
+        return upgrade.plan_upgrade(
+            replace(EMPTY, missing_permissions=("list definitions",)), "https://cluster"
+        )
 
-    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
-    assert run(options, plan, Execution.starter(per_second=1.0)) == 1
+    options = parser("upgrade", "", "", acceptable=ACCEPTABLE).parse_args(["--kubeconfig", str(kubeconfig)])
+    assert run(options, plan, upgrade.starter()) == 1
     assert "stopped: 1 problem to solve first; nothing else was checked, and nothing was changed" in (
         capsys.readouterr().out
     )
@@ -137,11 +141,11 @@ def test_a_problem_without_steps_is_reported(tmp_path: Path, capsys: pytest.Capt
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(KUBECONFIG)
 
-    async def plan(_: Cluster) -> Report:
+    async def plan(_: Cluster) -> Run:
         return replace(upgrade.plan_upgrade(EMPTY, "https://cluster"), steps=())
 
-    options = parser("upgrade", "", "").parse_args(["--kubeconfig", str(kubeconfig)])
-    assert run(options, plan, Execution.starter(per_second=1.0)) == 1
+    options = parser("upgrade", "", "", acceptable=ACCEPTABLE).parse_args(["--kubeconfig", str(kubeconfig)])
+    assert run(options, plan, upgrade.starter()) == 1
     assert "stopped: there is nothing to change, but the checks found 2 problems to solve" in (
         capsys.readouterr().out
     )
@@ -187,10 +191,10 @@ def test_an_object_of_the_requested_shape_is_not_reshaped() -> None:
     annotated = convert(convert(plain, "llmd.ai/v1alpha2"), "llmd.ai/v1alpha1")
     kept = plain | {"metadata": plain["metadata"] | {"annotations": {"llmd.ai/kept-by-conversion": "{}"}}}
 
-    found = [account(item, SHAPES["modelProfile"]) for item in (plain, annotated, kept)]
-    assert [item.is_reshaped for item in found] == [False, False, False]
-    assert [item.is_annotated for item in found] == [False, False, True]
-    assert account(plain, SHAPES["legacy"]).is_reshaped
+    items = (plain, annotated, kept)
+    assert [is_reshaped(item, SHAPES["modelProfile"]) for item in items] == [False, False, False]
+    assert [is_annotated(item) for item in items] == [False, False, True]
+    assert is_reshaped(plain, SHAPES["legacy"])
 
 
 def test_under_a_definition_of_another_owner_a_downgrade_has_no_steps() -> None:
@@ -214,7 +218,7 @@ def definition_of_a_release() -> dict[str, Any]:
 def given_back() -> dict[str, Any]:
     """Return the definition that a downgrade leaves."""
     stored = {"status": {"storedVersions": ["v1alpha1"]}}
-    return withdrawn(VARIANT_AUTOSCALING, definition_of_a_release()) | stored
+    return withdrawn_definition(VARIANT_AUTOSCALING, definition_of_a_release()) | stored
 
 
 def of_our_chart() -> dict[str, Any]:
@@ -242,12 +246,12 @@ def of_our_chart() -> dict[str, Any]:
 def test_a_downgrade_continues_after_the_definition_of_our_chart_was_withdrawn() -> None:
     """An interrupted run, another shape, or another run find no other owner."""
     before = of_our_chart()
-    after = withdrawn(VARIANT_AUTOSCALING, before)
+    after = withdrawn_definition(VARIANT_AUTOSCALING, before)
     kept = OBJECTS[2] | {
         "metadata": OBJECTS[2]["metadata"] | {"annotations": {"llmd.ai/kept-by-conversion": "{}"}}
     }
 
-    def plan(live: dict[str, Any], shape: Shape) -> Report:
+    def plan(live: dict[str, Any], shape: Shape) -> Run:
         definitions = {VARIANT_AUTOSCALING.crd_name: live}
         return downgrade.plan_downgrade(replace(EMPTY, definitions=definitions, objects=(kept,)), "", shape)
 
@@ -263,15 +267,17 @@ def test_a_downgrade_continues_after_the_definition_of_our_chart_was_withdrawn()
     assert after["metadata"]["labels"] == {}
 
 
-INSTALLED = replace(EMPTY.webhook, is_configured=True)
+INSTALLED: dict[str, Any] = {"webhooks": []}
 NEXT: dict[str, tuple[Snapshot, str]] = {
     "the definition of the release is not applied yet": (
-        replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: given_back()}, webhook=INSTALLED),
+        replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: given_back()}, configuration=INSTALLED),
         "next: apply the definition of release v0.4.2 over the current one,",
     ),
     "the definition of the release is applied": (
         replace(
-            EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}, webhook=INSTALLED
+            EMPTY,
+            definitions={VARIANT_AUTOSCALING.crd_name: definition_of_a_release()},
+            configuration=INSTALLED,
         ),
         "next: remove Stowplan,",
     ),
@@ -302,37 +308,6 @@ def test_numbers_agree_with_their_nouns() -> None:
     assert "the data of 1 object fits" in text
 
 
-DIFFERENCES = {
-    "nothing": ({}, ""),
-    "the version and metadata of the server": (
-        {"apiVersion": "llmd.ai/v1", "metadata": {"resourceVersion": "2", "annotations": {}}},
-        "",
-    ),
-    "a field": ({"spec": {"a": {"b": 2}}}, "spec.a.b"),
-    "a missing field": ({"spec": {"a": {}}}, "spec.a.b"),
-    "true in place of one": ({"spec": {"a": {"b": True}}}, "spec.a.b"),
-    "a label": ({"metadata": {"labels": {"x": "y"}}}, "metadata.labels"),
-}
-
-
-@pytest.mark.parametrize(("change", "want"), DIFFERENCES.values(), ids=DIFFERENCES.keys())
-def test_the_difference_of_two_readings_is_the_path_of_a_field(change: dict[str, Any], want: str) -> None:
-    """It is the path of the first field that differs."""
-    one = {"apiVersion": "llmd.ai/v1alpha1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": {"b": 1}}}
-
-    assert difference(one, one | change) == want
-
-
-def test_a_wrong_conversion_is_detected() -> None:
-    """The readings in both versions are compared with each other."""
-    old = stored(profiled_variant("x"))
-    new = convert(old, "llmd.ai/v1alpha2")
-    other = new | {"spec": new["spec"] | {"acceleratorCount": 8}}
-
-    assert there_and_back([old, new]) == ""
-    assert "spec.modelProfile" in there_and_back([old, other])
-
-
 def test_control_characters_from_a_cluster_do_not_reach_the_terminal() -> None:
     """They are replaced; the only escape sequences are our own colours."""
     report = upgrade.plan_upgrade(EMPTY, "https://cluster")
@@ -355,23 +330,6 @@ def test_progress_is_reported_once_a_second_and_at_the_end() -> None:
     progress.end("all")
 
     assert stream.getvalue() == ("[1/2] rewrite\n[1/2] 2 of 4 pods\n[1/2] 4 of 4 pods\n[1/2] done: all\n")
-
-
-async def test_each_keeps_the_order_and_raises_the_first_error() -> None:
-    """The raised error is that of the worker, not wrapped in another one."""
-
-    async def work(item: int) -> int:
-        if item == 3:
-            raise Conflict("three")
-        return item * 2
-
-    told: list[tuple[int, int, str]] = []
-    pace = Pace(per_second=10_000, tell=lambda *said: told.append(said))
-
-    assert await each([1, 2], work, pace.of("pods")) == [2, 4]
-    assert told == [(1, 2, "pods"), (2, 2, "pods")]
-    with pytest.raises(Conflict, match="three"):
-        await each([1, 3], work, pace)
 
 
 def test_the_hash_of_the_storage_version_is_that_of_the_api_server() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +9,11 @@ import pytest
 
 from apiserver.kinds.kthena.routing import MODEL_ROUTE
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from controller.commands.upgrade.definitions import transitional_definition, withdrawn
-from controller.commands.upgrade.snapshot import Snapshot, Webhook
-from controller.commands.upgrade.steps import Action, downgrade_steps, upgrade_steps
+from controller.commands.upgrade.definitions import transitional_definition, withdrawn_definition
+from controller.commands.upgrade.downgrade import downgrade_steps
+from controller.commands.upgrade.execution import Action
+from controller.commands.upgrade.gather import Snapshot
+from controller.commands.upgrade.upgrade import upgrade_steps
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BUNDLE = "Y2E="
@@ -45,7 +46,7 @@ def both(*, storage: str, stored: tuple[str, ...]) -> Definition:
 
 def alone() -> Definition:
     """Return our definition with only the oldest version."""
-    return withdrawn(VARIANT_AUTOSCALING, foreign())
+    return withdrawn_definition(VARIANT_AUTOSCALING, foreign())
 
 
 def labelled(live: Definition) -> Definition:
@@ -56,8 +57,9 @@ def labelled(live: Definition) -> Definition:
 def snapshot(live: Definition | None) -> Snapshot:
     """Return the snapshot of a cluster with this definition."""
     definitions = {VARIANT_AUTOSCALING.crd_name: live} if live else {}
+    configuration = {"webhooks": [{"clientConfig": {"caBundle": BUNDLE}}]}
     return Snapshot(
-        now=NOW, definitions=definitions, webhook=Webhook(namespace="stowplan-system", trusted=BUNDLE)
+        now=NOW, namespace="stowplan-system", definitions=definitions, configuration=configuration
     )
 
 
@@ -106,19 +108,11 @@ def test_an_upgrade_continues_from_every_state(
     """Each state that an interrupted run can leave leads to the final one."""
     steps = upgrade_steps(snapshot(live), (VARIANT_AUTOSCALING,))
 
-    assert [(step.action, step.version) for step in steps] == want
+    assert [(step.action, step.detail) for step in steps] == want
 
 
-def test_an_upgrade_removes_what_an_interrupted_downgrade_left_in_objects() -> None:
-    """This holds even if no other step remains."""
-    left = {"metadata": {"name": "x", "annotations": {"llmd.ai/status-to-come": "{}"}}}
-    done = replace(snapshot(both(storage=NEW, stored=(NEW,))), objects=(left,))
-
-    assert [step.action for step in upgrade_steps(done, (VARIANT_AUTOSCALING,))] == [Action.FORGET]
-
-
-CLEAN, BARE = {"is_clean": True, "is_annotated": True}, {"is_clean": True, "is_annotated": False}
-RESHAPED = {"is_clean": False, "is_annotated": True}
+CLEAN, BARE = {"is_clean": True, "is_bare": False}, {"is_clean": True, "is_bare": True}
+RESHAPED = {"is_clean": False, "is_bare": False}
 """The remaining changes of objects: only annotations, none, or more than annotations."""
 
 BACK: dict[str, tuple[Definition | None, dict[str, bool], list[Action]]] = {
@@ -156,7 +150,7 @@ BACK: dict[str, tuple[Definition | None, dict[str, bool], list[Action]]] = {
     ),
     "done, and other objects were created": (
         alone(),
-        {"is_clean": False, "is_annotated": False},
+        {"is_clean": False, "is_bare": True},
         [Action.REHEARSE, Action.RESHAPE],
     ),
     "done": (alone(), BARE, []),
@@ -171,7 +165,7 @@ def test_a_downgrade_continues_from_every_state(
     live: Definition | None, left: dict[str, bool], want: list[Action]
 ) -> None:
     """Each state leads to the final one, and nothing is reshaped where it would be pruned."""
-    steps = downgrade_steps(snapshot(live), VARIANT_AUTOSCALING, **left)
+    steps = downgrade_steps(live, **left)
 
     assert [step.action for step in steps] == want
 
@@ -189,12 +183,7 @@ def test_a_definition_of_another_owner_is_not_changed() -> None:
     }
     found = {
         name: upgrade_steps(
-            Snapshot(
-                now=NOW,
-                definitions=definitions,
-                webhook=Webhook(namespace="stowplan-system"),
-            ),
-            (MODEL_ROUTE,),
+            Snapshot(now=NOW, namespace="stowplan-system", definitions=definitions), (MODEL_ROUTE,)
         )
         for name, definitions in cases.items()
     }
@@ -221,7 +210,7 @@ def test_the_second_version_is_served_together_with_conversion_and_its_ca_bundle
 
 def test_the_definition_after_a_downgrade_does_not_depend_on_stowplan() -> None:
     """It has one stored version, no conversion, no deprecation warning, and not our label."""
-    left = withdrawn(VARIANT_AUTOSCALING, both(storage=OLD, stored=(OLD,)))
+    left = withdrawn_definition(VARIANT_AUTOSCALING, both(storage=OLD, stored=(OLD,)))
     (version,) = left["spec"]["versions"]
 
     assert (version["name"], version["storage"], version["served"]) == (OLD, True, True)

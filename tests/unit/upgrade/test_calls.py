@@ -1,11 +1,26 @@
-"""Retries of calls: after which errors, how often, and with which result."""
+"""Calls to the API server: retries, polling and rate limits."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
+from support.memory_cluster import MemoryCluster
 
 from apiserver.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound, Throttled, Unavailable
-from controller.commands.upgrade.retrying import comes_true, patiently, retry, steadily
+from controller.commands.upgrade.calls import (
+    Pace,
+    comes_true,
+    each,
+    missing_permissions,
+    patiently,
+    retry,
+    steadily,
+)
+
+if TYPE_CHECKING:
+    from apiserver.cluster.resource import Resource
+    from apiserver.schema.json import Json
 
 SOON = 1e-6
 
@@ -75,3 +90,55 @@ async def test_a_condition_is_polled_up_to_a_time_limit() -> None:
     assert await comes_true(holds, within_seconds=60)
     answers = [False, False]
     assert not await comes_true(holds, within_seconds=-1)
+
+
+async def test_each_keeps_the_order_and_raises_the_first_error() -> None:
+    """The raised error is that of the worker, not wrapped in another one."""
+
+    async def work(item: int) -> int:
+        if item == 3:
+            raise Conflict("three")
+        return item * 2
+
+    told: list[tuple[int, int, str]] = []
+    pace = Pace(per_second=10_000, tell=lambda *said: told.append(said))
+
+    assert await each([1, 2], work, pace.of("pods")) == [2, 4]
+    assert told == [(1, 2, "pods"), (2, 2, "pods")]
+    with pytest.raises(Conflict, match="three"):
+        await each([1, 3], work, pace)
+
+
+class Reviewer(MemoryCluster):
+    """A stub that allows only what concerns one namespace, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__([])
+        self.asked: list[Json] = []
+
+    async def create(self, resource: Resource, body: Json, **_: Any) -> Json:
+        """Answer a SelfSubjectAccessReview."""
+        assert body["kind"] == resource.kind
+        attributes = body["spec"]["resourceAttributes"]
+        self.asked.append(attributes)
+        return body | {"status": {"allowed": "namespace" in attributes}}
+
+
+async def test_missing_permissions_are_named_as_they_were_given() -> None:
+    """They may be for a subresource, or for one namespace."""
+    cluster = Reviewer()
+    status, services = (
+        "update customresourcedefinitions/status.apiextensions.k8s.io",
+        "get services in models",
+    )
+
+    assert await missing_permissions(cluster, (status, services)) == (status,)
+    assert cluster.asked == [
+        {
+            "verb": "update",
+            "group": "apiextensions.k8s.io",
+            "resource": "customresourcedefinitions",
+            "subresource": "status",
+        },
+        {"verb": "get", "resource": "services", "namespace": "models"},
+    ]
