@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import product
 from typing import Final
 
 from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import NotFound
 from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.resource import (
     API_SERVICES,
@@ -39,6 +41,7 @@ from controller.commands.uninstall.installed import (
     has_our_name,
     installations,
     list_metadata,
+    place_of,
 )
 from controller.commands.upgrade.calls import get_if_present, list_where, missing_permissions, resource_of
 from controller.commands.upgrade.checks import is_held
@@ -197,16 +200,13 @@ async def _own_namespaces(
 
 async def _dependents(cluster: Cluster) -> tuple[str, ...]:
     """Return the workloads of others whose new pods would not run without Stowplan."""
-    workloads = [
-        (resource.kind, item)
-        for resource in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)
-        for item in await list_where(cluster, resource, lambda item: any(_needs(item)))
-    ]
-    return tuple(
-        f"{kind} {item['metadata']['namespace']}/{item['metadata']['name']}:"
-        f" {', '.join(dict.fromkeys(_needs(item)))}"
-        for kind, item in workloads
-    )
+    texts = []
+    for resource in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS):
+        with suppress(NotFound):  # LeaderWorkerSets may not be installed
+            for item in await list_where(cluster, resource, lambda item: any(_needs(item))):
+                needs = ", ".join(dict.fromkeys(_needs(item)))
+                texts.append(f"{resource.kind} {place_of(item)}: {needs}")
+    return tuple(texts)
 
 
 def _needs(workload: Json) -> Iterator[str]:

@@ -165,11 +165,13 @@ class Removal:
         """Remove our changes from pods and nodes."""
 
         async def open_gate(pod: Json) -> None:
-            await self._patch(PODS, pod, LetIn(pod=pod, node=None).patch())
+            namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+            change = LetIn(pod=pod, node=None).patch()
+            await self._cluster.patch_merge(PODS, name, change, namespace=namespace)
 
         async def remove_cost(pod: Json) -> None:
             costs = {name: value for mark in marks([pod], keep=1) for name, value in mark.annotations.items()}
-            await self._patch(PODS, pod, _annotate(pod, costs))
+            await self._annotate(PODS, pod, costs)
 
         async def remove_taint(node: Json) -> None:
             await reopen(self._cluster, node["metadata"]["name"])
@@ -251,11 +253,13 @@ class Removal:
         """
         kind, refused, done = _KINDS[name], tuple[Failure, ...](), 0
         live = await read_definition(self._cluster, kind)
+        if live is None:
+            return f"{name} is gone"
         resource = resource_of(kind, storage_version(live))
 
         async def remove(item: Json) -> None:
             nonlocal done
-            await self._patch(resource, item, _annotate(item, {WRITTEN_BY: None}))
+            await self._annotate(resource, item, {WRITTEN_BY: None})
             done += 1
 
         try:
@@ -263,7 +267,6 @@ class Removal:
         except StoppedError as error:
             refused = error.failures
         texts = [f"{item.namespace}/{item.name} ({item.message})" for item in refused[:_MOST_NAMED]]
-        texts += [f"{len(refused) - _MOST_NAMED} more"] if len(refused) > _MOST_NAMED else []
         beside = f"; not changed, because refused: {len(refused)}: {'; '.join(texts)}" if refused else ""
         return f"objects changed: {done}{beside}"
 
@@ -292,10 +295,12 @@ class Removal:
         await _wait(is_gone, f"the namespace {name}")
         return f"{name} deleted"
 
-    async def _patch(self, resource: Resource, item: Json, change: Json) -> None:
+    async def _annotate(self, resource: Resource, item: Json, annotations: Mapping[str, str | None]) -> None:
+        """Change annotations, unless the object has changed in the meantime."""
         metadata = item["metadata"]
+        change = {"resourceVersion": metadata["resourceVersion"], "annotations": annotations}
         await self._cluster.patch_merge(
-            resource, metadata["name"], change, namespace=metadata.get("namespace")
+            resource, metadata["name"], {"metadata": change}, namespace=metadata["namespace"]
         )
 
     async def _delete(self, resource: Resource, items: Sequence[Json]) -> None:
@@ -317,12 +322,6 @@ class Removal:
 async def _wait(holds: Callable[[], Awaitable[bool]], what: str) -> None:
     if not await comes_true(holds, within_seconds=_PATIENCE_SECONDS):
         raise StoppedError(f"{what} still exists after {_PATIENCE_SECONDS:.0f} s; run this command again")
-
-
-def _annotate(item: Json, annotations: Mapping[str, str | None]) -> Json:
-    """Return a merge patch of annotations, which the API server rejects if the object has changed."""
-    version = item["metadata"]["resourceVersion"]
-    return {"metadata": {"resourceVersion": version, "annotations": annotations}}
 
 
 def without_conversion(definition: Json) -> Json:

@@ -150,14 +150,11 @@ async def get_if_present(
 
 
 async def list_where(cluster: Cluster, resource: Resource, is_due: Callable[[Json], bool]) -> list[Json]:
-    """Return the objects in all namespaces that meet a condition; empty if the kind is not installed."""
+    """Return the objects in all namespaces that meet a condition."""
     selection = Selection(resource=resource)
-    try:
-        items, _ = await steadily(
-            lambda: cluster.list_kept(selection, lambda item: item if is_due(item) else None)
-        )
-    except NotFound:
-        return []
+    items, _ = await steadily(
+        lambda: cluster.list_kept(selection, lambda item: item if is_due(item) else None)
+    )
     return [item for item in items if item is not None]
 
 
