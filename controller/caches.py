@@ -28,9 +28,11 @@ from apiserver.cluster.resource import (
     VARIANT_AUTOSCALINGS,
     Resource,
 )
+from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.json import Json
 from controller.bindings.scale_reader import ScaleReader
+from controller.observe.annotated import Records, annotated_references
 from controller.observe.bound import BoundWorld, bound_references, bound_targets
 from controller.observe.external_metrics import (
     API_SERVICE,
@@ -63,6 +65,9 @@ DEVICE_CLASSES: Final = Resource(
 )
 
 
+_WITHOUT_BUDGETS: Final = "disruption budgets: evictions still respect them, preemption does not"
+
+
 class Caches:
     """Caches of all kinds that planning reads, kept current by `run`."""
 
@@ -73,8 +78,9 @@ class Caches:
         namespace: str,
         objectives: ObjectiveRules = OBJECTIVES_IGNORED,
         further: FurtherAccelerators = NOTHING_FURTHER,
+        annotated: bool = False,
     ) -> None:
-        """Create the caches. `namespace` is our own; InferenceObjectives are watched if any may count."""
+        """Create the caches. `namespace` is our own; `annotated` autoscalers are planned if it is set."""
         self._further = further
         projection = Projection()
         self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=projection.written)
@@ -107,17 +113,15 @@ class Caches:
         self._acting = _acting(cluster)
         self._quotas = OptionalCache(cluster, RESOURCE_QUOTAS, without="quotas")
         self._node_pools = OptionalCache(cluster, NODE_POOLS, without="the node pools of Karpenter")
-        self._disruption_budgets = OptionalCache(
-            cluster,
-            DISRUPTION_BUDGETS,
-            without="disruption budgets: evictions still respect them, preemption does not",
-        )
+        self._disruption_budgets = OptionalCache(cluster, DISRUPTION_BUDGETS, without=_WITHOUT_BUDGETS)
         self._objective_rules = objectives
         self._objectives = _objectives(cluster) if objectives.are_in_force else {}
         self._dynamic = _dynamic(cluster, projection)
+        self._records = _records(cluster) if annotated else ()
         self._optional = (
             *self._dynamic.values(),
             *self._objectives.values(),
+            *self._records,
             self._policies,
             self._bindings,
             self._leader_worker_sets,
@@ -147,7 +151,8 @@ class Caches:
         """Return which cache is missing or too old to decide on, or None."""
         needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._all)
         # Nodes must not seem to have lost their devices, nor bindings to be gone, because a watch failed.
-        watched = (*self._dynamic.values(), *self._objectives.values(), self._policies, self._bindings)
+        rest = (*self._objectives.values(), *self._records, self._policies, self._bindings)
+        watched = (*self._dynamic.values(), *rest)
         return next(filter(None, (*needed, *(cache.why_lost() for cache in watched))), None)
 
     def world(self) -> World:
@@ -169,6 +174,7 @@ class Caches:
             quotas=self._quotas.items(),
             node_pools=self._node_pools.items(),
             disruption_budgets=self._disruption_budgets.items(),
+            records=self._decision_records(),
             unread=scaled.unread,
             bound=bound_targets(self._bindings.items()),
         )
@@ -212,9 +218,19 @@ class Caches:
         return await self._scales.resource(api_version, kind)
 
     def _references(self) -> Sequence[ScaleReference]:
-        """Return the references of VariantAutoscalings and bindings to their targets."""
-        own = scale_references(self._autoscalings.items())
-        return (*own, *bound_references(self._bindings.items()))
+        """Return the references of the objects that are planned to their targets."""
+        own = (*scale_references(self._autoscalings.items()), *bound_references(self._bindings.items()))
+        if not self._records:
+            return own
+        scaled_objects = self._acting[SCALED_OBJECTS].items()
+        return (*own, *annotated_references(self._autoscalers.items(), scaled_objects))
+
+    def _decision_records(self) -> Records | None:
+        """Return what was published about annotated autoscalers; None if they are not planned."""
+        if not any(cache.is_readable for cache in self._records):
+            return None
+        found = (item for cache in self._records for item in cache.items())
+        return {item["metadata"]["namespace"]: item.get("data") or {} for item in found}
 
     def _workloads(self) -> tuple[tuple[TargetKind, Cache | OptionalCache], ...]:
         return (
@@ -261,6 +277,11 @@ def _acting(cluster: Cluster) -> Mapping[Resource, OptionalCache]:
             field_selector=f"metadata.name={API_SERVICE}",
         ),
     }
+
+
+def _records(cluster: Cluster) -> tuple[OptionalCache, ...]:
+    without, selector = "annotated autoscalers", f"metadata.name={DECISIONS}"
+    return (OptionalCache(cluster, CONFIG_MAPS, without=without, field_selector=selector),)
 
 
 def _objectives(cluster: Cluster) -> Mapping[Resource, OptionalCache]:

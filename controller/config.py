@@ -137,6 +137,11 @@ class ControllerConfig:
     never below the price list: for clusters whose users don't trust each other (docs/tenancy.md). Needs the
     permissions of `manifests/components/tenants`. Set it for the webhooks, too."""
 
+    annotated: bool = False
+    """Whether HorizontalPodAutoscalers and ScaledObjects of KEDA with the annotation
+    `llm-d.ai/managed: "true"` are planned like VariantAutoscalings (docs/annotated.md). Needs the permissions
+    of `manifests/components/annotated`. Set it for the apiserver, too."""
+
     certificates: CertificatesConfig = CertificatesConfig()
     """How certificates are issued."""
 

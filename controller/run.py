@@ -139,6 +139,7 @@ class Controller:
                 namespace=self._namespace,
                 objectives=objectives_of(config.planning),
                 further=further_accelerators(config),
+                annotated=config.annotated,
             )
             elector = self._elector(cluster)
             # A process that was suspended during a cycle may have lost the lease when it resumes.

@@ -21,7 +21,9 @@ def desired_replicas(status: Json) -> int:
     """Return the decision in the status of a VariantAutoscaling. Raises NotServedError."""
     if "decision" in status and as_object(status.get("actuation")).get("applied") is False:
         # A number beside it is of an earlier controller, which writes no `decision`.
-        raise NotServedError("its decision is only advice, or it cannot be planned: see its conditions")
+        raise NotServedError(
+            "its decision is only advice, or it cannot be planned: see its conditions or events"
+        )
     return replicas_in(status, "desiredOptimizedAlloc", absent="it has no decision yet")
 
 

@@ -7,5 +7,5 @@
 - Stowplan's annotations: `annotations`
 - who acts for whom: `authorship`; what writers need: `privileges`
 - kinds that may be scaled: `scalable`; `autoscalers`, `metric_labels`, and whether the ones follow the
-  others: `following`
+  others: `following`; `annotated` autoscalers, and each `decision_record` about them
 """

@@ -61,7 +61,8 @@ ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
     ADVISORY: (_SWITCH, "'true' or 'false'"),
 }
-"""Allowed values of the annotations of a VariantAutoscaling, as a pattern and in words."""
+"""Allowed values of the annotations of a VariantAutoscaling or an annotated autoscaler, as a pattern and in
+words."""
 
 _OF_BINDINGS: Final = (
     *(PAUSED, PREEMPTION, ADVISORY, SCALE_TO_ZERO_GRACE),
@@ -69,6 +70,8 @@ _OF_BINDINGS: Final = (
 )
 UNDERSTOOD: Final[Mapping[str, tuple[str, ...]]] = {
     "VariantAutoscaling": tuple(ALLOWED),
+    "HorizontalPodAutoscaler": tuple(ALLOWED),
+    "ScaledObject": tuple(ALLOWED),
     "AutoscalingPolicyBinding": _OF_BINDINGS,
     "Model": (*_OF_BINDINGS, *ROUTE_ORDERS),
     "ModelRoute": ROUTE_ORDERS,

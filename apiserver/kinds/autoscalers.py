@@ -81,6 +81,9 @@ class Autoscaler:
     scaled_object: str = ""
     """Name of the ScaledObject; empty for one that KEDA did not create."""
 
+    is_created: bool = True
+    """Whether the HorizontalPodAutoscaler exists: that of a ScaledObject is created by KEDA."""
+
     scaling_active: tuple[str, str, str] = ("", "", "")
     """Status, reason and message of the condition ScalingActive; empty before the first."""
 

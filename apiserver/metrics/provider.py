@@ -107,7 +107,7 @@ class MetricIndex:
 
     def _unavailable(self, found: Sequence[Series | Unknown], now: dt.datetime) -> ServiceUnavailableError:
         reasons = [
-            f"{SUBJECTS[entry.metric_name].kind} {entry.namespace}/{_object_name(entry)}: {why}"
+            f"{SUBJECTS[entry.metric_name].called} {entry.namespace}/{_object_name(entry)}: {why}"
             for entry in found
             if (why := self._why_unknown(entry, now))
         ]

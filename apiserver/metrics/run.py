@@ -44,6 +44,10 @@ class MetricsConfig:
     """The namespace of Stowplan, where the controller's Lease records its last cycle. Defaults to the
     namespace of the pod."""
 
+    annotated: bool = False
+    """Whether to serve decisions on annotated HorizontalPodAutoscalers and ScaledObjects (docs/annotated.md).
+    Needs the permissions of `manifests/components/annotated`. Set it for the controller, too."""
+
     stale_after_seconds: Annotated[int, Range(1, 86400)] = 180
     """The maximum age of a decision, in seconds. If no cycle of the controller has confirmed a decision for
     longer, a query returns an error instead of a number, and the HorizontalPodAutoscaler keeps its replicas.
@@ -150,6 +154,6 @@ def _start(config: MetricsConfig) -> int:
         options,
         readiness=readiness,
         metrics=ProcessMetrics("apiserver"),
-        background=[lambda: watched.follow(config.cluster, namespace=namespace)],
+        background=[lambda: watched.follow(config.cluster, namespace=namespace, annotated=config.annotated)],
         tls=tls,
     )

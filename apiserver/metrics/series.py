@@ -38,6 +38,9 @@ class Subject:
     kind: str
     entry_label: str
     object_label: str
+    called: str
+    """An object, for messages: a variant can also be an annotated autoscaler."""
+
     sought: str
     """The objects that have entries, for messages."""
 
@@ -46,7 +49,8 @@ _VARIANT: Final = Subject(
     kind="VariantAutoscaling",
     entry_label=VARIANT_NAME,
     object_label=VARIANT_NAME,
-    sought="VariantAutoscaling",
+    called="variant",
+    sought="variant",
 )
 SUBJECTS: Final[Mapping[str, Subject]] = {
     **dict.fromkeys(METRIC_NAMES, _VARIANT),
@@ -54,6 +58,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
         kind="AutoscalingPolicyBinding",
         entry_label=TARGET_ID,
         object_label="binding_name",
+        called="AutoscalingPolicyBinding",
         sought="AutoscalingPolicyBinding with a decision",
     ),
 }

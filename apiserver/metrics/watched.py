@@ -1,7 +1,7 @@
 """Watches that keep the index, the front proxy and the heartbeat up to date.
 
-The metrics of a variant are read from the status of its VariantAutoscaling, those of bound targets from that
-of their AutoscalingPolicyBinding.
+The metrics of a variant are read from the status of its VariantAutoscaling, or from the record about its
+annotated autoscaler; those of bound targets from the status of their AutoscalingPolicyBinding.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from apiserver.cluster.resource import (
     VARIANT_AUTOSCALINGS,
 )
 from apiserver.cluster.timestamps import moment_of, utc_now
-from apiserver.kinds.metric_labels import TARGET_ID, target_labels, variant_labels
+from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
+from apiserver.kinds.decision_record import read_record
+from apiserver.kinds.identity import Key
+from apiserver.kinds.metric_labels import TARGET_ID, place_labels, target_labels, variant_labels
 from apiserver.log import EventLogger
 from apiserver.metrics.authentication import (
     CONFIG_MAP_NAME,
@@ -77,6 +80,21 @@ def essentials(value: Json) -> Json:
         "spec": {name: spec[name] for name in _SPEC_FIELDS if name in spec},
         "status": kept,
     }
+
+
+def record_metrics_of(config_map: Json) -> Mapping[str, tuple[Series | Unknown, ...]]:
+    """Return one entry per metric name for each variant with a record in a raw ConfigMap, by its name.
+
+    Never raises, whatever its content: what is no record is omitted.
+    """
+    namespace, data = config_map["metadata"]["namespace"], as_object(config_map.get("data"))
+    found: dict[str, tuple[Series | Unknown, ...]] = {}
+    for record in map(read_record, data.values()):
+        if labels := record.get("labels"):
+            name = record["name"]
+            labels |= place_labels(namespace, name)
+            found[name] = tuple(_entry(metric, record["status"], labels=labels) for metric in _VALUES)
+    return found
 
 
 def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Series | Unknown:
@@ -164,14 +182,23 @@ class Watched:
         self._tls = tls
         self._variants: Cache | None = None
         self._bindings: OptionalCache | None = None
+        self._records: OptionalCache | None = None
+        self._names: set[Key] = set()
+        self._annotated: dict[str, Mapping[str, tuple[Series | Unknown, ...]]] = {}
+        """Entries of annotated autoscalers by namespace and name; in the index, a VariantAutoscaling with the
+        same name takes precedence."""
+
         self.gate: Gate | None = None
         """None until the front proxy is known; afterwards, the last valid one."""
 
         self.tokens: TokenReviewer | None = None
         """None until there is a connection to the API server."""
 
-    async def follow(self, config: ClusterConfig, *, namespace: str) -> None:
-        """Watch until cancelled; raises NotConfigured without a cluster."""
+    async def follow(self, config: ClusterConfig, *, namespace: str, annotated: bool = False) -> None:
+        """Watch until cancelled, with or without `annotated` autoscalers.
+
+        Raises NotConfigured without a cluster.
+        """
         async with await Cluster.connect(config.kubeconfig, config.context) as cluster:
             self.tokens = TokenReviewer(cluster)
             self._variants = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=essentials)
@@ -187,7 +214,10 @@ class Watched:
             lease = Cache(cluster, LEASES, namespace=namespace, field_selector=f"metadata.name={LEASE_NAME}")
             lease.subscribe(self.take_lease)
             self._bindings = self._cache_of_bindings(cluster)
+            self._records = self._cache_of_records(cluster) if annotated else None
             async with asyncio.TaskGroup() as group:
+                if self._records is not None:
+                    group.create_task(self._records.run())
                 group.create_task(self._variants.run())
                 group.create_task(self._bindings.run())
                 group.create_task(front_proxy.run())
@@ -195,11 +225,25 @@ class Watched:
 
     def take_variant(self, change: Change) -> None:
         """Handle an added, changed or deleted VariantAutoscaling."""
+        namespace, name = change.key
         if change.new is None:
-            namespace, name = change.key
+            self._names.discard(change.key)
             self._index.remove(namespace=namespace, entry_name=name, metric_names=METRIC_NAMES)
+            self._index.put(self._annotated.get(namespace, {}).get(name, ()), now=utc_now())
         else:
+            self._names.add(change.key)
             self._index.put(metrics_of(change.new), now=utc_now())
+
+    def take_records(self, change: Change) -> None:
+        """Handle added, changed or deleted records of annotated autoscalers in a namespace."""
+        namespace, _ = change.key
+        old, new = self._annotated.pop(namespace, {}), record_metrics_of(change.new) if change.new else {}
+        if new:
+            self._annotated[namespace] = new
+        for name in sorted(old.keys() | new.keys()):
+            if (namespace, name) not in self._names:
+                self._index.remove(namespace=namespace, entry_name=name, metric_names=METRIC_NAMES)
+                self._index.put(new.get(name, ()), now=utc_now())
 
     def take_binding(self, change: Change) -> None:
         """Handle an added, changed or deleted AutoscalingPolicyBinding and its targets."""
@@ -222,6 +266,16 @@ class Watched:
         cache.subscribe(self.take_binding)
         return cache
 
+    def _cache_of_records(self, cluster: Cluster) -> OptionalCache:
+        cache = OptionalCache(
+            cluster,
+            CONFIG_MAPS,
+            without="decisions on annotated autoscalers",
+            field_selector=f"metadata.name={DECISIONS}",
+        )
+        cache.subscribe(self.take_records)
+        return cache
+
     def take_lease(self, change: Change) -> None:
         """Handle a change of the controller's Lease; without it, decisions count from their own time."""
         self._index.beat(heartbeat_of(change.new) if change.new else None)
@@ -240,7 +294,7 @@ class Watched:
     def why_incomplete(self, metric_name: str) -> str | None:
         """Return why the index must not be used yet for a metric, or None."""
         if metric_name != BOUND_REPLICAS:
-            return self.why_variants_unknown()
+            return self.why_variants_unknown() or self._why_records_unknown()
         if self._bindings is not None and self._bindings.settled.is_set():
             return None
         return "the AutoscalingPolicyBindings of the cluster have not been read yet"
@@ -250,6 +304,11 @@ class Watched:
         if self._variants is not None and self._variants.synced.is_set():
             return None
         return "the VariantAutoscalings of the cluster have not been read yet"
+
+    def _why_records_unknown(self) -> str | None:
+        if self._records is None or self._records.settled.is_set():
+            return None
+        return "the decisions on annotated autoscalers have not been read yet"
 
     def why_front_proxy_unknown(self) -> str | None:
         """Return why no caller can be authenticated yet, or None: a readiness check."""

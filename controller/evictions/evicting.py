@@ -19,7 +19,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Throttled, Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import DISRUPTION_BUDGETS, NODES
-from apiserver.kinds.identity import Key, key_of
+from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.evictions.rounds import (
@@ -34,6 +34,7 @@ from controller.evictions.rounds import (
     targets,
     with_round,
 )
+from controller.observe.claim import Claimant
 from controller.observe.conditions import EventReason
 from controller.observe.disruptions import Disruptions, evictions_allowed
 from controller.observe.gather import Gathered, World
@@ -122,7 +123,7 @@ class Evictor:
         if chosen:
             evicted = await self._evict_all(world, chosen, now_seconds)
             self._rounds = begin(self._rounds, evicted, world.pods, now_seconds=now_seconds)
-            self._tell(world, evicted)
+            self._tell(gathered.claimants, evicted)
         return self._outcomes
 
     async def _may_begin(self, plan: Plan, now_seconds: float) -> bool:
@@ -206,12 +207,12 @@ class Evictor:
             _log.warning("no further evictions for now", why=why)
         self._told = why
 
-    def _tell(self, world: World, evicted: Sequence[Target]) -> None:
+    def _tell(self, claimants: Sequence[Claimant], evicted: Sequence[Target]) -> None:
         """Log each eviction, and record events on the variant of the pod and on those that benefit.
 
         The log has all names; events name only workloads of their own namespace.
         """
-        autoscalings = {key_of(item): item for item in world.autoscalings}
+        values = {item.key: item.value for item in claimants}
         for target in evicted:
             move, pod = target.move, target.pod["metadata"]["name"]
             helped = ", ".join("/".join(key) for key in move.benefits)
@@ -221,22 +222,19 @@ class Evictor:
             note = (
                 f"pod {pod} was evicted from node {move.node} to make room for {', '.join(own + strangers)}"
             )
-            self._record(
-                autoscalings, [] if move.is_other else [(move.namespace, move.name)], EventReason.MOVED, note
-            )
+            moved = [] if move.is_other else [(move.namespace, move.name)]
+            self._record(values, moved, EventReason.MOVED, note)
             for key in move.benefits:
                 called = f"pod {pod}" if key[0] == move.namespace else "a pod of another namespace"
                 note = f"{called} was evicted from node {move.node} to make room"
-                self._record(autoscalings, [key], EventReason.ROOM_MADE, note)
+                self._record(values, [key], EventReason.ROOM_MADE, note)
 
     def _record(
-        self, autoscalings: Mapping[Key, Json], keys: Sequence[Key], reason: EventReason, note: str
+        self, values: Mapping[Key, Json], keys: Sequence[Key], reason: EventReason, note: str
     ) -> None:
         for key in keys:
-            if key in autoscalings:
-                self._events.record(
-                    autoscalings[key], type="Normal", reason=str(reason), action="Evict", note=note
-                )
+            if key in values:
+                self._events.record(values[key], type="Normal", reason=str(reason), action="Evict", note=note)
 
 
 _TRIES: Final = 3

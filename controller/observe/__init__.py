@@ -3,8 +3,8 @@
 `accelerators`, `pods`, `inventory`, `policies`, `scheduling`, `quotas` and `karpenter` translate objects, and
 `gather` combines all of it.
 
-- what objects ask of planning: the `claim` of a `variantautoscaling`, or those of a binding (`asks`), with
-  the user's `orders`; why one is `unplanned`, and `obstacles`
+- what objects ask of planning: the `claim` of a `variantautoscaling` or an `annotated` autoscaler, or those
+  of a binding (`asks`), with the user's `orders`; why one is `unplanned`, and `obstacles`
 - what was found about a variant: `observed`
 - command lines and performance of engines: `arguments`, `performance`
 - scale targets: `targets`, `scales`, their autoscalers: `scalers`, and whether these act: `acting`,

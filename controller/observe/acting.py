@@ -143,6 +143,9 @@ def _inactive(seen: Situation) -> tuple[ActingReason, str] | None:
         return None
     for item in seen.autoscalers:
         status, reason, message = item.scaling_active
+        if not (item.is_created or status):
+            text = f"{item.shown} does not scale, as KEDA has not created its HorizontalPodAutoscaler"
+            return ActingReason.NOT_ACTIVE, f"{text}: check whether KEDA is installed and runs"
         # KEDA disables its HorizontalPodAutoscaler at 0 replicas, and scales up from there itself.
         is_at_rest = seen.requested == 0 and bool(item.scaled_object) and reason == "ScalingDisabled"
         if status == "False" and not is_at_rest:

@@ -1,7 +1,7 @@
 """What one object asks of planning: decisions on the replicas of one scale target. Frozen records.
 
-Each source of variants fills it beside what it reads: `variantautoscaling` and `asks`. Nothing else reads
-these objects, except to write a status or an event on them.
+Each source of variants fills it beside what it reads: `variantautoscaling`, `annotated` and `asks`. Nothing
+else reads these objects, except to write a status or an event on them.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from apiserver.kinds.identity import Key
+from apiserver.schema.json import Json
 from controller.observe.orders import Orders
 from controller.observe.targets import TargetKey
 from controller.observe.unplanned import Unplanned
@@ -28,11 +29,21 @@ class OwnerKind(StrEnum):
 
     VARIANT = "VariantAutoscaling"
     BINDING = "AutoscalingPolicyBinding"
+    HORIZONTAL_POD_AUTOSCALER = "HorizontalPodAutoscaler"
+    SCALED_OBJECT = "ScaledObject"
 
     @property
     def short_name(self) -> str:
         """The name of the kind in commands."""
-        return "va" if self is OwnerKind.VARIANT else "aspb"
+        return _SHORT_NAMES[self]
+
+
+_SHORT_NAMES: Final[Mapping[OwnerKind, str]] = {
+    OwnerKind.VARIANT: "va",
+    OwnerKind.BINDING: "aspb",
+    OwnerKind.HORIZONTAL_POD_AUTOSCALER: "hpa",
+    OwnerKind.SCALED_OBJECT: "so",
+}
 
 
 class Owner(NamedTuple):
@@ -103,6 +114,30 @@ class Claim:
         """Whether a binding asks for it: a policy determines its load, and another cycle publishes it."""
         return self.owner.kind is OwnerKind.BINDING
 
+    @property
+    def is_annotated(self) -> bool:
+        """Whether an annotated autoscaler asks for it."""
+        return self.owner.kind in (OwnerKind.HORIZONTAL_POD_AUTOSCALER, OwnerKind.SCALED_OBJECT)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Claimant:
+    """An object that asks for a decision on one variant, and to which the cycle of the plan reports it."""
+
+    key: Key
+    """Namespace and name of the variant."""
+
+    value: Json
+    """The raw object, for events on it; it may be malformed."""
+
+    status: Json
+    """What was published: the status of a VariantAutoscaling, the record of an annotated autoscaler."""
+
+    labels: Mapping[str, str]
+    """The labels of its external metrics; empty if it has none, because another object has its name."""
+
+    is_annotated: bool = False
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claims:
@@ -110,12 +145,19 @@ class Claims:
 
     readable: tuple[Claim, ...] = ()
     unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
+    claimants: tuple[Claimant, ...] = ()
+    """The objects to which the cycle of the plan reports, readable or not: all but bindings."""
 
     def __or__(self, other: Claims) -> Claims:
         return Claims(
-            readable=self.readable + other.readable, unplanned={**self.unplanned, **other.unplanned}
+            readable=self.readable + other.readable,
+            unplanned={**self.unplanned, **other.unplanned},
+            claimants=self.claimants + other.claimants,
         )
 
-    def oldest_first(self) -> Sequence[Claim]:
-        """Return the readable claims by age; of those of one age, the first name comes first."""
-        return sorted(self.readable, key=lambda claim: (claim.created, claim.key))
+    def by_precedence(self) -> Sequence[Claim]:
+        """Return the readable claims: annotated autoscalers last, otherwise the oldest first.
+
+        Of those of one age, the first name comes first.
+        """
+        return sorted(self.readable, key=lambda claim: (claim.is_annotated, claim.created, claim.key))

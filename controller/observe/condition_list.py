@@ -16,10 +16,18 @@ R = TypeVar("R", bound=StrEnum)
 
 
 def condition_list(
-    value: Json, findings: Mapping[C, tuple[bool | None, R, str]], *, now: datetime
+    value: Json,
+    findings: Mapping[C, tuple[bool | None, R, str]],
+    *,
+    now: datetime,
+    published: Json | None = None,
 ) -> list[Json]:
-    """Return findings as conditions (None: Unknown). Transition times change with the status only."""
-    known = {item.get("type"): item for item in (value.get("status") or {}).get("conditions") or []}
+    """Return findings as conditions (None: Unknown). Transition times change with the status only.
+
+    `published` is the published status of an object without one of its own.
+    """
+    status = value.get("status") if published is None else published
+    known = {item.get("type"): item for item in (status or {}).get("conditions") or []}
     return [
         {
             "type": str(kind),

@@ -13,8 +13,9 @@ from apiserver.schema.json import Json
 from controller.engines.records import Idleness
 from controller.observe.accelerators import accelerators_of, uncounted_resources
 from controller.observe.actual_types import ActualTypes
+from controller.observe.annotated import Records, claims_of_annotated
 from controller.observe.asks import Ask, loads_of
-from controller.observe.claim import Claim, Claims
+from controller.observe.claim import Claim, Claimant, Claims
 from controller.observe.disruptions import Disruptions
 from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.inventory import inventory, oversized_nodes
@@ -34,6 +35,7 @@ from controller.observe.running import as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
 from controller.observe.targets import Target, TargetKey, target_of
 from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
+from controller.observe.variantautoscaling import claims_of
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import growing, node_to_come
 from controller.planning.snapshot import Model, Snapshot, Variant
@@ -61,6 +63,9 @@ class World:
 
     disruption_budgets: Sequence[Json] = ()
     """PodDisruptionBudgets; empty if they cannot be read."""
+
+    records: Records | None = None
+    """What was published about annotated autoscalers; None if these are not planned."""
 
     unread: Mapping[TargetKey, str] = field(default_factory=dict)
     """Why targets that are known only by their scale could not be read, one sentence each."""
@@ -114,16 +119,28 @@ class Gathered:
 
     snapshot: Snapshot
     observed: Mapping[Key, Observed] = field(default_factory=dict)
-    """The variants of the snapshot, the oldest claims first."""
+    """The variants of the snapshot, by the precedence of their claims."""
 
     unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
+    claimants: tuple[Claimant, ...] = ()
+    """The objects to which these results are reported."""
+
     problems: tuple[str, ...] = ()
     """Parts of the cluster that could not be planned with, one sentence each."""
 
 
+def claims_in(world: World) -> Claims:
+    """Return the claims of VariantAutoscalings, and of annotated autoscalers if these are planned."""
+    own = claims_of(world.autoscalings)
+    if world.records is None:
+        return own
+    taken = {item.key for item in own.claimants}
+    return own | claims_of_annotated(world.autoscalers, world.scaled_objects, world.records, taken=taken)
+
+
 def models_by_target(claims: Claims) -> Mapping[TargetKey, str]:
-    """Return the model of each claimed target, according to the oldest claim."""
-    return {claim.target: claim.model_id for claim in reversed(claims.oldest_first())}
+    """Return the model of each claimed target, according to the claim that takes precedence."""
+    return {claim.target: claim.model_id for claim in reversed(claims.by_precedence())}
 
 
 def engine_pods(pods: Sequence[Json], claims: Claims) -> tuple[tuple[Json, str], ...]:
@@ -147,9 +164,11 @@ def gather(
 ) -> Gathered:
     """Return the current snapshot; each claim is part of it, or in `unplanned`.
 
-    `claims` are those of VariantAutoscalings, and of the bindings with `asks`.
+    `claims` are those in the world, and of the bindings with `asks`.
     """
-    around, growth_problems = _surroundings(world, policies, objectives, terms, now_seconds)
+    around, growth_problems = _surroundings(
+        world, claims, policies, objectives, terms=terms, now_seconds=now_seconds
+    )
     record = partial(
         variant_of, policies=policies, report_age=report_age, may_scale_to_zero=may_scale_to_zero
     )
@@ -180,12 +199,19 @@ def gather(
         snapshot=snapshot,
         observed={item.claim.key: item for item in items},
         unplanned=unplanned,
+        claimants=claims.claimants,
         problems=(*problems, *chain.from_iterable(map(_problems, items))),
     )
 
 
 def _surroundings(
-    world: World, policies: Policies, objectives: Objectives, terms: Terms, now_seconds: float
+    world: World,
+    claims: Claims,
+    policies: Policies,
+    objectives: Objectives,
+    *,
+    terms: Terms,
+    now_seconds: float,
 ) -> tuple[Surroundings, tuple[str, ...]]:
     """Return with what all variants are observed, and what is wrong with node pools."""
     groups = by_target(world.pods)
@@ -199,7 +225,7 @@ def _surroundings(
         targets=targets,
         pods=groups,
         scalers=VariantScalers(
-            world.autoscalings, autoscalers_by_target(world.autoscalers, world.scaled_objects)
+            claims.claimants, autoscalers_by_target(world.autoscalers, world.scaled_objects)
         ),
         nodes=nodes,
         pools=growth.pools,
@@ -218,11 +244,11 @@ def _observe(
     observe: Callable[[Claim, Target], Observed],
     record: Callable[[Observed], Variant],
 ) -> tuple[Sequence[tuple[Observed, Variant]], Mapping[Key, Unplanned]]:
-    """Return what was found about each claim that can be planned, the oldest first, and why others cannot."""
+    """Return what was found about each claim that can be planned, by precedence, and why others cannot."""
     found: list[tuple[Observed, Variant]] = []
     unplanned = dict(claims.unplanned)
     claimed: dict[TargetKey, Claim] = {}
-    for claim in claims.oldest_first():
+    for claim in claims.by_precedence():
         try:
             target = obstacles.target_of(claim, claimed)
             if isinstance(target, Unplanned):

@@ -42,6 +42,8 @@ class Grants:
         if question in self.allowed:
             return ""
         kind, namespace, name = claim.owner
+        if claim.is_annotated:
+            return f"no writer of a {kind} is recorded: declare it in a VariantAutoscaling instead"
         command = (
             f"a user who has it must run {taking_over(f'{kind.short_name} {name}', namespace=namespace)}"
         )

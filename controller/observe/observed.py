@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 
+from apiserver.kinds.annotated import VARIANT_COST
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import Problem
 from apiserver.schema.json import Json
@@ -195,7 +196,8 @@ def _cost_of(item: Observed) -> Decimal:
     cost, source = item.cost
     if 0 <= cost <= MAX_COST:
         return cost
-    field = "spec.variantCost" if source == "VariantCost" else "cost of one replica by unit costs"
+    own_field = f"metadata.annotations[{VARIANT_COST}]" if item.claim.is_annotated else "spec.variantCost"
+    field = own_field if source == "VariantCost" else "cost of one replica by unit costs"
     name = "/".join(item.claim.key)
     raise ValueError(f"{name}: {field}: must be between 0 and {MAX_COST}, was {cost}")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from apiserver.kinds.annotated import MANAGED
 from apiserver.kinds.identity import Key
 from controller.observe.claim import Claim
 from controller.observe.conditions import ConditionReason
@@ -53,15 +54,15 @@ class Obstacles:
         bound = self.bound.get(target)
         # At equal age the binding takes precedence, consistent with the reader of bindings.
         is_own = bound is not None and claim.is_bound and bound[1] == claim.owner[1:]
-        if bound is not None and not is_own and bound[0] <= claim.created:
-            text = (
-                f"AutoscalingPolicyBinding {bound[1][1]!r} is older and already decides on {target.called}"
-                f" {target.name!r}; delete one of the two"
-            )
+        if bound is not None and not is_own and (claim.is_annotated or bound[0] <= claim.created):
+            who = f"AutoscalingPolicyBinding {bound[1][1]!r}"
+            is_older = "" if claim.is_annotated else " is older and"
+            text = f"{who}{is_older} already decides on {target.called} {target.name!r}; {_remedy(claim)}"
             return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
         if target in claimed:
             before = _precedence(claimed[target], claim)
-            text = f"{before} {target.called} {target.name!r}; delete one of the two"
+            remedy = "delete one of the two" if claimed[target].is_annotated else _remedy(claim)
+            text = f"{before} {target.called} {target.name!r}; {remedy}"
             return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
         found = self.targets[target]
         if isinstance(found, Unplanned):
@@ -78,9 +79,16 @@ class Obstacles:
         return Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message=text)
 
 
+def _remedy(claim: Claim) -> str:
+    """Return what the owner of a claim that comes second can do."""
+    return f"remove the annotation {MANAGED} here" if claim.is_annotated else "delete one of the two"
+
+
 def _precedence(first: Claim, other: Claim) -> str:
     """Return the beginning of a sentence about a claim on a target that comes before another one."""
     who = f"{first.owner.kind} {first.name!r}"
+    if other.is_annotated and not first.is_annotated:
+        return f"{who} already decides on"
     if first.created != other.created:
         return f"{who} is older and already decides on"
     return f"{who}, whose name is first and whose age is the same, already decides on"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, as_object
 from controller.observe.arguments import engine_argument
 from controller.observe.claim import Claim
 from controller.observe.classes import class_of
@@ -98,9 +99,15 @@ def learned_of(published: Json | None) -> Learned | None:
     )
 
 
-def start_seconds_of(published: Json) -> float | None:
-    """Return the published start-up time, in seconds; None if there is none that is valid."""
-    return _number(published.get("startSeconds"), most=MOST_START_SECONDS)
+def resume(claim: Claim, status: Json) -> Claim:
+    """Return a claim with what was published and learned before, according to a status."""
+    published = as_object(as_object(status.get("decision")).get("performance"))
+    return replace(
+        claim,
+        published_replicas=as_object(status.get("desiredOptimizedAlloc")).get("numReplicas"),
+        learned=learned_of(published),
+        known_start_seconds=_number(published.get("startSeconds"), most=MOST_START_SECONDS),
+    )
 
 
 def _number(value: object, *, most: float = _LARGEST) -> float | None:

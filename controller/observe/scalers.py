@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
+from apiserver.kinds.annotated import reference_of
 from apiserver.kinds.autoscalers import KEDA_LABEL, Autoscaler, autoscaler_of
 from apiserver.kinds.following import Problem, following_problems, variant_subject
 from apiserver.kinds.identity import Key, key_of
-from apiserver.kinds.metric_labels import variant_labels
 from apiserver.schema.json import Json, as_object
+from controller.observe.claim import Claimant
 from controller.observe.scales import is_reference
 from controller.observe.targets import TargetKey, target_key
-
-_DEFAULTS: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
-"""What a ScaledObject scales if its reference does not say."""
 
 RESTING: Final = "is disabled because the workload was set to 0 replicas: scale it to 1"
 """What is wrong with autoscalers that are switched off, after their names."""
@@ -37,11 +36,12 @@ def autoscalers_by_target(
         namespace, name = key_of(item)
         declared.setdefault(namespace, {})[name] = item
     found: dict[TargetKey, list[Autoscaler]] = {}
-    for item in (*autoscalers, *_to_come(autoscalers, scaled_objects)):
+    to_come = tuple(_to_come(autoscalers, scaled_objects))
+    for item, is_created in (*((item, True) for item in autoscalers), *((item, False) for item in to_come)):
         reference = as_object(item.get("spec")).get("scaleTargetRef")
         if is_reference(reference):
             namespace = item["metadata"]["namespace"]
-            record = autoscaler_of(item, declared.get(namespace))
+            record = replace(autoscaler_of(item, declared.get(namespace)), is_created=is_created)
             found.setdefault(target_key(namespace, reference), []).append(record)
     return {key: tuple(sorted(items, key=_seniority)) for key, items in found.items()}
 
@@ -57,36 +57,37 @@ def _to_come(autoscalers: Sequence[Json], scaled_objects: Sequence[Json]) -> Ite
         for item in autoscalers
     }
     for item in scaled_objects:
-        metadata, spec = item["metadata"], as_object(item.get("spec"))
+        metadata = item["metadata"]
         if key_of(item) not in made:
             labels = {KEDA_LABEL: metadata["name"]}
             yield {
                 "metadata": {**metadata, "name": f"keda-hpa-{metadata['name']}", "labels": labels},
-                "spec": {"scaleTargetRef": _DEFAULTS | as_object(spec.get("scaleTargetRef"))},
+                "spec": {"scaleTargetRef": reference_of(item)},
             }
 
 
 class VariantScalers:
-    """The autoscalers of all targets, and whether they follow a VariantAutoscaling."""
+    """The autoscalers of all targets, and whether they follow a variant."""
 
     def __init__(
-        self, autoscalings: Sequence[Json], autoscalers: Mapping[TargetKey, tuple[Autoscaler, ...]]
+        self, claimants: Iterable[Claimant], autoscalers: Mapping[TargetKey, tuple[Autoscaler, ...]]
     ) -> None:
-        """Index the labels of all metrics; `autoscalings` may be malformed."""
+        """Index the labels of the metrics of all variants that are published by this metric."""
         self._autoscalers = autoscalers
         self._labels: dict[str, dict[str, Mapping[str, str]]] = {}
-        for item in autoscalings:
-            namespace, name = key_of(item)
-            self._labels.setdefault(namespace, {})[name] = variant_labels(item)
+        for item in claimants:
+            if item.labels:
+                namespace, name = item.key
+                self._labels.setdefault(namespace, {})[name] = item.labels
 
     def of(self, target: TargetKey) -> tuple[Autoscaler, ...]:
         """Return the autoscalers of a target, the oldest first."""
         return self._autoscalers.get(target, ())
 
     def problems(self, key: Key, target: TargetKey) -> tuple[Problem, ...]:
-        """Return why the target's autoscalers do not follow the decision on a VariantAutoscaling.
+        """Return why the target's autoscalers do not follow the decision on a variant.
 
-        Empty for variants of other objects, whose decisions are not published by this metric.
+        Empty for those of bindings, whose decisions are not published by this metric.
         """
         labels = self._labels.get(key[0], {})
         if key[1] not in labels:

@@ -8,6 +8,7 @@ from typing import Final
 from apiserver.cluster.events import EventRecorder
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
+from controller.observe.claim import Claimant
 from controller.observe.conditions import ConditionReason, ConditionType
 from controller.planning.decision import Decision, Reason
 from controller.variants.status import UNPLANNED
@@ -16,14 +17,14 @@ _log = EventLogger(__name__)
 
 
 class Announcer:
-    """Records events and log lines; the objects passed in still have their previous status."""
+    """Records events and log lines; the claimants still have their previous status."""
 
     def __init__(self, events: EventRecorder) -> None:
         self._events = events
 
-    def decided(self, autoscaling: Json, decision: Decision) -> None:
+    def decided(self, claimant: Claimant, decision: Decision) -> None:
         """Log a decision that differs from the published one, and record an event."""
-        before = (autoscaling.get("status") or {}).get("decision") or {}
+        before = claimant.status.get("decision") or {}
         was, because = before.get("grantedReplicas"), before.get("reason")
         if (was, because) == (decision.replicas, str(decision.reason)):
             return
@@ -37,7 +38,7 @@ class Announcer:
             message=decision.message,
         )
         self._events.record(
-            autoscaling,
+            claimant.value,
             type="Warning" if decision.reason is Reason.SHORTAGE else "Normal",
             reason=str(decision.reason),
             action="Plan",
@@ -45,14 +46,14 @@ class Announcer:
             meaning=f"{decision.replicas} {decision.reason}",
         )
 
-    def status_written(self, autoscaling: Json, status: Json) -> None:
+    def status_written(self, claimant: Claimant, status: Json) -> None:
         """Record an event if the variant can no longer be planned, or for a changed condition."""
-        old = autoscaling.get("status") or {}
+        old = claimant.status
         if status["decision"]["reason"] == UNPLANNED:
             message = status["decision"]["message"]
             if (old.get("decision") or {}).get("message") != message:
                 self._events.record(
-                    autoscaling,
+                    claimant.value,
                     type="Warning",
                     reason=UNPLANNED,
                     action="Plan",
@@ -67,7 +68,7 @@ class Announcer:
             if kind == ConditionType.METRICS_AVAILABLE and kind not in before:
                 continue  # no engine has been queried yet
             self._events.record(
-                autoscaling,
+                claimant.value,
                 type="Warning" if _alarm(kind, item) else "Normal",
                 reason=item["reason"],
                 action="Observe",
@@ -92,6 +93,7 @@ _ANNOUNCED: Final = (
     ConditionType.TARGET_RESOLVED,
     ConditionType.DECISION_FOLLOWED,
     ConditionType.ACCELERATOR_RESOLVED,
+    ConditionType.ANNOTATIONS_RESOLVED,
     ConditionType.METRICS_AVAILABLE,
 )
 """The conditions whose changes are announced."""

@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
-from apiserver.kinds.identity import key_of
 from apiserver.log import EventLogger
-from apiserver.schema.json import Json
+from controller.observe.claim import Claimant
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered, World
 from controller.planning.decision import Plan
@@ -28,15 +27,14 @@ class PlacementFollower:
         self._expected: Expectation | None = None
         self.divergence: Divergence = IN_STEP
 
-    def compare(self, world: World, snapshot: Snapshot) -> Sequence[Waiting]:
+    def compare(self, claimants: Sequence[Claimant], snapshot: Snapshot) -> Sequence[Waiting]:
         """Return the replicas pending because of a divergence; record an event and log for new ones."""
         before = self.divergence.waiting
         self.divergence = divergence(self._expected, before, snapshot)
         new = sentences(item for item in self.divergence.waiting if item not in before)
-        for autoscaling in world.autoscalings:
-            key = key_of(autoscaling)
-            if key in new:
-                self._tell(autoscaling, new[key])
+        for claimant in claimants:
+            if claimant.key in new:
+                self._tell(claimant, new[claimant.key])
         return self.divergence.waiting
 
     async def follow(
@@ -47,13 +45,11 @@ class PlacementFollower:
         due = let_in(gathered.observed, plan, gathered.snapshot.nodes, acted_on=acted_on)
         await self._gate_keeper.open_for((*due, *strays(world.pods, gathered.observed.values())))
 
-    def _tell(self, autoscaling: Json, sentence: str) -> None:
-        metadata = autoscaling["metadata"]
-        _log.warning(
-            "placed elsewhere", namespace=metadata["namespace"], name=metadata["name"], message=sentence
-        )
+    def _tell(self, claimant: Claimant, sentence: str) -> None:
+        namespace, name = claimant.key
+        _log.warning("placed elsewhere", namespace=namespace, name=name, message=sentence)
         self._events.record(
-            autoscaling,
+            claimant.value,
             type="Warning",
             reason=str(ConditionReason.PLACED_ELSEWHERE),
             action="Place",

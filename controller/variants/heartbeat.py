@@ -8,8 +8,8 @@ from typing import Final
 
 from apiserver.cluster.decisions import served_time
 from apiserver.cluster.heartbeat import Heartbeat, Key, annotation_entries, whole_kind
-from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
+from controller.observe.claim import Claimant
 from controller.variants.publishing import Published
 
 NO_BINDINGS: Final = frozenset({whole_kind("AutoscalingPolicyBinding")})
@@ -25,7 +25,7 @@ class Pulse:
 
     def beat(
         self,
-        autoscalings: Iterable[Json],
+        claimants: Iterable[Claimant],
         statuses: Mapping[Key, Json],
         published: Published,
         *,
@@ -39,8 +39,8 @@ class Pulse:
         """
         newest, bound_unconfirmed = self._bound
         unconfirmed: set[Key] = set()
-        for item in autoscalings:
-            key, old = key_of(item), item.get("status") or {}
+        for item in claimants:
+            key, old = item.key, item.status
             if key not in statuses or key in published.unwritten or key in published.gone:
                 unconfirmed.add(key)
                 continue

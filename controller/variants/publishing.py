@@ -1,4 +1,4 @@
-"""Writes statuses: urgent ones at once, and the others at a limited rate."""
+"""Writes statuses, and records of those without one: urgent ones at once, others at a limited rate."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.cluster.status_writer import apply_status
-from apiserver.kinds.identity import Key, key_of
+from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
+from controller.observe.annotated import Records
+from controller.observe.claim import Claimant
 from controller.planning.decision import Plan
 from controller.variants.announcing import Announcer
+from controller.variants.decision_store import DecisionStore
 from controller.variants.news import in_turn, news
 
 FIELD_MANAGER: Final = "stowplan-controller"
@@ -53,37 +56,56 @@ class Publisher:
         """Create a publisher; `interval_seconds` is the time between two cycles."""
         self._cluster = cluster
         self._announcer = announcer
+        self._store = DecisionStore(cluster)
         self._most = max(1, round(WRITES_PER_SECOND * interval_seconds))
 
     async def publish(
-        self, autoscalings: Sequence[Json], statuses: Mapping[Key, Json], plan: Plan
+        self,
+        claimants: Sequence[Claimant],
+        statuses: Mapping[Key, Json],
+        plan: Plan,
+        *,
+        records: Records | None = None,
     ) -> Published:
-        """Write all statuses that are due, even if some writes fail."""
+        """Write all statuses that are due, even if some writes fail.
+
+        `records` are those of annotated autoscalers as stored; None if these are not planned.
+        """
         decisions = {item.key: item for item in plan.decisions}
-        chosen = await asyncio.to_thread(due, autoscalings, statuses, most=self._most)
+        chosen = await asyncio.to_thread(due, claimants, statuses, most=self._most)
         gate = asyncio.Semaphore(_WRITERS)
 
-        async def write(autoscaling: Json) -> bool:
-            key = key_of(autoscaling)
+        def announce(claimant: Claimant) -> None:
+            self._announcer.status_written(claimant, statuses[claimant.key])
+            if decision := decisions.get(claimant.key):
+                self._announcer.decided(claimant, decision)
+
+        async def write(claimant: Claimant) -> bool:
+            key = claimant.key
             async with gate:
                 stored = await apply_status(
                     self._cluster,
                     VARIANT_AUTOSCALINGS,
-                    autoscaling,
+                    claimant.value,
                     statuses[key],
                     field_manager=FIELD_MANAGER,
                 )
                 if stored is None:
                     _log.info("gone before its status was written", namespace=key[0], name=key[1])
                     return False
-                self._announcer.status_written(autoscaling, statuses[key])
-                if decision := decisions.get(key):
-                    self._announcer.decided(autoscaling, decision)
+                announce(claimant)
                 await self._clear(stored, statuses[key])
             return True
 
-        results = await asyncio.gather(*(write(item) for item in chosen), return_exceptions=True)
-        ended = dict(zip(map(key_of, chosen), results, strict=True))
+        own = [item for item in chosen if not item.is_annotated]
+        results = await asyncio.gather(*(write(item) for item in own), return_exceptions=True)
+        ended = dict(zip((item.key for item in own), results, strict=True))
+        annotated = [item for item in chosen if item.is_annotated]
+        refused = await self._store.publish(claimants, annotated, statuses, records or {})
+        for item in annotated:
+            ended[item.key] = refused.get(item.key, True)
+            if item.key not in refused:
+                announce(item)
         return Published(
             written=frozenset([key for key, result in ended.items() if result is True]),
             gone=frozenset([key for key, result in ended.items() if result is False]),
@@ -142,13 +164,13 @@ def left_over(stored: Json, ours: Json) -> Json:
     return found
 
 
-def due(autoscalings: Sequence[Json], statuses: Mapping[Key, Json], *, most: int) -> list[Json]:
+def due(claimants: Sequence[Claimant], statuses: Mapping[Key, Json], *, most: int) -> list[Claimant]:
     """Return the objects whose status should be written now."""
-    found = []
-    for item in autoscalings:
-        old, new = item.get("status") or {}, statuses.get(key_of(item))
-        if new is not None:
-            found.append((item, news(old, new), _status_text(old)))
+    found = [
+        (item, news(item.status, new), _status_text(item.status))
+        for item in claimants
+        if (new := statuses.get(item.key)) is not None
+    ]
     return in_turn(found, most=most)
 
 

@@ -1,4 +1,4 @@
-"""The status of a VariantAutoscaling, as a pure function of the decision."""
+"""The status of a variant, as a pure function of the decision."""
 
 from __future__ import annotations
 
@@ -78,28 +78,32 @@ class StatusInputs:
     """Which replicas are pending because other pods took their planned nodes; empty for none."""
 
 
-def planned_status(autoscaling: Json, inputs: StatusInputs, *, now: datetime) -> Json:
-    """Return the whole status after a decision, including conditions.
+def planned_status(
+    value: Json, inputs: StatusInputs, *, now: datetime, published: Json | None = None
+) -> Json:
+    """Return the whole status of a raw object after a decision, including conditions.
+
+    `published` is the status before; None if it is in the object.
 
     For an advisory decision the desired allocation has no number: without a metric, autoscalers keep the
     current replicas. The current number would be slightly outdated, and could undo a scaling by hand.
     """
     variant, decision = inputs.variant, inputs.decision
-    identifier = _identifier(autoscaling)
+    identifier = _identifier(value)
     number = {} if inputs.advice else {"numReplicas": decision.replicas}
     return {
-        "currentAlloc": identifier | _current(autoscaling, variant),
+        "currentAlloc": identifier | _current(value, variant),
         "desiredOptimizedAlloc": identifier
         | _accelerator(decision.accelerator)
         | number
         | {"lastRunTime": moment(now)},
         "actuation": {"applied": inputs.advice is None},
         "decision": _decision(inputs),
-        "conditions": condition_list(autoscaling, _findings(inputs), now=now),
+        "conditions": condition_list(value, _findings(inputs), now=now, published=published),
     }
 
 
-def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Json:
+def unplanned_status(value: Json, why: Unplanned, *, now: datetime, published: Json | None = None) -> Json:
     """Return the status of a variant that cannot be planned, without a number that could be acted on."""
     findings: Mapping[ConditionType, Finding] = {
         ConditionType.TARGET_RESOLVED: (False, why.reason, why.message),
@@ -109,7 +113,7 @@ def unplanned_status(autoscaling: Json, why: Unplanned, *, now: datetime) -> Jso
     return {
         "actuation": {"applied": False},
         "decision": {"reason": UNPLANNED, "message": shorten(why.message)},
-        "conditions": condition_list(autoscaling, findings, now=now),
+        "conditions": condition_list(value, findings, now=now, published=published),
     }
 
 
@@ -218,17 +222,17 @@ def _metrics_finding(inputs: StatusInputs) -> Finding:
     return load.signal is not Signal.UNKNOWN, _METRICS[load.signal], text
 
 
-def _current(autoscaling: Json, variant: Variant) -> Json:
+def _current(value: Json, variant: Variant) -> Json:
     cost = variant.cost_per_replica * variant.current_replicas
-    profile = autoscaling["spec"].get("variantProfile") or {}
+    profile = value["spec"].get("variantProfile") or {}
     batch = {"maxBatch": profile["maxBatchSize"]} if "maxBatchSize" in profile else {}
     numbers = {"numReplicas": variant.current_replicas, "variantCost": decimal_text(cost)}
     return numbers | batch | _accelerator(variant.accelerator)
 
 
-def _identifier(autoscaling: Json) -> Json:
+def _identifier(value: Json) -> Json:
     """Return the identifier in an allocation of the legacy API; empty for other versions."""
-    spec = autoscaling["spec"]
+    spec = value["spec"]
     if not all(name in spec for name in ("accelerator", "acceleratorCount", "variantProfile")):
         return {}
     return {"variantID": variant_identifier(spec)}

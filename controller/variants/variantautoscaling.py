@@ -1,4 +1,4 @@
-"""The reconciler of all VariantAutoscalings: gather, plan and act, once per interval.
+"""The reconciler of all variants: gather, plan and act, once per interval.
 
 One decision covers every model, so a cycle reconciles the whole set instead of single objects. It is
 idempotent: it reads the current state, and writes only statuses that changed in meaning or became old.
@@ -16,7 +16,7 @@ from typing import Protocol
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
-from apiserver.kinds.identity import Key, key_of
+from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.bindings.joint import Exchange, grants_of, without_bound
@@ -24,15 +24,14 @@ from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
 from controller.observe.acting import ActingFinding, ReplicaWatch
 from controller.observe.asks import Ask, claims_of_asks
-from controller.observe.claim import Claims
+from controller.observe.claim import Claimant, Claims
 from controller.observe.condition_list import shorten
 from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
-from controller.observe.gather import NO_TERMS, Gathered, Terms, World, gather
+from controller.observe.gather import NO_TERMS, Gathered, Terms, World, claims_in, gather
 from controller.observe.lateness import lateness
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, SettingsProblem
 from controller.observe.unplanned import Unplanned, faulty
-from controller.observe.variantautoscaling import claims_of
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import ServiceLevel
@@ -183,7 +182,7 @@ class VariantAutoscalingReconciler:
         running replicas.
         """
         world = self._tools.world()
-        await self._watch.observe(world.pods, await asyncio.to_thread(claims_of, world.autoscalings))
+        await self._watch.observe(world.pods, await asyncio.to_thread(claims_in, world))
         return self._watch.has_samples
 
     async def cycle(self) -> CycleResult:
@@ -191,7 +190,7 @@ class VariantAutoscalingReconciler:
         tools = self._tools
         world, policies, objectives = tools.world(), await self._policies(), tools.objectives()
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
-        own = await asyncio.to_thread(claims_of, world.autoscalings)
+        own = await asyncio.to_thread(claims_in, world)
         failures = await self._watch.observe(world.pods, own)
         taken = tools.exchange.take()
         claims = own | claims_of_asks(taken.asks)
@@ -205,7 +204,7 @@ class VariantAutoscalingReconciler:
         gathered = replace(gathered, snapshot=found.snapshot)
         plan, advices = await self._plan(gathered)
         _tell_omissions(plan)
-        misplaced = sentences(self._follower.compare(world, gathered.snapshot))
+        misplaced = sentences(self._follower.compare(own.claimants, gathered.snapshot))
         plan = self._evictor.with_messages(plan).with_messages(misplaced)
         await self._follower.follow(world, gathered, plan, acted_on=lambda key: key not in advices)
         may_steer = self._settings.terms.steers_removal
@@ -217,11 +216,11 @@ class VariantAutoscalingReconciler:
         acting = self._replica_watch.findings(seen, external, now_seconds=self._steady())
         published = tools.now()
         build = partial(self._statuses, sized=found, failures=failures, acting=acting, advices=advices)
-        statuses, faults = await asyncio.to_thread(build, world, gathered, plan)
+        statuses, faults = await asyncio.to_thread(build, gathered, plan)
         self._tell_faults({**gathered.unplanned, **faults})
         sound = replace(plan, decisions=tuple(item for item in plan.decisions if item.key not in faults))
-        done = await self._publisher.publish(world.autoscalings, statuses, sound)
-        tools.pulse.beat(world.autoscalings, statuses, done, time=published)
+        done = await self._publisher.publish(own.claimants, statuses, sound, records=world.records)
+        tools.pulse.beat(own.claimants, statuses, done, time=published)
         # Nothing is evicted for an unpublished decision, but nodes are reopened and rounds end in any case.
         idle = {**advices, **done.unwritten, **faults}
         evictions = await self._evictor.act(world, gathered, whole, advised=idle)
@@ -291,7 +290,6 @@ class VariantAutoscalingReconciler:
 
     def _statuses(
         self,
-        world: World,
         gathered: Gathered,
         plan: Plan,
         *,
@@ -305,9 +303,13 @@ class VariantAutoscalingReconciler:
         decisions = {item.key: item for item in plan.decisions}
         misplaced = sentences(self._follower.divergence.waiting)
 
-        def status_of(autoscaling: Json, key: Key) -> Json | None:
+        def unplanned(claimant: Claimant, why: Unplanned) -> Json:
+            return unplanned_status(claimant.value, why, now=now, published=claimant.status)
+
+        def status_of(claimant: Claimant) -> Json | None:
+            key = claimant.key
             if key in gathered.unplanned:
-                return unplanned_status(autoscaling, gathered.unplanned[key], now=now)
+                return unplanned(claimant, gathered.unplanned[key])
             if key not in decisions:
                 return None
             variant, observed = variants[key], gathered.observed[key]
@@ -328,17 +330,17 @@ class VariantAutoscalingReconciler:
                 problems=sized.problems.get(key, ()),
                 hard_targets=sized.hard_targets.get(key, ()),
             )
-            return planned_status(autoscaling, inputs, now=now)
+            return planned_status(claimant.value, inputs, now=now, published=claimant.status)
 
         found: dict[Key, Json | None] = {}
         faults: dict[Key, Unplanned] = {}
-        for autoscaling in world.autoscalings:
-            key = key_of(autoscaling)
+        for claimant in gathered.claimants:
+            key = claimant.key
             try:
-                found[key] = status_of(autoscaling, key)
+                found[key] = status_of(claimant)
             except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
                 faults[key] = faulty(error)
-                found[key] = unplanned_status(autoscaling, faults[key], now=now)
+                found[key] = unplanned(claimant, faults[key])
         return {key: status for key, status in found.items() if status is not None}, faults
 
     def _tell_problems(self, problems: tuple[str, ...]) -> None:

@@ -9,11 +9,10 @@ from typing import Final
 
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.gather import World, gather
+from controller.observe.gather import World, claims_in, gather
 from controller.observe.observed import Observed
 from controller.observe.policies import Policies
 from controller.observe.targets import TargetKey, TargetKind
-from controller.observe.variantautoscaling import claims_of
 from controller.planning.decision import Plan, SolverStatus
 from controller.planning.inputs import PlanningState, Settings
 from controller.planning.plan import plan
@@ -61,7 +60,7 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
         nodes=nodes,
         autoscalers=(),
     )
-    claims = claims_of(world.autoscalings)
+    claims = claims_in(world)
     seen = gather(world, claims, policies=Policies(), now_seconds=0.0, may_scale_to_zero=False)
     if seen.unplanned:
         raise ValueError(f"{cluster.name}: objects in {NAMESPACE} cannot be planned: {seen.unplanned}")

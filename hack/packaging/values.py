@@ -128,6 +128,10 @@ class Components:
     alerts: bool = False
     """Create a PrometheusRule for the Prometheus operator, which must be installed."""
 
+    annotated: bool = False
+    """Plan HorizontalPodAutoscalers and ScaledObjects of KEDA with the annotation llm-d.ai/managed
+    (docs/annotated.md)."""
+
     cert_manager: bool = False
     """Use certificates of cert-manager, which must be installed, instead of the controller's own."""
 

@@ -27,6 +27,7 @@ PARTS = (
     "single-replica",
     "cert-manager",
     "tenants",
+    "annotated",
 )
 UNKNOWN = {"PodMonitor", "PrometheusRule", "Issuer", "Certificate"}
 ELSEWHERE = "inference"
@@ -64,7 +65,7 @@ def test_all_components_can_be_combined(control_plane: ControlPlane, rendered: l
     assert {container["image"] for container in containers} == {f"registry.example/stowplan@{DIGEST}"}
     assert {spec["replicas"] for spec in deployments} == {1}
     (controller,) = (container for container in containers if container["name"] == "controller")
-    flags = {"--planning-advisory=true", "--certificates-enabled=false", "--tenants=true"}
+    flags = {"--planning-advisory=true", "--certificates-enabled=false", "--tenants=true", "--annotated=true"}
     assert flags <= set(controller["args"])
     names = {item["metadata"]["name"]: item for item in rendered if item["kind"] == "ConfigMap"}
     mounted = {

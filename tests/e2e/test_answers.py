@@ -137,7 +137,7 @@ def test_the_metrics_api_is_available(installed: Installed) -> None:
     path = f"{METRICS}/namespaces/default/wva_desired_replicas"
     asked = installed.kubectl("get", "--raw", path, check=False)
 
-    assert "no VariantAutoscaling in namespace 'default' matches the selector" in asked.stderr
+    assert "no variant in namespace 'default' matches the selector" in asked.stderr
 
 
 def test_one_controller_leads_and_the_other_waits(installed: Installed) -> None:

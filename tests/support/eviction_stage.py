@@ -15,6 +15,7 @@ from apiserver.schema.json import Json
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import EvictionRecord, EvictionRules
 from controller.observe.gather import Gathered, World
+from controller.observe.variantautoscaling import claimant_of
 from controller.planning.decision import Move, Plan
 from controller.planning.snapshot import Snapshot
 from support.decisions import plan_of
@@ -24,6 +25,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RULES = EvictionRules(enabled=True, interval_seconds=60.0, per_hour=10)
 FOREIGN: Json = {"key": "theirs", "effect": "NoSchedule"}
 OURS: Json = {"key": "stowplan.dev/moving", "effect": "NoSchedule"}
+AUTOSCALINGS: list[Json] = [{"metadata": {"namespace": "ns", "name": name}} for name in ("small", "large")]
 MOVE = Move(namespace="ns", name="small", node="n1", replicas=2, benefits=(("ns", "large"),))
 BUDGET = Throttled("the budget allows none", status={"details": {"causes": [{"reason": "DisruptionBudget"}]}})
 PLAN = plan_of(moves=(MOVE,))
@@ -106,9 +108,8 @@ class Stage:
             {"metadata": {"name": name}, "spec": {"taints": copy.deepcopy(self.taints)}}
             for name in self.nodes
         ]
-        autoscalings = [{"metadata": {"namespace": "ns", "name": name}} for name in ("small", "large")]
         return World(
-            autoscalings=autoscalings,
+            autoscalings=AUTOSCALINGS,
             targets={},
             pods=[*self.pods],
             nodes=nodes,
@@ -136,6 +137,7 @@ class Stage:
         gathered = Gathered(
             snapshot=Snapshot(nodes=(), variants=()),
             observed={("ns", "small"): observed("small", pods=tuple(self.pods))},
+            claimants=tuple(map(claimant_of, AUTOSCALINGS)),
         )
         told = dict.fromkeys((("ns", name) for name in advised), "advised")
         return dict(await evictor.act(self.world(), gathered, plan, advised=told))

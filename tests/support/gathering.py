@@ -10,13 +10,13 @@ from controller.observe.gather import (
     Gathered,
     Terms,
     World,
+    claims_in,
     gather,
     never_asked,
 )
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.replicas import ReportAge
 from controller.observe.targets import TargetKey, TargetKind
-from controller.observe.variantautoscaling import claims_of
 from support.manifests import autoscaler, deployment
 
 PREMIUM = ServiceClass(name="Premium", priority=2, ttft_ms={"other": 1}, tpot_ms={})
@@ -87,9 +87,10 @@ def gathered(
         "autoscalers": (placed(autoscaler("chat", least=1, most=7)),),
     }
     named = {key_of(item): item for item in (*deployments, *others)}
+    seen = World(autoscalings=autoscalings, targets=named, **(parts | world))
     return gather(
-        World(autoscalings=autoscalings, targets=named, **(parts | world)),
-        claims_of(autoscalings),
+        seen,
+        claims_in(seen),
         policies=policies,
         report_age=report_age,
         now_seconds=NOW_SECONDS,

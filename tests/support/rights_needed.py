@@ -68,6 +68,15 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-apiserver-kthena: autoscalingpolicybindings": Need(
         "metrics out of bindings", "continuing without AutoscalingPolicyBindings"
     ),
+    "stowplan-apiserver-annotated: configmaps (stowplan-decisions)": Need(
+        "metrics of annotated autoscalers", "continuing without decisions on annotated autoscalers"
+    ),
+    "stowplan-controller-annotated: configmaps (stowplan-decisions)": Need(
+        "decisions on annotated autoscalers",
+        "stowplan-decisions",
+        RightsStage.renew_decisions,
+        unread="continuing without annotated autoscalers",
+    ),
     "stowplan-controller: variantautoscalings": Need("deciding at all", _WATCH),
     "stowplan-controller: variantautoscalings/status": Need("publishing decisions", _UNWRITTEN),
     "stowplan-controller: deployments statefulsets": Need("targets", _WATCH),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from support.binding_bench import bound, policy
-from support.manifests import Manifest, deployment, listed, variant
+from support.manifests import Manifest, autoscaler, deployment, listed, variant
 from support.models import POLICY, backend, loading_backend, model, worker
 from support.routes import route, server
 from support.traffic import objective, pool
@@ -49,9 +49,16 @@ def renewed() -> list[Manifest]:
         variant("gated"),
         *bindings,
         _model(),
+        _annotated(),
         objective("urgent", namespace=NAMESPACE),
         route(annotations=_BEHIND_GATEWAYS),
     ]
+
+
+def _annotated() -> Manifest:
+    terms = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": "m"}
+    made = autoscaler("annotated")
+    return made | {"metadata": made["metadata"] | {"annotations": terms}}
 
 
 def shrunk() -> list[Manifest]:

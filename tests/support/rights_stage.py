@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
+from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import MERGE_PATCH, collection_of
 from hack.controlplane.foreign import Definition
@@ -33,7 +34,7 @@ TENANT: Final = "tenant"
 
 _PARTS: Final = (
     *(f"--kustomize={ROOT}/manifests/{name}" for name in ("evictions", "scaling", "objectives")),
-    f"--filename={ROOT}/manifests/components/tenants/rbac.yaml",
+    *(f"--filename={ROOT}/manifests/components/{name}/rbac.yaml" for name in ("tenants", "annotated")),
 )
 _ASKS_FOR_FINALIZERS: Final = "OwnerReferencesPermissionEnforcement"
 """An admission plug-in of some distributions: setting blockOwnerDeletion requires a permission."""
@@ -60,7 +61,9 @@ _SETTINGS: Final[dict[str, dict[str, Any]]] = {
         "planning": {"intervalSeconds": 1, "evictions": {"enabled": True}, "objectives": True},
         "scaling": {"mode": "direct"},
         "tenants": True,
+        "annotated": True,
     },
+    "apiserver": {"annotated": True},
     "webhooks": {"tenants": True},
 }
 _ISSUED: Final = {
@@ -101,8 +104,14 @@ class RightsStage:
         self._installation.start_component("webhooks")
         self.renew()
 
+    def renew_decisions(self) -> None:
+        """Do the same without the records of decisions, which are created again."""
+        self.plane.kubectl("delete", "--ignore-not-found", "configmap", DECISIONS)
+        self.renew()
+
     def shrink(self) -> None:
-        """Apply a Model and a ModelRoute that no longer need the objects made for them."""
+        """Delete what has a record, and apply a Model and a ModelRoute that no longer need other objects."""
+        self.plane.kubectl("delete", "--ignore-not-found", "hpa", "annotated")
         self.plane.kubectl("wait", "model/qwen", "--for=jsonpath={.status.conditions}", "--timeout=60s")
         self.plane.kubectl("wait", "modelroute/chat", "--for=condition=Translated", "--timeout=60s")
         self.plane.kubectl("apply", "--filename=-", input=listed(*shrunk()))

@@ -16,6 +16,7 @@ from apiserver.schema.json import Json
 from controller.commands.explain.evidence import Evidence
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
 from controller.observe.targets import scaled_by
+from controller.observe.variantautoscaling import claimant_of
 
 OLD_SECONDS: Final = 180.0
 """Age in seconds after which an unconfirmed decision is no longer published, by default."""
@@ -132,7 +133,7 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
     if evidence.target is None and is_looked_for:
         yield f"the scale target {target['kind']} {target['name']!r} does not exist"
     scalers = VariantScalers(
-        (*evidence.neighbours, evidence.autoscaling),
+        map(claimant_of, (*evidence.neighbours, evidence.autoscaling)),
         autoscalers_by_target(evidence.autoscalers, evidence.scaled_objects),
     )
     key = scaled_by(evidence.autoscaling)

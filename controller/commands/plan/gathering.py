@@ -24,7 +24,7 @@ from controller.commands.plan.reading import Found, Manifest, Problem, of_kind
 from controller.observe.accelerators import accelerators_in
 from controller.observe.claim import Claims
 from controller.observe.further_accelerators import FurtherAccelerators
-from controller.observe.gather import Gathered, World, gather
+from controller.observe.gather import Gathered, World, claims_in, gather
 from controller.observe.last_valid import LastValid, read_last_valid
 from controller.observe.objectives import ObjectiveRules, Objectives
 from controller.observe.policies import Policies
@@ -32,7 +32,6 @@ from controller.observe.prices import CostSource
 from controller.observe.resource_claims import Translation
 from controller.observe.settings_reading import read_policies
 from controller.observe.targets import TargetKey, TargetKind, scaled_by, target_key
-from controller.observe.variantautoscaling import claims_of
 from controller.planning.cluster import MOST_ACCELERATORS
 from controller.planning.inputs import PlanningInputs
 from controller.planning.snapshot import Snapshot
@@ -87,7 +86,7 @@ def gather_objects(found: Found, *, configuring: Configuring, settings_namespace
         return Gathering(inputs=nothing, problems=found_wrong)
     policies, doubts = policies_in(found, configuring.names, settings_namespace)
     world = _world(found, [*variants.values()], further)
-    claims = claims_of(world.autoscalings)
+    claims = claims_in(world)
     objectives = _objectives(found, configuring.objectives)
     try:
         seen = gather(

@@ -20,6 +20,7 @@ from apiserver.cluster.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
+from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.schema.json import Json
 from controller.commands.upgrade.calls import list_where, patiently
 from controller.commands.upgrade.definitions import OURS, PART_OF, is_ours
@@ -137,8 +138,14 @@ async def installations(cluster: Cluster) -> tuple[str, ...]:
 
 
 async def find(cluster: Cluster, resource: Resource, namespaces: Sequence[str]) -> list[Json]:
-    """Return our objects of one kind, in our namespaces; bindings for our accounts in all namespaces."""
+    """Return our objects of one kind in our namespaces.
+
+    In all namespaces, these are bindings for our accounts, and decisions on annotated autoscalers.
+    """
     items: list[Json] = []
+    if resource is CONFIG_MAPS:
+        stored = await cluster.list(resource, field_selector=f"metadata.name={DECISIONS}", metadata_only=True)
+        items += stored["items"]
     if resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
         items += await list_where(cluster, resource, lambda item: is_for_us(item, namespaces))
     for namespace in namespaces if resource.namespaced else (None,):

@@ -134,7 +134,7 @@ def test_the_number_of_a_decision_that_is_not_applied_is_not_served() -> None:
     refused = {"actuation": {"applied": False}, "decision": {"reason": "Unplanned", "message": "why"}}
 
     for why in values(variant(status=refused)).values():
-        assert why == "its decision is only advice, or it cannot be planned: see its conditions"
+        assert why == "its decision is only advice, or it cannot be planned: see its conditions or events"
     assert values(variant(status={"actuation": {"applied": False}}))["wva_desired_replicas"] == 4000
     assert values(variant(status=refused | {"actuation": {"applied": True}}))["wva_desired_replicas"] == 4000
 

@@ -161,7 +161,7 @@ def test_a_decision_in_the_future_does_not_count_as_the_newest_that_was_received
 
 def test_a_variant_without_a_decision_is_an_error() -> None:
     """The message names the variant and what is missing; the value is never 0."""
-    with pytest.raises(ServiceUnavailableError, match="VariantAutoscaling team/a: it has no decision yet"):
+    with pytest.raises(ServiceUnavailableError, match="variant team/a: it has no decision yet"):
         ask(index(("a", None, 0)), "variant_name=a")
 
 
@@ -177,10 +177,8 @@ def test_a_query_fails_if_any_matching_variant_has_no_current_decision() -> None
 @pytest.mark.parametrize(
     ("arguments", "want"),
     [
-        pytest.param(
-            {"selector": "variant_name=z"}, "no VariantAutoscaling in namespace 'team'", id="variant"
-        ),
-        pytest.param({"namespace": "other"}, "no VariantAutoscaling in namespace 'other'", id="namespace"),
+        pytest.param({"selector": "variant_name=z"}, "no variant in namespace 'team'", id="variant"),
+        pytest.param({"namespace": "other"}, "no variant in namespace 'other'", id="namespace"),
         pytest.param({"metric_name": "vllm:requests"}, "Stowplan serves wva_desired_replicas", id="metric"),
     ],
 )

@@ -27,6 +27,7 @@ ACTIVE = scaler("True", "ValidMetricFound")
 FAILING = scaler("False", "FailedGetExternalMetric")
 DISABLED = scaler("False", "ScalingDisabled")
 KEDA_AT_REST = scaler("False", "ScalingDisabled", is_keda=True)
+NOT_CREATED = replace(scaler(is_keda=True), is_created=False)
 OTHER = ExternalMetrics(other_service="keda/adapter")
 DOWN = ExternalMetrics(unavailable="APIService v1beta1.external.metrics.k8s.io is not available")
 
@@ -73,6 +74,8 @@ CASES: dict[str, tuple[Situation, ActingReason]] = {
     "KEDA rests at 0": (seen(0, 0, (KEDA_AT_REST,)), REASON.FOLLOWED),
     "KEDA starts it from 0": (seen(1, 0, (KEDA_AT_REST,), waited=20), REASON.EXPECTED),
     "KEDA does not start it": (seen(1, 0, (KEDA_AT_REST,), waited=200), REASON.BELOW),
+    "KEDA has not created its autoscaler": (seen(3, 3, (NOT_CREATED,)), REASON.NOT_ACTIVE),
+    "KEDA has had no time to create it": (seen(3, 3, (NOT_CREATED,), is_published=False), REASON.FOLLOWED),
     "the API is down": (seen(3, 3, external=DOWN), REASON.METRICS_UNAVAILABLE),
     "the API is down, and nothing reads it": (seen(3, 3, (), external=DOWN), REASON.FOLLOWED),
     "another adapter answers": (seen(3, 3, (FAILING,), external=OTHER), REASON.METRICS_TAKEN_OVER),

@@ -95,7 +95,7 @@ def test_an_object_that_cannot_be_read_sets_only_itself_aside() -> None:
     old = placed(variant("old"), creationTimestamp="2025-01-01T00:00:00Z")
     found = claims_of([placed(variant("b")), placed(variant("a")), placed({**variant("x"), "spec": {}}), old])
 
-    assert [claim.name for claim in found.oldest_first()] == ["old", "a", "b"]
+    assert [claim.name for claim in found.by_precedence()] == ["old", "a", "b"]
     assert {key: why.reason for key, why in found.unplanned.items()} == {
         ("ns", "x"): ConditionReason.INVALID_CONFIGURATION
     }
@@ -157,7 +157,7 @@ def test_joined_claims_are_in_order_of_age() -> None:
     """With the same age, the first name comes first."""
     own, others = claims_of([placed(variant("a")), placed(variant("c"))]), claims_of_asks([binding(x=0)])
 
-    assert [claim.name for claim in (own | others).oldest_first()] == ["a", "b/x", "c"]
+    assert [claim.name for claim in (own | others).by_precedence()] == ["a", "b/x", "c"]
     assert own | Claims() == own
 
 

@@ -14,6 +14,7 @@ from apiserver.kinds.following import FollowingProblem, Problem
 from apiserver.schema.json import Json
 from controller.observe.acting import ActingReason
 from controller.observe.conditions import ConditionReason
+from controller.observe.variantautoscaling import claimant_of
 from controller.variants.advisory import Advice
 from controller.variants.announcing import Announcer
 from controller.variants.status import StatusInputs, planned_status
@@ -116,7 +117,7 @@ def test_each_change_causes_one_event() -> None:
     )
     for inputs in steps:
         status = planned_status(value, inputs, now=NOW)
-        announcer.status_written(value, status)
+        announcer.status_written(claimant_of(value), status)
         value = value | {"status": status}
 
     assert events.seen == [

@@ -9,6 +9,7 @@ import pytest
 from apiserver.cluster.heartbeat import LAST_CYCLE, MOST_UNCONFIRMED, Heartbeat, heartbeat_of
 from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
+from controller.observe.variantautoscaling import claimant_of
 from controller.variants.heartbeat import Pulse
 from controller.variants.publishing import Published
 
@@ -60,7 +61,7 @@ def test_an_object_without_a_decision_is_not_confirmed() -> None:
     """Its number becomes outdated, and the others do not."""
     pulse, known = Pulse(), [stored(0), stored(1)]
 
-    pulse.beat(known, statuses(known[0]), Published(), time=NOW)
+    pulse.beat(map(claimant_of, known), statuses(known[0]), Published(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW, unconfirmed=frozenset({("ns", "v1")}))
 
@@ -70,7 +71,7 @@ def test_many_unconfirmed_objects_make_only_their_namespace_unconfirmed() -> Non
     pulse, other = Pulse(), stored(0, namespace="other")
     pulse.unbound()
 
-    pulse.beat([*CROWD, other], statuses(other), Published(), time=NOW)
+    pulse.beat(map(claimant_of, [*CROWD, other]), statuses(other), Published(), time=NOW)
 
     beat = told(pulse)
     assert beat is not None
@@ -98,7 +99,7 @@ def test_unconfirmed_objects_of_the_two_kinds_are_counted_separately() -> None:
     )
 
     pulse.bound(newest=NOW, unconfirmed=frozenset(map(key_of, bindings)))
-    pulse.beat(variants, {}, Published(), time=NOW)
+    pulse.beat(map(claimant_of, variants), {}, Published(), time=NOW)
 
     beat = told(pulse)
     assert beat is not None
@@ -110,9 +111,9 @@ def test_a_cycle_with_unconfirmed_objects_in_too_many_namespaces_does_not_change
     """The previous heartbeat is kept."""
     known = [stored(0, namespace=f"ns{number}") for number in range(MOST_UNCONFIRMED + 1)]
     pulse = Pulse()
-    pulse.beat(known, statuses(*known), Published(), time=NOW)
+    pulse.beat(map(claimant_of, known), statuses(*known), Published(), time=NOW)
 
-    pulse.beat(known, {}, Published(), time=NOW + timedelta(minutes=1))
+    pulse.beat(map(claimant_of, known), {}, Published(), time=NOW + timedelta(minutes=1))
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW)
 
@@ -122,7 +123,7 @@ def test_an_invalid_time_of_a_decision_is_ignored(decided: object) -> None:
     """The other objects determine the newest decision."""
     pulse, known = Pulse(), [stored(0, decided=decided), stored(1)]
 
-    pulse.beat(known, statuses(*known), Published(), time=NOW)
+    pulse.beat(map(claimant_of, known), statuses(*known), Published(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW)
 
@@ -133,9 +134,9 @@ def test_an_unwritten_decision_is_confirmed_with_its_stored_time() -> None:
     later = (NOW + timedelta(minutes=5)).isoformat()
     new = {("ns", "v0"): {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": later}}}
 
-    pulse.beat([old], new, Published(), time=NOW)
+    pulse.beat(map(claimant_of, [old]), new, Published(), time=NOW)
     waiting = told(pulse)
-    pulse.beat([old], new, Published(written=frozenset(new)), time=NOW)
+    pulse.beat(map(claimant_of, [old]), new, Published(written=frozenset(new)), time=NOW)
     written = told(pulse)
 
     assert waiting == Heartbeat(time=NOW, newest_decision=NOW)
@@ -163,7 +164,7 @@ def test_the_time_in_a_status_that_could_not_be_written_does_not_count(forged: J
         else Published(gone=frozenset({key}))
     )
 
-    pulse.beat([victim, attacker], statuses(victim, attacker), published, time=NOW)
+    pulse.beat([claimant_of(victim), claimant_of(attacker)], statuses(victim, attacker), published, time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted, unconfirmed=frozenset({key}))
 
@@ -175,7 +176,7 @@ def test_a_decision_that_readers_do_not_serve_does_not_count_as_the_newest() -> 
     advice = {"actuation": {"applied": False}, "decision": {"message": ""}}
     advised = {"metadata": {"namespace": "ns", "name": "b"}, "status": _desired(NOW, 1) | advice}
 
-    pulse.beat([acting, advised], statuses(acting, advised), Published(), time=NOW)
+    pulse.beat(map(claimant_of, [acting, advised]), statuses(acting, advised), Published(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted)
 
@@ -186,7 +187,7 @@ def test_advice_does_not_count_as_the_newest_decision() -> None:
     acting = {"metadata": {"namespace": "ns", "name": "a"}, "status": _desired(acted, 1)}
     advised = {"metadata": {"namespace": "ns", "name": "b"}, "status": _desired(NOW, None)}
 
-    pulse.beat([acting, advised], statuses(acting, advised), Published(), time=NOW)
+    pulse.beat(map(claimant_of, [acting, advised]), statuses(acting, advised), Published(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted)
 

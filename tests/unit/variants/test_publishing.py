@@ -6,7 +6,9 @@ import pytest
 from support.logs import capture_logs
 
 from apiserver.cluster.errors import Forbidden
+from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
+from controller.observe.variantautoscaling import claimant_of
 from controller.variants.news import News, news
 from controller.variants.publishing import due, left_over, log_unwritten
 
@@ -161,9 +163,9 @@ def stored(number: int, status: Json, *, minute: int = 0) -> Json:
     }
 
 
-def names(found: list[Json]) -> list[str]:
-    """Return the names of the written objects."""
-    return [item["metadata"]["name"] for item in found]
+def names_due(known: list[Json], statuses: dict[Key, Json], *, most: int) -> list[str]:
+    """Return the names of the objects whose status is written now."""
+    return [item.key[1] for item in due([*map(claimant_of, known)], statuses, most=most)]
 
 
 ORDINARY, URGENT = with_decision(boundBy="Demand"), with_decision(grantedReplicas=2)
@@ -174,7 +176,7 @@ def test_statuses_that_are_not_urgent_are_written_oldest_first_up_to_the_limit()
     known = [stored(number, STATUS, minute=59 - number) for number in range(10)]
     statuses = {("ns", f"v{number}"): ORDINARY for number in range(10)}
 
-    assert names(due(known, statuses, most=3)) == ["v9", "v8", "v7"]
+    assert names_due(known, statuses, most=3) == ["v9", "v8", "v7"]
 
 
 def test_urgent_statuses_are_written_regardless_of_the_limit() -> None:
@@ -182,8 +184,8 @@ def test_urgent_statuses_are_written_regardless_of_the_limit() -> None:
     known = [stored(number, STATUS) for number in range(6)]
     statuses = {("ns", f"v{number}"): URGENT if number < 4 else ORDINARY for number in range(6)}
 
-    assert names(due(known, statuses, most=3)) == ["v0", "v1", "v2", "v3"]
-    assert names(due(known, statuses, most=5)) == ["v0", "v1", "v2", "v3", "v4"]
+    assert names_due(known, statuses, most=3) == ["v0", "v1", "v2", "v3"]
+    assert names_due(known, statuses, most=5) == ["v0", "v1", "v2", "v3", "v4"]
 
 
 def test_every_changed_status_is_written_eventually() -> None:
@@ -192,17 +194,17 @@ def test_every_changed_status_is_written_eventually() -> None:
     seen: set[str] = set()
     for minute in range(1, 4):
         statuses = {("ns", f"v{number}"): with_decision(boundBy=f"reason {minute}") for number in range(7)}
-        for item in due(known, statuses, most=3):
-            number = int(item["metadata"]["name"].removeprefix("v"))
-            known[number] = stored(number, statuses["ns", f"v{number}"], minute=minute)
-            seen.add(item["metadata"]["name"])
+        for name in names_due(known, statuses, most=3):
+            number = int(name.removeprefix("v"))
+            known[number] = stored(number, statuses["ns", name], minute=minute)
+            seen.add(name)
 
     assert len(seen) == 7
 
 
 def test_a_status_without_a_decision_is_not_written() -> None:
     """It stays unchanged."""
-    assert due([stored(0, STATUS)], {}, most=5) == []
+    assert names_due([stored(0, STATUS)], {}, most=5) == []
 
 
 UNPLANNED: Json = {"actuation": {"applied": False}, "decision": {"reason": "Unplanned", "message": "why"}}

@@ -1,0 +1,119 @@
+"""Reads annotated HorizontalPodAutoscalers and ScaledObjects: their claims, or why they have none.
+
+Pure functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from apiserver.kinds.annotated import (
+    MANAGED,
+    cost_of,
+    managed_autoscalers,
+    model_of,
+    reference_of,
+    term_problems,
+)
+from apiserver.kinds.decision_record import read_record
+from apiserver.kinds.identity import Key, key_of, seniority
+from apiserver.kinds.llmd.identity import label_of
+from apiserver.kinds.metric_labels import annotated_labels
+from apiserver.schema.json import Json, as_object
+from controller.observe.accelerators import short_name
+from controller.observe.claim import Claim, Claimant, Claims, Owner, OwnerKind
+from controller.observe.conditions import ConditionReason
+from controller.observe.orders import Orders, orders_of
+from controller.observe.performance import resume
+from controller.observe.scales import ScaleReference, is_reference
+from controller.observe.targets import target_key
+from controller.observe.unplanned import Unplanned, unplanned_by
+
+Records = Mapping[str, Mapping[str, str]]
+"""The records of decisions on annotated autoscalers, as text, by namespace and uid."""
+
+
+def claims_of_annotated(
+    autoscalers: Sequence[Json],
+    scaled_objects: Sequence[Json],
+    records: Records,
+    *,
+    taken: Collection[Key],
+) -> Claims:
+    """Return the claims of annotated autoscalers; an error in reading one sets only that one aside.
+
+    `taken` are the names of other variants. Of two objects with one name, the older one has it.
+    """
+    claims: list[Claim] = []
+    unplanned: dict[Key, Unplanned] = {}
+    claimants: list[Claimant] = []
+    names: dict[Key, OwnerKind] = dict.fromkeys(taken, OwnerKind.VARIANT)
+    for value in sorted(managed_autoscalers(autoscalers, scaled_objects), key=seniority):
+        owner = Owner(OwnerKind(value["kind"]), *key_of(value))
+        status = _status_of(value, records)
+        other = names.setdefault(owner[1:], owner.kind)
+        is_namesake = owner[1:] in taken or other is not owner.kind
+        key = (owner.namespace, f"{owner.kind.short_name}/{owner.name}") if is_namesake else owner[1:]
+        labels = {} if is_namesake else annotated_labels(value, status)
+        claimants.append(Claimant(key=key, value=value, status=status, labels=labels, is_annotated=True))
+        try:
+            if is_namesake:
+                unplanned[key] = _without_name(owner, other)
+            else:
+                claims.append(resume(claim_of_annotated(value, owner), status))
+        except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
+            unplanned[key] = unplanned_by(error)
+    return Claims(readable=tuple(claims), unplanned=unplanned, claimants=tuple(claimants))
+
+
+def claim_of_annotated(value: Json, owner: Owner) -> Claim:
+    """Return the claim of an annotated autoscaler, without what was published. Raises ValueError.
+
+    Its bounds are those of the target's autoscaler, which it is itself.
+    """
+    problems, reference, label = tuple(term_problems(value)), reference_of(value), label_of(value)
+    if not (model := model_of(value)):
+        raise ValueError("; ".join(problems))
+    if not is_reference(reference):
+        raise ValueError("spec.scaleTargetRef: must name the kind and the name of the object to scale")
+    least = "minReplicas" if owner.kind is OwnerKind.HORIZONTAL_POD_AUTOSCALER else "minReplicaCount"
+    return Claim(
+        owner=owner,
+        name=owner.name,
+        created=value["metadata"].get("creationTimestamp") or "",
+        model_id=model,
+        target=target_key(owner.namespace, reference),
+        accelerator=short_name(label) if label else "",
+        cost=cost_of(value),
+        orders=_orders(value, owner.kind, problems),
+        may_scale_to_zero=as_object(value.get("spec")).get(least) == 0,
+    )
+
+
+def annotated_references(
+    autoscalers: Sequence[Json], scaled_objects: Sequence[Json]
+) -> Iterator[ScaleReference]:
+    """Yield the references of annotated autoscalers to their targets; invalid ones are omitted."""
+    for value in managed_autoscalers(autoscalers, scaled_objects):
+        if is_reference(reference := reference_of(value)):
+            yield value["metadata"]["namespace"], reference
+
+
+def _orders(value: Json, kind: OwnerKind, problems: tuple[str, ...]) -> Orders:
+    orders = orders_of(value, kind)
+    return replace(orders, problems=(*orders.problems, *problems))
+
+
+def _status_of(value: Json, records: Records) -> Json:
+    metadata = value["metadata"]
+    text = records.get(metadata["namespace"], {}).get(metadata.get("uid") or "")
+    return as_object(read_record(text).get("status"))
+
+
+def _without_name(owner: Owner, other: OwnerKind) -> Unplanned:
+    text = (
+        f"{other} {owner.name!r} has the same name, by which autoscalers select the metric, and takes"
+        f" precedence: rename this {owner.kind}, or remove its annotation {MANAGED}"
+    )
+    return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=text)

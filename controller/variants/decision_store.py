@@ -1,0 +1,115 @@
+"""Stores decisions on annotated autoscalers for the metrics API and the next leader.
+
+Each namespace with such objects has one ConfigMap with all of their records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, Invalid, NotFound
+from apiserver.cluster.resource import CONFIG_MAPS
+from apiserver.kinds.decision_record import CONFIG_MAP, MOST_BYTES, record_text
+from apiserver.kinds.identity import Key
+from apiserver.kinds.metric_labels import annotated_labels
+from apiserver.log import EventLogger
+from apiserver.schema.json import Json
+from controller.observe.annotated import Records
+from controller.observe.claim import Claimant
+
+FIELD_MANAGER: Final = "stowplan-controller"
+
+_log = EventLogger(__name__)
+
+
+class DecisionStore:
+    """Writes changed records, and removes those of objects that are gone."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def publish(
+        self,
+        claimants: Iterable[Claimant],
+        chosen: Iterable[Claimant],
+        statuses: Mapping[Key, Json],
+        records: Records,
+    ) -> Mapping[Key, ClusterError]:
+        """Write the statuses of chosen claimants; return the errors of those that could not be written.
+
+        `claimants` are all of them: stored `records` of other objects are removed.
+        """
+        left = {_uid(item) for item in claimants if item.is_annotated}
+        changes: dict[str, dict[str, str | None]] = {
+            namespace: dict.fromkeys(stale)
+            for namespace, stored in records.items()
+            if (stale := stored.keys() - left)
+        }
+        keys: dict[str, Key] = {}
+        for item in chosen:
+            keys[_uid(item)] = item.key
+            changes.setdefault(item.key[0], {})[_uid(item)] = _record(item, statuses[item.key])
+        refused: dict[str, ClusterError] = {}
+        for namespace, changed in changes.items():
+            refused |= await self._write(namespace, records.get(namespace, {}), changed)
+        for uid, error in refused.items():
+            if uid not in keys:
+                _log.warning("record of a decision not removed", uid=uid, error=error.message)
+        return {keys[uid]: error for uid, error in refused.items() if uid in keys}
+
+    async def _write(
+        self, namespace: str, stored: Mapping[str, str], changes: Mapping[str, str | None]
+    ) -> Mapping[str, ClusterError]:
+        """Write changed records of a namespace, None to remove one; return errors by uid."""
+        fitting, refused = within_limit(stored, changes)
+        try:
+            await self._patch(namespace, stored, fitting)
+        except ClusterError as error:
+            return dict.fromkeys(changes, error)
+        return refused
+
+    async def _patch(
+        self, namespace: str, stored: Mapping[str, str], changes: Mapping[str, str | None]
+    ) -> None:
+        """Change the ConfigMap; create it if there is none, and delete it if no record is left."""
+        if all(changes.get(uid, text) is None for uid, text in {**stored, **changes}.items()):
+            await self._cluster.delete(CONFIG_MAPS, CONFIG_MAP, namespace=namespace)
+            return
+        try:
+            await self._cluster.patch_merge(CONFIG_MAPS, CONFIG_MAP, {"data": changes}, namespace=namespace)
+        except NotFound:
+            # Unlike a creation, an apply can be permitted for this name alone.
+            metadata = {"namespace": namespace, "name": CONFIG_MAP}
+            data = {uid: text for uid, text in changes.items() if text is not None}
+            body = {"metadata": metadata, "data": data}
+            await self._cluster.apply(CONFIG_MAPS, body, field_manager=FIELD_MANAGER, force=True)
+
+
+def _uid(claimant: Claimant) -> str:
+    return str(claimant.value["metadata"].get("uid") or "")
+
+
+def _record(claimant: Claimant, status: Json) -> str:
+    labels = annotated_labels(claimant.value, status) if claimant.labels else {}
+    return record_text(claimant.value, labels, status)
+
+
+def within_limit(
+    stored: Mapping[str, str], changes: Mapping[str, str | None]
+) -> tuple[Mapping[str, str | None], Mapping[str, ClusterError]]:
+    """Return the changes that fit into the ConfigMap, the first ones first, and errors for the others."""
+    size = sum(len(uid) + len(text) for uid, text in stored.items() if uid not in changes)
+    fitting: dict[str, str | None] = {}
+    refused: dict[str, ClusterError] = {}
+    for uid, text in changes.items():
+        size += 0 if text is None else len(uid) + len(text)
+        if text is None or size <= MOST_BYTES:
+            fitting[uid] = text
+            continue
+        size -= len(uid) + len(text)
+        fitting |= {uid: None} if uid in stored else {}
+        why = f"the records of decisions in a namespace can have {MOST_BYTES} bytes: use VariantAutoscalings"
+        refused[uid] = Invalid(f"ConfigMap {CONFIG_MAP!r} is full: {why} for some of its variants")
+    return fitting, refused

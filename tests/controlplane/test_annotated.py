@@ -1,0 +1,247 @@
+"""Annotated autoscalers: a real HorizontalPodAutoscaler follows, and the next leader continues."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from support.manifests import autoscaler, deployment, variant
+from support.polling import wait_for
+from support.stub_engine import StubEngine
+from support.watching import Place
+
+from apiserver.kinds.decision_record import read_record
+from hack.controlplane import ControlPlane
+from hack.controlplane.nodes import Node, create_nodes
+from hack.installation import Installation
+from hack.installation.manifests import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from apiserver.schema.json import Json
+
+pytestmark = pytest.mark.controlplane
+
+PRODUCT = "NVIDIA-L40S"
+API = "/apis/external.metrics.k8s.io/v1beta1"
+SCALED_OBJECTS: Json = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "scaledobjects.keda.sh"},
+    "spec": {
+        "group": "keda.sh",
+        "scope": "Namespaced",
+        "names": {"kind": "ScaledObject", "plural": "scaledobjects"},
+        "versions": [
+            {
+                "name": "v1alpha1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+                },
+            }
+        ],
+    },
+}
+"""The kind of KEDA, which does not run here."""
+
+
+class Stage(Place):
+    """A namespace with annotated autoscalers, and what is published about them."""
+
+    def start(self, name: str, **terms: str) -> None:
+        """Apply a Deployment with an annotated HPA, and wait for its first replica."""
+        self.apply(deployment(name, product=PRODUCT, accelerators=1), annotated_hpa(name, **terms))
+        self.wait(f"deployment/{name}", "jsonpath={.status.readyReplicas}=1")
+
+    def records(self) -> dict[str, Json]:
+        """Return the published statuses by the name of the autoscaler."""
+        (found, *_) = [*self._config_maps(), {}]
+        records = map(read_record, (found.get("data") or {}).values())
+        return {record["name"]: record["status"] for record in records if record}
+
+    def _config_maps(self) -> list[Json]:
+        items: list[Json] = self.get("configmap")["items"]
+        return [item for item in items if item["metadata"]["name"] == "stowplan-decisions"]
+
+    def until(self, name: str, **decision: object) -> Json:
+        """Return the published status of an autoscaler once its decision has these members."""
+
+        def published() -> Json | None:
+            status = self.records().get(name, {})
+            found = status.get("decision", {})
+            return status if found and decision.items() <= found.items() else None
+
+        status = wait_for(published, lambda: f"{name}: {decision} in {self.records()}")
+        assert status is not None
+        return status
+
+    def metric(self, name: str) -> Json:
+        """Return the response of the metrics API for a variant; empty for an error."""
+        selector = f"labelSelector=variant_name%3D{name}"
+        path = f"{API}/namespaces/{self.namespace}/wva_desired_replicas?{selector}"
+        done = self.control_plane.kubectl("get", "--raw", path, check=False)
+        (item, *_) = json.loads(done.stdout)["items"] if done.stdout else [{}]
+        found: Json = item
+        return found
+
+    def wait_for_event(self, what: str, *texts: str) -> None:
+        """Wait until the events of an object contain some texts."""
+        wait_for(
+            lambda: all(text in self.events(what) for text in texts),
+            lambda: f"{texts} in {self.events(what)}",
+        )
+
+    def events(self, what: str) -> str:
+        """Return the events of an object."""
+        return self.kubectl("events", f"--for={what}")
+
+    @contextmanager
+    def loaded(self, requests_per_second: float) -> Iterator[None]:
+        """Run an engine with a load on the address of every pod."""
+        with ExitStack() as stack:
+            for pod in self.living_pods():
+                if address := pod["status"].get("podIP"):
+                    model = pod["metadata"]["labels"]["app"]
+                    engine = StubEngine(
+                        address, model=model, usage=0.5, requests_per_second=requests_per_second
+                    )
+                    stack.enter_context(engine)
+            yield
+
+
+def annotated_hpa(name: str, **terms: str) -> Json:
+    """Return an annotated HPA whose model has its name."""
+    value: Json = autoscaler(name)
+    value["metadata"]["annotations"] = {
+        "llm-d.ai/managed": "true",
+        "llm-d.ai/model-id": name,
+    } | {f"llm-d.ai/{term.replace('_', '-')}": text for term, text in terms.items()}
+    value["metadata"]["labels"] = {
+        "inference.optimization/acceleratorName": PRODUCT,
+        "wva.llmd.ai/controller-instance": "blue",
+    }
+    return value
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[ControlPlane]:
+    """Yield a control plane of its own, with a node and the permissions of the component."""
+    with ControlPlane() as started:
+        started.apply(SCALED_OBJECTS)
+        started.wait_until_established("scaledobjects.keda.sh")
+        create_nodes(started, [Node(name="annotated", accelerator=PRODUCT, accelerator_count=8)])
+        rights = ROOT / "manifests" / "components" / "annotated" / "rbac.yaml"
+        started.kubectl("apply", f"--filename={rights}")
+        yield started
+
+
+@pytest.fixture(scope="module")
+def installation(plane: ControlPlane) -> Iterator[Installation]:
+    """Yield Stowplan with the flag of the component."""
+    settings: dict[str, Json] = {
+        "controller": {
+            "planning": {"intervalSeconds": 1},
+            "engines": {"podNetworks": [plane.pod_cidr]},
+            "annotated": True,
+        },
+        "apiserver": {"annotated": True, "staleAfterSeconds": 10},
+    }
+    with Installation(plane, settings=settings) as started:
+        yield started
+
+
+@pytest.fixture
+def stage(plane: ControlPlane, installation: Installation, request: pytest.FixtureRequest) -> Iterator[Stage]:
+    """Yield a fresh namespace."""
+    name = request.node.name.replace("_", "-")[:60].rstrip("-")
+    plane.kubectl("create", "namespace", name)
+    yield Stage(plane, name)
+    plane.kubectl("delete", "namespace", name, "--wait=false")
+    plane.check()
+
+
+def test_an_annotated_autoscaler_follows_and_the_next_leader_continues(
+    stage: Stage, installation: Installation
+) -> None:
+    """A load for more replicas than there are accelerators; the events are about the HPA."""
+    stage.start("chat")
+
+    with stage.loaded(60.0):
+        status = stage.until("chat", reason="Shortage")
+        stage.wait("deployment/chat", "jsonpath={.spec.replicas}=8")
+        stage.wait_for_event("hpa/chat", "Shortage")
+        assert status["decision"]["boundBy"] == "Accelerators"
+        item = stage.metric("chat")
+        assert item["value"] == "8"
+        assert item["metricLabels"] == {
+            "variant_name": "chat",
+            "namespace": stage.namespace,
+            "exported_namespace": stage.namespace,
+            "accelerator_type": "L40S",
+            "model_id": "chat",
+            "controller_instance": "blue",
+        }
+        assert "performance" in stage.records()["chat"]["decision"]
+
+    installation.processes["controller"].stop(patience_seconds=20.0)
+    before = stage.records()["chat"]
+    installation.start_component("controller")
+    stage.until("chat", signal="Unknown")
+    after = stage.records()["chat"]
+    assert after["desiredOptimizedAlloc"]["numReplicas"] == 8
+    assert after["decision"]["performance"] == before["decision"]["performance"]
+    assert stage.get("deployment/chat")["spec"]["replicas"] == 8
+
+
+def test_a_variant_autoscaling_on_the_same_target_wins_and_the_other_is_told(stage: Stage) -> None:
+    """When it is deleted, the autoscaler is planned again; its record goes with it."""
+    stage.start("chat")
+    stage.until("chat", reason="Holding")
+    chosen = variant("chosen", modelID="chat")
+    chosen["spec"]["scaleTargetRef"]["name"] = "chat"
+    stage.apply(chosen)
+
+    status = stage.until("chat", reason="Unplanned")
+    assert "VariantAutoscaling 'chosen' already decides on Deployment 'chat'" in status["decision"]["message"]
+    stage.wait_for_event("hpa/chat", "Unplanned", "remove the annotation llm-d.ai/managed here")
+    stage.wait("va/chosen", "jsonpath={.status.desiredOptimizedAlloc.numReplicas}=1")
+    wait_for(lambda: not stage.metric("chat"), "no number of the loser")
+
+    stage.kubectl("delete", "va", "chosen")
+    stage.until("chat", reason="Holding")
+    wait_for(lambda: stage.metric("chat"), "a number")
+    stage.kubectl("delete", "hpa", "chat")
+    stage.wait_until_deleted("configmap/stowplan-decisions")
+    wait_for(lambda: not stage.metric("chat"), "no number of a deleted object")
+
+
+def test_what_is_wrong_is_one_event_each_and_the_rest_is_planned(stage: Stage) -> None:
+    """A negative cost, no model, a target that another one has, and a ScaledObject without KEDA."""
+    stage.apply(*(deployment(name, product=PRODUCT, accelerators=1) for name in ("cheap", "scaled")))
+    twin = annotated_hpa("twin")
+    twin["spec"]["scaleTargetRef"]["name"] = "cheap"
+    scaled = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": {"name": "scaled", "annotations": annotated_hpa("scaled")["metadata"]["annotations"]},
+        "spec": {"scaleTargetRef": {"name": "scaled"}, "triggers": [{"type": "external"}]},
+    }
+    stage.apply(annotated_hpa("cheap", variant_cost="-5"))
+    stage.until("cheap")
+    stage.apply(twin, annotated_hpa("nameless", model_id=""), scaled)
+
+    stage.wait_for_event("hpa/cheap", "AnnotationNotUnderstood", "llm-d.ai/variant-cost")
+    stage.wait_for_event("hpa/twin", "Unplanned", "already decides on Deployment 'cheap'")
+    stage.wait_for_event("hpa/nameless", "Unplanned", "llm-d.ai/model-id")
+    stage.wait_for_event("scaledobjects.keda.sh/scaled", "AutoscalerNotActive", "whether KEDA is installed")
+    assert {name: "desiredOptimizedAlloc" in status for name, status in stage.records().items()} == {
+        "cheap": True,
+        "twin": False,
+        "nameless": False,
+        "scaled": True,
+    }

@@ -1,0 +1,78 @@
+"""Annotated autoscalers, and a stand-in for the API server that stores records of decisions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import cast
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, NotFound
+from apiserver.kinds.autoscalers import KEDA_LABEL
+from apiserver.schema.json import Json
+from support.gathering import placed
+from support.manifests import autoscaler
+
+TERMS = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": "meta/llama-3.1-8b"}
+
+
+def hpa(name: str, target: str = "", *, terms: dict[str, str] | None = None, **metadata: object) -> Json:
+    """Return a stored annotated HorizontalPodAutoscaler with the uid of its name."""
+    value = autoscaler(name)
+    value["spec"]["scaleTargetRef"]["name"] = target or name
+    return placed(value, uid=name, annotations=TERMS | (terms or {}), **metadata)
+
+
+def scaled_object(name: str, target: str, *, terms: dict[str, str] | None = None, **spec: object) -> Json:
+    """Return a stored annotated ScaledObject."""
+    manifest: Json = {
+        "apiVersion": "keda.sh/v1alpha1",
+        "kind": "ScaledObject",
+        "metadata": {"name": name},
+        "spec": {"scaleTargetRef": {"name": target}, "triggers": [{"type": "external"}], **spec},
+    }
+    return placed(manifest, uid=f"so-{name}", annotations=TERMS | (terms or {}))
+
+
+def made_by_keda(name: str, target: str) -> Json:
+    """Return the HorizontalPodAutoscaler that KEDA creates for a ScaledObject, with its annotations."""
+    return hpa(f"keda-hpa-{name}", target, labels={KEDA_LABEL: name})
+
+
+@dataclass
+class RecordServer:
+    """Stores ConfigMaps by namespace, as the API server does; refuses all writes if it is `full`."""
+
+    data: dict[str, dict[str, str]] = field(default_factory=dict)
+    calls: list[str] = field(default_factory=list)
+    refusal: ClusterError | None = None
+
+    @property
+    def cluster(self) -> Cluster:
+        """The server as a client sees it."""
+        return cast("Cluster", self)
+
+    async def patch_merge(self, _resource: object, _name: str, change: Json, *, namespace: str) -> Json:
+        """Change the records of a namespace."""
+        self._begin("patch")
+        if namespace not in self.data:
+            raise NotFound("there is none")
+        merged = {**self.data[namespace], **change["data"]}
+        self.data[namespace] = {uid: text for uid, text in merged.items() if text is not None}
+        return {}
+
+    async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
+        """Create the records of a namespace."""
+        self._begin("apply")
+        self.data[body["metadata"]["namespace"]] = body["data"]
+        return body
+
+    async def delete(self, _resource: object, _name: str, *, namespace: str) -> Json:
+        """Delete the records of a namespace."""
+        self._begin("delete")
+        del self.data[namespace]
+        return {}
+
+    def _begin(self, verb: str) -> None:
+        self.calls.append(verb)
+        if self.refusal:
+            raise self.refusal
