@@ -158,6 +158,10 @@ class PlanningConfig:
     """Whether the pods to remove on a scale-down are marked by `controller.kubernetes.io/pod-deletion-cost`,
     so that those go whose accelerators are most useful when free. Values set by users are kept."""
 
+    decision_annotation: bool = True
+    """Whether decisions on annotated autoscalers are written to their annotation `stowplan.dev/decision`. Set
+    it to false if nothing but your GitOps tool may write these objects."""
+
     node_pools: Annotated[tuple[Annotated[NodePoolConfig, _NOTHING_ELSE], ...], Items(maximum=256)] = ()
     """Nodes that can still be added. Karpenter's node pools are added if their specification is complete
     enough."""

@@ -52,6 +52,7 @@ from controller.planner import RememberingPlanner
 from controller.replica import exit_at_once, new_identity
 from controller.solver import Solver
 from controller.telemetry import Telemetry
+from controller.variant_numbers import VariantNumbers
 from controller.variants.advisory import Scope
 from controller.variants.clock import SteadyClock
 from controller.variants.heartbeat import Pulse
@@ -120,6 +121,7 @@ class Controller:
         self.metrics = ProcessMetrics("controller")
         self._telemetry = Telemetry(self.metrics.registry)
         self._binding_telemetry = BindingTelemetry(self.metrics.registry)
+        self._numbers = VariantNumbers(self.metrics.registry)
 
     async def run(self) -> None:
         """Watch the cluster all the time; decide and issue certificates only while this replica leads."""
@@ -284,6 +286,7 @@ class Controller:
             _log.exception("cycle failed: the last decisions stay")
             return
         self._telemetry.observe(result, seconds=time.monotonic() - began)
+        self._numbers.observe(result)
         log_unwritten("VariantAutoscaling", result.unwritten)
 
     async def _keep_certificates(self, cluster: Cluster) -> None:
@@ -357,6 +360,7 @@ def _cycle_settings(config: ControllerConfig) -> CycleSettings:
             per_hour=planning.evictions.per_hour,
         ),
         advisory=_advisory(planning),
+        annotates_decisions=planning.decision_annotation,
     )
 
 

@@ -51,7 +51,10 @@ ENDPOINT_PICKER: Final = f"{PREFIX}endpoint-picker"
 MODEL_OWNER: Final = f"{PREFIX}model-owner"
 """On objects created from a Model, its `spec.owner`."""
 
-RECORDS: Final = frozenset({WRITTEN_BY, MODEL_OWNER})
+DECISION: Final = f"{PREFIX}decision"
+"""On an annotated autoscaler, the last decision about it, in JSON."""
+
+RECORDS: Final = frozenset({WRITTEN_BY, MODEL_OWNER, DECISION})
 """Annotations that Stowplan's processes record on objects; they are no orders."""
 
 _SWITCH: Final = re.compile(r"(true|false)\Z")

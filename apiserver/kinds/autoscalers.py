@@ -25,6 +25,9 @@ VARIANT_METRIC_LEGACY: Final = "inferno_desired_replicas"
 VARIANT_RATIO: Final = "wva_desired_ratio"
 """The desired over the current replicas of a VariantAutoscaling."""
 
+VARIANT_CURRENT: Final = "wva_current_replicas"
+"""The replicas of a variant at its last decision; nothing scales by it."""
+
 BOUND_METRIC: Final = "policy_desired_replicas"
 """The external metric through which a HorizontalPodAutoscaler follows an AutoscalingPolicyBinding."""
 

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO
+from apiserver.kinds.autoscalers import (
+    BOUND_METRIC,
+    VARIANT_CURRENT,
+    VARIANT_METRIC,
+    VARIANT_METRIC_LEGACY,
+    VARIANT_RATIO,
+)
 from apiserver.kinds.metric_labels import TARGET_ID, VARIANT_NAME
 
 DESIRED_REPLICAS: Final = VARIANT_METRIC
@@ -20,7 +26,7 @@ DESIRED_RATIO: Final = VARIANT_RATIO
 """Desired over current replicas, or the desired replicas if there are none; for an HPA target of type Value
 1."""
 
-CURRENT_REPLICAS: Final = "wva_current_replicas"
+CURRENT_REPLICAS: Final = VARIANT_CURRENT
 """The replicas of a variant at its last decision; nothing scales by it."""
 
 METRIC_NAMES: Final = (DESIRED_REPLICAS, DESIRED_REPLICAS_LEGACY, DESIRED_RATIO, CURRENT_REPLICAS)

@@ -5,8 +5,8 @@
 
 - before the plan: `privileges`, `settings_keeping`, `silence` of engines, `divergence` of pods from their
   template
-- writes: `news` decides how urgent one is; `decision_store` for objects without a status; `announcing` of
-  changes; `heartbeat`, `clock`
+- writes: `news` decides how urgent one is; `decision_store` and `decision_annotation` are for objects without
+  a status; `announcing` of changes; `heartbeat`, `clock`
 - whether decisions are followed: `acting`, `following`
 - pods of a plan: `placing` holds new ones for their nodes, `leaving` marks those to remove
 """

@@ -49,6 +49,7 @@ from controller.variants.advisory import (
 )
 from controller.variants.announcing import Announcer
 from controller.variants.clock import ClockWatch
+from controller.variants.decision_annotation import DecisionAnnotator, due_annotations
 from controller.variants.divergence import IN_STEP, Divergence, sentences
 from controller.variants.following import PlacementFollower
 from controller.variants.heartbeat import Pulse
@@ -119,6 +120,8 @@ class CycleSettings:
     advisory: Scope = NOWHERE
     evictions: EvictionRules = NO_EVICTIONS
     sizing: SizingSettings = DEFAULT_SIZING
+    annotates_decisions: bool = True
+    """Whether annotated autoscalers get an annotation with the decision."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -171,6 +174,7 @@ class VariantAutoscalingReconciler:
         self._faults: Mapping[Key, Unplanned] = {}
         self._follower = PlacementFollower(tools.cluster, tools.events)
         self._marker = PodMarker(tools.cluster, now=tools.now)
+        self._annotator = DecisionAnnotator(tools.cluster)
         self._evictor = Evictor(
             tools.cluster, tools.events, settings.evictions, now=tools.now, record=tools.eviction_record
         )
@@ -221,6 +225,8 @@ class VariantAutoscalingReconciler:
         sound = replace(plan, decisions=tuple(item for item in plan.decisions if item.key not in faults))
         done = await self._publisher.publish(own.claimants, statuses, sound, records=world.records)
         tools.pulse.beat(own.claimants, statuses, done, time=published)
+        if self._settings.annotates_decisions:
+            await self._annotator.write(due_annotations(own.claimants, statuses), now=published)
         # Nothing is evicted for an unpublished decision, but nodes are reopened and rounds end in any case.
         idle = {**advices, **done.unwritten, **faults}
         evictions = await self._evictor.act(world, gathered, whole, advised=idle)

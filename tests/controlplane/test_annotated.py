@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
 from support.manifests import autoscaler, deployment, variant
+from support.policies import refused_with
 from support.polling import wait_for
 from support.stub_engine import StubEngine
 from support.watching import Place
@@ -19,6 +21,7 @@ from hack.installation import Installation
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
 
     from apiserver.schema.json import Json
@@ -135,8 +138,9 @@ def plane() -> Iterator[ControlPlane]:
         started.apply(SCALED_OBJECTS)
         started.wait_until_established("scaledobjects.keda.sh")
         create_nodes(started, [Node(name="annotated", accelerator=PRODUCT, accelerator_count=8)])
-        rights = ROOT / "manifests" / "components" / "annotated" / "rbac.yaml"
-        started.kubectl("apply", f"--filename={rights}")
+        component = ROOT / "manifests" / "components" / "annotated"
+        for name in ("fence", "rbac"):
+            started.kubectl("apply", f"--filename={component / name}.yaml")
         yield started
 
 
@@ -187,6 +191,8 @@ def test_an_annotated_autoscaler_follows_and_the_next_leader_continues(
             "controller_instance": "blue",
         }
         assert "performance" in stage.records()["chat"]["decision"]
+        said = json.loads(stage.get("hpa/chat")["metadata"]["annotations"]["stowplan.dev/decision"])
+        assert (said["replicas"], said["reason"], said["boundBy"]) == (8, "Shortage", "Accelerators")
 
     installation.processes["controller"].stop(patience_seconds=20.0)
     before = stage.records()["chat"]
@@ -245,3 +251,39 @@ def test_what_is_wrong_is_one_event_each_and_the_rest_is_planned(stage: Stage) -
         "nameless": False,
         "scaled": True,
     }
+
+
+CONTROLLER = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
+REFUSED: dict[str, tuple[str, Json, str]] = {
+    "another maximum": ("managed", {"spec": {"maxReplicas": 99}}, "anything else"),
+    "a label": ("managed", {"metadata": {"labels": {"a": "b"}}}, "anything else"),
+    "another annotation": (
+        "managed",
+        {"metadata": {"annotations": {"llm-d.ai/model-id": None}}},
+        "except stowplan.dev/decision",
+    ),
+    "one that has not opted in": (
+        "other",
+        {"metadata": {"annotations": {"stowplan.dev/decision": "{}"}}},
+        "with the annotation llm-d.ai/managed",
+    ),
+}
+
+
+def test_the_controller_may_change_one_annotation_of_annotated_autoscalers(stage: Stage) -> None:
+    """Its permission to patch them allows no other bounds, targets or metrics."""
+    stage.apply(annotated_hpa("managed"), autoscaler("other"))
+    # kubectl reads before a patch, and the account may only list and watch.
+    stage.kubectl("create", "role", "reads", "--verb=get", "--resource=horizontalpodautoscalers")
+    account = "--serviceaccount=stowplan-system:stowplan-controller"
+    stage.kubectl("create", "rolebinding", "reads", "--role=reads", account)
+
+    def attempt(name: str, change: Json) -> subprocess.CompletedProcess[str]:
+        patch = ("patch", f"hpa/{name}", "--type=merge", f"--patch={json.dumps(change)}", "--dry-run=server")
+        where = f"--namespace={stage.namespace}"
+        return stage.control_plane.kubectl(*patch, CONTROLLER, where, check=False)
+
+    for name, change, phrase in REFUSED.values():
+        refused_with(partial(attempt, name, change), phrase)
+    allowed: Json = {"metadata": {"annotations": {"stowplan.dev/decision": "{}"}}}
+    assert attempt("managed", allowed).returncode == 0

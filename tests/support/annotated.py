@@ -7,6 +7,7 @@ from typing import cast
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, NotFound
+from apiserver.cluster.resource import CONFIG_MAPS, Resource
 from apiserver.kinds.autoscalers import KEDA_LABEL
 from apiserver.schema.json import Json
 from support.gathering import placed
@@ -40,10 +41,13 @@ def made_by_keda(name: str, target: str) -> Json:
 
 @dataclass
 class RecordServer:
-    """Stores ConfigMaps by namespace, as the API server does; refuses all writes if it is `full`."""
+    """Stores ConfigMaps by namespace, as the API server does; refuses all writes with a `refusal`."""
 
     data: dict[str, dict[str, str]] = field(default_factory=dict)
     calls: list[str] = field(default_factory=list)
+    annotations: dict[str, str] = field(default_factory=dict)
+    """The written annotations by the name of the autoscaler."""
+
     refusal: ClusterError | None = None
 
     @property
@@ -51,8 +55,12 @@ class RecordServer:
         """The server as a client sees it."""
         return cast("Cluster", self)
 
-    async def patch_merge(self, _resource: object, _name: str, change: Json, *, namespace: str) -> Json:
-        """Change the records of a namespace."""
+    async def patch_merge(self, resource: Resource, name: str, change: Json, *, namespace: str) -> Json:
+        """Change the records of a namespace, or annotate an autoscaler."""
+        if resource is not CONFIG_MAPS:
+            self._begin("annotate")
+            self.annotations[name] = change["metadata"]["annotations"]["stowplan.dev/decision"]
+            return {}
         self._begin("patch")
         if namespace not in self.data:
             raise NotFound("there is none")

@@ -22,7 +22,9 @@ TOP: Final = Path(__file__).resolve().parents[2]
 PAGE: Final = TOP / "docs" / "metrics.md"
 COMPONENTS: Final = TOP / "manifests" / "components"
 
-_ROW: Final = re.compile(r"^\| `(stowplan_\w+)` \| (gauge|counter|histogram) \|([^|]*)\| ", re.MULTILINE)
+_ROW: Final = re.compile(
+    r"^\| `((?:stowplan|wva)_\w+)` \| (gauge|counter|histogram) \|([^|]*)\| ", re.MULTILINE
+)
 _VARIABLES: Final = {
     "$namespace_label": "exported_namespace",
     "$namespace": ".*",

@@ -77,6 +77,12 @@ NEEDS: Final[dict[str, Need]] = {
         RightsStage.renew_decisions,
         unread="continuing without annotated autoscalers",
     ),
+    "stowplan-controller-annotated: horizontalpodautoscalers": Need(
+        "saying on an autoscaler what was decided", "decision not annotated"
+    ),
+    "stowplan-controller-annotated: scaledobjects": Need(
+        "saying on a ScaledObject what was decided", "decision not annotated"
+    ),
     "stowplan-controller: variantautoscalings": Need("deciding at all", _WATCH),
     "stowplan-controller: variantautoscalings/status": Need("publishing decisions", _UNWRITTEN),
     "stowplan-controller: deployments statefulsets": Need("targets", _WATCH),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from support.binding_bench import bound, policy
@@ -49,16 +50,18 @@ def renewed() -> list[Manifest]:
         variant("gated"),
         *bindings,
         _model(),
-        _annotated(),
+        *_annotated(),
         objective("urgent", namespace=NAMESPACE),
         route(annotations=_BEHIND_GATEWAYS),
     ]
 
 
-def _annotated() -> Manifest:
+def _annotated() -> Iterator[Manifest]:
     terms = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": "m"}
-    made = autoscaler("annotated")
-    return made | {"metadata": made["metadata"] | {"annotations": terms}}
+    spec = {"scaleTargetRef": {"name": "annotated"}}
+    scaled = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "spec": spec}
+    for item, name in ((autoscaler("annotated"), "annotated"), (scaled, "scaled")):
+        yield item | {"metadata": {"name": name, "annotations": terms}}
 
 
 def shrunk() -> list[Manifest]:

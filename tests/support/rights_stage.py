@@ -111,7 +111,8 @@ class RightsStage:
 
     def shrink(self) -> None:
         """Delete what has a record, and apply a Model and a ModelRoute that no longer need other objects."""
-        self.plane.kubectl("delete", "--ignore-not-found", "hpa", "annotated")
+        self.plane.kubectl("wait", f"configmap/{DECISIONS}", "--for=create", "--timeout=60s")
+        self.plane.kubectl("delete", "--ignore-not-found", "hpa/annotated", "scaledobject/scaled")
         self.plane.kubectl("wait", "model/qwen", "--for=jsonpath={.status.conditions}", "--timeout=60s")
         self.plane.kubectl("wait", "modelroute/chat", "--for=condition=Translated", "--timeout=60s")
         self.plane.kubectl("apply", "--filename=-", input=listed(*shrunk()))

@@ -11,6 +11,7 @@ from apiserver.metrics.series import SUBJECTS
 from apiserver.serving.process_metrics import ProcessMetrics
 from controller.bindings.telemetry import BindingTelemetry
 from controller.telemetry import Telemetry
+from controller.variant_numbers import VariantNumbers
 
 CODE = ("apiserver", "controller", "webhooks")
 NAME = re.compile(r'"(stowplan_[a-z_]+)"')
@@ -23,10 +24,11 @@ def registered() -> dict[str, str]:
     registry = ProcessMetrics("controller").registry
     Telemetry(registry)
     BindingTelemetry(registry)
+    VariantNumbers(registry)
     return {
         family.name + ("_total" if family.type == "counter" else ""): family.type
         for family in registry.collect()
-        if family.name.startswith("stowplan_")
+        if family.name.startswith(("stowplan_", "wva_"))
     }
 
 
@@ -49,7 +51,8 @@ def test_every_metric_in_the_code_is_among_the_registered_ones() -> None:
     files = [file for folder in CODE for file in (TOP / folder).rglob("*.py")]
     named = {name for file in files for name in NAME.findall(file.read_text("utf-8"))}
 
-    assert named == {name.removesuffix("_total") for name in registered()}
+    own = {name for name in registered() if name.startswith("stowplan_")}
+    assert named == {name.removesuffix("_total") for name in own}
 
 
 def test_alerts_and_dashboard_query_registered_metrics() -> None:

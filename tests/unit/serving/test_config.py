@@ -59,8 +59,8 @@ def test_all_problems_are_reported_at_once(tmp_path: Path) -> None:
         "serving.port: Invalid value: 70000: must be less than or equal to 65535",
         'serving.logLevel: Unsupported value: "loud": supported values: "debug", "info", "warning", "error"',
         'planning.intervalSeconds: Invalid value: "soon": must be an integer',
-        "planing: Forbidden: unknown field (is planning meant?); allowed are accelerators, certificates,"
-        " cluster, engines, names, namespace, planning, prometheus, scaling, serving, tenants",
+        "planing: Forbidden: unknown field (is planning meant?); allowed are accelerators, annotated,"
+        " certificates, cluster, engines, names, namespace, planning, prometheus, scaling, serving, tenants",
     )
 
 

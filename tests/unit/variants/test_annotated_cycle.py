@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from support.annotated import RecordServer, hpa
 from support.cycle_stage import PRODUCT, REPLICAS, STEP, Stage
 from support.manifests import node
 
+from apiserver.cluster.resource import Resource
 from apiserver.kinds.decision_record import read_record
 from apiserver.schema.json import Json
 from controller.observe.gather import World
@@ -44,8 +46,9 @@ class AnnotatedStage(Stage):
         return await self.server.apply(_resource, body)
 
     async def patch_merge(self, _resource: object, name: str, change: Json, **options: object) -> Json:
-        """Change the records of a namespace."""
-        return await self.server.patch_merge(_resource, name, change, namespace=str(options["namespace"]))
+        """Change the records of a namespace, or annotate an autoscaler."""
+        resource, where = cast("Resource", _resource), str(options["namespace"])
+        return await self.server.patch_merge(resource, name, change, namespace=where)
 
     async def delete(self, _resource: object, name: str, *, namespace: str) -> Json:
         """Delete the records of a namespace."""
