@@ -51,20 +51,28 @@ def claims_of_annotated(
     names: dict[Key, OwnerKind] = dict.fromkeys(taken, OwnerKind.VARIANT)
     for value in sorted(managed_autoscalers(autoscalers, scaled_objects), key=seniority):
         owner = Owner(OwnerKind(value["kind"]), *key_of(value))
-        status = _status_of(value, records)
+        claimant = annotated_claimant(value, records)
         other = names.setdefault(owner[1:], owner.kind)
-        is_namesake = owner[1:] in taken or other is not owner.kind
-        key = (owner.namespace, f"{owner.kind.short_name}/{owner.name}") if is_namesake else owner[1:]
-        labels = {} if is_namesake else annotated_labels(value, status)
-        claimants.append(Claimant(key=key, value=value, status=status, labels=labels, is_annotated=True))
+        if owner[1:] in taken or other is not owner.kind:
+            key = owner.namespace, f"{owner.kind.short_name}/{owner.name}"
+            claimants.append(replace(claimant, key=key, labels={}))
+            unplanned[key] = _without_name(owner, other)
+            continue
+        claimants.append(claimant)
         try:
-            if is_namesake:
-                unplanned[key] = _without_name(owner, other)
-            else:
-                claims.append(resume(claim_of_annotated(value, owner), status))
+            claims.append(resume(claim_of_annotated(value, owner), claimant.status))
         except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
-            unplanned[key] = unplanned_by(error)
+            unplanned[claimant.key] = unplanned_by(error)
     return Claims(readable=tuple(claims), unplanned=unplanned, claimants=tuple(claimants))
+
+
+def annotated_claimant(value: Json, records: Records) -> Claimant:
+    """Return an annotated autoscaler as the object that is told of decisions."""
+    metadata = value["metadata"]
+    text = records.get(metadata["namespace"], {}).get(metadata.get("uid") or "")
+    status = as_object(read_record(text).get("status"))
+    labels = annotated_labels(value, status)
+    return Claimant(key=key_of(value), value=value, status=status, labels=labels, is_annotated=True)
 
 
 def claim_of_annotated(value: Json, owner: Owner) -> Claim:
@@ -103,12 +111,6 @@ def annotated_references(
 def _orders(value: Json, kind: OwnerKind, problems: tuple[str, ...]) -> Orders:
     orders = orders_of(value, kind)
     return replace(orders, problems=(*orders.problems, *problems))
-
-
-def _status_of(value: Json, records: Records) -> Json:
-    metadata = value["metadata"]
-    text = records.get(metadata["namespace"], {}).get(metadata.get("uid") or "")
-    return as_object(read_record(text).get("status"))
 
 
 def _without_name(owner: Owner, other: OwnerKind) -> Unplanned:

@@ -14,6 +14,7 @@ from support.polling import wait_for
 from support.stub_engine import StubEngine
 from support.watching import Place
 
+from apiserver import cli
 from apiserver.kinds.decision_record import read_record
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
@@ -170,7 +171,7 @@ def stage(plane: ControlPlane, installation: Installation, request: pytest.Fixtu
 
 
 def test_an_annotated_autoscaler_follows_and_the_next_leader_continues(
-    stage: Stage, installation: Installation
+    stage: Stage, installation: Installation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A load for more replicas than there are accelerators; the events are about the HPA."""
     stage.start("chat")
@@ -193,6 +194,9 @@ def test_an_annotated_autoscaler_follows_and_the_next_leader_continues(
         assert "performance" in stage.records()["chat"]["decision"]
         said = json.loads(stage.get("hpa/chat")["metadata"]["annotations"]["stowplan.dev/decision"])
         assert (said["replicas"], said["reason"], said["boundBy"]) == (8, "Shortage", "Accelerators")
+        asked = ("-n", stage.namespace, "--kubeconfig", str(stage.control_plane.kubeconfig))
+        assert cli.main(["explain", "hpa/chat", *asked]) == 0
+        assert "bound by    Accelerators" in capsys.readouterr().out
 
     installation.processes["controller"].stop(patience_seconds=20.0)
     before = stage.records()["chat"]

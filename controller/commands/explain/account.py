@@ -10,12 +10,12 @@ from typing import Final
 import msgspec
 
 from apiserver.cluster.heartbeat import Heartbeat
-from apiserver.kinds.identity import key_of
+from apiserver.kinds.annotated import reference_of
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.commands.explain.evidence import Evidence
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
-from controller.observe.targets import scaled_by
+from controller.observe.targets import target_key
 from controller.observe.variantautoscaling import claimant_of
 
 OLD_SECONDS: Final = 180.0
@@ -39,8 +39,10 @@ class Happening:
 class Account:
     """All facts to show about a variant."""
 
+    kind: str = "VariantAutoscaling"
     namespace: str
     name: str
+    model_id: str
     spec: Json
     accelerator: str | None = None
     """The type that is counted: that of the nodes, if the spec declares another one."""
@@ -76,16 +78,16 @@ class Account:
 
 def account_of(evidence: Evidence, *, now: datetime) -> Account:
     """Return the facts at a time."""
-    autoscaling = evidence.autoscaling
-    status = autoscaling.get("status") or {}
+    value, status = evidence.claimant.value, evidence.claimant.status
     desired = status.get("desiredOptimizedAlloc") or {}
     current, ready = _replicas(evidence.target, status)
     return Account(
-        namespace=autoscaling["metadata"]["namespace"],
-        name=autoscaling["metadata"]["name"],
-        spec=autoscaling["spec"],
-        accelerator=(status.get("currentAlloc") or {}).get("accelerator")
-        or autoscaling["spec"].get("accelerator"),
+        kind=value["kind"],
+        namespace=value["metadata"]["namespace"],
+        name=value["metadata"]["name"],
+        model_id=evidence.claimant.labels.get("model_id", ""),
+        spec=value["spec"],
+        accelerator=(status.get("currentAlloc") or {}).get("accelerator") or value["spec"].get("accelerator"),
         current_replicas=current,
         ready_replicas=ready,
         granted_replicas=desired.get("numReplicas"),
@@ -112,7 +114,7 @@ def _confirmed_seconds(evidence: Evidence, now: datetime) -> float | None:
 
 
 def _is_left_behind(evidence: Evidence, beat: Heartbeat) -> bool:
-    return not beat.confirms("VariantAutoscaling", key_of(evidence.autoscaling))
+    return not beat.confirms("VariantAutoscaling", evidence.claimant.key)
 
 
 def _seconds(age: timedelta) -> float:
@@ -120,10 +122,13 @@ def _seconds(age: timedelta) -> float:
 
 
 def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
-    metadata = evidence.autoscaling["metadata"]
-    target = evidence.autoscaling["spec"]["scaleTargetRef"]
+    claimant = evidence.claimant
+    metadata, target = claimant.value["metadata"], reference_of(claimant.value)
     if not status.get("decision"):
-        yield f"there is no decision yet: {look_at_controller(evidence.system)}"
+        component = (
+            "install the component 'annotated' (docs/annotated.md), or " if claimant.is_annotated else ""
+        )
+        yield f"there is no decision yet: {component}{look_at_controller(evidence.system)}"
     yield from _advice_on_controller(evidence, now)
     observed = [item.get("observedGeneration", 0) for item in status.get("conditions") or []]
     if observed and max(observed) < metadata.get("generation", 0):
@@ -133,16 +138,16 @@ def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
     if evidence.target is None and is_looked_for:
         yield f"the scale target {target['kind']} {target['name']!r} does not exist"
     scalers = VariantScalers(
-        map(claimant_of, (*evidence.neighbours, evidence.autoscaling)),
+        (*map(claimant_of, evidence.neighbours), claimant),
         autoscalers_by_target(evidence.autoscalers, evidence.scaled_objects),
     )
-    key = scaled_by(evidence.autoscaling)
+    key = target_key(metadata["namespace"], target)
     if not scalers.of(key) and not any("horizontal" in text for text in evidence.unread):
         yield (
             f"no HorizontalPodAutoscaler targets {target['kind']} {target['name']!r}: unless another"
             " client reads the metric wva_desired_replicas, nothing scales it"
         )
-    yield from (problem.message for problem in scalers.problems(key_of(evidence.autoscaling), key))
+    yield from (problem.message for problem in scalers.problems(claimant.key, key))
     yield from (f"some objects could not be read: {text}" for text in evidence.unread)
 
 

@@ -1,4 +1,4 @@
-"""Objects related to one VariantAutoscaling; those that may not be read are missing, with a message."""
+"""Objects related to one variant; those that may not be read are missing, with a message."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.heartbeat import LEASE_NAME, Heartbeat, heartbeat_of
 from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.cluster.resource import (
+    CONFIG_MAPS,
     DEPLOYMENTS,
     EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
@@ -21,10 +22,22 @@ from apiserver.cluster.resource import (
     VARIANT_AUTOSCALINGS,
     Resource,
 )
+from apiserver.kinds.annotated import MANAGED, is_managed, reference_of
+from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
+from controller.observe.annotated import annotated_claimant
+from controller.observe.claim import Claimant, OwnerKind
+from controller.observe.variantautoscaling import claimant_of
 
 _MOST_NAMED: Final = 8
+OWNERS: Final = {
+    OwnerKind.VARIANT: VARIANT_AUTOSCALINGS,
+    OwnerKind.HORIZONTAL_POD_AUTOSCALER: HORIZONTAL_POD_AUTOSCALERS,
+    OwnerKind.SCALED_OBJECT: SCALED_OBJECTS,
+}
+"""The resources of objects that ask for a decision on one variant."""
+
 _RESOURCES: Final = {item.kind: item for item in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}
 
 
@@ -36,7 +49,9 @@ class NoSuchVariantError(Exception):
 class Evidence:
     """Raw objects about one variant."""
 
-    autoscaling: Json
+    claimant: Claimant
+    """The object that asks for the decision, with what was published about it."""
+
     target: Json | None = None
     """The scale target."""
 
@@ -60,30 +75,44 @@ class Evidence:
     """The controller's last cycle; None if the user may not read it, as most may not."""
 
 
-async def collect(cluster: Cluster, *, namespace: str, name: str, system: str) -> Evidence:
-    """Return the evidence about a variant. Raises NoSuchVariantError, and ClusterError."""
-    try:
-        autoscaling = await cluster.get(VARIANT_AUTOSCALINGS, name, namespace=namespace)
-    except NotFound as error:
-        raise NoSuchVariantError(await _instead(cluster, namespace, name)) from error
+async def collect(cluster: Cluster, kind: OwnerKind, *, namespace: str, name: str, system: str) -> Evidence:
+    """Return the evidence about the variant of an object. Raises NoSuchVariantError, and ClusterError."""
     unread: list[str] = []
-    reference: Json = autoscaling["spec"]["scaleTargetRef"]
+    claimant = await _claimant(cluster, OWNERS[kind], name, namespace, unread)
+    reference = reference_of(claimant.value)
     target = None
     if is_planned(reference):
         resource = _RESOURCES[reference["kind"]]
         target = await get(cluster, resource, reference["name"], namespace, unread)
     autoscalers = await _list(cluster, HORIZONTAL_POD_AUTOSCALERS, namespace, unread)
     return Evidence(
-        autoscaling=autoscaling,
+        claimant=claimant,
         target=target,
         autoscalers=[item for item in autoscalers if _scales(item, reference)],
         scaled_objects=await _list(cluster, SCALED_OBJECTS, namespace, unread),
         neighbours=await _list(cluster, VARIANT_AUTOSCALINGS, namespace, unread),
-        events=await events_about(cluster, VARIANT_AUTOSCALINGS, autoscaling, unread),
+        events=await events_about(cluster, OWNERS[kind], claimant.value, unread),
         unread=tuple(unread),
         heartbeat=await _heartbeat(cluster, system),
         system=system,
     )
+
+
+async def _claimant(
+    cluster: Cluster, resource: Resource, name: str, namespace: str, unread: list[str]
+) -> Claimant:
+    """Return the object of a variant with what was published about it. Raises NoSuchVariantError."""
+    try:
+        value = await cluster.get(resource, name, namespace=namespace)
+    except NotFound as error:
+        raise NoSuchVariantError(await _instead(cluster, resource, namespace, name)) from error
+    if resource is VARIANT_AUTOSCALINGS:
+        return claimant_of(value)
+    if not is_managed(value):
+        text = f'has no annotation {MANAGED}: "true", so it is not planned'
+        raise NoSuchVariantError(f"{resource.kind} {name!r} in namespace {namespace!r} {text}")
+    records = await get(cluster, CONFIG_MAPS, DECISIONS, namespace, unread) or {}
+    return annotated_claimant(value, {namespace: records.get("data") or {}})
 
 
 async def _heartbeat(cluster: Cluster, system: str) -> Heartbeat | None:
@@ -134,14 +163,16 @@ def _scales(autoscaler: Json, target: Json) -> bool:
     return (reference["kind"], reference["name"]) == (target["kind"], target["name"])
 
 
-async def _instead(cluster: Cluster, namespace: str, name: str) -> str:
-    what = f"no VariantAutoscaling {name!r} in namespace {namespace!r}"
+async def _instead(cluster: Cluster, resource: Resource, namespace: str, name: str) -> str:
+    what = f"no {resource.kind} {name!r} in namespace {namespace!r}"
+    is_ours = resource is VARIANT_AUTOSCALINGS
+    kubectl = f"kubectl get {'va' if is_ours else resource.plural} -A"
     try:
-        listed = await cluster.list(VARIANT_AUTOSCALINGS, metadata_only=True)
+        listed = await cluster.list(resource, metadata_only=True)
     except NotFound:
-        return f"{what}: the cluster does not serve this kind; install Stowplan"
+        return f"{what}: the cluster does not serve this kind; install {'Stowplan' if is_ours else 'KEDA'}"
     except ClusterError:
-        return f"{what}; list all with kubectl get va -A, and use -n for another namespace"
+        return f"{what}; list all with {kubectl}, and use -n for another namespace"
     known = [(item["metadata"]["namespace"], item["metadata"]["name"]) for item in listed["items"]]
     elsewhere = sorted(there for there, other in known if other == name)
     if elsewhere:
@@ -150,4 +181,4 @@ async def _instead(cluster: Cluster, namespace: str, name: str) -> str:
     if here:
         more = ", ..." if len(here) > _MOST_NAMED else ""
         return f"{what}; objects in this namespace: {', '.join(here[:_MOST_NAMED])}{more}"
-    return f"{what}, which contains none; list all with kubectl get va -A"
+    return f"{what}, which contains none; list all with {kubectl}"

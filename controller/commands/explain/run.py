@@ -15,33 +15,38 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.namespaces import current_namespace
+from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.program import program
 from controller.commands.explain.account import Account, account_of
 from controller.commands.explain.binding import BindingAccount, binding_account, binding_parts
-from controller.commands.explain.evidence import NoSuchVariantError, collect
+from controller.commands.explain.evidence import OWNERS, NoSuchVariantError, collect
 from controller.commands.explain.text import account_parts
 from controller.commands.plan.terminal import present
+from controller.observe.claim import OwnerKind
 
 _EXPLAINED: Final = 0
 _UNEXPLAINED: Final = 1
 _USAGE: Final = 2
 _INTERRUPTED: Final = 130
-_KINDS: Final = frozenset({"va", "variantautoscaling", "variantautoscalings", "variantautoscalings.llmd.ai"})
-
-_BINDINGS: Final = frozenset(
-    {
-        "aspb",
-        "autoscalingpolicybinding",
-        "autoscalingpolicybindings",
-        "autoscalingpolicybindings.registry.volcano.sh",
-    }
-)
+_RESOURCES: Final = {**OWNERS, OwnerKind.BINDING: AUTOSCALING_POLICY_BINDINGS}
+_KINDS: Final = {
+    name: kind
+    for kind, resource in _RESOURCES.items()
+    for name in (
+        kind.short_name,
+        kind.lower(),
+        resource.plural,
+        f"{resource.plural}.{resource.group}",
+    )
+}
+"""The kinds by their names in commands, as kubectl accepts them."""
 
 _EPILOG: Final = """\
 examples:
   stowplan explain va/llama-8b-l40s -n chat
   stowplan explain llama-8b-l40s -o json | jq .decision
   stowplan explain aspb/llama-70b -n chat
+  stowplan explain hpa/llama-8b-l40s -n chat      # an annotated autoscaler, or so/NAME
 
 exit code: 0 explained, 1 there is no such object or no decision yet, 2 wrong
 usage, no connection to a cluster, or no permission to read the object
@@ -52,11 +57,11 @@ def main(arguments: Sequence[str]) -> int:
     """Explain one variant or binding; return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    is_binding, name = _subject(options.what)
+    kind, name = _subject(options.what)
     if not name:
-        parser.error("one object is required: stowplan explain va/NAME -n NAMESPACE, or aspb/NAME")
+        parser.error("one object is required: stowplan explain va/NAME -n NAMESPACE, or aspb, hpa, so/NAME")
     try:
-        return asyncio.run(_run(options, name, is_binding=is_binding))
+        return asyncio.run(_run(options, kind, name))
     except NoSuchVariantError as error:
         return _print(str(error), _UNEXPLAINED)
     except ClusterError as error:
@@ -65,17 +70,17 @@ def main(arguments: Sequence[str]) -> int:
         return _INTERRUPTED
 
 
-async def _run(options: argparse.Namespace, name: str, *, is_binding: bool) -> int:
+async def _run(options: argparse.Namespace, kind: OwnerKind, name: str) -> int:
     namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
         account: Account | BindingAccount
         system = options.system_namespace or await installed_namespace(cluster)
-        if is_binding:
+        if kind is OwnerKind.BINDING:
             account = await binding_account(
                 cluster, namespace=namespace, name=name, system=system, now=datetime.now(UTC)
             )
         else:
-            evidence = await collect(cluster, namespace=namespace, name=name, system=system)
+            evidence = await collect(cluster, kind, namespace=namespace, name=name, system=system)
             account = account_of(evidence, now=datetime.now(UTC))
     parts = account_parts(account) if isinstance(account, Account) else binding_parts(account)
     present(options.output, account.as_json, parts)
@@ -87,22 +92,22 @@ def _print(message: str, code: int) -> int:
     return code
 
 
-def _subject(words: Sequence[str]) -> tuple[bool, str]:
-    """Return whether a binding is meant, and the name in `va/NAME`, `aspb NAME` or `NAME`, if any."""
+def _subject(words: Sequence[str]) -> tuple[OwnerKind, str]:
+    """Return the kind, and the name in `va/NAME`, `aspb NAME` or `NAME`, if any."""
     parts = "/".join(words).split("/")
-    is_binding = parts[0].lower() in _BINDINGS
-    if is_binding or parts[0].lower() in _KINDS:
+    kind = _KINDS.get(parts[0].lower())
+    if kind:
         parts = parts[1:]
-    return is_binding, parts[0] if len(parts) == 1 else ""
+    return kind or OwnerKind.VARIANT, parts[0] if len(parts) == 1 else ""
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         allow_abbrev=False,
         prog=program("explain"),
-        description="Explain the current decision for a VariantAutoscaling or an AutoscalingPolicyBinding"
-        " in a live cluster.",
-        usage="%(prog)s va/NAME|aspb/NAME [-n NAMESPACE] [options]",
+        description="Explain the current decision for a VariantAutoscaling, an annotated autoscaler or an"
+        " AutoscalingPolicyBinding in a live cluster.",
+        usage="%(prog)s va/NAME|aspb/NAME|hpa/NAME|so/NAME [-n NAMESPACE] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -111,7 +116,7 @@ def _parser() -> argparse.ArgumentParser:
         "what",
         nargs="+",
         metavar="va/NAME",
-        help="the VariantAutoscaling, or aspb/NAME; va NAME and NAME are accepted, too",
+        help="the VariantAutoscaling, or aspb/NAME, hpa/NAME, so/NAME; va NAME and NAME are accepted, too",
     )
     add("-n", "--namespace", metavar="NS", help="namespace of the object (default: that of the context)")
     add(

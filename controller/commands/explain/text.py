@@ -9,6 +9,7 @@ from typing import Final
 from rich.console import RenderableType
 from rich.text import Text
 
+from apiserver.kinds.annotated import VARIANT_COST
 from apiserver.schema.json import Json
 from controller.commands.explain.account import Account, Happening, duration
 from controller.commands.plan.table import price
@@ -33,7 +34,7 @@ _TONES: Final = {Reason.SHORTAGE: Tone.BAD, Reason.HOLDING: Tone.ADVICE, "Unplan
 
 def account_parts(account: Account) -> Iterator[RenderableType]:
     """Yield the whole text."""
-    what = account.spec["modelID"] + (f" on {account.accelerator}" if account.accelerator else "")
+    what = account.model_id + (f" on {account.accelerator}" if account.accelerator else "")
     title = wrapping_text(f"{account.namespace}/{account.name}", Tone.HEADING)
     yield Text.assemble(title, "  ", wrapping_text(what))
     tone = _TONES.get(account.decision.get("reason", ""), Tone.PLAIN)
@@ -135,7 +136,9 @@ def _service_level(level: Json) -> str:
 def _cost(account: Account) -> str:
     each = Decimal(account.decision["costPerReplica"])
     source = account.decision.get("costSource")
-    source = f" ({source}: {_COST_SOURCES[source]})" if source in _COST_SOURCES else ""
+    is_own = source == "VariantCost" and account.kind != "VariantAutoscaling"
+    because = VARIANT_COST if is_own else _COST_SOURCES.get(source or "")
+    source = f" ({source}: {because})" if because else ""
     granted = account.decision.get("grantedReplicas")
     whole = "" if granted is None else f", {price(each * granted)} per hour as granted"
     return f"{price(each)} per replica{source}{whole}"

@@ -9,6 +9,8 @@ from itertools import chain
 from typing import Final
 
 from apiserver.kinds.conversion import convert
+from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
+from apiserver.kinds.identity import key_of
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.llmd.conversion import HUB
 from apiserver.kinds.registry import find_kind, find_version
@@ -52,7 +54,7 @@ class Gathering:
 
     warnings: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
-    """Namespace and name of each VariantAutoscaling that is not planned."""
+    """Namespace and name of each variant that is not planned."""
 
     left_out: tuple[str, ...] = ()
     """Kind and name of each invalid object that is left out."""
@@ -101,18 +103,19 @@ def gather_objects(found: Found, *, configuring: Configuring, settings_namespace
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
     unread = (text for item in seen.observed.values() for text in item.claim.problems)
+    titles = {item.key: f"{item.value['kind']} {'/'.join(key_of(item.value))}" for item in claims.claimants}
     told = (
         *doubts,
         *_claimless(found),
-        *_misunderstood(claims),
+        *_misunderstood(claims, titles),
         *_classless(seen),
         *seen.problems,
         *unread,
-        *_misread(seen),
-        *_left_out(seen, found, variants, missing),
+        *_misread(seen, titles),
+        *_left_out(seen, found, claims, missing, titles=titles),
         *(f"{problem}: it is left out" for problem in chain.from_iterable(broken.values())),
     )
-    snapshot = with_published(seen, world.autoscalings)
+    snapshot = with_published(seen)
     return Gathering(
         inputs=replace(nothing, snapshot=snapshot),
         facts={key: item.facts for key, item in seen.observed.items()},
@@ -124,32 +127,37 @@ def gather_objects(found: Found, *, configuring: Configuring, settings_namespace
 
 
 def _left_out(
-    seen: Gathered, found: Found, variants: Mapping[Key, Json], missing: Mapping[Key, Problem]
+    seen: Gathered,
+    found: Found,
+    claims: Claims,
+    missing: Mapping[Key, Problem],
+    *,
+    titles: Mapping[Key, str],
 ) -> Iterator[str]:
+    targets = {claim.key: claim.target for claim in claims.readable}
     for key, why in sorted(seen.unplanned.items()):
-        name, target = f"VariantAutoscaling {'/'.join(key)}", scaled_by(variants[key])
+        name, target = titles[key], targets.get(key)
         if key in missing:
             text = missing[key].text.removeprefix(f"{name}: ")
-        elif (target.kind, target.namespace, target.name) in found.refused:
+        elif target and (target.kind, target.namespace, target.name) in found.refused:
             text = f"its {target.kind} {target.name!r} is left out"
         else:
             text = why.message
         yield f"{name} is omitted: {text}"
 
 
-def _misread(seen: Gathered) -> Iterator[str]:
+def _misread(seen: Gathered, titles: Mapping[Key, str]) -> Iterator[str]:
     """Yield the autoscalers that do not follow decisions, and the pods that differ from declarations."""
-    items = [(f"VariantAutoscaling {'/'.join(key)}", item) for key, item in sorted(seen.observed.items())]
+    items = [(titles[key], item) for key, item in sorted(seen.observed.items())]
     yield from (f"{name}: {problem.message}" for name, item in items for problem in item.misread)
     yield from (f"{name}: {item.mistyped}" for name, item in items if item.mistyped)
     yield from (f"{name}: {item.target.difference}" for name, item in items if item.target.difference)
 
 
-def _misunderstood(claims: Claims) -> Iterator[str]:
+def _misunderstood(claims: Claims, titles: Mapping[Key, str]) -> Iterator[str]:
     """Yield the annotations that are not understood."""
     for claim in claims.readable:
-        name = "/".join(claim.key)
-        yield from (f"VariantAutoscaling {name}: {problem}" for problem in claim.orders.problems)
+        yield from (f"{titles[claim.key]}: {problem}" for problem in claim.orders.problems)
 
 
 def _classless(seen: Gathered) -> Iterator[str]:
@@ -272,6 +280,11 @@ def _world(found: Found, autoscalings: Sequence[Json], further: FurtherAccelerat
         nodes=[dynamic.node(completed_node(item)) for item in values("Node")],
         autoscalers=values("HorizontalPodAutoscaler"),
         scaled_objects=values("ScaledObject"),
+        records={
+            key[0]: item.value.get("data") or {}
+            for key, item in of_kind(found.manifests, "ConfigMap").items()
+            if key[1] == DECISIONS
+        },
         quotas=values("ResourceQuota"),
         node_pools=values("NodePool"),
         disruption_budgets=values("PodDisruptionBudget"),

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
 from controller.commands.plan.changes import stated_load, with_loads
+from controller.observe.claim import Claimant
 from controller.observe.gather import Gathered
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad, RateLimit, Target
 from controller.planning.ranges import MOST_START_SECONDS
@@ -24,14 +24,14 @@ _LIMITS: Final = {"TTFT ": Target.TTFT, "ITL ": Target.ITL, "a batch of ": Targe
 """Targets by the first words of a limit's text."""
 
 
-def with_published(seen: Gathered, autoscalings: Sequence[Json]) -> Snapshot:
+def with_published(seen: Gathered) -> Snapshot:
     """Return the snapshot with the most recently published load of each model, and published capacities."""
-    decisions = {key_of(item): _decision(item) for item in autoscalings}
+    decisions = {item.key: _decision(item) for item in seen.claimants}
     variants = tuple(
         replace(variant, capacity=_capacity(decisions[variant.key], seen.observed[variant.key].facts))
         for variant in seen.snapshot.variants
     )
-    return with_loads(replace(seen.snapshot, variants=variants), _loads(seen.snapshot, autoscalings))
+    return with_loads(replace(seen.snapshot, variants=variants), _loads(seen))
 
 
 def with_capacities(
@@ -44,15 +44,14 @@ def with_capacities(
     return size_models(snapshot, facts, {}, SizingMemory(), settings).snapshot
 
 
-def _loads(snapshot: Snapshot, autoscalings: Sequence[Json]) -> Sequence[ModelLoad]:
+def _loads(seen: Gathered) -> Sequence[ModelLoad]:
     newest: dict[Key, tuple[str, Json]] = {}
-    planned = {variant.key for variant in snapshot.variants}
-    for autoscaling in autoscalings:
-        demand = _decision(autoscaling).get("demand")
-        if demand is None or key_of(autoscaling) not in planned:
+    for item in seen.claimants:
+        demand = _decision(item).get("demand")
+        if demand is None or item.key not in seen.observed:
             continue
-        model = autoscaling["metadata"]["namespace"], autoscaling["spec"]["modelID"]
-        desired = (autoscaling.get("status") or {}).get("desiredOptimizedAlloc") or {}
+        model = seen.observed[item.key].claim.model
+        desired = item.status.get("desiredOptimizedAlloc") or {}
         moment = str(desired.get("lastRunTime") or "")
         if model not in newest or newest[model][0] < moment:
             newest[model] = moment, demand
@@ -101,5 +100,5 @@ def _number(value: object, *, most: float = MOST_RATE) -> float | None:
     return found if math.isfinite(found) and 0 <= found <= most else None
 
 
-def _decision(autoscaling: Json) -> Json:
-    return (autoscaling.get("status") or {}).get("decision") or {}
+def _decision(claimant: Claimant) -> Json:
+    return claimant.status.get("decision") or {}

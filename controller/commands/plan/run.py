@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from apiserver.kinds.annotated import is_managed
 from apiserver.program import exit_code
 from apiserver.schema.json import Json
 from controller.commands.check.sources import read_sources
@@ -25,7 +26,7 @@ from controller.commands.plan.ignorance import ignorance, useless
 from controller.commands.plan.layout import NodeLayout, layouts
 from controller.commands.plan.page import page
 from controller.commands.plan.published import with_capacities
-from controller.commands.plan.reading import Problem, read
+from controller.commands.plan.reading import Manifest, Problem, read
 from controller.commands.plan.terminal import present, terminal
 from controller.commands.plan.text import Shown, conclusion, text_parts
 from controller.planning.decision import BoundBy, Plan
@@ -141,16 +142,22 @@ def _gather(options: argparse.Namespace, configuring: Configuring) -> Gathering:
         return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
     namespace = options.settings_namespace or configuring.namespace or _NAMESPACE
     given = gather_objects(found, configuring=configuring, settings_namespace=namespace)
-    if given.problems or any(manifest.kind[1] == "VariantAutoscaling" for manifest in found.manifests):
+    if given.problems or any(map(_asks_for_decisions, found.manifests)):
         return given
     broken = tuple(chain.from_iterable(found.broken.values()))
     return replace(given, problems=broken) if broken else _without_variants(given.inputs)
 
 
+def _asks_for_decisions(manifest: Manifest) -> bool:
+    kind = manifest.kind[1]
+    is_autoscaler = kind in {"HorizontalPodAutoscaler", "ScaledObject"}
+    return kind == "VariantAutoscaling" or (is_autoscaler and is_managed(manifest.value))
+
+
 def _without_variants(inputs: PlanningInputs) -> Gathering:
     text = (
-        "nothing to plan: the input contains no VariantAutoscaling; export them with kubectl get va -A -o"
-        " yaml"
+        "nothing to plan: the input contains no VariantAutoscaling, and no annotated autoscaler; export them"
+        " with kubectl get va,hpa -A -o yaml"
     )
     return Gathering(inputs=inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
 

@@ -138,7 +138,7 @@ class Shown:
     plan: Plan
     warnings: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
-    """Namespace and name of each VariantAutoscaling that is not planned."""
+    """Namespace and name of each variant that is not planned."""
 
     left_out: tuple[str, ...] = ()
     """Kind and name of each invalid object that is left out."""
@@ -215,9 +215,7 @@ def _cost_sources(shown: Shown, codes: Mapping[Key, str]) -> Iterator[Renderable
 
 def conclusion(shown: Shown) -> str:
     """Return the conclusion in one sentence."""
-    omitted = (
-        f"{count(len(shown.omitted), 'VariantAutoscaling')} omitted: {first_of(shown.omitted, _MOST_NAMED)}"
-    )
+    omitted = f"{count(len(shown.omitted), 'variant')} omitted: {first_of(shown.omitted, _MOST_NAMED)}"
     broken = ""
     if shown.left_out:
         named = first_of(shown.left_out, _MOST_NAMED)

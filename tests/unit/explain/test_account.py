@@ -15,6 +15,7 @@ from controller.commands.explain.account import account_of, duration
 from controller.commands.explain.evidence import Evidence
 from controller.commands.explain.text import account_parts
 from controller.commands.plan.terminal import print_lines, terminal
+from controller.observe.variantautoscaling import claimant_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DECISION = {
@@ -77,7 +78,7 @@ def complete(autoscaling: dict[str, Any]) -> Evidence:
     """Return evidence without gaps."""
     target = deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=1)
     return Evidence(
-        autoscaling=autoscaling,
+        claimant=claimant_of(autoscaling),
         target=target | {"status": {"readyReplicas": 1}},
         autoscalers=[placed(autoscaler("chat")) | {"status": {"currentReplicas": 1, "desiredReplicas": 2}}],
     )
@@ -188,7 +189,7 @@ def test_the_latest_events_come_first() -> None:
         },
     ]
 
-    text = told(Evidence(autoscaling=decided(), events=events))
+    text = told(Evidence(claimant=claimant_of(decided()), events=events))
 
     assert text.index("2 min ago    Shortage x4: newer") < text.index("2 h ago      ScaleUp: older")
 
@@ -205,7 +206,7 @@ SCALED_OBJECT = {
 
 ADVICE = {
     "no decision yet": (
-        Evidence(autoscaling=placed(variant("chat"))),
+        Evidence(claimant=claimant_of(placed(variant("chat")))),
         "there is no decision yet: check whether the controller runs",
     ),
     "a stopped controller": (
@@ -222,7 +223,7 @@ ADVICE = {
         "the spec has changed since",
     ),
     "no autoscaler": (
-        Evidence(autoscaling=decided()),
+        Evidence(claimant=claimant_of(decided())),
         "no HorizontalPodAutoscaler targets Deployment 'chat'",
     ),
     "a selector that also matches another variant": (
@@ -234,15 +235,15 @@ ADVICE = {
         "also matches 'chat-l4', and their numbers are added up",
     ),
     "a ScaledObject that reads another metric": (
-        Evidence(autoscaling=decided(), scaled_objects=[SCALED_OBJECT]),
+        Evidence(claimant=claimant_of(decided()), scaled_objects=[SCALED_OBJECT]),
         "ScaledObject 'chat' scales it by trigger of type 'prometheus', and not by wva_desired_replicas",
     ),
     "no scale target": (
-        Evidence(autoscaling=decided()),
+        Evidence(claimant=claimant_of(decided())),
         "the scale target Deployment 'chat' does not exist",
     ),
     "objects that may not be read": (
-        Evidence(autoscaling=decided(), unread=['events.events.k8s.io is forbidden: User "x"']),
+        Evidence(claimant=claimant_of(decided()), unread=['events.events.k8s.io is forbidden: User "x"']),
         "some objects could not be read: events.events.k8s.io is forbidden",
     ),
 }
@@ -258,7 +259,7 @@ def test_objects_that_may_not_be_read_are_not_reported_as_missing() -> None:
     """A missing permission to read autoscalers does not mean that there are none."""
     unread = ("horizontalpodautoscalers.autoscaling is forbidden", "deployments.apps is forbidden")
 
-    advice = account_of(Evidence(autoscaling=decided(), unread=unread), now=NOW).advice
+    advice = account_of(Evidence(claimant=claimant_of(decided()), unread=unread), now=NOW).advice
 
     assert [text.partition(":")[0] for text in advice] == ["some objects could not be read"] * 2
 
@@ -268,7 +269,7 @@ def test_objects_that_were_not_looked_up_are_not_reported_as_missing() -> None:
     target = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "chat"}
     autoscaling = placed(variant("chat", scaleTargetRef=target))
 
-    advice = account_of(Evidence(autoscaling=autoscaling), now=NOW).advice
+    advice = account_of(Evidence(claimant=claimant_of(autoscaling)), now=NOW).advice
 
     assert not any("does not exist" in text for text in advice)
 

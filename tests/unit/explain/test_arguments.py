@@ -56,7 +56,11 @@ def test_an_argument_that_is_not_a_variant_is_rejected(
 
 @pytest.mark.parametrize(
     "words",
-    [["va/x"], ["va", "x"], ["VariantAutoscaling/x"], ["x"], ["aspb/x"], ["AutoscalingPolicyBinding", "x"]],
+    [
+        *(["va/x"], ["va", "x"], ["VariantAutoscaling/x"], ["x"]),
+        *(["aspb/x"], ["AutoscalingPolicyBinding", "x"]),
+        *(["hpa/x"], ["so/x"], ["horizontalpodautoscalers.autoscaling", "x"], ["ScaledObject/x"]),
+    ],
 )
 def test_variants_and_bindings_can_be_named_in_any_form_that_kubectl_accepts(
     words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -22,7 +22,7 @@ def half_an_accelerator() -> dict[str, Any]:
 BROKEN: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "a target that does not exist": (
         [variant("x")],
-        "1 VariantAutoscaling omitted: default/x",
+        "1 variant omitted: default/x",
         "VariantAutoscaling default/x is omitted: spec.scaleTargetRef: Deployment 'x' of namespace 'default'"
         " is missing: add its manifest with -f, or export it with kubectl get deployment -n default x -o"
         " yaml",
@@ -40,7 +40,7 @@ BROKEN: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     ),
     "a target that cannot be read": (
         [variant("x"), half_an_accelerator()],
-        "1 VariantAutoscaling omitted: default/x; 1 invalid object left out: Deployment default/x",
+        "1 variant omitted: default/x; 1 invalid object left out: Deployment default/x",
         "VariantAutoscaling default/x is omitted: its Deployment 'x' is left out",
     ),
     "a node of a wrong type": (
@@ -74,7 +74,7 @@ def test_a_broken_variant_that_somebody_wrote_is_left_out_too(plan: Plan, parts:
     code, out, _ = plan("-f", "a.json", files={"a.json": listed(*parts(), variant("x"))})
 
     assert code == 1
-    assert "1 VariantAutoscaling omitted: default/x" in out
+    assert "1 variant omitted: default/x" in out
 
 
 def test_nothing_is_planned_without_a_node_that_somebody_wrote(plan: Plan, parts: Parts) -> None:

@@ -35,21 +35,21 @@ def test_engines_of_a_pair_are_omitted_with_a_reason(plan: Plan) -> None:
     asked, _, complaint = plan("-f", "-", "--demand", "m=15", given=given)
 
     assert (code, asked) == (1, 2)
-    assert "2 VariantAutoscalings omitted: default/decode, default/prefill" in out
+    assert "2 variants omitted: default/decode, default/prefill" in out
     assert "llm-d.ai/role" in " ".join(complaint)
 
 
 CONCLUSIONS = {
-    "one": (1, 8, "1 VariantAutoscaling omitted: default/set-00"),
+    "one": (1, 8, "1 variant omitted: default/set-00"),
     "many, of which only some are named": (
         14,
         8,
-        f"14 VariantAutoscalings omitted: {', '.join(f'default/set-{n:02}' for n in range(12))} and 2 more",
+        f"14 variants omitted: {', '.join(f'default/set-{n:02}' for n in range(12))} and 2 more",
     ),
     "in addition to short models": (
         1,
         9000,
-        "2 models short: default/chat, default/code; 1 VariantAutoscaling omitted: default/set-00",
+        "2 models short: default/chat, default/code; 1 variant omitted: default/set-00",
     ),
 }
 
@@ -78,7 +78,7 @@ def test_a_variant_whose_cost_is_absurd_is_omitted_by_itself(plan: Plan, parts: 
 
     said = json.loads(out)
     chat, other = said["plan"]["decisions"]
-    assert (code, said["conclusion"]) == (1, "1 VariantAutoscaling omitted: default/code")
+    assert (code, said["conclusion"]) == (1, "1 variant omitted: default/code")
     assert (chat["replicas"], chat["reason"]) == (1, "Steady")
     assert other["message"].endswith(
         "its cost (spec.variantCost, or the price of its accelerator) or its minReplicas of 10000"

@@ -91,7 +91,7 @@ UNREADABLE = {
     ),
     "no variant": (
         DEPLOYMENT,
-        ["stowplan plan: error: nothing to plan: the input contains no VariantAutoscaling; export them with"],
+        ["stowplan plan: error: nothing to plan: the input contains no VariantAutoscaling, and no"],
     ),
     "no manifest": (
         "just: text\n",

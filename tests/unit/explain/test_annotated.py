@@ -1,0 +1,113 @@
+"""Explanations of annotated autoscalers, from their record, and of what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import cast
+
+import pytest
+from support.annotated import hpa, scaled_object
+from support.manifests import variant
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import NotFound
+from apiserver.cluster.resource import Resource
+from apiserver.kinds.decision_record import record_text
+from apiserver.schema.json import Json
+from controller.commands.explain.account import account_of
+from controller.commands.explain.evidence import NoSuchVariantError, collect
+from controller.commands.explain.text import account_parts
+from controller.commands.plan.terminal import print_lines, terminal
+from controller.observe.claim import OwnerKind
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+STATUS: Json = {
+    "desiredOptimizedAlloc": {"numReplicas": 2, "lastRunTime": "2026-01-01T11:59:48Z"},
+    "currentAlloc": {"accelerator": "A100", "numReplicas": 1, "variantCost": "5"},
+    "decision": {
+        "reason": "ScaleUp",
+        "message": "chat goes from 1 to 2 replicas",
+        "costPerReplica": "5",
+        "costSource": "VariantCost",
+        "grantedReplicas": 2,
+    },
+}
+
+
+class Objects:
+    """Answers for some objects of one namespace, by kind and name."""
+
+    def __init__(self, *objects: Json) -> None:
+        self._objects: Mapping[tuple[str, str], Json] = {
+            (item["kind"], item["metadata"]["name"]): item for item in objects
+        }
+
+    @property
+    def cluster(self) -> Cluster:
+        """The objects as a client sees them."""
+        return cast("Cluster", self)
+
+    async def get(self, resource: Resource, name: str, **_options: object) -> Json:
+        """Return an object."""
+        if (resource.kind, name) not in self._objects:
+            raise NotFound(f"no {name}")
+        return self._objects[resource.kind, name]
+
+    async def list(self, resource: Resource, **_options: object) -> Json:
+        """Return all objects of a kind."""
+        return {"items": [item for (kind, _), item in self._objects.items() if kind == resource.kind]}
+
+
+def records(value: Json) -> Json:
+    """Return the ConfigMap with the record of one autoscaler."""
+    data = {value["metadata"]["uid"]: record_text(value, {"model_id": "m"}, STATUS)}
+    metadata = {"namespace": "ns", "name": "stowplan-decisions"}
+    return {"kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+async def told(kind: OwnerKind, *objects: Json, name: str = "chat") -> str:
+    """Return the explanation of an autoscaler, in one line."""
+    evidence = await collect(
+        Objects(*objects).cluster, kind, namespace="ns", name=name, system="stowplan-system"
+    )
+    text = print_lines(account_parts(account_of(evidence, now=NOW)), terminal(100))
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (OwnerKind.HORIZONTAL_POD_AUTOSCALER, hpa("chat")),
+        (OwnerKind.SCALED_OBJECT, scaled_object("chat", "chat")),
+    ],
+    ids=["hpa", "so"],
+)
+async def test_the_record_is_explained_like_a_status(kind: OwnerKind, value: Json) -> None:
+    """The cost is that of its annotation."""
+    text = await told(kind, value, records(value))
+
+    assert text.startswith("ns/chat meta/llama-3.1-8b on A100 chat goes from 1 to 2 replicas")
+    assert "1 now, 2 granted" in text
+    assert "decided ScaleUp, 12 s ago" in text
+    assert "5 per replica (VariantCost: llm-d.ai/variant-cost)" in text
+    assert "the scale target Deployment 'chat' does not exist" in text
+
+
+async def test_without_a_record_the_component_may_be_missing() -> None:
+    """The controller may not run, either."""
+    text = await told(OwnerKind.HORIZONTAL_POD_AUTOSCALER, hpa("chat"))
+
+    assert "no decision yet: install the component 'annotated' (docs/annotated.md), or check whether" in text
+
+
+async def test_an_autoscaler_that_is_not_managed_is_not_explained() -> None:
+    """The message says which annotation is missing."""
+    with pytest.raises(NoSuchVariantError, match=r'no annotation llm-d\.ai/managed: "true"'):
+        await told(OwnerKind.HORIZONTAL_POD_AUTOSCALER, hpa("chat", terms={"llm-d.ai/managed": "no"}))
+
+
+async def test_a_missing_autoscaler_is_told_with_the_others() -> None:
+    """As for VariantAutoscalings."""
+    with pytest.raises(NoSuchVariantError, match=r"no HorizontalPodAutoscaler 'chat' .* namespace: code"):
+        await told(OwnerKind.HORIZONTAL_POD_AUTOSCALER, hpa("code"), variant("chat"))
