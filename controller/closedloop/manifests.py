@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
@@ -31,6 +31,9 @@ class Manifests:
     deployments: Mapping[str, Json]
     autoscalers: Mapping[str, Json]
     autoscalings: Mapping[str, Json]
+    annotated: Mapping[str, Json] = field(default_factory=dict)
+    """Annotated autoscalers that take the place of VariantAutoscalings."""
+
     nodes: Sequence[Json]
     config_maps: Mapping[str, Json]
     unit_costs: str = UNIT_COSTS

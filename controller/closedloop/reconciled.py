@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from apiserver.cluster.errors import NotFound
+from apiserver.cluster.resource import CONFIG_MAPS, PODS
+from apiserver.kinds.annotated import reference_of
+from apiserver.kinds.decision_record import read_record
 from controller.closedloop.manifests import manifests_of
 from controller.closedloop.pods import moment
 from controller.closedloop.policy import Told
@@ -126,6 +130,8 @@ class _Objects:
         self.cluster: VirtualCluster | None = None
         self._manifests = manifests
         self._autoscalings = dict(manifests.autoscalings)
+        self._owners = {**manifests.autoscalings, **manifests.annotated}
+        self._records: dict[str, dict[str, str]] = {}
         self._policies = read_policies(
             manifests.config_maps,
             unit_costs=manifests.unit_costs,
@@ -133,7 +139,7 @@ class _Objects:
         )
         self.names = {
             (item["metadata"]["namespace"], item["metadata"]["name"]): name
-            for name, item in manifests.autoscalings.items()
+            for name, item in self._owners.items()
         }
 
     def now(self) -> datetime:
@@ -145,9 +151,8 @@ class _Objects:
     def world(self) -> World:
         manifests, cluster = self._manifests, self._cluster
         targets = {}
-        for name, autoscaling in self._autoscalings.items():
-            namespace = autoscaling["metadata"]["namespace"]
-            if key := target_key(namespace, autoscaling["spec"]["scaleTargetRef"]):
+        for name, owner in self._owners.items():
+            if key := target_key(owner["metadata"]["namespace"], reference_of(owner)):
                 deployment = manifests.deployments[name]
                 spec = deployment["spec"] | {"replicas": cluster.replicas[name]}
                 targets[key] = deployment | {"spec": spec}
@@ -157,12 +162,18 @@ class _Objects:
             pods=[pod.manifest(manifests.deployments[pod.variant]) for pod in cluster.pods.values()],
             nodes=cluster.nodes,
             autoscalers=list(manifests.autoscalers.values()),
+            scaled_objects=[item for item in manifests.annotated.values() if item["kind"] == "ScaledObject"],
+            records=self._records,
         )
 
     def published(self) -> Mapping[str, float]:
         found = {}
-        for name, item in self._autoscalings.items():
-            desired = (item.get("status") or {}).get("desiredOptimizedAlloc") or {}
+        statuses = {name: item.get("status") or {} for name, item in self._autoscalings.items()}
+        for name, item in self._manifests.annotated.items():
+            text = self._records.get(item["metadata"]["namespace"], {}).get(item["metadata"]["uid"])
+            statuses[name] = read_record(text).get("status") or {}
+        for name, status in statuses.items():
+            desired = status.get("desiredOptimizedAlloc") or {}
             if desired.get("numReplicas") is not None:
                 found[name] = float(desired["numReplicas"])
         return found
@@ -175,14 +186,23 @@ class _Objects:
             readings[namespace, name] = reading_of(series, time_seconds=self.now().timestamp())
         return Scraped(readings=readings, failures={})
 
-    async def apply(self, _resource: Resource, body: Json, **_options: object) -> Json:
-        """Store a status, like server-side apply."""
+    async def apply(self, resource: Resource, body: Json, **_options: object) -> Json:
+        """Store a status, or the first records of a namespace, like server-side apply."""
+        if resource is CONFIG_MAPS:
+            self._records[body["metadata"]["namespace"]] = body["data"]
+            return body
         name = self.names[body["metadata"]["namespace"], body["metadata"]["name"]]
         self._autoscalings[name] = self._autoscalings[name] | {"status": body["status"]}
         return self._autoscalings[name]
 
-    async def patch_merge(self, _resource: Resource, name: str, body: Json, **_options: object) -> Json:
-        """Apply a merge patch to a pod's annotations, where null removes one."""
+    async def patch_merge(self, resource: Resource, name: str, body: Json, *, namespace: str) -> Json:
+        """Apply a merge patch to a pod's annotations, where null removes one, or to records."""
+        if resource is CONFIG_MAPS and namespace not in self._records:
+            raise NotFound(f"no ConfigMap {name!r}")
+        if resource is CONFIG_MAPS:
+            self._records[namespace] = {**self._records[namespace], **body["data"]}
+        if resource is not PODS:
+            return body  # nobody reads the annotation of an autoscaler
         pod = self._cluster.pods[name]
         for key, value in (body["metadata"].get("annotations") or {}).items():
             if value is None:

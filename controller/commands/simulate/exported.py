@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from apiserver.kinds.annotated import managed_autoscalers
+from apiserver.kinds.identity import key_of
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
 from controller.closedloop.behaviour import behaviour_of
@@ -22,14 +24,15 @@ from controller.commands.plan.reading import Found, Manifest, of_kind
 from controller.commands.simulate.given import Given
 from controller.commands.simulate.profiles import stated_profile
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
+from controller.observe.annotated import claim_of_annotated
 from controller.observe.arguments import engine_argument
-from controller.observe.claim import Claim
+from controller.observe.claim import Claim, Owner, OwnerKind
 from controller.observe.classes import class_finding, priority_of
 from controller.observe.performance import targets_of
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
-from controller.observe.targets import Target, TargetKind, scaled_by, target_key, target_of
+from controller.observe.targets import Target, TargetKind, target_key, target_of
 from controller.observe.variantautoscaling import claim_of
 from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
 from controller.simulation.workload import Workload
@@ -83,7 +86,9 @@ class _Reader:
         self._names = names
         self._policies, doubts = policies_in(found, names, settings_namespace)
         self.warnings += doubts
+        self._claims: dict[str, Claim] = {}
         self._autoscalings: dict[str, Json] = {}
+        self._annotated: dict[str, Json] = {}
         self._deployments: dict[str, Json] = {}
         self._autoscalers = {
             target_key(item.key[0], item.value["spec"]["scaleTargetRef"]): item.value
@@ -93,18 +98,20 @@ class _Reader:
 
     def scenario(self, likeness: Scenario) -> Scenario:
         """Return the scenario, which is to be ignored if there are problems."""
-        variants = [
-            made
-            for item in of_kind(self._found.manifests, "VariantAutoscaling").values()
-            if (made := self._variant(item))
-        ]
+        found = {
+            kind: [item.value for item in of_kind(self._found.manifests, kind).values()]
+            for kind in ("HorizontalPodAutoscaler", "ScaledObject")
+        }
+        own = (self._variant(item) for item in of_kind(self._found.manifests, "VariantAutoscaling").values())
+        others = (self._annotated_variant(value) for value in managed_autoscalers(*found.values()))
+        variants = [made for made in (*own, *others) if made]
         if not variants and not self.problems:
             self.problems.append(
-                "nothing to simulate: the input contains no VariantAutoscaling; export them with kubectl"
-                " get va -A -o yaml"
+                "nothing to simulate: the input contains no VariantAutoscaling, and no annotated autoscaler;"
+                " export them with kubectl get va,hpa -A -o yaml"
             )
         self._nodes = list(self._free_nodes())
-        if not self._nodes and self._autoscalings:
+        if not self._nodes and self._claims:
             self.problems.append(
                 "the input contains no node with accelerators: export them with kubectl get nodes -o yaml"
             )
@@ -122,16 +129,17 @@ class _Reader:
 
     def manifests(self) -> Manifests:
         """Return the objects without their statuses, which are of another time."""
-        autoscalers = {}
-        for name, item in self._autoscalings.items():
-            key = scaled_by(item)
-            if key in self._autoscalers:
-                autoscalers[name] = self._autoscalers[key]
+        autoscalers = {
+            name: self._autoscalers[claim.target]
+            for name, claim in self._claims.items()
+            if claim.target in self._autoscalers
+        }
         maps = of_kind(self._found.manifests, "ConfigMap").items()
         return Manifests(
             deployments=self._deployments,
             autoscalers=autoscalers,
             autoscalings=self._autoscalings,
+            annotated=self._annotated,
             nodes=self._nodes,
             config_maps={name: item.value for (space, name), item in maps if space == self._namespace},
             unit_costs=self._names.unit_costs,
@@ -144,24 +152,54 @@ class _Reader:
         self.problems += [str(problem) for problem in problems]
         if problems:
             return None
-        key, name = target_key(manifest.key[0], value["spec"]["scaleTargetRef"]), manifest.key[1]
-        if (key.kind, key.namespace, key.name) in self._found.refused:
-            return None  # the problems of its manifest are reported
-        if key.kind is not TargetKind.DEPLOYMENT:
-            self.warnings.append(f"{manifest.label} is omitted: {_DEPLOYMENTS}")
+        claim = claim_of(value)
+        if not self._is_new(claim, manifest.label):
             return None
-        if name in self._autoscalings:
-            self.problems.append(
-                f"{manifest.label}: another namespace has a variant with this name: export only one of them"
+        self._autoscalings[claim.name] = _with_uid({k: v for k, v in value.items() if k != "status"})
+        return self._setup(claim, value["spec"])
+
+    def _annotated_variant(self, value: Json) -> VariantSetup | None:
+        owner = Owner(OwnerKind(value["kind"]), *key_of(value))
+        label = f"{owner.kind} {owner.namespace}/{owner.name}"
+        try:
+            claim = claim_of_annotated(value, owner)
+        except ValueError as error:
+            self.problems.append(f"{label}: {error}")
+            return None
+        self.warnings += [f"{label}: {problem}" for problem in claim.orders.problems]
+        target = claim.target
+        if target in {other.target for other in self._claims.values()}:
+            self.warnings.append(
+                f"{label} is omitted: another object decides on {target.called} {target.name!r}"
             )
             return None
-        metadata = {"uid": name} | {k: v for k, v in value["metadata"].items() if k != "managedFields"}
-        self._autoscalings[name] = {k: v for k, v in value.items() if k != "status"} | {"metadata": metadata}
-        self._deployments[name] = self._targets[key]
-        return self._setup(name, value, target_of(key, self._targets[key]))
+        if target.kind is TargetKind.DEPLOYMENT and target not in self._targets:
+            self.problems.append(f"{label}: {target.called} {target.name!r} is missing")
+            return None
+        if not self._is_new(claim, label):
+            return None
+        self._annotated[claim.name] = value = _with_uid(value)
+        if owner.kind is OwnerKind.HORIZONTAL_POD_AUTOSCALER:
+            self._autoscalers[target] = value
+        return self._setup(claim, {})
 
-    def _setup(self, name: str, value: Json, target: Target) -> VariantSetup | None:
-        profile = self._profile(name, value, target)
+    def _is_new(self, claim: Claim, label: str) -> bool:
+        """Keep a claim and its Deployment, unless it cannot be simulated; tell whether it can."""
+        key, name = claim.target, claim.name
+        if (key.kind, key.namespace, key.name) in self._found.refused:
+            return False  # the problems of its manifest are reported
+        if key.kind is not TargetKind.DEPLOYMENT:
+            self.warnings.append(f"{label} is omitted: {_DEPLOYMENTS}")
+            return False
+        if name in self._claims:
+            self.problems.append(f"{label}: another variant has the same name: export only one of them")
+            return False
+        self._claims[name], self._deployments[name] = claim, self._targets[key]
+        return True
+
+    def _setup(self, claim: Claim, spec: Json) -> VariantSetup | None:
+        name, target = claim.name, target_of(claim.target, self._targets[claim.target])
+        profile = self._profile(claim, spec, target)
         if profile is None:
             return None
         autoscaler = self._autoscalers.get(target.key)
@@ -173,7 +211,6 @@ class _Reader:
         if name not in self._supplied.start_up_seconds:
             assumed = f"{_START_UP_SECONDS:g} s are assumed; use --start-up {name}=SECONDS"
             self.warnings.append(f"{name}: the start-up time of a replica is unknown; {assumed}")
-        claim = claim_of(value)
         is_resolved, _, why = class_finding(claim, self._policies)
         if not is_resolved:
             self.warnings.append(f"{name}: spec.sloClassRef: {why}")
@@ -191,8 +228,8 @@ class _Reader:
             behaviour=behaviour_of(bounds) if autoscaler else None,
         )
 
-    def _profile(self, name: str, value: Json, target: Target) -> EngineProfile | None:
-        engine, spec = target.engine_spec, value["spec"]
+    def _profile(self, claim: Claim, spec: Json, target: Target) -> EngineProfile | None:
+        engine, name = target.engine_spec, claim.name
         stated = self._supplied.profiles.get(name) or stated_profile(spec)
         if stated is None:
             self.problems.append(
@@ -212,7 +249,7 @@ class _Reader:
         budget = engine_argument(engine, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS
         try:
             return EngineProfile(
-                model_id=spec["modelID"],
+                model_id=claim.model_id,
                 alpha_ms=stated.alpha_ms,
                 beta_ms=stated.beta_ms,
                 gamma_ms=stated.gamma_ms,
@@ -229,7 +266,7 @@ class _Reader:
 
     def _models(self) -> Iterator[Model]:
         used: dict[str, Claim] = {}
-        for claim in map(claim_of, self._autoscalings.values()):
+        for claim in self._claims.values():
             used.setdefault(claim.model_id, claim)
         workloads = dict(self._supplied.workloads)
         if "" in workloads and len(used) == 1:
@@ -251,7 +288,7 @@ class _Reader:
 
     def _free_nodes(self) -> Iterator[Json]:
         """Yield nodes with free accelerators, less those that pods not scaled here hold."""
-        scaled = set(map(scaled_by, self._autoscalings.values()))
+        scaled = {claim.target for claim in self._claims.values()}
         held: dict[str, int] = {}
         for pod in of_kind(self._found.manifests, "Pod").values():
             owner, node = target_of_pod(pod.value), pod.value["spec"].get("nodeName")
@@ -273,6 +310,12 @@ class _Reader:
             )
             for node in self._nodes
         )
+
+
+def _with_uid(value: Json) -> Json:
+    metadata = value["metadata"]
+    kept = {name: item for name, item in metadata.items() if name != "managedFields"}
+    return value | {"metadata": {"uid": metadata["name"]} | kept}
 
 
 def _model(claim: Claim, workload: Workload, policies: Policies) -> Model:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.manifests import deployment, l4_node, listed, variant
+from support.annotated import TERMS
+from support.manifests import Manifest, autoscaler, deployment, l4_node, listed, variant
 
 from apiserver.kinds.settings_names import NamesConfig
 from controller.closedloop.scenario import Scenario
@@ -19,9 +20,12 @@ from controller.sizing.records import StepParameters
 
 def _exported(**spec: Any) -> Given:
     """Return the scenario read from the objects of one variant with some more fields."""
-    text = listed(
-        l4_node("n"), deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat", **spec)
-    )
+    return _read(variant("chat", **spec))
+
+
+def _read(*objects: Manifest) -> Given:
+    """Return the scenario read from objects about one Deployment."""
+    text = listed(l4_node("n"), deployment("chat", product="NVIDIA-L4", accelerators=1), *objects)
     found = read([Source(name="live.json", data=text.encode())], namespace="default")
     profile = StepParameters(alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03)
     supplied = Supplied(
@@ -55,3 +59,35 @@ def test_a_missing_service_class_causes_a_warning() -> None:
         text.startswith("chat: spec.sloClassRef: ConfigMap 'service-classes-config' of Stowplan's namespace")
         for text in given.warnings
     )
+
+
+def _annotated(**terms: str) -> Manifest:
+    value = autoscaler("chat", most=7)
+    value["metadata"]["annotations"] = TERMS | {"llm-d.ai/variant-cost": "5"} | terms
+    return value
+
+
+def test_an_annotated_autoscaler_is_simulated_as_it_is_planned() -> None:
+    """Its model, its cost and its bounds are its own."""
+    given = _read(_annotated())
+
+    assert given.scenario is not None
+    (read_variant,) = given.scenario.variants
+    assert (read_variant.name, read_variant.model_id) == ("chat", "meta/llama-3.1-8b")
+    assert (read_variant.price_per_hour, read_variant.max_replicas) == (5.0, 7)
+    assert given.manifests is not None
+    assert (list(given.manifests.autoscalings), list(given.manifests.annotated)) == ([], ["chat"])
+
+
+def test_wrong_annotations_are_reported() -> None:
+    """Without a model it cannot be simulated; a wrong cost is ignored, and so is one beside a variant."""
+    nameless = _read(_annotated(**{"llm-d.ai/model-id": ""}))
+    costly = _read(_annotated(**{"llm-d.ai/variant-cost": "-1"}))
+    second = _read(variant("chat"), _annotated())
+
+    assert (
+        "HorizontalPodAutoscaler default/chat: metadata.annotations[llm-d.ai/model-id]"
+        in nameless.problems[0]
+    )
+    assert any("metadata.annotations[llm-d.ai/variant-cost]" in text for text in costly.warnings)
+    assert any("default/chat is omitted: another object decides" in text for text in second.warnings)
