@@ -8,7 +8,7 @@ request; `references` warns about other objects but never rejects; `app` serves 
 - permissions: `permissions`, asked by `authorizer`
 - writers of objects: `authorship`, `tenancy`; scale targets: `scaling`, `claims`; caches of other objects:
   `referents`
-- ConfigMaps of settings: `settings`
+- ConfigMaps of settings: `settings`; annotated `autoscalers`
 - what the API server calls: `registration`; configuration: `config`
 - large input: `large`
 """

@@ -99,8 +99,8 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
     return Subject(
         kind=kind,
         version=version,
-        value=_plain(sent, namespace),
-        old=None if stored is None else _plain(stored, namespace),
+        value=plain_object(sent, namespace),
+        old=None if stored is None else plain_object(stored, namespace),
         namespace=namespace,
         forms=_forms(kind, version, sent, stored) if kind.has_conversion else [],
         to_keep=_to_keep(kind, sent, stored) if kind.has_conversion and stored is not None else None,
@@ -150,7 +150,7 @@ def _forms(kind: Kind, version: Version, sent: ReviewedObject, stored: ReviewedO
 def _whole(value: ReviewedObject, stored: ReviewedObject | None) -> Json:
     """Return an object with the status that it will have: the API server keeps the stored one."""
     status = msgspec.UNSET if stored is None else stored.status
-    return _plain(value, "") | ({} if status is msgspec.UNSET else {"status": _read(status, "status")})
+    return plain_object(value, "") | ({} if status is msgspec.UNSET else {"status": _read(status, "status")})
 
 
 def _identity(claim: Reference) -> tuple[str, str, str, tuple[int, ...]]:
@@ -167,7 +167,11 @@ def _decode(decoder: msgspec.json.Decoder[Decoded], text: msgspec.Raw, *, root: 
         raise UnreadableObjectError(f"the object cannot be read: {why}") from error
 
 
-def _plain(value: ReviewedObject, namespace: str) -> Json:
+def plain_object(value: ReviewedObject, namespace: str) -> Json:
+    """Return an object under review without its status; its namespace, if given, replaces that of the object.
+
+    Raises UnreadableObjectError for a spec that cannot be decoded.
+    """
     metadata: Json = {name: item for name, item in (value.metadata or {}).items() if item is not None}
     if namespace:
         metadata["namespace"] = namespace

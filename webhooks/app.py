@@ -107,14 +107,14 @@ _log = EventLogger(__name__)
 Decide = Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]
 
 Judges = dict[str, Decide]
-"""The decision functions of the admission webhooks: `mutate`, `validate` and `validate-settings`."""
+"""The decision functions of the admission webhooks, by their paths: `mutate`, `validate` and others."""
 
 Load = Callable[[], Awaitable[Judges]]
 """Returns the decision functions, once they are loaded."""
 
 
 def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_bytes: int) -> web.Application:
-    """Return the application with `/mutate`, `/validate`, `/validate-settings` and `/convert`.
+    """Return the application with the paths of admission and `/convert`.
 
     All but the last wait until `judges` has loaded; `/convert` does not need it.
     """
@@ -133,7 +133,7 @@ def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_by
         shared=shared,
     )
     made = web.Application()
-    for verb in ("mutate", "validate", "validate-settings"):
+    for verb in ("mutate", "validate", "validate-settings", "validate-autoscalers"):
         handler = admissions.handler(
             partial(_admission_reply, verb, judges), limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES
         )

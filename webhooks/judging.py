@@ -1,6 +1,7 @@
 """Assembly of admission: decision functions, permission checks, and caches of referenced objects.
 
-`/validate-settings` rejects ConfigMaps of service classes and prices that cannot be used as written.
+`/validate-settings` rejects ConfigMaps of service classes and prices that cannot be used as written;
+`/validate-autoscalers` warns about annotated autoscalers.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from apiserver.schema.validation import judge
 from webhooks.admission import UnreadableObjectError, decode_object
 from webhooks.app import Judges
 from webhooks.authorizer import ClusterAuthorizer
+from webhooks.autoscalers import advise
 from webhooks.config import ScalingConfig, WebhooksConfig
 from webhooks.decision import mutate, validate
 from webhooks.large import in_thread
@@ -101,6 +103,7 @@ def judges_of(
 ) -> Judges:
     """Return the decision functions for admission requests."""
     return {
+        "validate-autoscalers": advise,
         "validate-settings": (settings or SettingsAdmission(namespace="", names=NamesConfig())).validate,
         "mutate": lambda request: mutate(request, scaling, tenancy),
         "validate": lambda request: validate(request, scaling, referents, tenancy),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -38,10 +38,11 @@ _POLL_SECONDS: Final = 0.1
 class Installation:
     """Stowplan from `start` to `stop`; each process can be killed and restarted separately.
 
-    `manifests` is the folder that is installed into `namespace`. `settings` are merged into the configuration
-    documents, by component. `apply` applies the manifests instead of kubectl. `without_definitions` leaves
-    the definitions to `stowplan upgrade`; the controller is not ready before that. `source` is the tree with
-    the manifests and the code, and `certificates` the name pattern of its components' Secrets.
+    `manifests` is the folder installed into `namespace`, with `components`. `settings` are merged into
+    the configuration documents, by process; those of components must be repeated there. `apply` applies the
+    manifests instead of kubectl. `without_definitions` leaves the definitions to `stowplan upgrade`; the
+    controller is not ready before that. `source` is the tree with the manifests and the code, and
+    `certificates` the name pattern of the processes' Secrets.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Installation:
         manifests: str = "overlays/every-kind",
         namespace: str = NAMESPACE,
         settings: Mapping[str, dict[str, Any]] | None = None,
+        components: Sequence[str] = (),
         apply: Callable[[list[Json]], object] | None = None,
         without_definitions: bool = False,
         source: Path = ROOT,
@@ -60,6 +62,7 @@ class Installation:
         self._manifests = "overlays/without-crds" if without_definitions else manifests
         self._namespace = namespace
         self._settings = settings or {}
+        self._components = components
         self._apply_with = apply
         self._without_definitions = without_definitions
         self._source = source
@@ -141,7 +144,13 @@ class Installation:
     def _apply(self) -> None:
         kubectl = self._control_plane.kubectl
         folder = self._control_plane.directory / "kustomization"
-        kustomization(folder, manifests=self._manifests, namespace=self._namespace, source=self._source)
+        kustomization(
+            folder,
+            manifests=self._manifests,
+            namespace=self._namespace,
+            source=self._source,
+            components=self._components,
+        )
         rendered = kubectl("kustomize", str(folder)).stdout
         addresses = {service: self._addresses[name] for service, name in _SERVICES.items()}
         manifests = adapt(rendered, addresses)

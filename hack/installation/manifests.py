@@ -21,16 +21,23 @@ EXTERNAL_METRICS: Final = ("external.metrics.k8s.io", "v1beta1")
 _NOT_HERE: Final = frozenset({"Deployment", "PodDisruptionBudget"})
 
 
-def kustomization(folder: Path, *, manifests: str, namespace: str, source: Path = ROOT) -> None:
+def kustomization(
+    folder: Path, *, manifests: str, namespace: str, source: Path = ROOT, components: Iterable[str] = ()
+) -> None:
     """Write a kustomization, as a user would, that installs a folder and the metrics API in a namespace.
 
-    `source` is the tree with the manifests.
+    `source` is the tree with the manifests, `components` are names in its folder of components.
     """
     folder.mkdir(exist_ok=True)
-    resources = [
-        os.path.relpath(source / "manifests" / name, folder) for name in (manifests, "external-metrics")
-    ]
-    document = {"namespace": namespace, "resources": resources}
+    folders = {
+        "resources": (manifests, "external-metrics"),
+        "components": tuple(f"components/{name}" for name in components),
+    }
+    paths = {
+        member: [os.path.relpath(source / "manifests" / name, folder) for name in names]
+        for member, names in folders.items()
+    }
+    document = {"namespace": namespace, **paths}
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
 
 

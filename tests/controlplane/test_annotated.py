@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, variant
+from support.manifests import autoscaler, deployment, listed, variant
 from support.policies import refused_with
 from support.polling import wait_for
 from support.stub_engine import StubEngine
@@ -19,7 +20,6 @@ from apiserver.kinds.decision_record import read_record
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation import Installation
-from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
     import subprocess
@@ -134,20 +134,17 @@ def annotated_hpa(name: str, **terms: str) -> Json:
 
 @pytest.fixture(scope="module")
 def plane() -> Iterator[ControlPlane]:
-    """Yield a control plane of its own, with a node and the permissions of the component."""
+    """Yield a control plane of its own, with a node."""
     with ControlPlane() as started:
         started.apply(SCALED_OBJECTS)
         started.wait_until_established("scaledobjects.keda.sh")
         create_nodes(started, [Node(name="annotated", accelerator=PRODUCT, accelerator_count=8)])
-        component = ROOT / "manifests" / "components" / "annotated"
-        for name in ("fence", "rbac"):
-            started.kubectl("apply", f"--filename={component / name}.yaml")
         yield started
 
 
 @pytest.fixture(scope="module")
 def installation(plane: ControlPlane) -> Iterator[Installation]:
-    """Yield Stowplan with the flag of the component."""
+    """Yield Stowplan with the component."""
     settings: dict[str, Json] = {
         "controller": {
             "planning": {"intervalSeconds": 1},
@@ -156,7 +153,7 @@ def installation(plane: ControlPlane) -> Iterator[Installation]:
         },
         "apiserver": {"annotated": True, "staleAfterSeconds": 10},
     }
-    with Installation(plane, settings=settings) as started:
+    with Installation(plane, settings=settings, components=("annotated",)) as started:
         yield started
 
 
@@ -291,3 +288,19 @@ def test_the_controller_may_change_one_annotation_of_annotated_autoscalers(stage
         refused_with(partial(attempt, name, change), phrase)
     allowed: Json = {"metadata": {"annotations": {"stowplan.dev/decision": "{}"}}}
     assert attempt("managed", allowed).returncode == 0
+
+
+def test_wrong_annotations_are_warnings_of_kubectl(stage: Stage) -> None:
+    """The webhook is sent annotated autoscalers only, and never rejects one."""
+    wrong = annotated_hpa("chat", variant_cost="-5")
+    wrong["spec"]["metrics"][0]["external"]["target"] = {"type": "Value", "value": "1"}
+    ignored = copy.deepcopy(wrong)
+    del ignored["metadata"]["annotations"]["llm-d.ai/managed"]
+
+    def told(manifest: Json) -> str:
+        apply = ("apply", "--dry-run=server", "--filename=-", f"--namespace={stage.namespace}")
+        return stage.control_plane.kubectl(*apply, input=listed(manifest)).stderr
+
+    wait_for(lambda: "Warning: metadata.annotations[llm-d.ai/variant-cost]" in told(wrong), "a warning")
+    assert "with a target of type Value" in told(wrong)
+    assert "Warning" not in told(ignored)
