@@ -84,6 +84,9 @@ class Autoscaler:
     scaled_object: str = ""
     """Name of the ScaledObject; empty for one that KEDA did not create."""
 
+    owner: str = ""
+    """Kind and name of the object whose controller writes it; empty for none, and where KEDA does."""
+
     is_created: bool = True
     """Whether the HorizontalPodAutoscaler exists: that of a ScaledObject is created by KEDA."""
 
@@ -134,11 +137,18 @@ def autoscaler_of(value: Json, scaled_objects: Mapping[str, Json] | None = None)
         min_replicas=low,
         max_replicas=high,
         scaled_object=scaled_object,
+        owner="" if scaled_object else _owner(metadata),
         scaling_active=_why_keda_stopped(known) or _scaling_active(value),
         up_tolerance=_number(up.get("tolerance"), _DEFAULT_TOLERANCE),
         down_tolerance=_number(down.get("tolerance"), _DEFAULT_TOLERANCE),
         down_window_seconds=_number(down.get("stabilizationWindowSeconds"), _DEFAULT_WINDOW_SECONDS),
     )
+
+
+def _owner(metadata: Json) -> str:
+    owners = map(as_object, as_list(metadata.get("ownerReferences")))
+    named = (f"{owner.get('kind')} {owner.get('name')!r}" for owner in owners if owner.get("controller"))
+    return next(named, "")
 
 
 def _metrics(spec: Json) -> list[Json]:

@@ -5,6 +5,7 @@ It depends on declarations only. Whether an autoscaler also acts is visible in t
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -139,9 +140,11 @@ def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
             text = f"the selector of {metric} in {shown} {why}: select {remedy}"
             yield Problem(reason=FollowingProblem.SELECTOR_DIFFERS, message=text)
     # Of several triggers that are not known, any one may be ours.
-    wrong = [why for item in own if (why := _wrong_target(item))]
+    wrong = [(item, why) for item in own if (why := _wrong_target(item))]
     if wrong and (len(wrong) == len(own) or all(item.text is not None for item in own)):
-        yield Problem(reason=FollowingProblem.TARGET_DIFFERS, message=f"{shown} {wrong[0]}")
+        item, why = wrong[0]
+        text = f"{shown} {why}{_mending(autoscaler, item)}"
+        yield Problem(reason=FollowingProblem.TARGET_DIFFERS, message=text)
 
 
 def _nearest_metric(others: Sequence[MetricReading], subject: Subject) -> str:
@@ -210,6 +213,19 @@ def _wrong_target(item: MetricReading) -> str:
         f"reads {read} with a target of type {item.target_type}, which multiplies it by the running replicas:"
         " use type AverageValue with 1"
     )
+
+
+def _mending(autoscaler: Autoscaler, item: MetricReading) -> str:
+    """Return how the target of a metric is mended; empty for triggers of KEDA, which say it by fields."""
+    if autoscaler.owner:
+        return f"; {autoscaler.owner} writes it and would undo a change: correct it there"
+    if autoscaler.scaled_object:
+        return ""
+    is_ratio = item.name == VARIANT_RATIO
+    target = {"type": "Value", "value": "1"} if is_ratio else {"type": "AverageValue", "averageValue": "1"}
+    path = f"/spec/metrics/{autoscaler.readings.index(item)}/external/target"
+    patch = json.dumps([{"op": "replace", "path": path, "value": target}])
+    return f": kubectl patch hpa {autoscaler.name} --type=json --patch='{patch}'"
 
 
 def _text(value: Decimal | None) -> str:

@@ -18,7 +18,7 @@ from apiserver.kinds.annotated import (
 )
 from apiserver.kinds.decision_record import read_record
 from apiserver.kinds.identity import Key, key_of, seniority
-from apiserver.kinds.llmd.identity import label_of
+from apiserver.kinds.llmd.identity import UNKNOWN, label_of
 from apiserver.kinds.metric_labels import annotated_labels
 from apiserver.schema.json import Json, as_object
 from controller.observe.accelerators import short_name
@@ -92,7 +92,7 @@ def claim_of_annotated(value: Json, owner: Owner) -> Claim:
         created=value["metadata"].get("creationTimestamp") or "",
         model_id=model,
         target=target_key(owner.namespace, reference),
-        accelerator=short_name(label) if label else "",
+        accelerator=short_name(label) if label and label != UNKNOWN else "",
         cost=cost_of(value),
         orders=_orders(value, owner.kind, problems),
         may_scale_to_zero=as_object(value.get("spec")).get(least) == 0,

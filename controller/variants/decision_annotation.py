@@ -1,7 +1,7 @@
 """The annotation on annotated autoscalers that says what was decided, for users who look at the object.
 
-It is written when its meaning changes, not its figures. It can be switched off: records and events say the
-same.
+It is written when its meaning changes, not its figures, and never on objects of another controller, which
+might remove it again. It can be switched off: records and events say the same.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def due_annotations(
     """Return the autoscalers whose annotation means something else than their status, with the new text."""
     found = []
     for item in claimants:
-        if item.is_annotated and item.key in statuses:
+        if item.is_annotated and item.key in statuses and not _is_controlled(item.value):
             content = annotation_of(statuses[item.key])
             stored = as_object(item.value["metadata"].get("annotations")).get(DECISION)
             if _meaning(_parsed(stored)) != _meaning(content):
@@ -102,6 +102,10 @@ class DecisionAnnotator:
             except ClusterError as error:
                 return error
         return None
+
+
+def _is_controlled(value: Json) -> bool:
+    return any(owner.get("controller") for owner in value["metadata"].get("ownerReferences") or [])
 
 
 def _parsed(text: object) -> Json:

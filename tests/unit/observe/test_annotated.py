@@ -78,6 +78,15 @@ def test_a_scaled_object_counts_once_and_scales_a_deployment_by_default() -> Non
     assert (claim.target, claim.may_scale_to_zero) == (TARGET, True)
 
 
+def test_an_unknown_accelerator_is_not_declared() -> None:
+    """KServe says so if it does not know one: the pods of the target show it."""
+    value = hpa("chat", labels={"inference.optimization/acceleratorName": "unknown"})
+
+    assert only(claims(value)).accelerator == ""
+    (planned,) = gathered(autoscalers=(value,), records={}).snapshot.variants
+    assert planned.accelerator == "A100"
+
+
 @pytest.mark.parametrize("text", ["", "{", '{"kind":"K","name":"n","labels":{},"status":{"decision":1}}'])
 def test_a_record_that_was_edited_counts_as_absent(text: str) -> None:
     """Users of a namespace may write its ConfigMaps."""

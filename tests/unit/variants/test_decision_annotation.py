@@ -96,6 +96,14 @@ def test_it_is_written_when_its_meaning_changes(name: str) -> None:
     assert bool(due) is want
 
 
+def test_an_object_of_another_controller_gets_none() -> None:
+    """KServe, for one, removes annotations that it did not write."""
+    owner = {"apiVersion": "serving.kserve.io/v1alpha2", "kind": "LLMInferenceService", "controller": True}
+    known = claimants(hpa("chat", ownerReferences=[owner]))
+
+    assert due_annotations(known, {("ns", "chat"): STATUS}) == []
+
+
 def test_a_variant_autoscaling_gets_none() -> None:
     """It has a status."""
     known = [claimant_of(placed(variant("chat")))]
