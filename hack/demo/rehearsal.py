@@ -18,7 +18,7 @@ from controller.closedloop.outcome import PolicyOutcome
 from controller.closedloop.reconciled import ReconciledPolicy
 from controller.closedloop.run import play
 from controller.closedloop.scenario import Scenario
-from controller.commands.check.sources import Source, read_sources
+from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.reading import Found, of_kind, read
 from controller.commands.simulate.exported import Supplied, read_export
 from controller.config_planning import settings_of, sizing_of

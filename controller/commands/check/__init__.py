@@ -1,8 +1,7 @@
 """`stowplan check`: admission offline, with the same messages and the line numbers of the file.
 
-- the verb: `run`; its inputs: `sources`; its output: `text`, from `result`; valid objects as YAML: `objects`
-- objects of a file: `manifests`; one object: `judge`, with `matching` for unknown kinds,
-  `namespaces`, and `settings` in ConfigMaps
-- parsing as kubectl does it: `documents`, `json_text`, `scalars`, `strictness`, into values with lines:
-  `tree`
+- the verb: `run`; its output: `result`
+- objects of a file: `judge`, with `matching` for their kinds, namespaces and undeclared fields
+- files as kubectl reads them: `documents`, into values with lines: `tree`; scalars and output as YAML:
+  `yaml_values`
 """

@@ -1,4 +1,4 @@
-"""Checking of one object: whether its kind is ours, and how the API server and admission would respond."""
+"""Checking of all objects of a file: how the API server and admission would respond to each."""
 
 from __future__ import annotations
 
@@ -12,99 +12,140 @@ from apiserver.kinds.annotations import advice
 from apiserver.kinds.conversion import kept_annotation
 from apiserver.kinds.forms import form_errors, other_forms
 from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import targets_of
 from apiserver.kinds.registry import find_version
 from apiserver.kinds.scalable import SCALABLE, listing_error
+from apiserver.kinds.settings import settings_errors
 from apiserver.kinds.settings_names import NamesConfig, are_settings
+from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.document import nearest
 from apiserver.schema.errors import FieldError
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, JsonValue, as_object
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import without_nulls
 from apiserver.schema.validation import judge
-from controller.commands.check.matching import mismatch, other_release
-from controller.commands.check.namespaces import misplacement, namespace_advice, with_namespace
+from controller.commands.check.documents import Source, read_documents
+from controller.commands.check.matching import (
+    mismatch,
+    misplacement,
+    other_release,
+    strict_errors,
+    with_namespace,
+)
 from controller.commands.check.result import CheckResult, Finding, Verdict
-from controller.commands.check.settings import judge_settings
-from controller.commands.check.strictness import undecodable
-from controller.commands.check.tree import Tree
+from controller.commands.check.tree import Tree, UnreadableError
 
+_LIST: Final = "List"
 _REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
 """The limit of `MaxRequestBodyBytes` in `k8s.io/apiserver/pkg/server/config.go`."""
 
 _LIKENESS_OF_SETTINGS: Final = 0.9
 """The similarity from which the name of a ConfigMap is a typing error: service-class-config is one."""
+_USUAL_NAMESPACE: Final = "stowplan-system"
+"""The namespace of the shipped manifests."""
 
 
-def judge_object(tree: Tree, file: str, *, namespace: str = "") -> CheckResult:
-    """Return the result of checking an object that has an `apiVersion` and `kind`.
+@declaration()
+class _ConfigMap:
+    """The fields of a ConfigMap."""
 
-    Its namespace is `namespace` if it has none itself; if that is empty too, it is unknown.
+    data: Maybe[dict[str, str]] = UNSET
+    """Texts by key."""
+
+    binary_data: Maybe[dict[str, str]] = UNSET
+    """Other content by key."""
+
+    immutable: bool = False
+    """Whether the content can never change."""
+
+
+def check_source(source: Source, namespace: str = "") -> Iterator[CheckResult]:
+    """Yield the result of every object of a file; an unreadable or unchecked file is a result, too.
+
+    Objects without a namespace are in the given one; without that, their namespace is unknown.
     """
-    result = _unknown_kind(tree, file)
-    if (result.api_version, result.kind) == ("v1", "ConfigMap"):
-        return _judge_config_map(result, tree, namespace)
-    found = find_version(result.api_version, result.kind)
-    if found is not None:
-        return _check_version(result, tree, *found, namespace=namespace)
-    wrong = mismatch(result.api_version, result.kind)
-    if wrong is None:
-        why = other_release(result.api_version)
-        named = f"{result.kind}/{result.name} was not checked: "
-        return replace(result, unchecked=named + why) if why else result
-    line = tree.line_of(FieldPath().child(wrong.field))
-    finding = Finding(field=wrong.field, reason="NoMatch", message=wrong.message, line=line)
-    return replace(result, verdict=Verdict.REFUSED, errors=(finding,))
+    if source.problem:
+        yield _unreadable(source, source.problem, 0)
+        return
+    is_checked = False
+    lines: dict[tuple[str, ...], int] = {}
+    for result in _results(source, namespace):
+        is_checked = is_checked or result.verdict is not Verdict.SKIPPED or bool(result.unchecked)
+        first = lines.setdefault(result.identity, result.line) if result.name else result.line
+        yield result if first == result.line else _with_repetition(result, first)
+    if source.is_named and not is_checked:
+        why = "nothing in this file was checked: no object is of a supported kind"
+        yield CheckResult(file=source.name, line=0, verdict=Verdict.SKIPPED, unchecked=why)
 
 
-def _judge_config_map(result: CheckResult, tree: Tree, namespace: str) -> CheckResult:
-    """Return the result of a ConfigMap, whose name alone says whether it has settings."""
-    names = NamesConfig()
-    if are_settings(result.name, names):
-        return judge_settings(result, tree, namespace)
-    known = (names.unit_costs, names.service_classes)
-    if result.name.startswith(tuple(f"{name}-" for name in known)):
-        return result  # further classes, to which objects refer by the ConfigMap's name
-    close = nearest(result.name, known, likeness=_LIKENESS_OF_SETTINGS)
-    why = f"ConfigMap/{result.name} was not checked: is {close} meant?" if close else ""
-    return replace(result, unchecked=why)
+def _with_repetition(result: CheckResult, first: int) -> CheckResult:
+    """Return the result for an object that a file contains a second time."""
+    if result.verdict is not Verdict.VALID:
+        return result
+    why = f"{result.kind}/{result.name} is also on line {first}: kubectl applies both, and this one remains"
+    return replace(result, warnings=(*result.warnings, why))
 
 
-def _check_version(
-    result: CheckResult, tree: Tree, kind: Kind, version: Version, *, namespace: str
-) -> CheckResult:
-    body = msgspec.json.encode({name: item for name, item in tree.value.items() if name != "status"})
-    if len(body) > _REQUEST_LIMIT_BYTES:
-        return replace(result, verdict=Verdict.REFUSED, errors=(_too_large(result),))
-    unfit = tuple(undecodable(tree, node_of(version.declaration)))
-    deprecation = (version.deprecation_warning,) if version.deprecation_warning else ()
-    # Decoded as in admission: values shared by YAML aliases become separate ones.
-    value = with_namespace(msgspec.json.decode(body), namespace)
-    errors = [*_namespace_findings(result, tree, namespace), *_metadata(tree, value)]
-    result = replace(result, namespace=result.namespace or namespace, deprecation=version.deprecation_warning)
-    judgement = complete_and_judge(kind, version, value)
-    found = (*(judgement.errors or _form_errors(kind, version, value)), *_unscalable(version, value))
-    errors += [_finding(error, tree.line_of(error.path)) for error in found]
-    if unfit or errors:
-        return replace(
-            result,
-            verdict=Verdict.REFUSED,
-            undecodable=unfit,
-            errors=tuple(dict.fromkeys(errors)),  # both validate the types of metadata
-            warnings=deprecation,
-        )
-    complete: Json = without_nulls(node_of(version.declaration), value)
-    advised = (*advice(kind, version, complete), *namespace_advice(kind, complete))
-    warnings = (*deprecation, *judgement.completion.warnings, *advised)
-    return replace(result, verdict=Verdict.VALID, warnings=warnings, value=complete)
+def _results(source: Source, namespace: str) -> Iterator[CheckResult]:
+    for document in read_documents(source.data):
+        if isinstance(document, UnreadableError):
+            yield _unreadable(source, document.message, document.line)
+        else:
+            yield from _objects(source, document, namespace)
 
 
-def _unknown_kind(tree: Tree, file: str) -> CheckResult:
-    metadata = tree.value.get("metadata")
-    metadata = metadata if isinstance(metadata, dict) else {}
-    return CheckResult(
+def _objects(source: Source, tree: Tree, namespace: str) -> Iterator[CheckResult]:
+    if not source.is_named and not _claims_to_be_a_manifest(tree.value):
+        # Directories contain other files as well, such as chart values or tool settings.
+        yield CheckResult(file=source.name, line=tree.line, verdict=Verdict.SKIPPED)
+    elif problem := _problem(tree.value):
+        yield _unreadable(source, problem, tree.line)
+    elif tree.value["kind"].endswith(_LIST) and isinstance(tree.value.get("items"), list):
+        yield from _items(source, tree, namespace)
+    else:
+        yield _judge_object(tree, source.name, namespace)
+
+
+def _items(source: Source, tree: Tree, namespace: str) -> Iterator[CheckResult]:
+    kind: str = tree.value["kind"].removesuffix(_LIST)
+    lines = tree.marks_of(tree.value["items"]).lines
+    for position, item in enumerate(tree.value["items"]):
+        if kind and isinstance(item, dict):
+            item.setdefault("apiVersion", tree.value["apiVersion"])
+            item.setdefault("kind", kind)
+        part = tree.part(item, lines[position])
+        if problem := _problem(item):
+            yield _unreadable(source, problem, part.line)
+        else:
+            yield from _objects(source, part, namespace)
+
+
+def _claims_to_be_a_manifest(value: JsonValue) -> bool:
+    return isinstance(value, dict) and ("apiVersion" in value or "kind" in value)
+
+
+def _problem(value: JsonValue) -> str:
+    if not isinstance(value, dict):
+        return "not an object: a manifest is a mapping with apiVersion and kind"
+    for name in ("apiVersion", "kind"):
+        if not isinstance(value.get(name), str) or not value[name]:
+            return f"Object '{name}' is missing: a manifest names its kind and the version of it"
+    return ""
+
+
+def _unreadable(source: Source, message: str, line: int) -> CheckResult:
+    finding = Finding(field="", reason="Unreadable", message=message, line=line)
+    return CheckResult(file=source.name, line=line, verdict=Verdict.UNREADABLE, errors=(finding,))
+
+
+def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
+    """Return the result of checking an object that has an `apiVersion` and `kind`."""
+    metadata = as_object(tree.value.get("metadata"))
+    result = CheckResult(
         file=file,
         line=tree.line,
         verdict=Verdict.SKIPPED,
@@ -113,17 +154,75 @@ def _unknown_kind(tree: Tree, file: str) -> CheckResult:
         namespace=str(metadata.get("namespace") or ""),
         name=str(metadata.get("name") or metadata.get("generateName") or ""),
     )
+    if (result.api_version, result.kind) == ("v1", "ConfigMap"):
+        return _judge_config_map(result, tree, namespace)
+    served = find_version(result.api_version, result.kind)
+    if served is not None:
+        return _judge_version(result, tree, *served, namespace=namespace)
+    error = mismatch(result.api_version, result.kind)
+    if error is not None:
+        return _refusal(result, errors=[_finding(error, tree)])
+    why = other_release(result.api_version)
+    return replace(result, unchecked=f"{result.kind}/{result.name} was not checked: {why}" if why else "")
 
 
-def _metadata(tree: Tree, value: Json) -> Iterator[Finding]:
-    for found in metadata_errors(value.get("metadata")):
-        yield _finding(found.error, tree.line_of(found.culprit))
+def _refusal(
+    result: CheckResult, undecodable: list[Finding] | None = None, errors: list[Finding] | None = None
+) -> CheckResult:
+    return replace(
+        result,
+        verdict=Verdict.REFUSED,
+        undecodable=tuple(undecodable or ()),
+        errors=tuple(dict.fromkeys(errors or ())),  # the schema and the rules of metadata both check types
+    )
 
 
-def _namespace_findings(result: CheckResult, tree: Tree, namespace: str) -> Iterator[Finding]:
-    if message := misplacement(result.namespace, namespace):
-        path = FieldPath().child("metadata", "namespace")
-        yield Finding(field=str(path), reason="NamespaceMismatch", message=message, line=tree.line_of(path))
+def _finding(error: FieldError, tree: Tree, culprit: FieldPath | None = None) -> Finding:
+    """Return an error with its line: that of its field, or of the field that causes it."""
+    line = tree.line_of(error.path if culprit is None else culprit)
+    return Finding(field=str(error.path), reason=error.reason, message=error.body, line=line)
+
+
+def _metadata_findings(tree: Tree, value: Json) -> Iterator[Finding]:
+    for wrong in metadata_errors(value.get("metadata")):
+        yield _finding(wrong.error, tree, wrong.culprit)
+
+
+def _judge_version(
+    result: CheckResult, tree: Tree, kind: Kind, version: Version, *, namespace: str
+) -> CheckResult:
+    body = msgspec.json.encode({name: item for name, item in tree.value.items() if name != "status"})
+    if len(body) > _REQUEST_LIMIT_BYTES:
+        return _refusal(result, errors=[_too_large(result)])
+    # Decoded as in admission: values shared by YAML aliases become separate ones.
+    value = with_namespace(msgspec.json.decode(body), namespace)
+    undecodable = strict_errors(tree, node_of(version.declaration))
+    misplaced = misplacement(result.namespace, namespace)
+    deprecation = (version.deprecation_warning,) if version.deprecation_warning else ()
+    result = replace(
+        result,
+        namespace=result.namespace or namespace,
+        deprecation=version.deprecation_warning,
+        warnings=deprecation,
+    )
+    judgement = complete_and_judge(kind, version, value)
+    invalid = (*(judgement.errors or _form_errors(kind, version, value)), *_unscalable(version, value))
+    errors = [
+        *(_finding(error, tree) for error in misplaced),
+        *_metadata_findings(tree, value),
+        *(_finding(error, tree) for error in invalid),
+    ]
+    if undecodable or errors:
+        return _refusal(result, undecodable, errors)
+    complete: Json = without_nulls(node_of(version.declaration), value)
+    advised = (*advice(kind, version, complete), *_namespace_advice(kind, complete))
+    warnings = (*deprecation, *judgement.completion.warnings, *advised)
+    return replace(result, verdict=Verdict.VALID, warnings=warnings, value=complete)
+
+
+def _too_large(result: CheckResult) -> Finding:
+    message = f"Request entity too large: limit is {_REQUEST_LIMIT_BYTES}"
+    return Finding(field="", reason="RequestEntityTooLarge", message=message, line=result.line)
 
 
 def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
@@ -136,17 +235,60 @@ def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
 
 def _form_errors(kind: Kind, version: Version, value: Json) -> list[FieldError]:
     """Return the errors in what the annotation of conversion restores in other versions, if there is one."""
-    metadata = value.get("metadata")
-    annotations = metadata.get("annotations") if isinstance(metadata, dict) else None
-    if not isinstance(annotations, dict) or kept_annotation(kind) not in annotations:
+    annotations = as_object(as_object(value.get("metadata")).get("annotations"))
+    if kept_annotation(kind) not in annotations:
         return []
     return form_errors(kind, other_forms(kind, version, value, None))
 
 
-def _finding(error: FieldError, line: int) -> Finding:
-    return Finding(field=str(error.path), reason=error.reason, message=error.body, line=line)
+def _namespace_advice(kind: Kind, value: Json) -> Iterator[str]:
+    """Yield a warning for each field of a valid object that is only valid in one namespace.
+
+    No warning is given if the namespace is known: a mismatch is then an error.
+    """
+    if kind is not AUTOSCALING_POLICY_BINDING or value["metadata"].get("namespace"):
+        return
+    for below, target in targets_of(value["spec"]):
+        if target["targetRef"].get("namespace"):
+            path = FieldPath(("spec", *below, "targetRef", "namespace"))
+            yield f"{path}: is refused unless the binding is in that namespace"
 
 
-def _too_large(result: CheckResult) -> Finding:
-    message = f"Request entity too large: limit is {_REQUEST_LIMIT_BYTES}"
-    return Finding(field="", reason="RequestEntityTooLarge", message=message, line=result.line)
+def _judge_config_map(result: CheckResult, tree: Tree, namespace: str) -> CheckResult:
+    """Return the result of a ConfigMap, whose name alone says whether it has settings."""
+    names = NamesConfig()
+    if are_settings(result.name, names):
+        return _judge_settings(result, tree, names, result.namespace or namespace)
+    known = (names.unit_costs, names.service_classes)
+    if result.name.startswith(tuple(f"{name}-" for name in known)):
+        return result  # further classes, to which objects refer by the ConfigMap's name
+    close = nearest(result.name, known, likeness=_LIKENESS_OF_SETTINGS)
+    why = f"ConfigMap/{result.name} was not checked: is {close} meant?" if close else ""
+    return replace(result, unchecked=why)
+
+
+def _judge_settings(result: CheckResult, tree: Tree, names: NamesConfig, namespace: str) -> CheckResult:
+    """Return the result for settings, by the schema that the controller uses."""
+    undecodable = strict_errors(tree, node_of(_ConfigMap))
+    errors = list(_metadata_findings(tree, tree.value))
+    for error in settings_errors(result.name, tree.value.get("data"), names):
+        finding = _finding(error, tree)
+        errors.append(replace(finding, line=_line_in_settings(tree, error.path)))
+    if undecodable or errors:
+        return _refusal(result, undecodable, errors)
+    warnings = (f"is read only if Stowplan is installed in namespace {namespace}",)
+    is_elsewhere = namespace not in {"", _USUAL_NAMESPACE}
+    return replace(result, verdict=Verdict.VALID, value=tree.value, warnings=warnings if is_elsewhere else ())
+
+
+def _line_in_settings(tree: Tree, path: FieldPath) -> int:
+    """Return the line of a field within the text of its key, or that of the key if it is on one line."""
+    data = tree.value.get("data")
+    key = FieldPath.member(str(path.parts[1])) if len(path.parts) > 1 else ""
+    first = tree.marks_of(data).texts.get(key)
+    if first is None:
+        return tree.line_of(FieldPath(path.parts[:2]))
+    document = next(iter(read_documents(data[key].encode())), None)
+    if isinstance(document, Tree):
+        return first + document.line_of(FieldPath(path.parts[2:])) - 1
+    return first + document.line - 1 if isinstance(document, UnreadableError) else first

@@ -1,9 +1,13 @@
-"""The result of checking an object, from which all output formats are made; `-o json` prints all of it."""
+"""The result of checking an object, and its output: JSON with everything, or lines as kubectl prints them."""
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from typing import TextIO
 
 from apiserver.schema.json import Json
 
@@ -82,3 +86,98 @@ class CheckResult:
             "warnings": [*self.warnings, *([self.unchecked] if self.unchecked else [])],
             "object": self.value,
         }
+
+
+class Severity(StrEnum):
+    """The meaning of a line, shown as its color on a terminal. The value is the SGR parameter."""
+
+    SUCCESS = "32"
+    WARNING = "33"
+    ERROR = "31"
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """A line of text about a place in a file; line 0 means the whole file."""
+
+    file: str
+    line: int
+    severity: Severity
+    text: str
+
+    def printed(self, *, is_coloured: bool) -> str:
+        """Return the line as printed, with control characters from the file escaped."""
+        place = _escape(f"{self.file}:{self.line}" if self.line else self.file)
+        text = _escape(self.text)
+        return f"{place}: \x1b[{self.severity}m{text}\x1b[0m" if is_coloured else f"{place}: {text}"
+
+
+def _escape(text: str) -> str:
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def write_lines(lines: Iterable[FileLine], file: TextIO) -> None:
+    """Write lines, in color if the output is a terminal."""
+    is_coloured = file.isatty() and "NO_COLOR" not in os.environ
+    file.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
+
+
+def lines_of(result: CheckResult, reported: set[str]) -> Iterator[FileLine]:
+    """Yield the lines for one object; none for an object of another kind.
+
+    A deprecation is reported for the first object only; `reported` keeps track of that.
+    """
+    warnings = [text for text in result.warnings if text != result.deprecation or text not in reported]
+    reported.update(warnings)
+    if result.verdict is Verdict.SKIPPED and result.unchecked:
+        warnings.append(result.unchecked)
+    for text in warnings:
+        yield FileLine(result.file, result.line, Severity.WARNING, f"Warning: {text}")
+    if result.verdict is Verdict.VALID:
+        text = f"{result.kind}/{result.name} valid"
+        yield FileLine(result.file, result.line, Severity.SUCCESS, text)
+    for text, line in _refusal(result):
+        yield FileLine(result.file, line, Severity.ERROR, text)
+
+
+def _refusal(result: CheckResult) -> Iterator[tuple[str, int]]:
+    """Yield the errors of an object with their lines, in the format of kubectl."""
+    yield from _strict_refusal(result)
+    whole = [error for error in result.errors if not error.reason.startswith("Field")]
+    yield from ((f"error: {error.message}", error.line) for error in whole)
+    of_fields = [error for error in result.errors if error.reason.startswith("Field")]
+    head = f'The {result.kind} "{result.name}" is invalid:'
+    if len(of_fields) == 1:
+        yield f"{head} {of_fields[0].field}: {of_fields[0].message}", of_fields[0].line
+    elif of_fields:
+        yield head, result.line
+        yield from ((f"* {error.field}: {error.message}", error.line) for error in of_fields)
+
+
+def _strict_refusal(result: CheckResult) -> Iterator[tuple[str, int]]:
+    errors = result.undecodable
+    if not errors:
+        return
+    version = result.api_version.rpartition("/")[2]
+    text = (
+        f'Error from server (BadRequest): {result.kind} in version "{version}" cannot be handled as a'
+        f" {result.kind}: strict decoding error: {', '.join(error.message for error in errors)}"
+    )
+    yield text, errors[0].line
+    if len(errors) > 1:
+        yield from ((f"* {error.message}", error.line) for error in errors)
+
+
+def skipped_kinds(results: Iterable[CheckResult]) -> str:
+    """Return a note on ignored objects by kind; empty if there are none."""
+    skipped = [result for result in results if result.verdict is Verdict.SKIPPED and not result.unchecked]
+    kinds = Counter(f"{result.kind} ({result.api_version})" for result in skipped if result.kind)
+    parts = [f"{count} {kind}" for kind, count in sorted(kinds.items())]
+    others = sum(not result.kind for result in skipped)
+    if others:
+        parts.append(
+            "1 document that is not a manifest"
+            if others == 1
+            else f"{others} documents that are not manifests"
+        )
+    return ", ".join(parts)

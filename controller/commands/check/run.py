@@ -6,16 +6,22 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from apiserver.program import exit_code, program
-from controller.commands.check.manifests import check_source
-from controller.commands.check.namespaces import namespace_argument
-from controller.commands.check.objects import as_yaml
-from controller.commands.check.result import CheckResult, Verdict
-from controller.commands.check.sources import read_sources
-from controller.commands.check.text import Tone, lines_of, skipped_kinds, write_lines
+from controller.commands.check.documents import read_sources
+from controller.commands.check.judge import check_source
+from controller.commands.check.matching import namespace_argument
+from controller.commands.check.result import (
+    CheckResult,
+    Severity,
+    Verdict,
+    lines_of,
+    skipped_kinds,
+    write_lines,
+)
+from controller.commands.check.yaml_values import as_yaml
 
 _VALID: Final = 0
 _REFUSED: Final = 1
@@ -53,7 +59,7 @@ def _run(options: argparse.Namespace) -> int:
     results = (result for source in sources for result in check_source(source, options.namespace))
     if options.strict:
         results = (result.strict() for result in results)
-    verdicts = {result.verdict for result in _PRINTERS[options.output](results)}
+    verdicts = _print_json(results) if options.output == "json" else _print_lines(results, options.output)
     sys.stdout.flush()
     if options.strict and verdicts <= {Verdict.SKIPPED}:
         return _REFUSED
@@ -62,51 +68,34 @@ def _run(options: argparse.Namespace) -> int:
     return _REFUSED if Verdict.REFUSED in verdicts else _VALID
 
 
-def _print_text(results: Iterable[CheckResult]) -> list[CheckResult]:
-    seen = []
-    said: set[str] = set()
+def _print_lines(results: Iterable[CheckResult], output: str) -> set[Verdict]:
+    """Print each result when it is known: its lines, or as YAML the valid objects and lines about others."""
+    printed = []
+    reported: set[str] = set()
     for result in results:
-        write_lines(lines_of(result, said), sys.stdout)
-        seen.append(result)
-    _note(seen)
-    return seen
+        lines = lines_of(result, reported)
+        if output == "yaml":
+            write_lines((line for line in lines if line.severity is not Severity.SUCCESS), sys.stderr)
+            sys.stdout.write("" if result.value is None else as_yaml(result.value))
+        else:
+            write_lines(lines, sys.stdout)
+        printed.append(result)
+    if kinds := skipped_kinds(printed):
+        sys.stderr.write(f"skipped: {kinds}\n")
+    if all(result.verdict is Verdict.SKIPPED and not result.unchecked for result in printed):
+        sys.stderr.write("nothing to check: no object is of a supported kind\n")
+    return {result.verdict for result in printed}
 
 
-def _print_yaml(results: Iterable[CheckResult]) -> list[CheckResult]:
-    seen = []
-    said: set[str] = set()
-    for result in results:
-        write_lines((line for line in lines_of(result, said) if line.tone is not Tone.GOOD), sys.stderr)
-        if result.value is not None:
-            sys.stdout.write(as_yaml(result.value))
-        seen.append(result)
-    _note(seen)
-    return seen
-
-
-def _print_json(results: Iterable[CheckResult]) -> list[CheckResult]:
-    seen = list(results)
-    counts = Counter(result.verdict for result in seen)
+def _print_json(results: Iterable[CheckResult]) -> set[Verdict]:
+    objects = list(results)
+    counts = Counter(result.verdict for result in objects)
     document = {
         "summary": {verdict.value: counts[verdict] for verdict in Verdict},
-        "objects": [result.as_json() for result in seen],
+        "objects": [result.as_json() for result in objects],
     }
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
-    return seen
-
-
-_PRINTERS: Final[Mapping[str, Callable[[Iterable[CheckResult]], list[CheckResult]]]] = {
-    "text": _print_text,
-    "yaml": _print_yaml,
-    "json": _print_json,
-}
-
-
-def _note(results: Sequence[CheckResult]) -> None:
-    if kinds := skipped_kinds(results):
-        sys.stderr.write(f"skipped: {kinds}\n")
-    if all(result.verdict is Verdict.SKIPPED and not result.unchecked for result in results):
-        sys.stderr.write("nothing to check: no object is of a supported kind\n")
+    return set(counts)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -134,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "-o",
         "--output",
-        choices=list(_PRINTERS),
+        choices=("text", "yaml", "json"),
         default="text",
         help="text: one line per object and error (default); yaml: objects with defaults; json: everything",
     )

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from apiserver.schema.json import JsonValue
 from apiserver.schema.paths import FieldPath
-from controller.commands.check.scalars import key_text
+from controller.commands.check.yaml_values import key_text
 
 MOST_LEVELS: Final = 200
 MOST_ALIASED_VALUES: Final = 400_000

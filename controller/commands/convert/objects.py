@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import msgspec
@@ -31,7 +31,7 @@ class UnknownVersionError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wanted:
+class ConversionOptions:
     """The target of a conversion: the version, optionally a shape, and whether to drop the annotation."""
 
     version: str
@@ -40,7 +40,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Told:
+class ObjectNote:
     """A note on an object; `item` is its index if it is in a list."""
 
     text: str
@@ -48,27 +48,27 @@ class Told:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Converted:
+class Conversion:
     """A value after conversion, the number of convertible objects in it, and notes."""
 
     value: JsonValue
-    found: int
-    notes: tuple[Told, ...] = ()
+    count: int
+    notes: tuple[ObjectNote, ...] = ()
 
 
-def convert_value(value: JsonValue, wanted: Wanted) -> Converted:
+def convert_value(value: JsonValue, options: ConversionOptions) -> Conversion:
     """Return a manifest in another version; other kinds are returned unchanged.
 
     A list is converted item by item. Raises UnknownVersionError.
     """
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
-        return Converted(value=value, found=0)
+        return Conversion(value=value, count=0)
     kind = _convertible(value.get("apiVersion"), value["kind"])
     if kind is not None:
-        return _object(value, kind, wanted)
+        return _object(value, kind, options)
     if value["kind"].endswith(_LIST) and isinstance(value.get("items"), list):
-        return _list(value, wanted)
-    return Converted(value=value, found=0)
+        return _list(value, options)
+    return Conversion(value=value, count=0)
 
 
 def _convertible(api_version: JsonValue, name: str) -> Kind | None:
@@ -84,21 +84,23 @@ def _convertible(api_version: JsonValue, name: str) -> Kind | None:
     return kind
 
 
-def _object(value: Json, kind: Kind, wanted: Wanted) -> Converted:
+def _object(value: Json, kind: Kind, options: ConversionOptions) -> Conversion:
     notes: list[str] = []
-    if wanted.shape is not None:
-        shaped = in_shape(value, wanted.shape)
+    if options.shape is not None:
+        shaped = in_shape(value, options.shape)
         result = shaped.value
         notes += [f"lost: {sentence}" for sentence in shaped.lost]
         notes += [f"placeholder: {sentence}" for sentence in shaped.made_up]
     else:
-        result = convert(value, f"{kind.group}/{wanted.version}")
+        result = convert(value, f"{kind.group}/{options.version}")
         if result is not value:
-            result = _tidy_annotation(result, wanted, notes)
+            result = _tidy_annotation(result, options, notes)
     if _has_nameless_target(value, result):
         notes.append(_NAMELESS)
     label = _label(value, kind)
-    return Converted(value=result, found=1, notes=tuple(Told(text=f"{label}: {note}") for note in notes))
+    return Conversion(
+        value=result, count=1, notes=tuple(ObjectNote(text=f"{label}: {note}") for note in notes)
+    )
 
 
 def _label(value: Json, kind: Kind) -> str:
@@ -112,15 +114,15 @@ def _has_nameless_target(before: Json, after: Json) -> bool:
     return is_new and isinstance(target, dict) and not target.get("name")
 
 
-def _tidy_annotation(value: Json, wanted: Wanted, notes: list[str]) -> Json:
-    """Drop the annotation if not wanted, and note the fields that it keeps, or that are lost without it."""
-    missing = [".".join(path) for path in _kept_fields(value) if not _is_said(value, path)]
-    if wanted.drops_kept:
-        notes += [f"lost: {path} does not exist in {wanted.version}" for path in missing]
+def _tidy_annotation(value: Json, options: ConversionOptions, notes: list[str]) -> Json:
+    """Drop the annotation if requested, and note the fields that it keeps, or that are lost without it."""
+    missing = [".".join(path) for path in _kept_fields(value) if not _has_field(value, path)]
+    if options.drops_kept:
+        notes += [f"lost: {path} does not exist in {options.version}" for path in missing]
         return without_annotation(value)
     if missing:
         what = f"{', '.join(missing)} kept in the annotation {ANNOTATION}"
-        notes.append(f"{what}: {wanted.version} has no such field")
+        notes.append(f"{what}: {options.version} has no such field")
     return value
 
 
@@ -134,7 +136,7 @@ def _kept_fields(value: Json) -> list[list[str]]:
     return [field.path for field in fields] + [["spec", name] for name in kept.source if name in _REMEMBERED]
 
 
-def _is_said(value: Json, path: Sequence[str]) -> bool:
+def _has_field(value: Json, path: Sequence[str]) -> bool:
     within: JsonValue = value
     for name in path:
         if not isinstance(within, dict) or name not in within:
@@ -143,14 +145,15 @@ def _is_said(value: Json, path: Sequence[str]) -> bool:
     return True
 
 
-def _list(value: Json, wanted: Wanted) -> Converted:
+def _list(value: Json, options: ConversionOptions) -> Conversion:
     implied = _implied_members(value)
     version = str(value.get("apiVersion"))
-    parts = [_item(item, implied, wanted) for item in value["items"]]
+    parts = [_item(item, implied, options) for item in value["items"]]
     result = value | {"items": [part.value for part in parts]}
     if implied and _convertible(version, implied["kind"]) is not None:
-        result["apiVersion"] = f"{version.rpartition('/')[0]}/{wanted.version}"
-    return Converted(value=result, found=sum(part.found for part in parts), notes=tuple(_notes(parts)))
+        result["apiVersion"] = f"{version.rpartition('/')[0]}/{options.version}"
+    notes = (replace(note, item=item) for item, part in enumerate(parts) for note in part.notes)
+    return Conversion(value=result, count=sum(part.count for part in parts), notes=tuple(notes))
 
 
 def _implied_members(value: Json) -> Json:
@@ -159,19 +162,10 @@ def _implied_members(value: Json) -> Json:
     return {"apiVersion": value.get("apiVersion"), "kind": kind} if kind else {}
 
 
-def _item(item: JsonValue, implied: Json, wanted: Wanted) -> Converted:
+def _item(item: JsonValue, implied: Json, options: ConversionOptions) -> Conversion:
     if not isinstance(item, dict):
-        return Converted(value=item, found=0)
-    part = convert_value(implied | item, wanted)
+        return Conversion(value=item, count=0)
+    part = convert_value(implied | item, options)
     added = [name for name in implied if name not in item]
-    said = {name: inner for name, inner in part.value.items() if name not in added}
-    return Converted(value=said, found=part.found, notes=part.notes)
-
-
-def _notes(parts: Sequence[Converted]) -> Iterator[Told]:
-    for position, part in enumerate(parts):
-        yield from (Told(text=note.text, item=position) for note in part.notes)
-
-
-Convert = Callable[[JsonValue], Converted]
-"""A function from a value to its conversion."""
+    bare = {name: inner for name, inner in part.value.items() if name not in added}
+    return Conversion(value=bare, count=part.count, notes=part.notes)

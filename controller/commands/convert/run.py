@@ -17,11 +17,11 @@ from typing import Final
 
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
 from apiserver.program import exit_code, program
-from controller.commands.check.objects import as_yaml
-from controller.commands.check.sources import STANDARD_INPUT, Source, read_sources
-from controller.commands.check.text import Line, Tone, write_lines
-from controller.commands.convert.documents import ConvertedFile, Note, convert_file
-from controller.commands.convert.objects import Convert, Wanted, convert_value
+from controller.commands.check.documents import STANDARD_INPUT, Source, read_sources
+from controller.commands.check.result import FileLine, Severity, write_lines
+from controller.commands.check.yaml_values import as_yaml
+from controller.commands.convert.documents import Convert, ConvertedFile, LineNote, convert_file
+from controller.commands.convert.objects import ConversionOptions, convert_value
 
 _DONE: Final = 0
 _DIFFERENT: Final = 1
@@ -71,12 +71,12 @@ def _problem(options: argparse.Namespace) -> str:
 
 def _run(options: argparse.Namespace) -> int:
     shape = {**SHAPES, **RELEASES}.get(options.shape)
-    wanted = Wanted(version=options.to, shape=shape, drops_kept=options.drop_kept)
-    convert = functools.partial(convert_value, wanted=wanted)
+    target = ConversionOptions(version=options.to, shape=shape, drops_kept=options.drop_kept)
+    convert = functools.partial(convert_value, options=target)
     pairs = [(source, _convert(source, convert)) for source in read_sources(options.files)]
     for source, file in pairs:
-        _tell(source, file)
-    if not any(file.found for _, file in pairs) and not any(file.problems for _, file in pairs):
+        _print_notes(source, file)
+    if not any(file.count for _, file in pairs) and not any(file.problems for _, file in pairs):
         sys.stderr.write("nothing to convert: no VariantAutoscaling was found\n")
     is_complete = not any(file.problems for _, file in pairs)
     code = _DONE
@@ -87,20 +87,22 @@ def _run(options: argparse.Namespace) -> int:
     elif not is_complete:
         sys.stderr.write("nothing is printed because of the errors above\n")
     else:
-        _PRINTERS[options.output]([pair for pair in pairs if pair[0].is_named or pair[1].found])
+        _PRINTERS[options.output]([pair for pair in pairs if pair[0].is_named or pair[1].count])
     sys.stdout.flush()
     return code if is_complete else _UNREADABLE
 
 
 def _convert(source: Source, convert: Convert) -> ConvertedFile:
     if source.problem:
-        return ConvertedFile(problems=[Note(line=0, text=source.problem)])
+        return ConvertedFile(problems=[LineNote(line=0, text=source.problem)])
     return convert_file(source.data, convert)
 
 
-def _tell(source: Source, file: ConvertedFile) -> None:
-    lines = [Line(source.name, note.line, Tone.ADVICE, note.text) for note in file.notes]
-    lines += [Line(source.name, note.line, Tone.BAD, f"error: {note.text}") for note in file.problems]
+def _print_notes(source: Source, file: ConvertedFile) -> None:
+    lines = [FileLine(source.name, note.line, Severity.WARNING, note.text) for note in file.notes]
+    lines += [
+        FileLine(source.name, note.line, Severity.ERROR, f"error: {note.text}") for note in file.problems
+    ]
     write_lines(lines, sys.stderr)
 
 
@@ -134,7 +136,7 @@ def _replace(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            _take_after(handle, path.stat())
+            _copy_ownership(handle, path.stat())
             # A full disk may be reported only here, while the old file still exists.
             os.fsync(handle)
         Path(name).replace(path)
@@ -143,7 +145,7 @@ def _replace(path: Path, data: bytes) -> None:
         raise
 
 
-def _take_after(handle: int, status: os.stat_result) -> None:
+def _copy_ownership(handle: int, status: os.stat_result) -> None:
     """Set the owner, group and mode of a file to those of another, as far as permitted."""
     for owner, group in ((-1, status.st_gid), (status.st_uid, -1)):
         with contextlib.suppress(OSError):

@@ -3,9 +3,10 @@
 Only differing parts are rewritten. Positions come from PyYAML's nodes. The caller parses the result again and
 compares it, so that an unsupported form may cost comments but never changes the meaning.
 
-A library that round-trips comments is no substitute: ruamel.yaml 0.19 reformats lines that were not edited
-(indentation of four columns or of mixed lists, aligned values, text over several lines, flow style, `~`,
-CRLF, comments above the first `---`), which would show in `--diff` and in a user's history.
+A library that round-trips comments is no substitute. ruamel.yaml 0.19 attaches a comment to the value above
+it: when a field is removed, its comment stays above the next field, and the next field's own comment goes. It
+also reformats lines that were not edited (text that `kubectl get -o yaml` has folded, aligned values, flow
+style, `~`, CRLF), which would show in `--diff` and in a user's history.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from typing import Final
 import yaml
 
 from apiserver.schema.json import Json, JsonValue, same
-from controller.commands.check.objects import as_flow_yaml, as_yaml
+from controller.commands.check.yaml_values import as_flow_yaml, as_yaml
 
 _SEPARATOR_LINE: Final = "---\n"
 _COMMENT: Final = re.compile(r"#[^\r\n]*")
@@ -41,11 +42,11 @@ class Edit:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Uncommented:
+class LostComments:
     """Comments that were removed with a field: their number, and the number of lines above them."""
 
     path: str
-    comments: int
+    count: int
     lines_above: int
 
 
@@ -54,7 +55,7 @@ class Spliced:
     """A text after its edits, and the comments that were removed."""
 
     text: str
-    uncommented: tuple[Uncommented, ...]
+    lost_comments: tuple[LostComments, ...]
 
 
 def splice(text: str, old: JsonValue, new: JsonValue) -> Spliced:
@@ -72,16 +73,16 @@ def splice(text: str, old: JsonValue, new: JsonValue) -> Spliced:
         pieces += [text[place : edit.start], edit.text]
         place = edit.end
     edited = "".join([*pieces, text[place:]])
-    return Spliced(text=edited, uncommented=tuple(_lost_comments(text, edits)))
+    return Spliced(text=edited, lost_comments=tuple(_lost_comments(text, edits)))
 
 
-def _lost_comments(text: str, edits: list[Edit]) -> Iterator[Uncommented]:
+def _lost_comments(text: str, edits: list[Edit]) -> Iterator[LostComments]:
     places = list(comment_places(text))
     for edit in edits:
         within = [place for place in places if edit.start <= place < edit.end]
         if within:
             above = text.count("\n", 0, within[0])
-            yield Uncommented(path=edit.path, comments=len(within), lines_above=above)
+            yield LostComments(path=edit.path, count=len(within), lines_above=above)
 
 
 def comment_places(text: str) -> Iterator[int]:
@@ -92,9 +93,9 @@ def comment_places(text: str) -> Iterator[int]:
         if isinstance(token, yaml.ScalarToken) and token.style in {"|", ">"}:
             # The token of a block scalar includes the comment on its first line.
             start = text.find("\n", start)
-        yield from (found.start() for found in _COMMENT.finditer(text, place, max(place, start)))
+        yield from (comment.start() for comment in _COMMENT.finditer(text, place, max(place, start)))
         place = max(place, token.end_mark.index)
-    yield from (found.start() for found in _COMMENT.finditer(text, place))
+    yield from (comment.start() for comment in _COMMENT.finditer(text, place))
 
 
 def newline_of(text: str) -> str:

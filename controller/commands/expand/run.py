@@ -5,76 +5,30 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from apiserver.kinds.annotations import PARENT_REFS
 from apiserver.program import exit_code, program
 from apiserver.schema.json import Json
-from controller.commands.check.manifests import check_source
-from controller.commands.check.namespaces import namespace_argument
-from controller.commands.check.objects import as_yaml
-from controller.commands.check.result import CheckResult, Verdict
-from controller.commands.check.sources import read_sources
-from controller.commands.check.text import Line, Tone, lines_of, write_lines
+from controller.commands.check.documents import read_sources
+from controller.commands.check.judge import check_source
+from controller.commands.check.matching import namespace_argument
+from controller.commands.check.result import (
+    CheckResult,
+    FileLine,
+    Severity,
+    Verdict,
+    lines_of,
+    write_lines,
+)
+from controller.commands.check.yaml_values import as_yaml
 from controller.expansion.expansion import Expansion, ExpansionSettings, expand
 from controller.expansion.parts import Note
 from controller.gateways.annotations import is_opted_in, parent_refs
 from controller.gateways.installed import Installed
 from controller.gateways.translation import translate
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Translated:
-    """The translation of one route, with its origin and notes."""
-
-    place: int
-    """Index of the object that the route is or was made for."""
-
-    route: str
-    objects: Sequence[Json]
-    notes: Sequence[Note]
-    is_understood: bool
-    """Whether its Gateways are valid."""
-
-
-def translations(objects: Sequence[tuple[int, Json]], gateways: str) -> Iterator[Translated]:
-    """Yield the translations of the ModelRoutes among some objects, with each pool once.
-
-    `gateways` are those of routes that name none; empty for none. Each object comes with an index.
-    """
-    servers = {
-        (_namespace(item), item["metadata"]["name"]): item
-        for _, item in objects
-        if item["kind"] == "ModelServer"
-    }
-    namespace = {"metadata": {"annotations": {PARENT_REFS: gateways}}}
-    said: set[tuple[str, str]] = set()
-    for place, route in objects:
-        if route["kind"] != "ModelRoute" or not is_opted_in(route, namespace):
-            continue
-        name = route["metadata"]["name"]
-        parents, unread = parent_refs(route, namespace)
-        if unread:
-            yield Translated(place=place, route=name, objects=(), notes=unread, is_understood=False)
-            continue
-        here = {server: item for (where, server), item in servers.items() if where == _namespace(route)}
-        found = translate(route, here, parents, Installed())
-        new = [item for server, item in found.pools.items() if (_namespace(route), server) not in said]
-        said |= {(_namespace(route), server) for server in found.pools}
-        yield Translated(
-            place=place,
-            route=name,
-            objects=(*new, *found.objects),
-            notes=found.notes,
-            is_understood=True,
-        )
-
-
-def _namespace(item: Json) -> str:
-    return str(item["metadata"].get("namespace", ""))
-
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 1
@@ -102,6 +56,18 @@ is invalid or cannot be read
 """
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Route:
+    """The translation of a ModelRoute, and the result of the object that it is, or was made for."""
+
+    result: CheckResult
+    name: str
+    notes: Sequence[Note]
+    objects: Sequence[Json] = ()
+    is_understood: bool = True
+    """Whether its Gateways are valid."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Print the objects made for the Models in some files; return the exit code."""
     options = _parser().parse_args(arguments)
@@ -109,70 +75,107 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    settings = ExpansionSettings(
-        s3_image=options.s3_image,
-        has_autoscalers=not options.without_autoscalers,
-        has_tolerance=not options.without_tolerance,
-    )
+    code, lines, objects = _expand_all(options)
+    if objects is not None:
+        _print(options.output, objects)
+    write_lines(lines, sys.stderr)
+    return code
+
+
+def _expand_all(options: argparse.Namespace) -> tuple[int, list[FileLine], Sequence[Json] | None]:
+    """Return the exit code, lines for standard error, and the objects: None if anything is invalid."""
     results = [
         result
         for source in read_sources(options.files)
         for result in check_source(source, options.namespace)
         if result.verdict in _REFUSED or result.kind in _KINDS
     ]
-    said: set[str] = set()
-    lines = [line for result in results for line in lines_of(result, said) if line.tone is not Tone.GOOD]
+    reported: set[str] = set()
+    lines = [line for result in results for line in lines_of(result, reported)]
+    lines = [line for line in lines if line.severity is not Severity.SUCCESS]
     if any(result.verdict in _REFUSED for result in results):
-        return _tell(lines, _UNREADABLE)
-    expansions = {
-        place: expand(result.value, settings)
-        for place, result in enumerate(results)
-        if result.value is not None and result.kind == "Model"
-    }
-    routed = [*translations([*_routing(results, expansions)], options.gateways)]
-    if not expansions and not routed:
+        return _UNREADABLE, lines, None
+    expansions = _expansions(results, options)
+    routes = list(_routes(list(_routing(results, expansions)), options.gateways))
+    made = [expansion for expansion in expansions if expansion is not None]
+    if not made and not routes:
         text = "error: contains no Model, and no ModelRoute that names Gateways"
-        lines += [Line(name, 0, Tone.BAD, text) for name in options.files]
-        return _tell(lines, _UNREADABLE)
-    for place, expansion in expansions.items():
-        lines += _note_lines(results[place], expansion)
-    for found in routed:
-        lines += _route_lines(results[found.place], found)
-    if not all(found.is_understood for found in routed):
-        return _tell(lines, _UNREADABLE)
-    is_whole = all(expansion.is_whole for expansion in expansions.values())
-    objects = [item for expansion in expansions.values() for item in expansion.objects]
-    _print(options.output, objects + [item for found in routed for item in found.objects])
-    return _tell(lines, _DONE if is_whole else _INCOMPLETE)
+        lines += [FileLine(name, 0, Severity.ERROR, text) for name in options.files]
+        return _UNREADABLE, lines, None
+    for result, expansion in zip(results, expansions, strict=True):
+        lines += _model_lines(result, expansion) if expansion is not None else ()
+    for route in routes:
+        lines += _route_lines(route)
+    if not all(route.is_understood for route in routes):
+        return _UNREADABLE, lines, None
+    is_whole = all(expansion.is_whole for expansion in made)
+    objects = [item for expansion in made for item in expansion.objects]
+    objects += [item for route in routes for item in route.objects]
+    return _DONE if is_whole else _INCOMPLETE, lines, objects
 
 
-def _note_lines(result: CheckResult, expansion: Expansion) -> list[Line]:
+def _expansions(results: Sequence[CheckResult], options: argparse.Namespace) -> list[Expansion | None]:
+    """Return the expansion of each Model, and None for each other object."""
+    settings = ExpansionSettings(
+        s3_image=options.s3_image,
+        has_autoscalers=not options.without_autoscalers,
+        has_tolerance=not options.without_tolerance,
+    )
     return [
-        Line(
-            result.file,
-            result.line,
-            Tone.BAD if note.prevents else Tone.ADVICE,
-            f"error: {note}; this backend is omitted" if note.prevents else f"Warning: {note}",
-        )
-        for note in expansion.notes
+        expand(result.value, settings) if result.value is not None and result.kind == "Model" else None
+        for result in results
     ]
 
 
 def _routing(
-    results: Sequence[CheckResult], expansions: Mapping[int, Expansion]
-) -> Iterator[tuple[int, Json]]:
-    """Yield ModelRoutes and ModelServers with an index, including those made for Models."""
-    for place, result in enumerate(results):
-        made = expansions[place].objects if place in expansions else (result.value,)
-        yield from ((place, item) for item in made if item is not None and item["kind"] in _KINDS)
+    results: Sequence[CheckResult], expansions: Sequence[Expansion | None]
+) -> Iterator[tuple[CheckResult, Json]]:
+    """Yield ModelRoutes and ModelServers, including those made for Models, with the object in a file."""
+    for result, expansion in zip(results, expansions, strict=True):
+        made = (result.value,) if expansion is None else expansion.objects
+        yield from ((result, item) for item in made if item is not None and item["kind"] in _KINDS)
 
 
-def _route_lines(result: CheckResult, found: Translated) -> list[Line]:
-    tone, word = (Tone.ADVICE, "Warning") if found.is_understood else (Tone.BAD, "error")
-    return [
-        Line(result.file, result.line, tone, f"{word}: ModelRoute {found.route}: {note}")
-        for note in found.notes
-    ]
+def _routes(objects: Sequence[tuple[CheckResult, Json]], gateways: str) -> Iterator[_Route]:
+    """Yield the translations of the ModelRoutes among some objects, with each pool once.
+
+    `gateways` are those of routes that name none; empty for none.
+    """
+    servers = {_key(item): item for _, item in objects if item["kind"] == "ModelServer"}
+    namespace = {"metadata": {"annotations": {PARENT_REFS: gateways}}}
+    pools: set[tuple[str, str]] = set()
+    for result, route in objects:
+        if route["kind"] != "ModelRoute" or not is_opted_in(route, namespace):
+            continue
+        where, name = _key(route)
+        parents, faults = parent_refs(route, namespace)
+        if faults:
+            yield _Route(result=result, name=name, notes=faults, is_understood=False)
+            continue
+        here = {server: item for (place, server), item in servers.items() if place == where}
+        translation = translate(route, here, parents, Installed())
+        new = [item for server, item in translation.pools.items() if (where, server) not in pools]
+        pools |= {(where, server) for server in translation.pools}
+        objects_of_route = (*new, *translation.objects)
+        yield _Route(result=result, name=name, notes=translation.notes, objects=objects_of_route)
+
+
+def _key(item: Json) -> tuple[str, str]:
+    return str(item["metadata"].get("namespace", "")), item["metadata"]["name"]
+
+
+def _model_lines(result: CheckResult, expansion: Expansion) -> Iterator[FileLine]:
+    for note in expansion.notes:
+        severity = Severity.ERROR if note.prevents else Severity.WARNING
+        text = f"error: {note}; this backend is omitted" if note.prevents else f"Warning: {note}"
+        yield FileLine(result.file, result.line, severity, text)
+
+
+def _route_lines(route: _Route) -> Iterator[FileLine]:
+    severity, word = (Severity.WARNING, "Warning") if route.is_understood else (Severity.ERROR, "error")
+    for note in route.notes:
+        text = f"{word}: ModelRoute {route.name}: {note}"
+        yield FileLine(route.result.file, route.result.line, severity, text)
 
 
 def _print(output: str, objects: Sequence[Json]) -> None:
@@ -181,11 +184,6 @@ def _print(output: str, objects: Sequence[Json]) -> None:
     else:
         sys.stdout.write("".join(map(as_yaml, objects)))
     sys.stdout.flush()
-
-
-def _tell(lines: Iterable[Line], code: int) -> int:
-    write_lines(lines, sys.stderr)
-    return code
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from apiserver.program import program
-from controller.commands.check.namespaces import namespace_argument
+from controller.commands.check.matching import namespace_argument
 from controller.commands.plan.changes import Rate
 from controller.observe.accelerators import short_name
 from controller.planning.inventory import Addition

@@ -19,7 +19,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
-from controller.commands.check.strictness import strict_errors
+from controller.commands.check.matching import strict_errors
 from controller.commands.plan.configuring import Configuring
 from controller.commands.plan.published import with_published
 from controller.commands.plan.reading import Found, Manifest, Problem, of_kind
@@ -193,10 +193,10 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
         return value, [manifest.problem("must not be nested as deeply as this")]
     value = copy.deepcopy(value)
     problems = [
-        Problem(file=manifest.file, line=error.line, text=f"{manifest.label}: {error}")
+        Problem(file=manifest.file, line=error.line, text=f"{manifest.label}: {error.message}")
         for error in strict_errors(manifest.tree, node_of(found[1].declaration))
         # A status is written by controllers, also by newer ones.
-        if error.word != "unknown" or error.path.parts[0] != "status"
+        if error.reason != "UnknownField" or error.field.partition(".")[0] != "status"
     ]
     errors = complete_and_judge(*found, value).errors
     problems += [manifest.problem(str(error.body), error.path) for error in errors]

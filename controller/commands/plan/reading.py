@@ -13,8 +13,7 @@ import msgspec
 
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
-from controller.commands.check.documents import read_documents
-from controller.commands.check.sources import Source
+from controller.commands.check.documents import Source, read_documents
 from controller.commands.check.tree import Tree, UnreadableError
 from controller.commands.plan.shapes import GroupKind, judge_of
 from controller.observe.targets import TargetKind

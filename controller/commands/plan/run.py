@@ -16,8 +16,8 @@ import msgspec
 from apiserver.kinds.annotated import is_managed
 from apiserver.program import exit_code
 from apiserver.schema.json import Json
-from controller.commands.check.sources import read_sources
-from controller.commands.check.text import Line, Tone, write_lines
+from controller.commands.check.documents import read_sources
+from controller.commands.check.result import FileLine, Severity, write_lines
 from controller.commands.plan.arguments import parser
 from controller.commands.plan.changes import Changes, apply_changes
 from controller.commands.plan.configuring import Configuring, read_configuration
@@ -218,5 +218,5 @@ def _write_files(options: argparse.Namespace, inputs: PlanningInputs, shown: Sho
 
 
 def _tell(problems: Iterable[Problem]) -> None:
-    lines = (Line(item.file, item.line, Tone.BAD, f"error: {item.text}") for item in problems)
+    lines = (FileLine(item.file, item.line, Severity.ERROR, f"error: {item.text}") for item in problems)
     write_lines(lines, sys.stderr)

@@ -16,7 +16,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from apiserver.schema.json import Json
-from controller.commands.check.objects import as_yaml
+from controller.commands.check.yaml_values import as_yaml
 
 _STEERING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 _THEME: Final = Theme(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from apiserver.program import program
-from controller.commands.check.namespaces import namespace_argument
+from controller.commands.check.matching import namespace_argument
 from controller.commands.plan.arguments import output_file
 from controller.commands.simulate.profiles import profile_of
 from controller.sizing.records import StepParameters

@@ -9,7 +9,7 @@ from typing import Final
 
 from controller.closedloop.manifests import Manifests
 from controller.closedloop.scenario import Scenario
-from controller.commands.check.sources import Source, read_sources
+from controller.commands.check.documents import Source, read_sources
 
 _MOST_TOLD: Final = 20
 

@@ -8,8 +8,7 @@ from pathlib import Path
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
 from apiserver.schema.json import Json, JsonValue
 from controller.closedloop.bound import PolicyFile
-from controller.commands.check.documents import read_documents
-from controller.commands.check.sources import EXTENSIONS, Source
+from controller.commands.check.documents import EXTENSIONS, Source, read_documents
 from controller.commands.check.tree import UnreadableError
 from controller.commands.simulate.given import one_source
 from controller.policies.policy import UnreadablePolicyError, read_binding, read_policy

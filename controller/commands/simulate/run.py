@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from apiserver.program import exit_code
 from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
-from controller.commands.check.sources import Source, read_sources
+from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.reading import read
 from controller.commands.plan.terminal import show

@@ -17,7 +17,7 @@ from controller.closedloop.scenario import (
     Scenario,
     VariantSetup,
 )
-from controller.commands.check.sources import Source
+from controller.commands.check.documents import Source
 from controller.commands.check.tree import UnreadableError
 from controller.commands.plan.reading import Problem
 from controller.commands.plan.yaml_text import documents_of, with_lines

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -20,12 +21,11 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
-from controller.commands.check.documents import read_documents
-from controller.commands.check.manifests import check_source
-from controller.commands.check.objects import as_yaml
-from controller.commands.check.result import CheckResult, Verdict
-from controller.commands.check.sources import Source
+from controller.commands.check.documents import Source, read_documents, read_sources
+from controller.commands.check.judge import check_source
+from controller.commands.check.result import CheckResult, Verdict, lines_of
 from controller.commands.check.tree import Tree
+from controller.commands.check.yaml_values import as_yaml
 
 VERSIONS = [(kind, version) for kind in KINDS for version in kind.versions]
 AMBIGUOUS = [
@@ -97,3 +97,26 @@ def test_text_remains_text(key: str, text: str) -> None:
 
     assert isinstance(tree, Tree)
     assert tree.value == manifest
+
+
+SAMPLES = Path(__file__).resolve().parents[3] / "manifests" / "samples"
+MESSAGES = sorted(SAMPLES.rglob("refused/*.txt"))
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda path: str(path.relative_to(SAMPLES)))
+def test_check_prints_what_kubectl_prints(message: Path) -> None:
+    """All lines are the same, except for warnings."""
+    sources = read_sources([str(message.with_suffix(".yaml"))])
+    results = (item for source in sources for item in check_source(source))
+    said = [line.text for item in results for line in lines_of(item, set())]
+
+    told = [line.rstrip() for line in message.read_text(encoding="utf-8").splitlines()]
+    assert [line for line in said if not line.startswith("Warning:")] == told
+
+
+def test_every_sample_is_valid() -> None:
+    """Samples that are meant to be rejected are excluded, and none is unreadable."""
+    sources = [source for source in read_sources([str(SAMPLES)]) if "refused" not in Path(source.name).parts]
+    results = [result for source in sources for result in check_source(source)]
+
+    assert {result.verdict for result in results} == {Verdict.VALID, Verdict.SKIPPED}

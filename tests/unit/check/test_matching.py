@@ -1,8 +1,12 @@
-"""Kinds and versions that resemble served ones: errors with a suggestion, and cases that are ignored."""
+"""Kinds and names that resemble known ones, and objects that were not checked, which `--strict` refuses."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
+from support.check_verb import GOOD, Check
+from support.manifests import deployment
 
 from apiserver.kinds.registry import KINDS
 from controller.commands.check.matching import mismatch
@@ -78,8 +82,8 @@ def test_a_kind_or_version_that_resembles_a_served_one_gets_a_suggestion(
     found = mismatch(api_version, kind)
 
     assert found is not None
-    assert found.field == field
-    assert found.message == f'no matches for kind "{kind}" in version "{api_version}": {advice}'
+    assert str(found.path) == field
+    assert found.body == f'no matches for kind "{kind}" in version "{api_version}": {advice}'
 
 
 RIGHT = {
@@ -111,3 +115,113 @@ def test_every_served_kind_and_version_matches() -> None:
     pairs = [(f"{kind.group}/{version.name}", kind.kind) for kind in KINDS for version in kind.versions]
 
     assert [mismatch(*pair) for pair in pairs] == [None] * len(pairs)
+
+
+OTHERS = {
+    "a later group of Kthena": (
+        "workload.serving.volcano.sh/v1alpha1",
+        "ModelBooster",
+        "registry.volcano.sh, not those of workload.serving.volcano.sh",
+    ),
+    "a kind of ours in a later group": (
+        "networking.serving.volcano.sh/v1alpha1",
+        "ModelRoute",
+        "networking.volcano.sh, not those of networking.serving.volcano.sh",
+    ),
+    "an unknown subgroup": (
+        "new.serving.volcano.sh/v1",
+        "Model",
+        "networking.volcano.sh and registry.volcano.sh, not those of new.serving.volcano.sh",
+    ),
+    "a kind that moved to llm-d's router": (
+        "llm-d.ai/v1alpha2",
+        "InferenceObjective",
+        "llmd.ai and inference.networking.x-k8s.io, not those of llm-d.ai",
+    ),
+}
+
+
+@pytest.mark.parametrize(("version", "kind", "said"), OTHERS.values(), ids=OTHERS.keys())
+def test_an_object_of_another_release_is_named_and_refused_if_strict(
+    check: Check, version: str, kind: str, said: str
+) -> None:
+    """It is valid somewhere, but this release does not know its fields."""
+    text = f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a}}\n"
+    message = f"{kind}/a was not checked: this release supports the kinds of {said}"
+
+    assert check("a.yaml", a_yaml=text) == (0, [f"a.yaml:1: Warning: {message}"], [])
+    assert check("--strict", "a.yaml") == (1, [f"a.yaml:1: error: {message}"], [])
+
+
+SETTINGS = {
+    "a misspelt name of the service classes": ("service-class-config", "service-classes-config"),
+    "a misspelt name of the prices": ("accelerator-unit-cost", "accelerator-unit-costs"),
+}
+
+
+@pytest.mark.parametrize(("name", "meant"), SETTINGS.values(), ids=SETTINGS.keys())
+def test_settings_with_a_misspelt_name_are_named_and_refused_if_strict(
+    check: Check, name: str, meant: str
+) -> None:
+    """They would be ignored in a cluster, with all priorities or prices in them."""
+    text = f"{GOOD}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n"
+    valid, line = "a.yaml:1: VariantAutoscaling/x valid", GOOD.count("\n") + 2
+    message = f"ConfigMap/{name} was not checked: is {meant} meant?"
+
+    assert check("a.yaml", a_yaml=text) == (0, [valid, f"a.yaml:{line}: Warning: {message}"], [])
+    assert check("--strict", "a.yaml") == (1, [valid, f"a.yaml:{line}: error: {message}"], [])
+
+
+OTHER_CLASSES = ("classes-of-a-team", "service-classes-config-b", "accelerator-unit-costs-2")
+
+
+def test_other_config_maps_are_skipped(check: Check) -> None:
+    """Classes that objects name by reference can be in a ConfigMap of any name."""
+    maps = (f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\n" for name in OTHER_CLASSES)
+    text = GOOD + "".join(maps)
+
+    assert check("--strict", "a.yaml", a_yaml=text) == (
+        0,
+        ["a.yaml:1: VariantAutoscaling/x valid"],
+        ["skipped: 3 ConfigMap (v1)"],
+    )
+
+
+NOTHING = "nothing in this file was checked: no object is of a supported kind"
+
+
+def test_a_file_without_a_checked_object_is_named_and_refused_if_strict(check: Check) -> None:
+    """A file that another one is checked beside is named, too."""
+    text = json.dumps(deployment("e", product="A100", accelerators=1))
+    skipped = ["skipped: 1 Deployment (apps/v1)"]
+    valid = "good.yaml:1: VariantAutoscaling/x valid"
+
+    assert check("good.yaml", "a.json", good_yaml=GOOD, a_json=text) == (
+        0,
+        [valid, f"a.json: Warning: {NOTHING}"],
+        skipped,
+    )
+    assert check("--strict", "good.yaml", "a.json") == (1, [valid, f"a.json: error: {NOTHING}"], skipped)
+    assert check("--strict", "good.yaml") == (0, [valid], [])
+
+
+def test_a_directory_is_refused_if_strict_and_nothing_in_it_is_checked(check: Check) -> None:
+    """Its other files are no mistake where something is checked."""
+    text = json.dumps(deployment("e", product="A100", accelerators=1))
+
+    assert check("--strict", "d", d__a_json=text)[0] == 1
+    assert check("--strict", "d", d__b_yaml=GOOD)[0] == 0
+
+
+def test_json_has_what_was_not_checked(check: Check) -> None:
+    """The verdict is `skipped`, or `refused` if strict."""
+    text = "apiVersion: workload.serving.volcano.sh/v1alpha1\nkind: ModelBooster\nmetadata: {name: a}\n"
+
+    found = [
+        json.loads("\n".join(check(*args, "-o", "json", "a.yaml", a_yaml=text)[1]))
+        for args in ((), ("--strict",))
+    ]
+
+    assert [item["objects"][0]["verdict"] for item in found] == ["skipped", "refused"]
+    assert found[0]["objects"][0]["warnings"][0].startswith("ModelBooster/a was not checked")
+    assert found[1]["objects"][0]["errors"][0]["reason"] == "NotChecked"

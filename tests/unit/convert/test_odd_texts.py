@@ -16,10 +16,10 @@ from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.llmd.shapes import without_annotation
 from apiserver.schema.json import JsonValue, same
 from controller.commands.check.documents import read_documents
-from controller.commands.check.objects import as_yaml
 from controller.commands.check.tree import Tree
+from controller.commands.check.yaml_values import as_yaml
 from controller.commands.convert.documents import ConvertedFile, convert_file
-from controller.commands.convert.objects import Wanted, convert_value
+from controller.commands.convert.objects import ConversionOptions, convert_value
 
 VARIANT = '{"apiVersion":"llmd.ai/v1alpha1","kind":"VariantAutoscaling","metadata":{"name":"a"},"spec":{}}'
 BLOCK = """\
@@ -69,8 +69,8 @@ def _manifest(seed: int, version: str, form: int) -> str:
 
 def converted(data: bytes, api_version: str) -> ConvertedFile:
     """Return a file converted to a version."""
-    wanted = Wanted(version=api_version.rpartition("/")[2])
-    return convert_file(data, functools.partial(convert_value, wanted=wanted))
+    wanted = ConversionOptions(version=api_version.rpartition("/")[2])
+    return convert_file(data, functools.partial(convert_value, options=wanted))
 
 
 def read(data: bytes) -> list[JsonValue]:

@@ -13,10 +13,10 @@ from support.variants import valid
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
 from apiserver.schema.json import Json, JsonValue, same
 from controller.commands.check.documents import read_documents
-from controller.commands.check.objects import as_yaml
 from controller.commands.check.tree import Tree
+from controller.commands.check.yaml_values import as_yaml
 from controller.commands.convert.documents import convert_file
-from controller.commands.convert.objects import Converted, Wanted, convert_value
+from controller.commands.convert.objects import Conversion, ConversionOptions, convert_value
 from controller.commands.convert.splice import splice
 
 
@@ -34,7 +34,7 @@ def test_a_converted_file_has_the_values_of_conversion(seed: int, version: str, 
     value = said(as_yaml(valid(seed, version)))
     expected = convert(value, wanted)
     listed = {"apiVersion": "v1", "kind": "List", "items": [value, {"kind": "Pod", "apiVersion": "v1"}]}
-    change = functools.partial(convert_value, wanted=Wanted(version=wanted.rpartition("/")[2]))
+    change = functools.partial(convert_value, options=ConversionOptions(version=wanted.rpartition("/")[2]))
 
     for text in (as_yaml(value), as_yaml(value).replace("\n", "  # why\n", 1), as_yaml(listed)):
         file = convert_file(text.encode(), change)
@@ -96,7 +96,7 @@ def test_lost_comments_are_counted(text: str, new: Json, expected: list[tuple[st
     """They are counted by the field that was removed or rewritten; comments that stay are not."""
     result = splice(text, said(text), new)
 
-    assert [(part.path, part.comments, part.lines_above) for part in result.uncommented] == expected
+    assert [(part.path, part.count, part.lines_above) for part in result.lost_comments] == expected
 
 
 @pytest.mark.parametrize(
@@ -111,6 +111,6 @@ def test_a_form_that_cannot_be_edited_is_rewritten(text: str) -> None:
     """It loses its comments, but no values."""
     new = said(text) | {"a": {"b": 2}}
 
-    file = convert_file(text.encode(), lambda _: Converted(value=new, found=1))
+    file = convert_file(text.encode(), lambda _: Conversion(value=new, count=1))
 
     assert same(said(file.after), new)

@@ -9,7 +9,7 @@ from support.manifests import Manifest, autoscaler, deployment, l4_node, listed,
 
 from apiserver.kinds.settings_names import NamesConfig
 from controller.closedloop.scenario import Scenario
-from controller.commands.check.sources import Source
+from controller.commands.check.documents import Source
 from controller.commands.plan.reading import read
 from controller.commands.simulate.exported import Supplied, read_export
 from controller.commands.simulate.given import Given

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.commands.check.sources import Source
+from controller.commands.check.documents import Source
 from controller.commands.simulate.scenario_file import read_scenario
 from controller.simulation.routing import Routing
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from apiserver import cli
-from controller.commands.check.sources import Source
+from controller.commands.check.documents import Source
 from controller.commands.simulate.scenario_file import read_scenario
 
 SAMPLES = Path(__file__).resolve().parents[3] / "manifests" / "samples" / "simulate"

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from controller.closedloop.named import simulate
-from controller.commands.check.sources import Source
+from controller.commands.check.documents import Source
 from controller.commands.simulate.scenario_file import read_scenario
 
 SURGE = Path(__file__).resolve().parents[3] / "manifests" / "samples" / "simulate" / "surge.yaml"

@@ -8,7 +8,7 @@ import pytest
 
 from controller.closedloop.bound import PolicyFile
 from controller.closedloop.scenario import Scenario
-from controller.commands.check.sources import Source
+from controller.commands.check.documents import Source
 from controller.commands.simulate.scenario_file import read_scenario
 from controller.commands.simulate.traced import remarks, with_targets
 from controller.policies.policy import Binding, BoundTarget, lone_binding, read_policy

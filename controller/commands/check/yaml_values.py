@@ -1,7 +1,8 @@
-"""Resolution of YAML scalars as in kubectl: the rules of go-yaml v2, neither YAML 1.1 nor 1.2.
+"""Values in YAML as kubectl reads them, by the rules of go-yaml v2, and output that it reads as the same.
 
-So `on` and `y` are booleans, `1e6` becomes the integer 1000000 in JSON, `010` is 8, `08` is 8 too, `1:30` and
-dates are text. Source: `go.yaml.in/yaml/v2/resolve.go`, `sigs.k8s.io/yaml/yaml.go`, and kubectl itself.
+They are neither those of YAML 1.1 nor of 1.2: `on` and `y` are booleans, `1e6` becomes the integer 1000000 in
+JSON, `010` is 8, `08` is 8 too, `1:30` and dates are text. Source: `go.yaml.in/yaml/v2/resolve.go`,
+`sigs.k8s.io/yaml/yaml.go`, and kubectl itself.
 """
 
 from __future__ import annotations
@@ -12,9 +13,16 @@ import math
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from apiserver.schema.json import JsonValue
+import yaml
+
+from apiserver.schema.json import Json, JsonValue
+
+if TYPE_CHECKING:
+    _Dumper = yaml.SafeDumper
+else:
+    _Dumper = yaml.CSafeDumper
 
 _PREFIX: Final = "tag:yaml.org,2002:"
 _TEXT: Final = f"{_PREFIX}str"
@@ -39,6 +47,7 @@ _BARE_FRACTION: Final = re.compile(r"\.[0-9]+(_[0-9]+)*([eE][-+]?[0-9]+(_[0-9]+)
 _LONGEST_NUMBER_CHARACTERS: Final = 400
 _LARGEST_INTEGER: Final = 2**63 - 1
 _LARGEST_UNSIGNED: Final = 2**64 - 1
+_NO_BREAKS: Final = 2**31 - 1
 
 
 def resolve(text: str, tag: str | None, *, plain: bool) -> JsonValue:
@@ -54,11 +63,6 @@ def resolve(text: str, tag: str | None, *, plain: bool) -> JsonValue:
     if tag is not None:
         value = _apply_tag(value, text, tag)
     return as_json_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-def is_text_unquoted(text: str) -> bool:
-    """Tell whether an unquoted scalar is read as text."""
-    return isinstance(_meaning(text), str)
 
 
 def as_json_number(value: float) -> int | float:
@@ -136,3 +140,44 @@ def _binary(text: str) -> str:
 def _type_word(value: JsonValue) -> str:
     names = {str: "!!str", bool: "!!bool", int: "!!int", float: "!!float", dict: "a mapping", list: "a list"}
     return names.get(type(value), "null")
+
+
+def _is_text_unquoted(text: str) -> bool:
+    return isinstance(_meaning(text), str)
+
+
+class _ManifestDumper(_Dumper):
+    """A dumper that quotes what go-yaml, and not only PyYAML, would misread, and writes no aliases."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Return True, to write every value out."""
+        del data
+        return True
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        """Return a node that is read as text again: unquoted `y`, `on` and `1e3` would not be."""
+        style = None if _is_text_unquoted(text) else '"'
+        return self.represent_scalar(_TEXT, text, style=style)
+
+
+_ManifestDumper.add_representer(str, _ManifestDumper.represent_text)
+
+
+def as_yaml(value: Json) -> str:
+    """Return an object as a YAML document with its separator, members in their order."""
+    return yaml.dump(
+        value, Dumper=_ManifestDumper, explicit_start=True, sort_keys=False, allow_unicode=True, width=1000
+    )
+
+
+def as_flow_yaml(value: JsonValue) -> str:
+    """Return a list or mapping as YAML in flow style, such as `{a: 1, b: [2]}`."""
+    text: str = yaml.dump(
+        value,
+        Dumper=_ManifestDumper,
+        default_flow_style=True,
+        sort_keys=False,
+        allow_unicode=True,
+        width=_NO_BREAKS,
+    )
+    return text.removesuffix("\n")
