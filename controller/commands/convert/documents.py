@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+import msgspec
+
 from apiserver.schema.json import JsonValue, same
 from controller.commands.check.documents import JsonSyntaxError, json_spans, read_documents
 from controller.commands.check.matching import duplicates
@@ -21,7 +23,9 @@ Convert: TypeAlias = Callable[[JsonValue], Conversion]
 
 _SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
 _FIRST_INDENT: Final = re.compile(r"[\[{]\r?\n([ \t]*)")
-_RESTYLED: Final = "numbers and spacing are reformatted; numbers of more than 15 digits lose the further ones"
+_INDENT: Final = re.compile(r"^ +", re.MULTILINE)
+_COMPACT: Final = -1
+_ONE_LINE: Final = 0
 _MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
 
@@ -145,15 +149,44 @@ def _json_spans(text: str) -> list[tuple[int, int]] | None:
 
 
 def _edit_json(text: str, old: JsonValue, new: JsonValue) -> tuple[str, str]:
-    """Return JSON text with the new value, in the style of the old one, and a note if that is impossible."""
-    return _styled(new, text), _RESTYLED if _styled(old, text) != text else ""
+    """Return JSON text with the new value, in the style of the old one, and a note if that is impossible.
+
+    Unchanged values, such as numbers of many digits, keep their text.
+    """
+    try:
+        is_restyled = _styled(text, text) != text
+        after = msgspec.json.encode(_with_text(msgspec.Raw(text), old, new)).decode()
+        return _styled(after, text), "spacing is reformatted" if is_restyled else ""
+    except msgspec.DecodeError:
+        # Half of a surrogate pair is JSON, but not for this library.
+        return json.dumps(new, ensure_ascii=False), "numbers and spacing are reformatted"
 
 
-def _styled(value: JsonValue, former: str) -> str:
-    """Return a value as JSON, with the indentation and line endings of its former text."""
+def _with_text(text: msgspec.Raw, old: JsonValue, new: JsonValue) -> JsonValue:
+    """Return the new value of some JSON text, in which unchanged parts are their text."""
+    if same(old, new):
+        return text
+    if isinstance(old, dict) and isinstance(new, dict):
+        members = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        return {
+            name: _with_text(members[name], old[name], item) if name in old else item
+            for name, item in new.items()
+        }
+    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        parts = zip(msgspec.json.decode(text, type=list[msgspec.Raw]), old, new, strict=True)
+        return [_with_text(*part) for part in parts]
+    return new
+
+
+def _styled(text: str, former: str) -> str:
+    """Return JSON text with the spacing, indentation and line endings of some former text."""
     indented = _FIRST_INDENT.search(former)
-    text = json.dumps(value, indent=indented.group(1) if indented else None, ensure_ascii=False)
-    return text.replace("\n", newline_of(former))
+    if indented is None:
+        is_compact = msgspec.json.format(former, indent=_COMPACT) == former
+        return msgspec.json.format(text, indent=_COMPACT if is_compact else _ONE_LINE)
+    spaced = msgspec.json.format(text, indent=1)
+    unit = indented.group(1)
+    return _INDENT.sub(lambda spaces: unit * len(spaces.group()), spaced).replace("\n", newline_of(former))
 
 
 def _edit_yaml(text: str, line: int, tree: Tree, value: JsonValue, file: ConvertedFile) -> str:

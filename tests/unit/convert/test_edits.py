@@ -1,8 +1,10 @@
-"""Edits of YAML text: in any form, the result has the right values, and comments stay."""
+"""Edits of YAML and JSON text: in any form, the result has the right values, and all else stays."""
 
 from __future__ import annotations
 
 import functools
+import json
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -114,3 +116,94 @@ def test_a_form_that_cannot_be_edited_is_rewritten(text: str) -> None:
     file = convert_file(text.encode(), lambda _: Conversion(value=new, count=1))
 
     assert same(said(file.after), new)
+
+
+Convert = Callable[..., tuple[int, str, list[str]]]
+
+VALUE = {
+    "apiVersion": "llmd.ai/v1alpha2",
+    "kind": "VariantAutoscaling",
+    "metadata": {"name": "ä, b: c", "labels": {}},
+    "spec": {"x": [1, {"y": 0.5}], "z": [], "scaleTargetRef": {"kind": "D", "name": "d"}},
+}
+LINE = json.dumps(VALUE, ensure_ascii=False)
+INDENTED = json.dumps(VALUE, indent=3, ensure_ascii=False)
+LEGACY = (
+    '{"apiVersion": "llmd.ai/v1alpha1", "kind": "VariantAutoscaling", "metadata": {"name": "a"}, "spec":'
+    ' {"weight": 1.50}}'
+)
+DIGITS = "123456789012345678901234567890.10"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(LINE + "\n", id="on one line"),
+        pytest.param(INDENTED, id="indented by three"),
+        pytest.param(json.dumps(VALUE, indent="\t", ensure_ascii=False) + "\n\n", id="indented by tabs"),
+        pytest.param(INDENTED.replace("\n", "\r\n") + "\r\n", id="with line endings of Windows"),
+        pytest.param(json.dumps(VALUE, separators=(",", ":"), ensure_ascii=False) + "\n", id="compact"),
+        pytest.param(LINE.replace("0.5", DIGITS), id="a number of many digits"),
+        pytest.param(LINE.replace("0.5", "5e-1"), id="a number in another form"),
+        pytest.param(json.dumps(VALUE), id="escaped"),
+        pytest.param(f"\n{LINE}\r\n  {INDENTED}\n\n{LINE}", id="several in one file"),
+    ],
+)
+def test_a_usual_style_keeps_every_byte(convert: Convert, text: str) -> None:
+    """Only the version changes, without a message."""
+    code, out, err = convert("-f", "a.json", "--to", "v1alpha1", "--in-place", a_json=text)
+    _, back, _ = convert("-f", "a.json", "--to", "v1alpha2")
+    _, as_it_is, _ = convert("-f", "a.json", "--to", "v1alpha1")
+
+    ended = text if text.endswith("\n") else f"{text}\n"
+    assert (code, out, err) == (0, "", [])
+    assert as_it_is == ended.replace("v1alpha2", "v1alpha1")
+    assert back == ended
+
+
+def test_other_objects_of_a_list_keep_their_numbers(convert: Convert) -> None:
+    """The list is changed, because one of its objects is converted, and gets another field."""
+    other = f'{{"kind": "X", "apiVersion": "x/v1", "n": [{DIGITS}, 5e-1, 1.0]}}'
+    text = f'{{"kind": "List", "apiVersion": "v1", "items": [{other}, {LEGACY}]}}\n'
+
+    code, out, err = convert("-f", "a.json", "--to", "v1alpha2", "--drop-kept", "--in-place", a_json=text)
+    _, converted, _ = convert("-f", "a.json", "--to", "v1alpha2")
+
+    assert (code, out, err) == (0, "", [])
+    target = '"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}'
+    expected = LEGACY.replace("v1alpha1", "v1alpha2").replace("1.50", f"1.50, {target}")
+    assert converted == text.replace(LEGACY, expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "note"),
+    [
+        pytest.param(
+            INDENTED.replace('"spec"', ' "spec"').replace("0.5", DIGITS),
+            INDENTED.replace("0.5", DIGITS),
+            "spacing is reformatted",
+            id="uneven indentation",
+        ),
+        pytest.param(
+            LINE.replace("b: c", "b: \\ud800"),
+            LINE.replace("b: c", "b: \ufffd"),
+            "numbers and spacing are reformatted",
+            id="half of a surrogate pair",
+        ),
+    ],
+)
+def test_a_reformatted_document_is_reported(convert: Convert, text: str, expected: str, note: str) -> None:
+    """It gets the nearest usual style."""
+    code, out, err = convert("-f", "a.json", "--to", "v1alpha1", a_json=text)
+
+    assert (code, out) == (0, expected.replace("v1alpha2", "v1alpha1") + "\n")
+    assert err == [f"a.json:1: {note}"]
+
+
+def test_an_unchanged_document_keeps_every_byte(convert: Convert) -> None:
+    """It keeps even an unusual style, and nothing is reported."""
+    text = LINE.replace(": [", " : [").replace("0.5", "5e-1")
+
+    code, out, err = convert("-f", "a.json", "--to", "v1alpha2", a_json=text)
+
+    assert (code, out, err) == (0, text + "\n", [])
