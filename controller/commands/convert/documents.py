@@ -119,10 +119,10 @@ def _convert_value(tree: Tree, line: int, convert: Convert, file: ConvertedFile)
 
 def _is_too_deep(value: JsonValue) -> bool:
     """Tell whether aliases nest a value too deeply to be written out, or to be processed recursively."""
-    level = [value]
-    for _ in range(MOST_LEVELS + 1):
+    level, depth = [value], 0
+    while level and depth <= MOST_LEVELS:
         inner = [item for outer in level for item in _items(outer) if isinstance(item, dict | list)]
-        level = list({id(item): item for item in inner}.values())
+        level, depth = list({id(item): item for item in inner}.values()), depth + 1
     return bool(level)
 
 
