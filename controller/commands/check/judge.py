@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -161,19 +161,19 @@ def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
         return _judge_version(result, tree, *served, namespace=namespace)
     error = mismatch(result.api_version, result.kind)
     if error is not None:
-        return _refusal(result, errors=[_finding(error, tree)])
+        return _refusal(result, [_finding(error, tree)])
     why = other_release(result.api_version)
     return replace(result, unchecked=f"{result.kind}/{result.name} was not checked: {why}" if why else "")
 
 
 def _refusal(
-    result: CheckResult, undecodable: list[Finding] | None = None, errors: list[Finding] | None = None
+    result: CheckResult, errors: Iterable[Finding], undecodable: Iterable[Finding] = ()
 ) -> CheckResult:
     return replace(
         result,
         verdict=Verdict.REFUSED,
-        undecodable=tuple(undecodable or ()),
-        errors=tuple(dict.fromkeys(errors or ())),  # the schema and the rules of metadata both check types
+        undecodable=tuple(undecodable),
+        errors=tuple(dict.fromkeys(errors)),  # the schema and the rules of metadata both check types
     )
 
 
@@ -193,7 +193,7 @@ def _judge_version(
 ) -> CheckResult:
     body = msgspec.json.encode({name: item for name, item in tree.value.items() if name != "status"})
     if len(body) > _REQUEST_LIMIT_BYTES:
-        return _refusal(result, errors=[_too_large(result)])
+        return _refusal(result, [_too_large(result)])
     # Decoded as in admission: values shared by YAML aliases become separate ones.
     value = with_namespace(msgspec.json.decode(body), namespace)
     undecodable = strict_errors(tree, node_of(version.declaration))
@@ -213,7 +213,7 @@ def _judge_version(
         *(_finding(error, tree) for error in invalid),
     ]
     if undecodable or errors:
-        return _refusal(result, undecodable, errors)
+        return _refusal(result, errors, undecodable)
     complete: Json = without_nulls(node_of(version.declaration), value)
     advised = (*advice(kind, version, complete), *_namespace_advice(kind, complete))
     warnings = (*deprecation, *judgement.completion.warnings, *advised)
@@ -275,7 +275,7 @@ def _judge_settings(result: CheckResult, tree: Tree, names: NamesConfig, namespa
         finding = _finding(error, tree)
         errors.append(replace(finding, line=_line_in_settings(tree, error.path)))
     if undecodable or errors:
-        return _refusal(result, undecodable, errors)
+        return _refusal(result, errors, undecodable)
     warnings = (f"is read only if Stowplan is installed in namespace {namespace}",)
     is_elsewhere = namespace not in {"", _USUAL_NAMESPACE}
     return replace(result, verdict=Verdict.VALID, value=tree.value, warnings=warnings if is_elsewhere else ())

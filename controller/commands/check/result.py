@@ -105,21 +105,18 @@ class FileLine:
     severity: Severity
     text: str
 
-    def printed(self, *, is_coloured: bool) -> str:
-        """Return the line as printed, with control characters from the file escaped."""
-        place = _escape(f"{self.file}:{self.line}" if self.line else self.file)
-        text = _escape(self.text)
-        return f"{place}: \x1b[{self.severity}m{text}\x1b[0m" if is_coloured else f"{place}: {text}"
+
+def write_lines(lines: Iterable[FileLine], file: TextIO) -> None:
+    """Write lines, in color if the output is a terminal; control characters from files are escaped."""
+    is_coloured = file.isatty() and "NO_COLOR" not in os.environ
+    for line in lines:
+        place = _escape(f"{line.file}:{line.line}" if line.line else line.file)
+        text = _escape(line.text)
+        file.write(f"{place}: \x1b[{line.severity}m{text}\x1b[0m\n" if is_coloured else f"{place}: {text}\n")
 
 
 def _escape(text: str) -> str:
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
-
-
-def write_lines(lines: Iterable[FileLine], file: TextIO) -> None:
-    """Write lines, in color if the output is a terminal."""
-    is_coloured = file.isatty() and "NO_COLOR" not in os.environ
-    file.writelines(line.printed(is_coloured=is_coloured) + "\n" for line in lines)
 
 
 def lines_of(result: CheckResult, reported: set[str]) -> Iterator[FileLine]:
