@@ -1,6 +1,5 @@
-"""`stowplan explain`: why a variant has its number of replicas, read from a live cluster.
+"""`stowplan explain`: why a variant or binding has its number of replicas, read from a live cluster.
 
-`evidence` reads the cluster, `account` interprets the objects in pure functions, `text` renders the result.
-
-- the verb: `run`; a binding instead of a variant: `binding`
+- the verb: `run`; objects of the cluster: `evidence`
+- facts, advice and text: `variant`, for VariantAutoscalings and annotated autoscalers, and `binding`
 """

@@ -17,15 +17,15 @@ from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.cluster.resource import AUTOSCALING_POLICIES, AUTOSCALING_POLICY_BINDINGS
 from apiserver.kinds.autoscalers import BOUND_METRIC
 from apiserver.schema.json import Json
-from controller.commands.explain.account import (
-    Happening,
+from controller.commands.explain.evidence import NoSuchObjectError, events_about, get
+from controller.commands.explain.variant import (
+    EventSummary,
     age_seconds,
     duration,
-    happenings,
+    fact_parts,
     look_at_controller,
+    recent_events,
 )
-from controller.commands.explain.evidence import NoSuchVariantError, events_about, get
-from controller.commands.explain.text import fact_parts
 from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
 from controller.observe.binding_conditions import BindingCondition
 from controller.planning.wording import count
@@ -36,12 +36,12 @@ _FOLLOWING: Final = (str(BindingCondition.TARGETS_RESOLVED), str(BindingConditio
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BindingAccount:
+class BindingExplanation:
     """All facts to show about a binding."""
 
     binding: Json
     policy: Json | None = None
-    events: Sequence[Happening] = ()
+    events: Sequence[EventSummary] = ()
     age_seconds: float | None = None
     """Age of the status."""
 
@@ -52,8 +52,8 @@ class BindingAccount:
     @property
     def status(self) -> Json:
         """The last status."""
-        found: Json = self.binding.get("status") or {}
-        return found
+        status: Json = self.binding.get("status") or {}
+        return status
 
     @property
     def is_decided(self) -> bool:
@@ -61,7 +61,7 @@ class BindingAccount:
         return bool(self.status.get("decision"))
 
     def as_json(self) -> Json:
-        """Return the account as a JSON document."""
+        """Return the explanation as a JSON document."""
         metadata, status = self.binding["metadata"], self.status
         return {
             "namespace": metadata["namespace"],
@@ -77,59 +77,59 @@ class BindingAccount:
             "age_seconds": self.age_seconds,
             "conditions": status.get("conditions") or [],
             "events": msgspec.to_builtins(self.events),
-            "advice": list(advice_on(self)),
+            "advice": list(_advice(self)),
         }
 
 
-async def binding_account(
+async def explain_binding(
     cluster: Cluster, *, namespace: str, name: str, system: str, now: datetime
-) -> BindingAccount:
-    """Return the facts about a binding. Raises NoSuchVariantError, and ClusterError."""
+) -> BindingExplanation:
+    """Return the facts about a binding. Raises NoSuchObjectError, and ClusterError."""
     try:
         binding = await cluster.get(AUTOSCALING_POLICY_BINDINGS, name, namespace=namespace)
     except NotFound as error:
-        raise NoSuchVariantError(await _instead(cluster, namespace, name)) from error
+        raise NoSuchObjectError(await _instead(cluster, namespace, name)) from error
     unread: list[str] = []
     policy = binding["spec"]["policyRef"]["name"]
-    return BindingAccount(
+    return BindingExplanation(
         binding=binding,
         policy=await get(cluster, AUTOSCALING_POLICIES, policy, namespace, unread),
-        events=happenings(await events_about(cluster, AUTOSCALING_POLICY_BINDINGS, binding, unread), now),
+        events=recent_events(await events_about(cluster, AUTOSCALING_POLICY_BINDINGS, binding, unread), now),
         age_seconds=age_seconds((binding.get("status") or {}).get("lastDecisionTime"), now),
         unread=tuple(unread),
         system=system,
     )
 
 
-def binding_parts(account: BindingAccount) -> Iterator[RenderableType]:
+def binding_parts(explanation: BindingExplanation) -> Iterator[RenderableType]:
     """Yield the whole text, starting with the sentence of the decision."""
-    metadata, status = account.binding["metadata"], account.status
+    metadata, status = explanation.binding["metadata"], explanation.status
     title = wrapping_text(f"{metadata['namespace']}/{metadata['name']}", Tone.HEADING)
     yield Text.assemble(
-        title, "  ", wrapping_text(f"by policy {account.binding['spec']['policyRef']['name']}")
+        title, "  ", wrapping_text(f"by policy {explanation.binding['spec']['policyRef']['name']}")
     )
     yield labelled_line("  ", (status.get("decision") or {}).get("message") or "no decision yet")
     conditions = status.get("conditions") or []
-    yield from fact_parts(_facts(account), conditions, account.events, advice_on(account))
+    yield from fact_parts(_facts(explanation), conditions, explanation.events, _advice(explanation))
 
 
-def advice_on(account: BindingAccount) -> Iterator[str]:
+def _advice(explanation: BindingExplanation) -> Iterator[str]:
     """Yield what to check next, one sentence each."""
-    metadata, status = account.binding["metadata"], account.status
+    metadata, status = explanation.binding["metadata"], explanation.status
     if not status:
-        yield f"there is no decision yet: {look_at_controller(account.system)}"
+        yield f"there is no decision yet: {look_at_controller(explanation.system)}"
     elif status.get("observedGeneration", 0) < metadata.get("generation", 0):
         yield "the spec has changed since the decision, which is based on the previous one"
-    if account.policy is None and not account.unread:
-        yield f"AutoscalingPolicy {account.binding['spec']['policyRef']['name']!r} does not exist"
+    if explanation.policy is None and not explanation.unread:
+        yield f"AutoscalingPolicy {explanation.binding['spec']['policyRef']['name']!r} does not exist"
     wrong = (item for item in status.get("conditions") or [] if item.get("status") == "False")
     # If both have the same cause, they have the same message.
     yield from dict.fromkeys(str(item.get("message")) for item in wrong if item.get("type") in _FOLLOWING)
-    yield from (f"some objects could not be read: {text}" for text in account.unread)
+    yield from (f"some objects could not be read: {text}" for text in explanation.unread)
 
 
-def _facts(account: BindingAccount) -> Iterator[tuple[str, str]]:
-    status = account.status
+def _facts(explanation: BindingExplanation) -> Iterator[tuple[str, str]]:
+    status = explanation.status
     decision = status.get("decision") or {}
     parts = [
         f"{status[name]} {text}"
@@ -144,8 +144,8 @@ def _facts(account: BindingAccount) -> Iterator[tuple[str, str]]:
     yield "scaled by", _scaled_by(status)
     if "panicSince" in decision:
         yield "panic", f"since {decision['panicSince']}"
-    if account.age_seconds is not None:
-        yield "written", f"{duration(account.age_seconds)} ago"
+    if explanation.age_seconds is not None:
+        yield "written", f"{duration(explanation.age_seconds)} ago"
     for item in status.get("targets") or []:
         wanted = f", {item['replicas']} desired" if "replicas" in item else ""
         yield "target", f"{item['kind']} {item['name']}: {item.get('currentReplicas', 0)} now{wanted}"
@@ -155,10 +155,10 @@ def _facts(account: BindingAccount) -> Iterator[tuple[str, str]]:
 
 def _scaled_by(status: Json) -> str:
     known = {item.get("type"): item for item in status.get("conditions") or []}
-    told = known.get(str(BindingCondition.SCALING_ACTIVE))
-    if told is None:
+    active = known.get(str(BindingCondition.SCALING_ACTIVE))
+    if active is None:
         return f"clients of the external metric {BOUND_METRIC}"
-    not_now = "" if told.get("status") == "True" else f", but not now: {told.get('message')}"
+    not_now = "" if active.get("status") == "True" else f", but not now: {active.get('message')}"
     return f"the controller itself{not_now}"
 
 

@@ -41,7 +41,7 @@ OWNERS: Final = {
 _RESOURCES: Final = {item.kind: item for item in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS)}
 
 
-class NoSuchVariantError(Exception):
+class NoSuchObjectError(Exception):
     """There is no object of that name; the message lists alternatives."""
 
 
@@ -76,7 +76,7 @@ class Evidence:
 
 
 async def collect(cluster: Cluster, kind: OwnerKind, *, namespace: str, name: str, system: str) -> Evidence:
-    """Return the evidence about the variant of an object. Raises NoSuchVariantError, and ClusterError."""
+    """Return the evidence about the variant of an object. Raises NoSuchObjectError, and ClusterError."""
     unread: list[str] = []
     claimant = await _claimant(cluster, OWNERS[kind], name, namespace, unread)
     reference = reference_of(claimant.value)
@@ -101,16 +101,16 @@ async def collect(cluster: Cluster, kind: OwnerKind, *, namespace: str, name: st
 async def _claimant(
     cluster: Cluster, resource: Resource, name: str, namespace: str, unread: list[str]
 ) -> Claimant:
-    """Return the object of a variant with what was published about it. Raises NoSuchVariantError."""
+    """Return the object of a variant with what was published about it. Raises NoSuchObjectError."""
     try:
         value = await cluster.get(resource, name, namespace=namespace)
     except NotFound as error:
-        raise NoSuchVariantError(await _instead(cluster, resource, namespace, name)) from error
+        raise NoSuchObjectError(await _instead(cluster, resource, namespace, name)) from error
     if resource is VARIANT_AUTOSCALINGS:
         return claimant_of(value)
     if not is_managed(value):
         text = f'has no annotation {MANAGED}: "true", so it is not planned'
-        raise NoSuchVariantError(f"{resource.kind} {name!r} in namespace {namespace!r} {text}")
+        raise NoSuchObjectError(f"{resource.kind} {name!r} in namespace {namespace!r} {text}")
     records = await get(cluster, CONFIG_MAPS, DECISIONS, namespace, unread) or {}
     return annotated_claimant(value, {namespace: records.get("data") or {}})
 
@@ -149,13 +149,13 @@ async def _list(
 ) -> Sequence[Json]:
     """Return the objects of a namespace; none if the cluster does not serve the resource."""
     try:
-        found = await cluster.list(resource, namespace=namespace, field_selector=selector)
+        listed = await cluster.list(resource, namespace=namespace, field_selector=selector)
     except NotFound:
         return ()
     except Forbidden as error:
         unread.append(error.message)
         return ()
-    return list(found["items"])
+    return list(listed["items"])
 
 
 def _scales(autoscaler: Json, target: Json) -> bool:

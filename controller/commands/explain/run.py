@@ -17,10 +17,9 @@ from apiserver.cluster.installed import installed_namespace
 from apiserver.cluster.namespaces import current_namespace
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.program import program
-from controller.commands.explain.account import Account, account_of
-from controller.commands.explain.binding import BindingAccount, binding_account, binding_parts
-from controller.commands.explain.evidence import OWNERS, NoSuchVariantError, collect
-from controller.commands.explain.text import account_parts
+from controller.commands.explain.binding import BindingExplanation, binding_parts, explain_binding
+from controller.commands.explain.evidence import OWNERS, NoSuchObjectError, collect
+from controller.commands.explain.variant import VariantExplanation, explain_variant, variant_parts
 from controller.commands.plan.terminal import present
 from controller.observe.claim import OwnerKind
 
@@ -62,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.error("one object is required: stowplan explain va/NAME -n NAMESPACE, or aspb, hpa, so/NAME")
     try:
         return asyncio.run(_run(options, kind, name))
-    except NoSuchVariantError as error:
+    except NoSuchObjectError as error:
         return _print(str(error), _UNEXPLAINED)
     except ClusterError as error:
         return _print(explain(error, action="read this"), _USAGE)
@@ -73,18 +72,18 @@ def main(arguments: Sequence[str]) -> int:
 async def _run(options: argparse.Namespace, kind: OwnerKind, name: str) -> int:
     namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
-        account: Account | BindingAccount
         system = options.system_namespace or await installed_namespace(cluster)
+        place = {"namespace": namespace, "name": name, "system": system}
+        explanation: VariantExplanation | BindingExplanation
         if kind is OwnerKind.BINDING:
-            account = await binding_account(
-                cluster, namespace=namespace, name=name, system=system, now=datetime.now(UTC)
-            )
+            explanation = await explain_binding(cluster, **place, now=datetime.now(UTC))
+            parts = binding_parts(explanation)
         else:
-            evidence = await collect(cluster, kind, namespace=namespace, name=name, system=system)
-            account = account_of(evidence, now=datetime.now(UTC))
-    parts = account_parts(account) if isinstance(account, Account) else binding_parts(account)
-    present(options.output, account.as_json, parts)
-    return _EXPLAINED if account.is_decided else _UNEXPLAINED
+            evidence = await collect(cluster, kind, **place)
+            explanation = explain_variant(evidence, now=datetime.now(UTC))
+            parts = variant_parts(explanation)
+    present(options.output, explanation.as_json, parts)
+    return _EXPLAINED if explanation.is_decided else _UNEXPLAINED
 
 
 def _print(message: str, code: int) -> int:

@@ -15,9 +15,8 @@ from apiserver.cluster.errors import NotFound
 from apiserver.cluster.resource import Resource
 from apiserver.kinds.decision_record import record_text
 from apiserver.schema.json import Json
-from controller.commands.explain.account import account_of
-from controller.commands.explain.evidence import NoSuchVariantError, collect
-from controller.commands.explain.text import account_parts
+from controller.commands.explain.evidence import NoSuchObjectError, collect
+from controller.commands.explain.variant import explain_variant, variant_parts
 from controller.commands.plan.terminal import print_lines, terminal
 from controller.observe.claim import OwnerKind
 
@@ -71,7 +70,7 @@ async def told(kind: OwnerKind, *objects: Json, name: str = "chat") -> str:
     evidence = await collect(
         Objects(*objects).cluster, kind, namespace="ns", name=name, system="stowplan-system"
     )
-    text = print_lines(account_parts(account_of(evidence, now=NOW)), terminal(100))
+    text = print_lines(variant_parts(explain_variant(evidence, now=NOW)), terminal(100))
     return " ".join(text.split())
 
 
@@ -103,11 +102,11 @@ async def test_without_a_record_the_component_may_be_missing() -> None:
 
 async def test_an_autoscaler_that_is_not_managed_is_not_explained() -> None:
     """The message says which annotation is missing."""
-    with pytest.raises(NoSuchVariantError, match=r'no annotation llm-d\.ai/managed: "true"'):
+    with pytest.raises(NoSuchObjectError, match=r'no annotation llm-d\.ai/managed: "true"'):
         await told(OwnerKind.HORIZONTAL_POD_AUTOSCALER, hpa("chat", terms={"llm-d.ai/managed": "no"}))
 
 
 async def test_a_missing_autoscaler_is_told_with_the_others() -> None:
     """As for VariantAutoscalings."""
-    with pytest.raises(NoSuchVariantError, match=r"no HorizontalPodAutoscaler 'chat' .* namespace: code"):
+    with pytest.raises(NoSuchObjectError, match=r"no HorizontalPodAutoscaler 'chat' .* namespace: code"):
         await told(OwnerKind.HORIZONTAL_POD_AUTOSCALER, hpa("code"), variant("chat"))

@@ -1,4 +1,4 @@
-"""The account of a variant in `stowplan explain`: facts, advice and text."""
+"""The explanation of a variant in `stowplan explain`: facts, advice and text."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from rich.cells import cell_len
 from support.manifests import autoscaler, deployment, variant
 
 from apiserver.cluster.heartbeat import Heartbeat
-from controller.commands.explain.account import account_of, duration
 from controller.commands.explain.evidence import Evidence
-from controller.commands.explain.text import account_parts
+from controller.commands.explain.variant import duration, explain_variant, variant_parts
 from controller.commands.plan.terminal import print_lines, terminal
 from controller.observe.variantautoscaling import claimant_of
 
@@ -70,8 +69,8 @@ def placed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 def told(evidence: Evidence, columns: int = 100) -> str:
-    """Return the account as text for a terminal of some width."""
-    return print_lines(account_parts(account_of(evidence, now=NOW)), terminal(columns))
+    """Return the explanation as text for a terminal of some width."""
+    return print_lines(variant_parts(explain_variant(evidence, now=NOW)), terminal(columns))
 
 
 def complete(autoscaling: dict[str, Any]) -> Evidence:
@@ -252,14 +251,14 @@ ADVICE = {
 @pytest.mark.parametrize(("evidence", "expected"), ADVICE.values(), ids=ADVICE.keys())
 def test_a_problem_is_named_with_advice_on_what_to_check(evidence: Evidence, expected: str) -> None:
     """Users look here for the reason why a variant does not scale."""
-    assert any(expected in text for text in account_of(evidence, now=NOW).advice)
+    assert any(expected in text for text in explain_variant(evidence, now=NOW).advice)
 
 
 def test_objects_that_may_not_be_read_are_not_reported_as_missing() -> None:
     """A missing permission to read autoscalers does not mean that there are none."""
     unread = ("horizontalpodautoscalers.autoscaling is forbidden", "deployments.apps is forbidden")
 
-    advice = account_of(Evidence(claimant=claimant_of(decided()), unread=unread), now=NOW).advice
+    advice = explain_variant(Evidence(claimant=claimant_of(decided()), unread=unread), now=NOW).advice
 
     assert [text.partition(":")[0] for text in advice] == ["some objects could not be read"] * 2
 
@@ -269,7 +268,7 @@ def test_objects_that_were_not_looked_up_are_not_reported_as_missing() -> None:
     target = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "chat"}
     autoscaling = placed(variant("chat", scaleTargetRef=target))
 
-    advice = account_of(Evidence(claimant=claimant_of(autoscaling)), now=NOW).advice
+    advice = explain_variant(Evidence(claimant=claimant_of(autoscaling)), now=NOW).advice
 
     assert not any("does not exist" in text for text in advice)
 
@@ -280,7 +279,7 @@ def test_an_old_decision_that_a_recent_cycle_confirmed_needs_no_advice() -> None
         complete(decided(ago_seconds=3600)), heartbeat=Heartbeat(time=NOW - timedelta(seconds=9))
     )
 
-    assert account_of(evidence, now=NOW).advice == ()
+    assert explain_variant(evidence, now=NOW).advice == ()
     assert "  decided     Shortage, 60 min ago, confirmed 9 s ago" in told(evidence)
 
 
@@ -299,7 +298,7 @@ def test_control_characters_of_an_object_are_not_printed() -> None:
 
 def test_json_has_the_values_of_the_status() -> None:
     """Programs get values that are not rounded."""
-    document = account_of(complete(decided()), now=NOW).as_json()
+    document = explain_variant(complete(decided()), now=NOW).as_json()
 
     assert document["decision"] == DECISION
     assert (document["current_replicas"], document["granted_replicas"], document["age_seconds"]) == (
