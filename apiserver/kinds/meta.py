@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from apiserver.kinds.core.names import ApiVersion, DnsSubdomain, KindName
 from apiserver.schema import durations, quantities
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Format, Length, Pattern, Range, Width
-from apiserver.schema.texts import PathSegment
+from apiserver.schema.rules import Cel
 
 Int32 = Annotated[int, Width(32)]
 """A 32-bit signed integer. The released typed clients hold such a field in 32 bits, and fail to decode a
@@ -48,7 +48,19 @@ PositiveQuantity = Annotated[
 ]
 """A quantity greater than 0."""
 
-ObjectName = Annotated[str, Length(1, 253), PathSegment()]
+_LONGEST_NAME: Final = 253
+
+ObjectName = Annotated[
+    str,
+    Length(1, _LONGEST_NAME),
+    Cel(
+        "!(self in ['.', '..']) && !self.contains('/') && !self.contains('%')",
+        # The schema rejects a longer name.
+        lambda name: len(name) > _LONGEST_NAME or not (name in {".", ".."} or "/" in name or "%" in name),
+        "must be a name that no URL reads as a path: not '.' or '..', and without '/' and '%'",
+        sentence="Not `.` or `..`, and without `/` and `%`.",
+    ),
+]
 """The name of an object of any kind. Further constraints differ from kind to kind."""
 
 

@@ -2,14 +2,12 @@
 
 - declarations: `declaration`, with `markers` for one field and `rules` for several; `model`: the tree from
   which everything else is derived; `kind`: names and versions
-- vocabulary of rules: `comparison`, `choices`, `presence`, `filling`, `items`, `texts`, `transitions`;
-  `conditions`: when they apply
 - validation: `validation`, with `shape`, `ruling`, `metadata`, `ratcheting`, and `bounding` before errors are
   listed; errors: `errors`, `paths`, `wording`
 - documents of settings: `document`, with `duplicates`
 - defaults: `defaulting`, `filler`; conversion: `conversion`, with `kept` fields
 - generated from declarations: `structural` for CRDs, `reference` pages with `descriptions`, schemas of
-  `editor`, source of functions: `generated`
+  `editor`
 - values: `durations`, `quantities`, `objectmeta`, `annotations`, `json` with its `depth`
 - cached functions: `remembering`
 """

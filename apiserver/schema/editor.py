@@ -117,6 +117,6 @@ def _property(prop: Property) -> Json:
 def _with_rules(prose: str, node: Node) -> str:
     """Return a text followed by the rules of a node as sentences."""
     keys = node.keywords.get("x-kubernetes-list-map-keys", ())
-    sentences = [rule.english() for rule in node.rules]
+    sentences = [rule.sentence for rule in node.rules]
     sentences += [f"Unique by {' and '.join(f'`{key}`' for key in keys)}."] if keys else []
     return " ".join(part for part in (prose, *sentences) if part)

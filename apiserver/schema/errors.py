@@ -22,6 +22,12 @@ from typing import Final
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 
+REQUIRED: Final = "FieldValueRequired"
+FORBIDDEN: Final = "FieldValueForbidden"
+INVALID: Final = "FieldValueInvalid"
+WRONG_TYPE: Final = "FieldValueTypeInvalid"
+DUPLICATE: Final = "FieldValueDuplicate"
+
 SHOWN_VALUE_CHARACTERS: Final = 256
 """The maximum number of characters of a value in a message. A longer value is truncated."""
 
@@ -67,17 +73,17 @@ class FieldError:
 
 def required(path: FieldPath, detail: str = "") -> FieldError:
     """Return the error for a field that must be set and is not."""
-    return FieldError(path, "FieldValueRequired", _join("Required value", detail))
+    return FieldError(path, REQUIRED, _join("Required value", detail))
 
 
 def invalid(path: FieldPath, value: JsonValue, detail: str) -> FieldError:
     """Return the error for a value that is malformed or out of bounds; `detail` says what is allowed."""
-    return FieldError(path, "FieldValueInvalid", f"Invalid value: {value_text(value)}: {detail}")
+    return FieldError(path, INVALID, f"Invalid value: {value_text(value)}: {detail}")
 
 
 def wrong_type(path: FieldPath, value: JsonValue, detail: str) -> FieldError:
     """Return the error for a value of another JSON type."""
-    return FieldError(path, "FieldValueTypeInvalid", f"Invalid value: {value_text(value)}: {detail}")
+    return FieldError(path, WRONG_TYPE, f"Invalid value: {value_text(value)}: {detail}")
 
 
 def unsupported(path: FieldPath, value: JsonValue, allowed: Sequence[JsonValue]) -> FieldError:
@@ -89,12 +95,12 @@ def unsupported(path: FieldPath, value: JsonValue, allowed: Sequence[JsonValue])
 
 def duplicate(path: FieldPath, value: JsonValue) -> FieldError:
     """Return the error for a value that may occur only once."""
-    return FieldError(path, "FieldValueDuplicate", f"Duplicate value: {value_text(value)}")
+    return FieldError(path, DUPLICATE, f"Duplicate value: {value_text(value)}")
 
 
 def forbidden(path: FieldPath, detail: str) -> FieldError:
     """Return the error for a field that may not be set here."""
-    return FieldError(path, "FieldValueForbidden", f"Forbidden: {detail}")
+    return FieldError(path, FORBIDDEN, f"Forbidden: {detail}")
 
 
 def too_long(path: FieldPath, limit_bytes: int) -> FieldError:

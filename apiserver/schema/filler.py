@@ -1,19 +1,17 @@
 """Filling in the defaults of a schema, as additions only.
 
-The function is generated from the schema. The JSON patch is built from its additions, not by comparing
-two objects, so it can neither remove nor replace anything. As on the API server, a default inside an absent
-parent has no effect.
+The JSON patch is built from the additions, not by comparing two objects, so it can neither remove nor replace
+anything. As on the API server, a default inside an absent parent has no effect.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import msgspec
 
-from apiserver.schema.generated import function, indent
 from apiserver.schema.json import JsonValue
 from apiserver.schema.model import Node
 
@@ -28,56 +26,54 @@ class Addition(msgspec.Struct, frozen=True, gc=False, tag_field="op", tag="add")
     value: JsonValue
 
 
-Fill: TypeAlias = Callable[[JsonValue, list[Addition]], None]
-"""A function that fills an object, in place, and appends what it added."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Defaults:
+    """A node reduced to what has defaults: those of its members, and the nodes below with more of them."""
+
+    own: tuple[tuple[str, JsonValue], ...]
+    members: tuple[tuple[str, Defaults], ...]
+    items: Defaults | None
+    values: Defaults | None
 
 
-def filler(node: Node) -> Fill | None:
-    """Return the function that fills in the defaults of an object and all below it; None without defaults."""
-    known: dict[str, Any] = {"Addition": Addition, "deepcopy": copy.deepcopy, "escaped": _escape}
-    body = _source(node, known, place="", depth=0)
-    if not body:
-        return None
-    fill: Fill = function("v0, found", body, known, about="defaults of a declaration")
-    return fill
+def defaults_of(node: Node) -> Defaults:
+    """Return a node reduced to what has defaults."""
+    members = ((prop.name, _some_defaults_of(prop.node)) for prop in node.properties)
+    return Defaults(
+        own=tuple((prop.name, prop.default) for prop in node.properties if prop.has_default),
+        members=tuple((name, below) for name, below in members if below is not None),
+        items=_some_defaults_of(node.items),
+        values=_some_defaults_of(node.values),
+    )
 
 
-def _escape(part: str) -> str:
-    """Return the key of a map escaped for a JSON pointer; declared names have nothing to escape."""
-    return part.replace("~", "~0").replace("/", "~1") if "~" in part or "/" in part else part
+def _some_defaults_of(node: Node | None) -> Defaults | None:
+    here = None if node is None else defaults_of(node)
+    return here if here and (here.own or here.members or here.items or here.values) else None
 
 
-def _source(node: Node, known: dict[str, Any], *, place: str, depth: int) -> list[str]:
-    """Return the source lines for a node; none without defaults.
+def fill_in(here: Defaults, value: JsonValue, added: list[Addition], *, place: str = "") -> None:
+    """Fill the defaults into a value, in place, and append what was added; `place` is its JSON pointer.
 
-    `place` is its JSON pointer, as source text of a formatted string.
+    A value of another type than the declared one is left unchanged.
     """
-    value, inside, entry = f"v{depth}", f"v{depth + 1}", f"e{depth + 1}"
-    if node.items is not None:
-        head = [f"if isinstance({value}, list):", f" for {entry}, {inside} in enumerate({value}):"]
-        below = _source(node.items, known, place=f"{place}/{{{entry}}}", depth=depth + 1)
-    elif node.values is not None:
-        head = [f"if isinstance({value}, dict):", f" for {entry}, {inside} in {value}.items():"]
-        below = _source(node.values, known, place=f"{place}/{{escaped({entry})}}", depth=depth + 1)
-    else:
-        lines = list(_members_source(node, known, place=place, depth=depth))
-        return [f"if isinstance({value}, dict):", *indent(lines)] if lines else []
-    return [*head, *indent(indent(below))] if below else []
+    for name, default in here.own if isinstance(value, dict) else ():
+        if value.get(name) is None:
+            value[name] = copy.deepcopy(default)
+            added.append(Addition(f"{place}/{name}", default))
+    for below, inner, part in _values_inside(here, value):
+        fill_in(below, inner, added, place=f"{place}/{part}")
 
 
-def _members_source(node: Node, known: dict[str, Any], *, place: str, depth: int) -> Iterator[str]:
-    value, inside = f"v{depth}", f"v{depth + 1}"
-    if not all(prop.name.isidentifier() for prop in node.properties):
-        raise ValueError(f"members of {place} cannot be part of the source: {node.properties}")
-    for prop in node.properties:
-        if prop.has_default:
-            default = f"default{len(known)}"
-            known[default] = prop.default
-            own = f"deepcopy({default})" if isinstance(prop.default, dict | list) else default
-            yield f"if {value}.get({prop.name!r}) is None:"
-            yield f" {value}[{prop.name!r}] = {own}"
-            yield f" found.append(Addition(f{f'{place}/{prop.name}'!r}, {default}))"
-    for prop in node.properties:
-        if below := _source(prop.node, known, place=f"{place}/{prop.name}", depth=depth + 1):
-            yield f"{inside} = {value}.get({prop.name!r})"
-            yield from below
+def _values_inside(here: Defaults, value: JsonValue) -> Iterator[tuple[Defaults, JsonValue, str]]:
+    """Yield the values inside of one that may lack defaults, and their parts of a JSON pointer."""
+    if here.items is not None and isinstance(value, list):
+        for position, item in enumerate(value):
+            yield here.items, item, str(position)
+    if here.values is not None and isinstance(value, dict):
+        for key, item in value.items():
+            yield here.values, item, key.replace("~", "~0").replace("/", "~1")
+    if here.members and isinstance(value, dict):
+        for name, below in here.members:
+            if name in value:
+                yield below, value[name], name

@@ -80,7 +80,7 @@ def _types(root: Node, *, heading: str) -> Iterator[str]:
         if node.properties:
             yield f"{_HEAD}\n" + "\n".join(_row(prop) for prop in node.properties) + "\n"
         if rules := rules_of(node.declared):
-            yield "Rules:\n\n" + "\n".join(f"- {rule.english()}" for rule in rules) + "\n"
+            yield "Rules:\n\n" + "\n".join(f"- {rule.sentence}" for rule in rules) + "\n"
 
 
 def _declared_below(root: Node) -> list[Node]:
@@ -138,7 +138,7 @@ def _demands(node: Node) -> Iterator[str]:
     yield from (words for words in told if words not in _UNTOLD)
     # A declared type lists its own rules; the remaining ones apply to this field only.
     own = len(rules_of(node.declared)) if node.declared is not None else 0
-    yield from (rule.english() for rule in node.rules[own:])
+    yield from (rule.sentence for rule in node.rules[own:])
     inner = node.items or node.values
     if inner is not None and (each := list(_demands(inner))):
         yield f"Each: {'; '.join(demand.removesuffix('.') for demand in each)}"

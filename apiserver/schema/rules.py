@@ -1,35 +1,38 @@
-"""Validation rules that a single schema keyword cannot express: a small, closed vocabulary.
+"""Validation rules that a single schema keyword cannot express.
 
-Each rule can check a raw value, express itself in CEL for the API server, and describe itself in English for
-the reference page. Whether a value breaks a rule is written as a condition in Python, which becomes part of
-one function for all rules of a declaration (`ruling.finder`): a call per rule and value would take longer. A
+A rule has a check of raw values, the same in CEL for the API server, and a sentence for the reference page. A
 rule over several fields is an argument of `@declaration` of their object, with JSON names; a rule on one
-value is an argument of its `Annotated`. `WebhookOnly` holds a rule that CEL cannot express. More rules are in
-`presence`, `filling`, `comparison`, `transitions` and other modules.
+value is an argument of its `Annotated`.
+
+    Rule                 a check by a function, with any number of CEL rules
+        WebhookOnly      without CEL, which cannot express it within the API server's cost budget
+        Cel              one CEL expression, and the same as a function
+        EachItem         the same for each item of a list, under a condition beside the list
+        LessOrEqual, Within, AtMostOneOf, ExactlyOneOf    those that several kinds share
+        Transition       on the change from a stored object to an updated one
+            Immutable
 """
 
 from __future__ import annotations
 
-import functools
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from functools import partial
+from typing import Final, TypeAlias
 
-from apiserver.schema.errors import FieldError, forbidden, invalid, required
-from apiserver.schema.generated import function
+from apiserver.schema.durations import nanoseconds
+from apiserver.schema.errors import FORBIDDEN, INVALID, REQUIRED, FieldError, forbidden, invalid, required
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 
-# fmt: off
-_CEL_RESERVED: Final = frozenset({
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function",
-    "if", "import", "let", "loop", "package", "namespace", "return", "var", "void", "while",
-})
-# fmt: on
+Check: TypeAlias = Callable[[JsonValue, FieldPath], Sequence[FieldError]]
+"""A function that returns the errors of a raw value at a path, as a list or tuple; most values have none.
 
+It receives only values of the declared JSON types: members of another type are omitted, and replaced by an
+empty value in lists. Patterns, bounds and required fields may be violated.
+"""
 
-_NOWHERE: Final = FieldPath()
+_IMMUTABLE: Final = "field is immutable: to change it, delete the object and create it anew"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +44,7 @@ class CelRule:
 
     rule: str
     message: str
-    reason: str
+    reason: str = INVALID
     field_name: str = ""
     reads_past: bool = False
     """Whether the rule reads the stored value, as the optional `oldSelf`."""
@@ -56,183 +59,209 @@ class CelRule:
         return entry
 
 
-class Rule(ABC):
-    """A validation rule.
+class Rule:
+    """A validation rule: its check, its sentence for the reference page, and what the API server checks."""
 
-    A check receives only values of the declared JSON types: members of another type are omitted, and replaced
-    by an empty value in lists. Patterns, bounds and required fields may be violated.
+    def __init__(self, check: Check, sentence: str, *, cel: Sequence[CelRule] = ()) -> None:
+        self.check: Final = check
+        self.sentence: Final = sentence
+        self.cel: Final = tuple(cel)
+
+
+class WebhookOnly(Rule):
+    """A rule that CEL cannot express within the API server's cost budget."""
+
+    def __init__(self, check: Check, sentence: str) -> None:
+        super().__init__(check, sentence)
+
+
+class Cel(Rule):
+    """A rule with one CEL expression on `self`, and `holds`, the same of a raw value.
+
+    An error is reported at the member `field`, or at the value itself. The message of an invalid value shows
+    the value there, or what `shown` returns.
     """
 
-    __slots__ = ()
+    def __init__(
+        self,
+        expression: str,
+        holds: Callable[[JsonValue], bool],
+        message: str,
+        *,
+        sentence: str,
+        field: str = "",
+        reason: str = INVALID,
+        shown: Callable[[JsonValue], JsonValue] | None = None,
+    ) -> None:
+        def check(value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
+            if holds(value):
+                return ()
+            here = path.child(field) if field else path
+            if reason != INVALID:
+                return [_presence_error(here, reason, message)]
+            return [invalid(here, shown(value) if shown else value[field] if field else value, message)]
 
-    def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
-        """Return the errors of a raw value."""
-        del value, path
-        return ()
-
-    def is_broken(self, value: JsonValue) -> bool:
-        """Tell whether a raw value has an error."""
-        return predicate(self)(value)
-
-    def condition(self, value: str, known: dict[str, Any]) -> str:
-        """Return a condition in Python that is true if the variable `value` has an error, as most do not.
-
-        The objects that it names are added to `known`.
-        """
-        return self._python(value) or call_source(self.check, value, known)
-
-    def _python(self, value: str) -> str:
-        """Return the condition, if it needs no objects; empty to call `check`."""
-        del value
-        return ""
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return the rule in CEL; empty if only the webhook can check it."""
-        return ()
-
-    @abstractmethod
-    def english(self) -> str:
-        """Return the rule as a sentence for the reference page."""
+        cel = CelRule(rule=expression, message=message, reason=reason, field_name=field)
+        super().__init__(check, sentence, cel=[cel])
 
 
-class Demand(Rule):
-    """A rule with at most one error per value, and one CEL rule with the same reason, field and message.
+@dataclass(frozen=True, slots=True)
+class When:
+    """A condition on an object: its negation in CEL, whether a raw object meets it, and its words."""
 
-    Subclasses define these, and when a value breaks the rule.
+    unless: str
+    applies: Callable[[Json], bool]
+    words: str
+
+
+class EachItem(Rule):
+    """A rule on a member of each item of a list, under a condition on the object that contains the list.
+
+    The expression is in CEL on `item`, and `holds` the same of a raw item. An error is reported at the member
+    of the item, which CEL can only name: there, it is at the list. `default` is shown for an unset member.
+    Without a `sentence`, the message is part of it.
     """
 
-    __slots__ = ()
-    reason: ClassVar[str] = "FieldValueInvalid"
+    def __init__(
+        self,
+        items: str,
+        member: str,
+        when: When,
+        *,
+        expression: str,
+        holds: Callable[[Json], bool],
+        message: str,
+        sentence: str = "",
+        reason: str = INVALID,
+        default: JsonValue = None,
+    ) -> None:
+        def check(value: Json, path: FieldPath) -> Sequence[FieldError]:
+            if not when.applies(value):
+                return ()
+            return [
+                error(item, path.child(items).index(position).child(member))
+                for position, item in enumerate(value.get(items, ()))
+                if not holds(item)
+            ]
 
-    def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
-        """Return the error, if any."""
-        if not self.is_broken(value):
-            return ()
-        return [self._error(value, path.child(self._field()) if self._field() else path)]
+        def error(item: Json, here: FieldPath) -> FieldError:
+            if reason != INVALID:
+                return _presence_error(here, reason, message)
+            return invalid(here, item.get(member, default), message)
 
-    @abstractmethod
-    def _python(self, value: str) -> str:
-        """Return a condition in Python that is true if the variable `value` breaks the rule."""
+        cel = CelRule(
+            rule=f"{when.unless} || !has(self.{items}) || self.{items}.all(item, {expression})",
+            message=f"`{member}` {message}",
+            reason=reason,
+            field_name=items,
+        )
+        super().__init__(check, sentence or f"`{member}` of `{items}` {message}.", cel=[cel])
 
-    def cel(self) -> Sequence[CelRule]:
-        """Return the single CEL rule."""
-        return [
-            CelRule(rule=self._cel(), message=self._message(), reason=self.reason, field_name=self._field())
-        ]
 
-    def _error(self, value: JsonValue, here: FieldPath) -> FieldError:
-        match self.reason:
-            case "FieldValueRequired":
-                return required(here, self._message())
-            case "FieldValueForbidden":
-                return forbidden(here, self._message())
-            case _:
-                return invalid(here, self._shown(value), self._message())
+class LessOrEqual(Cel):
+    """A number must be less than or equal to another. The error is reported at the lower one."""
 
-    def _field(self) -> str:
-        """Return the member at which an error is reported; empty for the value itself."""
-        return ""
+    def __init__(self, lower: str, upper: str) -> None:
+        super().__init__(
+            f"!has(self.{lower}) || !has(self.{upper}) || self.{lower} <= self.{upper}",
+            # No comparison holds for NaN, which replaces a number of another type.
+            lambda value: not (lower in value and upper in value and value[lower] > value[upper]),
+            f"must be less than or equal to `{upper}`",
+            sentence=f"`{lower}` is less than or equal to `{upper}`.",
+            field=lower,
+        )
 
-    def _shown(self, value: JsonValue) -> JsonValue:
-        """Return what the message shows as invalid."""
-        return value[self._field()] if self._field() else value
 
-    @abstractmethod
-    def _cel(self) -> str:
-        """Return the negation of `_python` in CEL."""
+class Within(Cel):
+    """A duration must be between two others, inclusive. Applies to the text itself.
 
-    @abstractmethod
-    def _message(self) -> str: ...
+    The schema rejects a text that is not a duration, for which the CEL rule fails, too.
+    """
+
+    def __init__(self, minimum: str, maximum: str) -> None:
+        least, most = nanoseconds(minimum), nanoseconds(maximum)
+        assert least is not None
+        assert most is not None
+
+        def holds(text: str) -> bool:
+            length = nanoseconds(text)
+            return length is None or least <= length <= most
+
+        super().__init__(
+            f"duration(self) >= duration('{minimum}') && duration(self) <= duration('{maximum}')",
+            holds,
+            f"must be between {minimum} and {maximum}",
+            sentence=f"Between {minimum} and {maximum}.",
+        )
+
+
+class AtMostOneOf(Rule):
+    """At most one of some fields may be set. Errors are reported at all but the first that is set."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        sentence = f"At most one of {name_list(names, 'and')} may be set."
+        super().__init__(partial(_beside_earlier, names), sentence, cel=_excluding_earlier(names))
+
+
+class ExactlyOneOf(Rule):
+    """Exactly one of some fields must be set. If none is set, the error is reported at the first."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        first, message = names[0], f"exactly one of {name_list(names, 'and')} must be set"
+
+        def check(value: Json, path: FieldPath) -> Sequence[FieldError]:
+            if value.keys().isdisjoint(names):
+                return [required(path.child(first), message)]
+            return _beside_earlier(names, value, path)
+
+        some = CelRule(
+            rule=" || ".join(f"has(self.{name})" for name in names),
+            message=message,
+            reason=REQUIRED,
+            field_name=first,
+        )
+        sentence = f"Exactly one of {name_list(names, 'and')} is set."
+        super().__init__(check, sentence, cel=[some, *_excluding_earlier(names)])
 
 
 class Transition(Rule):
-    """A rule on the change from a stored value to a new one."""
+    """A rule that a value, or its member `field`, stays the same from a stored object to an updated one.
 
-    __slots__ = ()
+    The expression is in CEL on `self` and `oldSelf`; the API server does not evaluate it for a new object.
+    `is_same` compares the old and the new value.
+    """
 
-    @abstractmethod
-    def compare(self, old: JsonValue, new: JsonValue, path: FieldPath) -> Iterator[FieldError]:
-        """Yield the errors of a change."""
+    def __init__(
+        self, expression: str, is_same: Callable[[JsonValue, JsonValue], bool], sentence: str, field: str = ""
+    ) -> None:
+        cel = CelRule(rule=expression, message=_IMMUTABLE, field_name=field)
+        super().__init__(_no_errors, sentence, cel=[cel])
+        self._is_same: Final = is_same
+        self._field: Final = field
 
-
-@dataclass(frozen=True, slots=True)
-class WebhookOnly(Rule):
-    """A rule given as a function, since CEL cannot express it within the API server's cost budget."""
-
-    function: Callable[[JsonValue, FieldPath], Sequence[FieldError]]
-    """Returns the errors. Called for every object, and most have none."""
-
-    sentence: str
-
-    only_if: str = ""
-    """A condition in Python on `{0}`, without which the function is not called."""
-
-    def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
-        """Return the errors that the function finds."""
-        if self.only_if and not self.is_broken(value):
+    def compare(self, old: JsonValue, new: JsonValue, path: FieldPath) -> Sequence[FieldError]:
+        """Return the error of a change, if any."""
+        if self._is_same(old, new):
             return ()
-        return self.function(value, path)
-
-    def condition(self, value: str, known: dict[str, Any]) -> str:
-        """Return a call of the function, which is made only where it may find something."""
-        condition = f"{self.only_if.format(value)} and " if self.only_if else ""
-        return condition + call_source(self.function, value, known)
-
-    def english(self) -> str:
-        """Return the rule as a sentence."""
-        return self.sentence
+        if self._field:
+            return [invalid(path.child(self._field), new.get(self._field), _IMMUTABLE)]
+        return [invalid(path, new, _IMMUTABLE)]
 
 
-@dataclass(frozen=True, slots=True)
-class WithoutCel(Rule):
-    """A rule without CEL: its lists are nested so deeply that CEL would exceed the cost budget."""
+class Immutable(Transition):
+    """A list cannot be changed. Applies to the object that has it; an absent list counts as empty.
 
-    rule: Rule
+    A list map (`is_map`) is compared without regard to order, as the API server does.
+    """
 
-    def check(self, value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
-        """Return the errors that the wrapped rule finds."""
-        return self.rule.check(value, path)
+    def __init__(self, name: str, *, is_map: bool = False) -> None:
+        def is_same(old: Json, new: Json) -> bool:
+            before, after = old.get(name) or [], new.get(name) or []
+            return before == after or (is_map and sorted(before, key=repr) == sorted(after, key=repr))
 
-    def condition(self, value: str, known: dict[str, Any]) -> str:
-        """Return the condition of the wrapped rule."""
-        return self.rule.condition(value, known)
-
-    def english(self) -> str:
-        """Return the rule as a sentence."""
-        return self.rule.english()
-
-
-@functools.cache
-def predicate(rule: Rule) -> Callable[[JsonValue], bool]:
-    """Return a function that tells whether a raw value breaks a rule."""
-    known: dict[str, Any] = {}
-    body = [f"return bool({rule.condition('value', known)})"]
-    is_broken: Callable[[JsonValue], bool] = function("value", body, known, about=type(rule).__name__)
-    return is_broken
-
-
-def call_source(
-    check: Callable[[JsonValue, FieldPath], Sequence[FieldError]], value: str, known: dict[str, Any]
-) -> str:
-    """Return the source of a call that is true if a function finds errors in the variable `value`."""
-    name = f"check{len(known)}"
-    known |= {name: check, "nowhere": _NOWHERE}
-    return f"{name}({value}, nowhere)"
-
-
-def cel_member(name: str, of: str = "self") -> str:
-    """Return the CEL expression of a member, with reserved words escaped."""
-    return f"{of}.__{name}__" if name in _CEL_RESERVED else f"{of}.{name}"
-
-
-def has(name: str) -> str:
-    """Return the CEL expression for whether a member of an object is set."""
-    return f"has({cel_member(name)})"
-
-
-def has_some(name: str) -> str:
-    """Return the CEL expression for whether a text, list or map is set and not empty."""
-    return f"{has(name)} && size({cel_member(name)}) > 0"
+        new, old = f"self.{name}", f"oldSelf.{name}"
+        expression = f"(has({new}) ? {new} : []) == (has({old}) ? {old} : [])"
+        super().__init__(expression, is_same, f"`{name}` cannot be changed once it is stored.", name)
 
 
 def name_list(names: Sequence[str], conjunction: str) -> str:
@@ -241,3 +270,33 @@ def name_list(names: Sequence[str], conjunction: str) -> str:
     if len(quoted) == 1:
         return quoted[0]
     return f"{', '.join(quoted[:-1])} {conjunction} {quoted[-1]}"
+
+
+def _presence_error(here: FieldPath, reason: str, message: str) -> FieldError:
+    return required(here, message) if reason == REQUIRED else forbidden(here, message)
+
+
+def _beside_earlier(names: Sequence[str], value: Json, path: FieldPath) -> Sequence[FieldError]:
+    """Return an error for each of these fields that is set together with an earlier one."""
+    present = [name for name in names if name in value]
+    return [forbidden(path.child(name), _not_beside(names[: names.index(name)])) for name in present[1:]]
+
+
+def _excluding_earlier(names: Sequence[str]) -> list[CelRule]:
+    """Return one CEL rule for each field but the first."""
+    rules: list[CelRule] = []
+    for rank, name in enumerate(names[1:], start=1):
+        alone = " && ".join(f"!has(self.{other})" for other in names[:rank])
+        rule = f"!has(self.{name}) || {alone if rank == 1 else f'({alone})'}"
+        message = _not_beside(names[:rank])
+        rules.append(CelRule(rule=rule, message=message, reason=FORBIDDEN, field_name=name))
+    return rules
+
+
+def _not_beside(others: Sequence[str]) -> str:
+    return f"may not be set together with {name_list(others, 'or')}"
+
+
+def _no_errors(value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
+    del value, path
+    return ()

@@ -43,7 +43,7 @@ def structural_schema(node: Node) -> Json:
         schema["items"] = structural_schema(node.items)
     if node.values is not None:
         schema["additionalProperties"] = structural_schema(node.values)
-    if cel := [rule.as_json() for word in node.rules for rule in word.cel()]:
+    if cel := [rule.as_json() for word in node.rules for rule in word.cel]:
         schema["x-kubernetes-validations"] = cel
     return schema
 

@@ -1,7 +1,7 @@
 """Validation and defaulting of raw objects: a declaration is compiled once and finds all errors at once.
 
-A valid object is recognized by the generated schema and by one function for all rules, without building a
-path or message. The errors of an invalid object are listed in the order of the fields.
+A valid object is recognized by the generated schema and by its rules, without building a path or message.
+The errors of an invalid object are listed in the order of the fields.
 """
 
 from __future__ import annotations
@@ -15,29 +15,18 @@ import jsonschema_rs
 import msgspec
 
 from apiserver.schema.bounding import Cut, cut_down
-from apiserver.schema.errors import FieldError
-from apiserver.schema.filler import Addition, filler
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.errors import FORBIDDEN, INVALID, WRONG_TYPE, FieldError
+from apiserver.schema.filler import Addition, defaults_of, fill_in
+from apiserver.schema.json import Json
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.objectmeta import with_metadata
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.ruling import (
-    Broken,
-    Finder,
-    change_errors,
-    finder,
-    is_check,
-    is_transition,
-    rule_errors,
-    rules_on,
-)
+from apiserver.schema.ruling import change_errors, is_check, is_transition, rule_errors, rules_on
 from apiserver.schema.shape import well_typed, without_nulls
 from apiserver.schema.structural import judged_schema, types_schema
 from apiserver.schema.wording import descend, field_error
 
 _LARGE_BYTES: Final = 64 * 1024
-_WRONG_TYPE: Final = "FieldValueTypeInvalid"
-_INVALID: Final = "FieldValueInvalid"
 _encode: Final = msgspec.json.Encoder().encode
 
 MOST_ERRORS: Final = 100
@@ -54,10 +43,9 @@ class Judge:
             judged_schema(self.node), validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
         )
         self._types = jsonschema_rs.Draft202012Validator(types_schema(self.node))
-        checks = rules_on(self.node, is_check)
-        self._find_broken: Final[Finder] = _nothing if checks is None else finder(checks)
+        self._checks = rules_on(self.node, is_check)
         self._changes = rules_on(self.node, is_transition)
-        self._fill = filler(self.node)
+        self._defaults = defaults_of(self.node)
 
     def default(self, value: Json) -> list[Addition]:
         """Fill every schema default into a raw object, in place, and return what was added.
@@ -65,8 +53,7 @@ class Judge:
         A member of a wrong type is left unchanged; validation reports it.
         """
         found: list[Addition] = []
-        if self._fill is not None:
-            self._fill(value, found)
+        fill_in(self._defaults, value, found)
         return found
 
     def is_valid(self, value: Json) -> bool:
@@ -103,27 +90,29 @@ class Judge:
             fits = self.is_valid(value)
         changed = [] if old is None else self._changed(old, value, fits=fits)
         if fits:
-            broken = self._find_broken(value)
-            return self._listed(changed, broken, Cut()) if changed or broken else []
+            return self._listed([*changed, *islice(self._rule_errors(value), MOST_ERRORS + 1)], Cut())
         cut = Cut()
         is_typed = self.is_well_typed(value) if is_typed is None else is_typed
-        found, broken = self._of_misfit(value, cut, is_typed=is_typed)
-        return self._listed([*found, *changed], broken, cut)
+        found, ruled = self._of_misfit(value, cut, is_typed=is_typed)
+        known = [*found, *changed]
+        return self._listed([*known, *islice(_unless_mistyped(ruled, known), MOST_ERRORS + 1)], cut)
 
     def _changed(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
-        if self._changes is None:
-            return []
         before, after = self.fitting(old), new if fits else self.fitting(new)
         return list(islice(change_errors(self._changes, before, after), MOST_ERRORS + 1))
 
-    def _listed(self, found: list[FieldError], broken: list[Broken], cut: Cut) -> list[FieldError]:
-        found = [*found, *islice(_rule_errors(broken, found), MOST_ERRORS + 1)]
+    def _rule_errors(self, value: Json) -> Iterator[FieldError]:
+        return rule_errors(self._checks, value)
+
+    def _listed(self, found: list[FieldError], cut: Cut) -> list[FieldError]:
         found = [*cut.errors, *(error for error in found if error.path not in cut.replaced)]
         listed = sorted(_once(found)[:MOST_ERRORS], key=lambda error: field_order(self.node, error.path))
         return listed + ([_and_more()] if len(found) > MOST_ERRORS else [])
 
-    def _of_misfit(self, value: Json, cut: Cut, *, is_typed: bool) -> tuple[list[FieldError], list[Broken]]:
-        """Return the schema errors of a value, and the rules that its well-typed part breaks."""
+    def _of_misfit(
+        self, value: Json, cut: Cut, *, is_typed: bool
+    ) -> tuple[list[FieldError], Iterator[FieldError]]:
+        """Return the schema errors of a value, and the rule errors of its well-typed part."""
         pruned = value if is_typed else without_nulls(self.node, value)
         if _is_large(pruned):
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
@@ -132,14 +121,14 @@ class Judge:
         except ValueError:  # nested beyond the library's own limit
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
             found = self._schema_errors(pruned)
-        return found, self._find_broken(pruned if is_typed else well_typed(self.node, pruned))
+        return found, self._rule_errors(pruned if is_typed else well_typed(self.node, pruned))
 
     def _schema_errors(self, value: Json) -> list[FieldError]:
         failures = islice(self._schema.iter_errors(value), MOST_ERRORS + 1)
         found = [field_error(self.node, failure) for failure in failures]
-        mistyped = {error.path for error in found if error.reason == _WRONG_TYPE}
+        mistyped = {error.path for error in found if error.reason == WRONG_TYPE}
         # A bound does not apply to a value of another type; an enum does, as on the API server.
-        return [error for error in found if error.reason != _INVALID or error.path not in mistyped]
+        return [error for error in found if error.reason != INVALID or error.path not in mistyped]
 
 
 @functools.cache
@@ -153,15 +142,10 @@ def validate(declared: type, value: Json, old: Json | None = None) -> list[Field
     return judge(declared).validate(value, old)
 
 
-def _nothing(value: JsonValue) -> list[Broken]:
-    del value
-    return []
-
-
-def _rule_errors(broken: Sequence[Broken], known: Sequence[FieldError]) -> Iterator[FieldError]:
-    """Yield the errors of broken rules, except those caused by values of a wrong type."""
-    mistyped = [error.path for error in known if error.reason == _WRONG_TYPE]
-    for error in rule_errors(broken):
+def _unless_mistyped(found: Iterator[FieldError], known: Sequence[FieldError]) -> Iterator[FieldError]:
+    """Yield errors of rules, except those caused by values of a wrong type."""
+    mistyped = [error.path for error in known if error.reason == WRONG_TYPE]
+    for error in found:
         if not any(_follows(error, path) for path in mistyped):
             yield error
 
@@ -175,7 +159,7 @@ def _is_large(value: Json) -> bool:
 
 def _follows(error: FieldError, mistyped: FieldPath) -> bool:
     """Tell whether an error is caused only by the empty value that replaces one of a wrong type."""
-    if error.reason == "FieldValueForbidden":  # the field is set, whatever its value
+    if error.reason == FORBIDDEN:  # the field is set, whatever its value
         return False
     return error.path.parts[: len(mistyped.parts)] == mistyped.parts
 

@@ -14,7 +14,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Version
 from apiserver.schema.model import node_of
 from apiserver.schema.rules import Rule, Transition
-from apiserver.schema.ruling import Finder, UniqueKeys, finder, rule_errors, rules_on
+from apiserver.schema.ruling import Ruled, UniqueKeys, rule_errors, rules_on
 from apiserver.schema.shape import DEEPEST, is_deeper_than, well_typed, without_nulls
 from apiserver.schema.validation import validate
 from differential.findings import Findings, of_error
@@ -65,14 +65,13 @@ def judged(version: Version, value: Json) -> Layers:
 
 
 def _found_by(declared: type, value: Json, is_meant: Callable[[Rule], bool]) -> set[FieldError]:
-    find, node = _only(declared, is_meant), node_of(declared)
-    return set(rule_errors(find(well_typed(node, without_nulls(node, value))))) if find else set()
+    rules, node = _only(declared, is_meant), node_of(declared)
+    return set(rule_errors(rules, well_typed(node, without_nulls(node, value))))
 
 
 @functools.cache
-def _only(declared: type, is_meant: Callable[[Rule], bool]) -> Finder | None:
-    here = rules_on(node_of(declared), is_meant)
-    return finder(here) if here else None
+def _only(declared: type, is_meant: Callable[[Rule], bool]) -> Ruled:
+    return rules_on(node_of(declared), is_meant)
 
 
 def _is_key(rule: Rule) -> bool:
@@ -80,8 +79,8 @@ def _is_key(rule: Rule) -> bool:
 
 
 def _is_cel(rule: Rule) -> bool:
-    return bool(rule.cel()) and not isinstance(rule, Transition)
+    return bool(rule.cel) and not isinstance(rule, Transition)
 
 
 def _is_ours_alone(rule: Rule) -> bool:
-    return not rule.cel() and not isinstance(rule, UniqueKeys | Transition)
+    return not rule.cel and not isinstance(rule, UniqueKeys | Transition)

@@ -49,7 +49,7 @@ class Place:
     def rules(self) -> dict[str, bool]:
         """The sentences of all rules on it, on its items or above it, each with whether it is in CEL."""
         nodes = [*self.nodes, self.element.nodes[-1]]
-        return {rule.english(): bool(rule.cel()) for node in nodes for rule in node.rules}
+        return {rule.sentence: bool(rule.cel) for node in nodes for rule in node.rules}
 
     def _below(self, path: str, schema: Json, node: Node) -> Place:
         return Place(

@@ -46,7 +46,6 @@ def _label_key_list_errors(value: Json, path: FieldPath) -> Sequence[FieldError]
         _label_key_list_errors,
         "`matchLabelKeys` and `mismatchLabelKeys` need a `labelSelector` and have no key in common;"
         " nor have `matchLabelKeys` and the selector.",
-        only_if="('matchLabelKeys' in {0} or 'mismatchLabelKeys' in {0})",
     )
 )
 class PodAffinityTerm:

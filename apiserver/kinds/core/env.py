@@ -10,13 +10,22 @@ from typing import Annotated
 
 from apiserver.kinds.core.envsource import EnvVarSource
 from apiserver.kinds.core.names import DnsSubdomain, VariableName
-from apiserver.schema.choices import ForbiddenBesideText
 from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.errors import FORBIDDEN
 from apiserver.schema.markers import Length, Pattern
-from apiserver.schema.presence import ExactlyOneOf
+from apiserver.schema.rules import Cel, ExactlyOneOf
 
 
-@declaration(ForbiddenBesideText("valueFrom", "value"))
+@declaration(
+    Cel(
+        "!has(self.valueFrom) || !has(self.value) || size(self.value) == 0",
+        lambda variable: "valueFrom" not in variable or not variable.get("value"),
+        "may not be set when `value` is not empty",
+        sentence="`valueFrom` may not be set when `value` is not empty.",
+        field="valueFrom",
+        reason=FORBIDDEN,
+    )
+)
 class EnvVar:
     """An environment variable of a container."""
 

@@ -20,9 +20,8 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Atomic, Length
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.presence import ExactlyOneOf
 from apiserver.schema.quantities import amount
-from apiserver.schema.rules import WebhookOnly
+from apiserver.schema.rules import ExactlyOneOf, WebhookOnly
 
 _FIELDS: Final = (
     "metadata.name",
@@ -52,7 +51,7 @@ _BYTE_DIVISORS: Final = (
 
 
 def _field_path_errors(value: str, path: FieldPath) -> Sequence[FieldError]:
-    if not value or len(value) > _LONGEST_FIELD:
+    if not value or value in _FIELDS or len(value) > _LONGEST_FIELD:
         return ()
     entry = _ENTRY.search(value)
     if entry is None:
@@ -96,11 +95,7 @@ class ObjectFieldSelector:
     field_path: Annotated[
         str,
         Length(1, _LONGEST_FIELD),
-        WebhookOnly(
-            _field_path_errors,
-            "A field of a Pod that a variable can have.",
-            only_if=f"{{0}} not in {_FIELDS!r}",
-        ),
+        WebhookOnly(_field_path_errors, "A field of a Pod that a variable can have."),
     ]
     """The path of the field, such as `status.podIP` or `metadata.labels['app']`."""
 

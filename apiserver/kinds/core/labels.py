@@ -14,13 +14,13 @@ import re2
 
 from apiserver.kinds.core.names import SUBDOMAIN
 from apiserver.schema import errors
-from apiserver.schema.choices import ForbiddenWhen, RequiredWhen
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.errors import FieldError
+from apiserver.schema.json import Json
 from apiserver.schema.markers import Atomic, Items, Length, Pattern, Properties
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.remembering import remember
-from apiserver.schema.rules import WebhookOnly, WithoutCel
+from apiserver.schema.rules import WebhookOnly
 
 _NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _CHARACTERS: Final = (
@@ -46,11 +46,7 @@ LabelKey = Annotated[
     str,
     Length(maximum=_LONGEST_KEY),
     Pattern(rf"^({SUBDOMAIN}/)?{_NAME}$", says="a label key such as app or example.com/team"),
-    WebhookOnly(
-        _long_prefix,
-        f"A prefix of a label key has up to {_LONGEST_PREFIX} characters.",
-        only_if=f"len({{0}}) > {_LONGEST_PREFIX}",
-    ),
+    WebhookOnly(_long_prefix, f"A prefix of a label key has up to {_LONGEST_PREFIX} characters."),
 ]
 """The key of a label: a name of up to 63 characters, with an optional domain prefix."""
 
@@ -134,10 +130,29 @@ SelectorValues = Annotated[
 """The values that a selector compares a label with."""
 
 
-@declaration(
-    WithoutCel(RequiredWhen("values", "operator", ("In", "NotIn"))),
-    WithoutCel(ForbiddenWhen("values", "operator", ("Exists", "DoesNotExist"))),
+def _missing_values(value: Json, path: FieldPath) -> Sequence[FieldError]:
+    if value.get("operator") not in {"In", "NotIn"} or value.get("values"):
+        return ()
+    return [errors.required(path.child("values"), f"must be set {_WITH_VALUES}")]
+
+
+def _superfluous_values(value: Json, path: FieldPath) -> Sequence[FieldError]:
+    if value.get("operator") not in {"Exists", "DoesNotExist"} or not value.get("values"):
+        return ()
+    return [errors.forbidden(path.child("values"), f"may not be set {_WITHOUT_VALUES}")]
+
+
+_WITH_VALUES: Final = "when `operator` is 'In' or 'NotIn'"
+_WITHOUT_VALUES: Final = "when `operator` is 'Exists' or 'DoesNotExist'"
+OPERATOR_RULES: Final = (
+    WebhookOnly(_missing_values, f"`values` is required {_WITH_VALUES}."),
+    WebhookOnly(_superfluous_values, f"`values` may not be set {_WITHOUT_VALUES}."),
 )
+"""The rules of a requirement on labels: whether it has values depends on its operator. Requirements are
+nested in lists so deeply that CEL would exceed the API server's cost budget."""
+
+
+@declaration(*OPERATOR_RULES)
 class LabelSelectorRequirement:
     """One requirement on the labels of an object."""
 

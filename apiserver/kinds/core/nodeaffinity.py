@@ -13,18 +13,17 @@ from typing import Annotated, Final, Literal
 
 import re2
 
-from apiserver.kinds.core.labels import LabelKey, label_value_errors
+from apiserver.kinds.core.labels import OPERATOR_RULES, LabelKey, label_value_errors
 from apiserver.kinds.core.names import DnsSubdomain
 from apiserver.kinds.meta import Int32
 from apiserver.schema import errors
-from apiserver.schema.choices import ForbiddenWhen, RequiredWhen
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Atomic, Items, Length, Range
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.remembering import remember
-from apiserver.schema.rules import WebhookOnly, WithoutCel
+from apiserver.schema.rules import WebhookOnly
 
 _LONGEST_VALUE: Final = 317
 _LONGEST_LABEL_VALUE: Final = 63
@@ -35,6 +34,8 @@ Weight = Annotated[Int32, Range(1, 100)]
 
 
 def _comparison_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
+    if value.get("operator") not in {"Gt", "Lt"}:
+        return ()
     values, here = value.get("values", []), path.child("values")
     if len(values) != 1:
         return [errors.required(here, "must be a single value when `operator` is 'Gt' or 'Lt'")]
@@ -75,13 +76,8 @@ def _required_value_errors(value: Json, path: FieldPath) -> Sequence[FieldError]
 
 
 @declaration(
-    WithoutCel(RequiredWhen("values", "operator", ("In", "NotIn"))),
-    WithoutCel(ForbiddenWhen("values", "operator", ("Exists", "DoesNotExist"))),
-    WebhookOnly(
-        _comparison_errors,
-        "`values` is one integer when `operator` is 'Gt' or 'Lt'.",
-        only_if="{0}.get('operator') in ('Gt', 'Lt')",
-    ),
+    *OPERATOR_RULES,
+    WebhookOnly(_comparison_errors, "`values` is one integer when `operator` is 'Gt' or 'Lt'."),
 )
 class NodeSelectorRequirement:
     """One requirement on the labels of a node."""

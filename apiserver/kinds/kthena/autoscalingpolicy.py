@@ -21,13 +21,12 @@ import re2
 
 from apiserver.kinds.meta import Condition, Duration, Int32, PositiveQuantity
 from apiserver.schema import errors, quantities
-from apiserver.schema.comparison import Within
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import JsonValue
 from apiserver.schema.markers import Items, Length, MapKeys, Range
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import WebhookOnly
+from apiserver.schema.rules import WebhookOnly, Within
 
 _LEAST: Final = Decimal("1e-9")
 _MOST: Final = Decimal(2**63 - 1)

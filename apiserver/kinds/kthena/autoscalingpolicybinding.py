@@ -25,12 +25,10 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
     own_namespace,
 )
 from apiserver.kinds.meta import Condition, Int32, Time
-from apiserver.schema.comparison import LessOrEqual
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.filling import NotEmpty
+from apiserver.schema.errors import FORBIDDEN, REQUIRED
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Properties, Range
-from apiserver.schema.presence import ExactlyOneOf, WithoutKey
-from apiserver.schema.rules import WebhookOnly
+from apiserver.schema.rules import Cel, ExactlyOneOf, LessOrEqual, WebhookOnly
 
 Replicas = Annotated[Int32, Range(0)]
 ShortText = Annotated[str, Length(1, 64)]
@@ -151,17 +149,33 @@ MetricPath = Annotated[
 
 TargetReference = Annotated[
     ObjectReference,
-    NotEmpty("name"),
+    Cel(
+        "has(self.name) && size(self.name) > 0",
+        lambda reference: bool(reference.get("name")),
+        "must be set and not empty",
+        sentence="`name` is set and not empty.",
+        field="name",
+        reason=REQUIRED,
+    ),
     WebhookOnly(
         fully_named, "`kind` and `apiVersion` are set together; only the kind ModelInfer is known by itself."
     ),
 ]
 
+_OWN_LABEL: Final = "modelinfer.volcano.sh/name"
+_NO_OWN_LABEL: Final = f"may not have the key `{_OWN_LABEL}`, which is always the name of the target"
+
 SomeLabels = Annotated[
     dict[str, LabelValue],
     Properties(maximum=10),
     LABELS,
-    WithoutKey("modelinfer.volcano.sh/name", because="which is always the name of the target"),
+    Cel(
+        f"!('{_OWN_LABEL}' in self)",
+        lambda labels: _OWN_LABEL not in labels,
+        _NO_OWN_LABEL,
+        sentence=f"{_NO_OWN_LABEL[0].upper()}{_NO_OWN_LABEL[1:]}.",
+        reason=FORBIDDEN,
+    ),
 ]
 
 MOST_TARGET_REPLICAS: Final = 1_000_000

@@ -25,28 +25,39 @@ from apiserver.kinds.kthena.modelmatch import ModelMatch
 from apiserver.kinds.kthena.modelnames import NAMES
 from apiserver.kinds.meta import Condition, Int32
 from apiserver.schema import errors
-from apiserver.schema.comparison import SumAtMost
-from apiserver.schema.conditions import Beside
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.errors import FieldError
-from apiserver.schema.items import (
-    AtLeastInItems,
-    EqualInItems,
-    ForbiddenInItems,
-    RequiredInItems,
-    SumAtLeast,
-)
+from apiserver.schema.errors import FORBIDDEN, REQUIRED, FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Range
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.presence import Needs
-from apiserver.schema.rules import WebhookOnly
+from apiserver.schema.rules import Cel, EachItem, WebhookOnly, When
 
 MOST_REPLICAS: Final = 1_000_000
 """The maximum number of replicas of all backends together."""
 
-_WITH: Final = Beside("autoscalingPolicy", "spec.autoscalingPolicy", is_set=True)
-_WITHOUT: Final = Beside("autoscalingPolicy", "spec.autoscalingPolicy", is_set=False)
+_WITH: Final = When(
+    unless="!has(self.autoscalingPolicy)",
+    applies=lambda spec: "autoscalingPolicy" in spec,
+    words="when `spec.autoscalingPolicy` is set",
+)
+_WITHOUT: Final = When(
+    unless="has(self.autoscalingPolicy)",
+    applies=lambda spec: "autoscalingPolicy" not in spec,
+    words="when `spec.autoscalingPolicy` is not set",
+)
+
+
+def _sum(backends: list[Json], name: str) -> int:
+    return sum(backend.get(name, 0) for backend in backends)
+
+
+_BOUNDED_SUM: Final = Cel(
+    f"self.map(item, has(item.maxReplicas) ? item.maxReplicas : 0).sum() <= {MOST_REPLICAS}",
+    lambda backends: not _sum(backends, "maxReplicas") > MOST_REPLICAS,
+    f"the sum of `maxReplicas` must be less than or equal to {MOST_REPLICAS}",
+    sentence=f"`maxReplicas` of all items is {MOST_REPLICAS} at most in sum.",
+    shown=lambda backends: _sum(backends, "maxReplicas"),
+)
 
 
 def _adapter_names(value: Json, path: FieldPath) -> list[FieldError]:
@@ -62,14 +73,91 @@ def _adapter_names(value: Json, path: FieldPath) -> list[FieldError]:
 
 
 @declaration(
-    ForbiddenInItems("backends", "autoscalingPolicy", _WITH),
-    RequiredInItems("backends", "scalingCost", _WITH),
-    SumAtLeast("backends", "minReplicas", 1, _WITH),
-    ForbiddenInItems("backends", "scalingCost", _WITHOUT, takes_zero=True),
-    ForbiddenInItems("backends", "scaleToZeroGracePeriod", _WITHOUT),
-    AtLeastInItems("backends", "minReplicas", 1, "autoscalingPolicy", _WITHOUT),
-    EqualInItems("backends", ("minReplicas", "maxReplicas"), "autoscalingPolicy", _WITHOUT),
-    Needs("costExpansionRatePercent", "autoscalingPolicy"),
+    EachItem(
+        "backends",
+        "autoscalingPolicy",
+        _WITH,
+        expression="!has(item.autoscalingPolicy)",
+        holds=lambda backend: "autoscalingPolicy" not in backend,
+        message=f"may not be set {_WITH.words}",
+        reason=FORBIDDEN,
+    ),
+    EachItem(
+        "backends",
+        "scalingCost",
+        _WITH,
+        expression="has(item.scalingCost)",
+        holds=lambda backend: "scalingCost" in backend,
+        message=f"must be set {_WITH.words}",
+        sentence=f"`scalingCost` of `backends` is required {_WITH.words}.",
+        reason=REQUIRED,
+    ),
+    Cel(
+        "!has(self.autoscalingPolicy) || !has(self.backends) || size(self.backends) == 0"
+        " || self.backends.map(item, has(item.minReplicas) ? item.minReplicas : 0).sum() >= 1",
+        lambda spec: (
+            "autoscalingPolicy" not in spec
+            or not spec.get("backends")
+            or not _sum(spec["backends"], "minReplicas") < 1
+        ),
+        f"the sum of `minReplicas` must be greater than or equal to 1 {_WITH.words}",
+        sentence=f"`minReplicas` of all `backends` is 1 at least in sum {_WITH.words}.",
+        field="backends",
+        shown=lambda spec: _sum(spec["backends"], "minReplicas"),
+    ),
+    EachItem(
+        "backends",
+        "scalingCost",
+        _WITHOUT,
+        expression="!has(item.scalingCost) || item.scalingCost == 0",
+        holds=lambda backend: backend.get("scalingCost", 0) == 0,
+        message=f"may not be set {_WITHOUT.words}",
+        reason=FORBIDDEN,
+    ),
+    EachItem(
+        "backends",
+        "scaleToZeroGracePeriod",
+        _WITHOUT,
+        expression="!has(item.scaleToZeroGracePeriod)",
+        holds=lambda backend: "scaleToZeroGracePeriod" not in backend,
+        message=f"may not be set {_WITHOUT.words}",
+        reason=FORBIDDEN,
+    ),
+    EachItem(
+        "backends",
+        "minReplicas",
+        _WITHOUT,
+        expression="!has(item.autoscalingPolicy) || !has(item.minReplicas) || item.minReplicas >= 1",
+        holds=lambda backend: "autoscalingPolicy" not in backend or not backend.get("minReplicas", 1) < 1,
+        message="must be greater than or equal to 1 when `autoscalingPolicy` is set",
+        sentence="`minReplicas` of `backends` is 1 at least where `autoscalingPolicy` of the same item is"
+        f" set, {_WITHOUT.words}.",
+    ),
+    EachItem(
+        "backends",
+        "minReplicas",
+        _WITHOUT,
+        expression="has(item.autoscalingPolicy) || !has(item.minReplicas) || !has(item.maxReplicas)"
+        " || item.minReplicas >= item.maxReplicas",
+        holds=lambda backend: (
+            "autoscalingPolicy" in backend
+            or not {"minReplicas", "maxReplicas"} <= backend.keys()
+            # That it is not greater is another rule.
+            or not backend["minReplicas"] < backend["maxReplicas"]
+        ),
+        message="must be equal to `maxReplicas` when neither `autoscalingPolicy` nor `spec.autoscalingPolicy`"
+        " is set",
+        sentence="`minReplicas` of `backends` equals `maxReplicas` where `autoscalingPolicy` of the same item"
+        f" is not set, {_WITHOUT.words}.",
+    ),
+    Cel(
+        "!has(self.costExpansionRatePercent) || has(self.autoscalingPolicy)",
+        lambda spec: "costExpansionRatePercent" not in spec or "autoscalingPolicy" in spec,
+        "may not be set when `autoscalingPolicy` is not set",
+        sentence="`costExpansionRatePercent` may be set only together with `autoscalingPolicy`.",
+        field="costExpansionRatePercent",
+        reason=FORBIDDEN,
+    ),
 )
 class ModelSpec:
     """The desired state of a Model: its backends, and how they are scaled."""
@@ -80,9 +168,7 @@ class ModelSpec:
     owner: Maybe[Annotated[str, Length(maximum=253)]] = UNSET
     """The owner of the model, for information only."""
 
-    backends: Annotated[
-        tuple[ModelBackend, ...], Items(1, 32), MapKeys("name"), SumAtMost("maxReplicas", MOST_REPLICAS)
-    ]
+    backends: Annotated[tuple[ModelBackend, ...], Items(1, 32), MapKeys("name"), _BOUNDED_SUM]
     """The backends that run the model, identified by name. Several backends share the requests."""
 
     autoscaling_policy: Maybe[AutoscalingPolicySpec] = UNSET

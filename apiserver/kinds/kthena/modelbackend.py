@@ -13,6 +13,7 @@ Limits on counts and on the length of text are ours where the page has none.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from apiserver.kinds.core.affinity import Affinity
@@ -21,17 +22,29 @@ from apiserver.kinds.core.names import LABEL_PATTERN, LABEL_SAYS
 from apiserver.kinds.core.resources import ResourceRequirements
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicySpec, HalfHour
 from apiserver.kinds.meta import Int32
-from apiserver.schema.comparison import LessOrEqual
-from apiserver.schema.conditions import Chosen
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.items import ItemOfEachWhen, ItemsAmongWhen, OneItemWhen
-from apiserver.schema.json import JsonValue
+from apiserver.schema.errors import REQUIRED, FieldError, required
+from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Range
-from apiserver.schema.texts import NoBacksteps, NoWhitespace
-from apiserver.schema.transitions import Immutable
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import Cel, CelRule, EachItem, Immutable, LessOrEqual, Rule, When
 
 Count = Annotated[Int32, Range(0, 1000000)]
 """A count of replicas or pods, which may be 0."""
+
+_WHITESPACE: Final = frozenset(" \t\n\f\r")
+"""The whitespace of `\\s` in RE2, which the API server uses."""
+
+Image = Annotated[
+    str,
+    Length(maximum=512),
+    Cel(
+        r"!self.matches('\\s')",  # the API server's cost estimate grows with its length
+        _WHITESPACE.isdisjoint,
+        "must not contain whitespace",
+        sentence="Without whitespace.",
+    ),
+]
 
 
 @declaration()
@@ -43,7 +56,7 @@ class ModelWorker:
     disaggregated backend. `controller` and `coordinator` manage these parts for MindIE. The type of the
     backend determines which roles are allowed."""
 
-    image: Maybe[Annotated[str, Length(maximum=512), NoWhitespace()]] = UNSET
+    image: Maybe[Image] = UNSET
     """The container image of the engine. A worker without an image cannot run."""
 
     replicas: Maybe[Count] = UNSET
@@ -69,10 +82,6 @@ class ModelWorker:
 DEFAULT_ROUTE_WEIGHT: Final = 100
 """The route weight of a backend that does not set one."""
 
-_WHOLE: Final = Chosen("type", ("vLLM", "SGLang", "MindIE"), "the backend's ")
-_PARTED_VLLM: Final = Chosen("type", ("vLLMDisaggregated",), "the backend's ")
-_PARTED_MINDIE: Final = Chosen("type", ("MindIEDisaggregated",), "the backend's ")
-_PARTED: Final = Chosen("type", ("vLLMDisaggregated", "MindIEDisaggregated"), "the backend's ")
 _PARTS: Final = ("prefill", "decode")
 _PARTS_OF_MINDIE: Final = ("prefill", "decode", "controller", "coordinator")
 _SOURCE: Final = Pattern(
@@ -83,7 +92,20 @@ _SOURCE: Final = Pattern(
 BackendName = Annotated[str, Length(maximum=63), Pattern(LABEL_PATTERN, says=LABEL_SAYS)]
 """The name of a backend. Objects created for it are named after the model and the backend."""
 
-SourceURI = Annotated[str, Length(maximum=2048), _SOURCE, NoBacksteps(("pvc",))]
+
+def _no_backsteps(*schemes: str) -> Cel:
+    """Return the rule that a URI with one of some schemes has no `..` in its path."""
+    starts = tuple(f"{scheme}://" for scheme in schemes)
+    is_meant = " || ".join(f"self.startsWith('{start}')" for start in starts)
+    return Cel(
+        f"!({is_meant}) || !(self + '/').contains('/../')",
+        lambda uri: not (uri.startswith(starts) and "/../" in f"{uri}/"),
+        "must not contain '..' as a part of the path",
+        sentence=f"Without `..` in a path of {' or '.join(f'`{start}`' for start in starts)}.",
+    )
+
+
+SourceURI = Annotated[str, Length(maximum=2048), _SOURCE, _no_backsteps("pvc")]
 """The source of weights: Hugging Face, a bucket, or a volume."""
 
 
@@ -99,15 +121,76 @@ class LoraAdapter:
     """The source of the adapter: `hf://`, `s3://` or `pvc://`."""
 
 
+def _any_of(texts: Sequence[str]) -> str:
+    return " or ".join(f"'{text}'" for text in texts)
+
+
+def _of_type(*types: str) -> When:
+    return When(
+        unless=f"!has(self.type) || !(self.type in {list(types)})",  # CEL has the literals of Python
+        applies=lambda backend: backend.get("type") in types,
+        words=f"when the backend's `type` is {_any_of(types)}",
+    )
+
+
+_WHOLE: Final = _of_type("vLLM", "SGLang", "MindIE")
+_PARTED: Final = _of_type("vLLMDisaggregated", "MindIEDisaggregated")
+
+
+def _roles(when: When, *roles: str) -> EachItem:
+    return EachItem(
+        "workers",
+        "type",
+        when,
+        expression=f"(has(item.type) ? item.type : 'server') in {list(roles)}",
+        holds=lambda worker: worker.get("type", "server") in roles,
+        message=f"must be {_any_of(roles)} {when.words}",
+        sentence=f"`type` of every item of `workers` is {_any_of(roles)} {when.words}.",
+        default="server",
+    )
+
+
+def _missing_parts(backend: Json, path: FieldPath) -> Sequence[FieldError]:
+    if not _PARTED.applies(backend) or "workers" not in backend:
+        return ()
+    roles = {worker.get("type") for worker in backend["workers"]}
+    return [required(path.child("workers"), _with_part(part)) for part in _PARTS if part not in roles]
+
+
+def _with_part(part: str) -> str:
+    return f"must have an item with `type` '{part}' {_PARTED.words}"
+
+
 @declaration(
     LessOrEqual("minReplicas", "maxReplicas"),
-    OneItemWhen("workers", _WHOLE),
-    ItemsAmongWhen("workers", "type", ("server",), "server", _WHOLE),
-    ItemsAmongWhen("workers", "type", _PARTS, "server", _PARTED_VLLM),
-    ItemsAmongWhen("workers", "type", _PARTS_OF_MINDIE, "server", _PARTED_MINDIE),
-    ItemOfEachWhen("workers", "type", _PARTS, _PARTED),
-    Immutable("env", empty="[]", is_map=True),
-    Immutable("envFrom", empty="[]"),
+    Cel(
+        f"{_WHOLE.unless} || !has(self.workers) || size(self.workers) <= 1",
+        # The schema rejects an empty list.
+        lambda backend: not _WHOLE.applies(backend) or len(backend.get("workers", ())) <= 1,
+        f"must have exactly one item {_WHOLE.words}",
+        sentence=f"`workers` has exactly one item {_WHOLE.words}.",
+        field="workers",
+        shown=lambda backend: len(backend["workers"]),
+    ),
+    _roles(_WHOLE, "server"),
+    _roles(_of_type("vLLMDisaggregated"), *_PARTS),
+    _roles(_of_type("MindIEDisaggregated"), *_PARTS_OF_MINDIE),
+    Rule(
+        _missing_parts,
+        f"`workers` has an item with `type` 'prefill' and one with 'decode' {_PARTED.words}.",
+        cel=[
+            CelRule(
+                rule=f"{_PARTED.unless} || !has(self.workers)"
+                f" || self.workers.exists(item, has(item.type) && item.type == '{part}')",
+                message=_with_part(part),
+                reason=REQUIRED,
+                field_name="workers",
+            )
+            for part in _PARTS
+        ],
+    ),
+    Immutable("env", is_map=True),
+    Immutable("envFrom"),
 )
 class ModelBackend:
     """One way to run the model: an engine, the workers of one replica, and the number of replicas."""
@@ -129,7 +212,7 @@ class ModelBackend:
                 r"^(hostpath://|pvc://).+",
                 says="hostpath:// or pvc:// and a path behind it, such as pvc://models",
             ),
-            NoBacksteps(("hostpath", "pvc")),
+            _no_backsteps("hostpath", "pvc"),
         ]
     ] = UNSET
     """The cache for fetched weights: `hostpath://` for a directory of the node, `pvc://` for a volume. If

@@ -14,8 +14,7 @@ from apiserver.schema.errors import FieldError, invalid
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Length, Properties
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.presence import AtMostOneOf
-from apiserver.schema.rules import WebhookOnly
+from apiserver.schema.rules import AtMostOneOf, WebhookOnly
 
 ServedModelName = Annotated[str, Length(maximum=256)]
 """The name of a model in requests. The length limit is that of a ModelServer's `model`."""

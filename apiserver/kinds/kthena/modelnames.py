@@ -7,7 +7,6 @@ with a letter.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema import errors
@@ -30,60 +29,21 @@ _LENGTHS: Final = (
     f"MODEL-BACKEND, or MODEL-BACKEND{_LONGEST_ROLE} for a disaggregated backend, has at most {_LONGEST}"
     " characters."
 )
-_SHORT: Final = _LONGEST - len(_LONGEST_ROLE)
-"""The length of the names of a Model and a backend together below which no name of a Service is too long."""
-
 _LETTER: Final = "must begin with a letter: Services are called by it"
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceNames(Rule):
-    """The names of a Model and of each of its backends together form the name of a Service.
-
-    The API server checks this only when a Model is created. Stored ones stay editable, and a CEL rule that
-    compared the backends of an update with the stored ones would exceed its cost budget, so the webhook does
-    that.
-    """
-
-    def check(self, value: Json, path: FieldPath) -> Sequence[FieldError]:
-        """Return an error for the name of the Model, and one for each backend."""
-        del path
-        found: list[FieldError] = []
-        model = _model_name(value)
-        if model and not "a" <= model[0] <= "z":
-            found.append(errors.invalid(FieldPath().child("metadata", "name"), model, _LETTER))
-        for position, backend in enumerate(_backends(value)):
-            name = backend.get("name", "")
-            if len(model) + len(name) < _SHORT:
-                continue
-            name = _service_name(model, backend)
-            if len(name) > _LONGEST:
-                found.append(_too_long(position, backend, f"its Service would be named {name}", len(name)))
-        return found
-
-    def cel(self) -> Sequence[CelRule]:
-        """Return one rule for the first letter, and one for the lengths."""
-        role = f"(item.type.endsWith('{_PARTED}') ? {len(_LONGEST_ROLE)} : 0)"
-        length = f"size(self.metadata.name) + 1 + size(item.name) + {role}"
-        return [
-            CelRule(
-                rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z]')",
-                message=f"metadata.name {_LETTER}",
-                reason="FieldValueInvalid",
-                reads_past=True,
-            ),
-            CelRule(
-                rule=f"oldSelf.hasValue() || self.spec.backends.all(item, {length} <= {_LONGEST})",
-                message=f"`name` makes the name of a Service too long: {_LENGTHS}",
-                reason="FieldValueInvalid",
-                field_name="spec.backends",
-                reads_past=True,
-            ),
-        ]
-
-    def english(self) -> str:
-        """Return the rule as a sentence."""
-        return f"The name of a Model begins with a letter. Names of its Services are limited: {_LENGTHS}"
+def _service_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
+    """Return an error for the name of a Model, and one for each backend whose Service would be too long."""
+    del path
+    found: list[FieldError] = []
+    model = _model_name(value)
+    if model and not "a" <= model[0] <= "z":
+        found.append(errors.invalid(FieldPath().child("metadata", "name"), model, _LETTER))
+    for position, backend in enumerate(_backends(value)):
+        name = _service_name(model, backend)
+        if len(name) > _LONGEST:
+            found.append(_too_long(position, backend, f"its Service would be named {name}", len(name)))
+    return found
 
 
 def _spanning_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
@@ -133,8 +93,29 @@ def _own_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
     return found
 
 
+_CEL_ROLE: Final = f"(item.type.endsWith('{_PARTED}') ? {len(_LONGEST_ROLE)} : 0)"
+_CEL_LENGTH: Final = f"size(self.metadata.name) + 1 + size(item.name) + {_CEL_ROLE}"
+
 NAMES: Final = (
-    ServiceNames(),
+    # The API server checks this only when a Model is created. Stored ones stay editable, and a CEL rule that
+    # compared the backends of an update with the stored ones would exceed its cost budget: the webhook does.
+    Rule(
+        _service_names,
+        f"The name of a Model begins with a letter. Names of its Services are limited: {_LENGTHS}",
+        cel=[
+            CelRule(
+                rule="oldSelf.hasValue() || self.metadata.name.matches('^[a-z]')",
+                message=f"metadata.name {_LETTER}",
+                reads_past=True,
+            ),
+            CelRule(
+                rule=f"oldSelf.hasValue() || self.spec.backends.all(item, {_CEL_LENGTH} <= {_LONGEST})",
+                message=f"`name` makes the name of a Service too long: {_LENGTHS}",
+                field_name="spec.backends",
+                reads_past=True,
+            ),
+        ],
+    ),
     WebhookOnly(
         _spanning_names,
         "If an engine of a backend has several `pods`, a dash, the number of the backend's last engine and"

@@ -12,17 +12,17 @@ Length limits of text and lists are ours.
 
 from __future__ import annotations
 
+import operator
 from typing import Annotated, Final, Literal
 
 from apiserver.kinds.core.names import DnsSubdomain
 from apiserver.kinds.kthena.hostport import HostPort
 from apiserver.kinds.kthena.modelmatch import ModelMatch, ServedModelName
 from apiserver.kinds.meta import Condition, Int32, Uint32
-from apiserver.schema.comparison import SomePositive
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.filling import SomeNotEmpty
+from apiserver.schema.errors import REQUIRED
 from apiserver.schema.markers import Items, Length, MapKeys, Range
-from apiserver.schema.transitions import Unchanged
+from apiserver.schema.rules import Cel, Transition
 
 DEFAULT_WEIGHT: Final = 100
 """The weight of a target that does not set one."""
@@ -47,7 +47,15 @@ class TargetModel:
 
 
 TargetModels = Annotated[
-    tuple[TargetModel, ...], Items(1, MOST_TARGETS), SomePositive("weight", default=DEFAULT_WEIGHT)
+    tuple[TargetModel, ...],
+    Items(1, MOST_TARGETS),
+    Cel(
+        f"size(self) == 0 || self.exists(item, (has(item.weight) ? item.weight : {DEFAULT_WEIGHT}) > 0)",
+        lambda targets: not targets or not all(item.get("weight", DEFAULT_WEIGHT) <= 0 for item in targets),
+        "the sum of `weight` must be greater than 0",
+        sentence="`weight` of at least one item is greater than 0.",
+        shown=lambda _: 0,
+    ),
 ]
 
 
@@ -100,11 +108,28 @@ class RateLimit:
     each of them."""
 
 
-@declaration(SomeNotEmpty(("modelName", "loraAdapters")))
+@declaration(
+    Cel(
+        "(has(self.modelName) && size(self.modelName) > 0)"
+        " || (has(self.loraAdapters) && size(self.loraAdapters) > 0)",
+        lambda spec: bool(spec.get("modelName") or spec.get("loraAdapters")),
+        "at least one of `modelName` and `loraAdapters` must be set and not empty",
+        sentence="At least one of `modelName` and `loraAdapters` is set and not empty.",
+        field="modelName",
+        reason=REQUIRED,
+    )
+)
 class ModelRouteSpec:
     """The desired state of a ModelRoute: the model names that it serves, its rules and its limits."""
 
-    model_name: Maybe[Annotated[ServedModelName, Unchanged()]] = UNSET
+    model_name: Maybe[
+        Annotated[
+            ServedModelName,
+            Transition(
+                "self == oldSelf", operator.eq, "Cannot be changed to another value once it is stored."
+            ),
+        ]
+    ] = UNSET
     """The model name of the requests to route: a base model, a LoRA adapter or a custom name. It cannot be
     replaced by another name; create a new route instead."""
 

@@ -18,16 +18,26 @@ from typing import Annotated, Literal
 from apiserver.kinds.core.labels import LABELS, LabelKey, Labels, LabelValue
 from apiserver.kinds.kthena.modelmatch import ServedModelName
 from apiserver.kinds.meta import Condition, Duration, Int32
-from apiserver.schema.comparison import Different, Within
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.filling import NotEmptyUnless
+from apiserver.schema.errors import REQUIRED
 from apiserver.schema.markers import Items, MapKeys, Properties, Range
+from apiserver.schema.rules import Cel, Within
 
 RoleLabels = Annotated[dict[str, LabelValue], Properties(1, 64), LABELS]
 """One or more labels that distinguish the pods of a role."""
 
 
-@declaration(Different("decodeLabels", "prefillLabels"))
+@declaration(
+    Cel(
+        "!has(self.decodeLabels) || !has(self.prefillLabels) || size(self.decodeLabels) == 0"
+        " || self.decodeLabels != self.prefillLabels",
+        # The schema rejects empty labels.
+        lambda group: not group.get("decodeLabels") or group["decodeLabels"] != group.get("prefillLabels"),
+        "must differ from `prefillLabels`",
+        sentence="`decodeLabels` differs from `prefillLabels`.",
+        field="decodeLabels",
+    )
+)
 class PDGroup:
     """Disaggregated prefill and decode: the pods of each role, and the groups that they form."""
 
@@ -42,7 +52,16 @@ class PDGroup:
     """The labels of the decode pods, which generate the output."""
 
 
-@declaration(NotEmptyUnless("matchLabels", "pdGroup"))
+@declaration(
+    Cel(
+        "has(self.pdGroup) || (has(self.matchLabels) && size(self.matchLabels) > 0)",
+        lambda selector: "pdGroup" in selector or bool(selector.get("matchLabels")),
+        "must be set and not empty unless `pdGroup` is set",
+        sentence="`matchLabels` is set and not empty unless `pdGroup` is set.",
+        field="matchLabels",
+        reason=REQUIRED,
+    )
+)
 class WorkloadSelector:
     """A selector for the serving pods in the same namespace. All labels must match."""
 

@@ -8,6 +8,7 @@ versions have alike are those of `v1alpha2`, which outlives this one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 from apiserver.kinds.llmd.v1alpha2 import (
@@ -19,16 +20,19 @@ from apiserver.kinds.llmd.v1alpha2 import (
     PerfParms,
 )
 from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Int32
-from apiserver.schema.comparison import LessOrEqual
 from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.errors import FORBIDDEN, REQUIRED, FieldError, forbidden, required
+from apiserver.schema.json import Json
 from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Pattern, Range
-from apiserver.schema.presence import AllOrNone, Excludes
+from apiserver.schema.paths import FieldPath
+from apiserver.schema.rules import CelRule, LessOrEqual, Rule, name_list
 
 LEGACY_FIELDS: Final = ("variantID", "accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
 """The fields of S2, which must be set all together or not at all. `sloClassRef` belongs to S1 as well, and
 may be set alone."""
 
 _ONLY_LEGACY: Final = ("variantID", "accelerator", "acceleratorCount", "variantProfile")
+_ALL_LEGACY: Final = (*_ONLY_LEGACY, "sloClassRef")
 
 VariantIdentifier = Annotated[
     str,
@@ -78,9 +82,62 @@ class ModelProfile:
     the one in use; later, `spec.accelerator` of v1alpha2 changes it."""
 
 
+_BESIDE_PROFILE: Final = "may not be set together with `modelProfile`"
+
+
+def _legacy_beside_profile(spec: Json, path: FieldPath) -> Sequence[FieldError]:
+    if "modelProfile" not in spec:
+        return ()
+    return [forbidden(path.child(name), _BESIDE_PROFILE) for name in _ONLY_LEGACY if name in spec]
+
+
+def _incomplete_legacy(spec: Json, path: FieldPath) -> Sequence[FieldError]:
+    if "modelProfile" in spec or spec.keys().isdisjoint(_ONLY_LEGACY):
+        return ()
+    return [required(path.child(name), _together(name)) for name in _ALL_LEGACY if name not in spec]
+
+
+def _together(name: str) -> str:
+    return f"must be set together with {name_list([n for n in _ALL_LEGACY if n != name], 'and')}"
+
+
+def _some_legacy_but(name: str) -> str:
+    return " || ".join(f"has(self.{other})" for other in _ONLY_LEGACY if other != name)
+
+
+_LEGACY_RULES: Final = (
+    Rule(
+        _legacy_beside_profile,
+        f"`modelProfile` may not be set together with {name_list(_ONLY_LEGACY, 'or')}.",
+        cel=[
+            CelRule(
+                rule=f"!has(self.{name}) || !has(self.modelProfile)",
+                message=_BESIDE_PROFILE,
+                reason=FORBIDDEN,
+                field_name=name,
+            )
+            for name in _ONLY_LEGACY
+        ],
+    ),
+    Rule(
+        _incomplete_legacy,
+        f"{name_list(_ALL_LEGACY, 'and')} are set all together or not at all, unless `modelProfile` is set."
+        " `sloClassRef` may be set alone, too.",
+        cel=[
+            CelRule(
+                rule=f"has(self.{name}) || has(self.modelProfile) || !({_some_legacy_but(name)})",
+                message=_together(name),
+                reason=REQUIRED,
+                field_name=name,
+            )
+            for name in _ALL_LEGACY
+        ],
+    ),
+)
+
+
 @declaration(
-    Excludes("modelProfile", _ONLY_LEGACY),
-    AllOrNone(_ONLY_LEGACY, unless="modelProfile", beside=("sloClassRef",)),
+    *_LEGACY_RULES,
     LessOrEqual("minReplicas", "maxReplicas"),
 )
 class VariantAutoscalingSpec:

@@ -13,10 +13,9 @@ from typing import Annotated, Literal
 from apiserver.kinds.core.names import DnsSubdomain, KeyName
 from apiserver.kinds.llmd.performance import LONGEST_PARAMETER, NUMERIC, numeric_parameters
 from apiserver.kinds.meta import Condition, CrossVersionObjectReference, DecimalText, Int32, Time
-from apiserver.schema.comparison import LessOrEqual
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Properties, Range
-from apiserver.schema.rules import WebhookOnly
+from apiserver.schema.rules import LessOrEqual, WebhookOnly
 
 ModelName = Annotated[str, Length(1, 512)]
 Parameters = Annotated[dict[str, Annotated[str, Length(maximum=LONGEST_PARAMETER)]], Properties(1, 16)]

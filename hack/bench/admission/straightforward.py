@@ -23,16 +23,7 @@ from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
-from apiserver.schema.ruling import (
-    Finder,
-    Ruled,
-    change_errors,
-    finder,
-    is_check,
-    is_transition,
-    rule_errors,
-    rules_on,
-)
+from apiserver.schema.ruling import Ruled, change_errors, is_check, is_transition, rule_errors, rules_on
 from apiserver.schema.structural import crd_manifest
 from hack.bench.in_process import Answerer
 
@@ -50,8 +41,8 @@ class Known:
     validator: Any
     """A `jsonschema` validator, whose type is a protocol without a public name."""
 
-    checks: Finder | None
-    changes: Ruled | None
+    checks: Ruled
+    changes: Ruled
 
     def messages(self, value: Json, old: Json | None) -> list[str]:
         """Return all errors of an object with defaults; rules are only checked if the schema is satisfied."""
@@ -59,9 +50,8 @@ class Known:
         return found or list(self._broken_rules(value, old))
 
     def _broken_rules(self, value: Json, old: Json | None) -> Iterator[str]:
-        if self.checks is not None:
-            yield from (f"{error.path}: {error.body}" for error in rule_errors(self.checks(value)))
-        if self.changes is not None and old is not None:
+        yield from (f"{error.path}: {error.body}" for error in rule_errors(self.checks, value))
+        if old is not None:
             yield from (f"{error.path}: {error.body}" for error in change_errors(self.changes, old, value))
 
 
@@ -83,12 +73,11 @@ class Straightforward:
                 kind=kind,
                 version=version,
                 validator=validator,
-                checks=None if checks is None else finder(checks),
+                checks=rules_on(node_of(version.declaration), is_check),
                 changes=rules_on(node_of(version.declaration), is_transition),
             )
             for kind in kinds
             for version, validator in zip(kind.versions, _validators(kind), strict=True)
-            for checks in [rules_on(node_of(version.declaration), is_check)]
         }
 
     def answer(self, verb: Verb, body: bytes) -> bytes:

@@ -6,13 +6,21 @@ from typing import Annotated, Any
 
 import pytest
 
-from apiserver.schema.comparison import Within
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.filling import NotEmpty
+from apiserver.schema.errors import REQUIRED
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.markers import Format, Items, Length, MapKeys, Pattern, Range
-from apiserver.schema.presence import AtMostOneOf
 from apiserver.schema.reference import kind_page
+from apiserver.schema.rules import AtMostOneOf, Cel, Within
+
+NAMED = Cel(
+    "has(self.name) && size(self.name) > 0",
+    lambda value: bool(value.get("name")),
+    "must be set and not empty",
+    sentence="`name` is set and not empty.",
+    field="name",
+    reason=REQUIRED,
+)
 
 
 @declaration(AtMostOneOf(("name", "age")))
@@ -65,7 +73,7 @@ class Thing:
     parts: Annotated[tuple[Part, ...], MapKeys("name")] = (Part(age=1),)
     """Objects."""
 
-    part: Maybe[Annotated[Part, NotEmpty("name")]] = UNSET
+    part: Maybe[Annotated[Part, NAMED]] = UNSET
     """An object of which more is demanded than of others."""
 
     nothing: Nothing = Nothing()

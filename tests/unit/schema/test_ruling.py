@@ -1,4 +1,4 @@
-"""The function that is generated from rules: it finds the broken ones."""
+"""The errors of rules: on a value itself, and on and below its members, items and entries."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import Annotated
 
 import pytest
 
-from apiserver.schema.comparison import LessOrEqual, SumAtMost
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Items, MapKeys
 from apiserver.schema.model import node_of
-from apiserver.schema.presence import AtMostOneOf, ExactlyOneOf
-from apiserver.schema.ruling import finder, is_check, rules_on
+from apiserver.schema.rules import AtMostOneOf, Cel, ExactlyOneOf, LessOrEqual
+from apiserver.schema.ruling import is_check, rule_errors, rules_on
 
 
 @declaration(ExactlyOneOf(("file", "text")))
@@ -43,11 +42,19 @@ class Part:
     """Choices by name."""
 
 
+BOUNDED = Cel(
+    "",
+    lambda parts: sum(part.get("most", 0) for part in parts) <= 9,
+    "must not be more than 9 in sum",
+    sentence="",
+)
+
+
 @declaration(AtMostOneOf(("parts", "source")))
 class Whole:
     """Rules on itself, on a member, on items and on entries."""
 
-    parts: Maybe[Annotated[tuple[Part, ...], Items(maximum=3), MapKeys("name"), SumAtMost("most", 9)]] = UNSET
+    parts: Maybe[Annotated[tuple[Part, ...], Items(maximum=3), MapKeys("name"), BOUNDED]] = UNSET
     """Items."""
 
     source: Maybe[Source] = UNSET
@@ -66,8 +73,6 @@ def nested(levels: int) -> JsonValue:
 
 
 RULES = rules_on(node_of(Whole), is_check)
-assert RULES is not None
-FIND = finder(RULES)
 
 SOUND: dict[str, Json] = {
     "nothing is set": {},
@@ -84,28 +89,28 @@ SOUND: dict[str, Json] = {
     },
 }
 
-BROKEN: dict[str, tuple[Json, list[tuple[str | int, ...]]]] = {
-    "a rule on the whole": ({"parts": [], "source": {"file": "a"}}, [()]),
-    "a rule on a member": ({"source": {}}, [("source",)]),
-    "a rule on a list": ({"parts": [{"name": "a", "most": 10}]}, [("parts",)]),
-    "the keys of a list map": ({"parts": [{"name": "a"}, {"name": "a"}]}, [("parts",)]),
+BROKEN: dict[str, tuple[Json, list[str]]] = {
+    "a rule on the whole": ({"parts": [], "source": {"file": "a"}}, ["source"]),
+    "a rule on a member": ({"source": {}}, ["source.file"]),
+    "a rule on a list": ({"parts": [{"name": "a", "most": 10}]}, ["parts"]),
+    "the keys of a list map": ({"parts": [{"name": "a"}, {"name": "a"}]}, ["parts[1]"]),
     "a rule on the last item": (
         {"parts": [{"name": "a"}, {"name": "b", "least": 2, "most": 1}]},
-        [("parts", 1)],
+        ["parts[1].least"],
     ),
     "a rule on the last item within the maximum": (
         {"parts": [{"name": "a"}, {"name": "b"}, {"name": "c", "least": 2, "most": 1}, {"name": "d"}]},
-        [("parts", 2)],
+        ["parts[2].least"],
     ),
     "a rule on an entry of an item": (
         {"parts": [{"name": "a", "sources": {"one": {"file": "a"}, "two": {}}}]},
-        [("parts", 0, "sources", "[two]")],
+        ["parts[0].sources[two].file"],
     ),
-    "a list in free JSON is nested too deeply": ({"free": nested(101)}, [("free",)]),
-    "an object in free JSON is nested too deeply": ({"free": {"a": nested(100)}}, [("free",)]),
+    "a list in free JSON is nested too deeply": ({"free": nested(101)}, ["free"]),
+    "an object in free JSON is nested too deeply": ({"free": {"a": nested(100)}}, ["free"]),
     "several rules": (
         {"parts": [{"name": "a", "least": 2, "most": 1}], "source": {}},
-        [(), ("parts", 0), ("source",)],
+        ["source", "parts[0].least", "source.file"],
     ),
 }
 
@@ -113,10 +118,10 @@ BROKEN: dict[str, tuple[Json, list[tuple[str | int, ...]]]] = {
 @pytest.mark.parametrize("value", SOUND.values(), ids=SOUND.keys())
 def test_a_valid_value_breaks_no_rule(value: Json) -> None:
     """A value without any members is valid, too."""
-    assert FIND(value) == []
+    assert list(rule_errors(RULES, value)) == []
 
 
 @pytest.mark.parametrize(("value", "places"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_rule_is_found(value: Json, places: list[tuple[str | int, ...]]) -> None:
-    """The paths are in the order of the tree."""
-    assert [place for _, _, place in FIND(value)] == places
+def test_a_broken_rule_has_an_error(value: Json, places: list[str]) -> None:
+    """The errors are in the order of the tree."""
+    assert [str(error.path) for error in rule_errors(RULES, value)] == places

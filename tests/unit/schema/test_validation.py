@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 import pytest
 
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.filling import NotEmpty
+from apiserver.schema.errors import REQUIRED
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Format, Items, Length, MapKeys, Pattern, Properties, Range
-from apiserver.schema.presence import AllOrNone, Excludes
+from apiserver.schema.rules import AtMostOneOf, Cel
 from apiserver.schema.validation import validate
 
 
@@ -25,10 +25,7 @@ class Part:
     """Share."""
 
 
-@declaration(
-    Excludes("alone", ("left", "right")),
-    AllOrNone(("left", "right"), unless="alone", beside=("ratio",)),
-)
+@declaration(AtMostOneOf(("alone", "left")), AtMostOneOf(("alone", "right")))
 class Thing:
     """Something with one field of each sort."""
 
@@ -60,7 +57,17 @@ class Thing:
     """Items."""
 
 
-@declaration(NotEmpty("name"))
+NAMED = Cel(
+    "has(self.name) && size(self.name) > 0",
+    lambda value: bool(value.get("name")),
+    "must be set and not empty",
+    sentence="`name` is set and not empty.",
+    field="name",
+    reason=REQUIRED,
+)
+
+
+@declaration(NAMED)
 class Named:
     """An object with a rule on its name."""
 
@@ -125,14 +132,6 @@ CASES = {
             "parts[1].weight: Invalid value: 101: must be less than or equal to 100",
         ],
     ),
-    "fields that must be set together get one error each": (
-        {"name": "a", "left": 1},
-        [
-            "right: Required value: must be set together with `left` and `ratio`",
-            "ratio: Required value: must be set together with `left` and `right`",
-        ],
-    ),
-    "a field that others need may be set alone": ({"ratio": 0.5}, []),
 }
 
 

@@ -6,151 +6,215 @@ import math
 
 import pytest
 
-from apiserver.schema.comparison import Different, SomePositive
-from apiserver.schema.errors import FieldError, invalid
-from apiserver.schema.filling import NotEmpty, NotEmptyUnless
+from apiserver.schema.errors import REQUIRED
 from apiserver.schema.json import JsonValue
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.presence import WithoutKey
-from apiserver.schema.rules import Rule, WebhookOnly
-from apiserver.schema.transitions import Unchanged
+from apiserver.schema.rules import (
+    AtMostOneOf,
+    Cel,
+    EachItem,
+    ExactlyOneOf,
+    Immutable,
+    LessOrEqual,
+    Rule,
+    Transition,
+    When,
+    Within,
+)
 
-DIFFERENT = Different("left", "right")
-POSITIVE = SomePositive("weight", default=100)
-NOT_EMPTY = NotEmptyUnless("labels", "group")
-NAMED = NotEmpty("name")
-KEYLESS = WithoutKey("example.com/name", because="which is taken")
+IMMUTABLE = "field is immutable: to change it, delete the object and create it anew"
+
+ORDERED = LessOrEqual("least", "most")
+SHORT = Within("1s", "1m")
+SOME = AtMostOneOf(("a", "b", "c"))
+ONE = ExactlyOneOf(("a", "b", "c"))
+NAMED = Cel(
+    "has(self.name) && size(self.name) > 0",
+    lambda value: bool(value.get("name")),
+    "must be set and not empty",
+    sentence="`name` is set and not empty.",
+    field="name",
+    reason=REQUIRED,
+)
+FEW = Cel(
+    "size(self) <= 2",
+    lambda items: len(items) <= 2,
+    "must have at most 2 items",
+    sentence="At most 2 items.",
+    shown=len,
+)
+HEADED = EachItem(
+    "workers",
+    "role",
+    When(
+        unless="!has(self.isSplit)",
+        applies=lambda value: "isSplit" in value,
+        words="when `isSplit` is set",
+    ),
+    expression="(has(item.role) ? item.role : 'all') != 'all'",
+    holds=lambda item: item.get("role", "all") != "all",
+    message="must not be 'all' when `isSplit` is set",
+    sentence="`role` of `workers` is not 'all' when `isSplit` is set.",
+    default="all",
+)
 
 HOLDS: dict[str, tuple[Rule, JsonValue]] = {
-    "two maps differ": (DIFFERENT, {"left": {"a": "1"}, "right": {"a": "2"}}),
-    "one map is absent": (DIFFERENT, {"left": {"a": "1"}}),
-    "two empty maps, left to the schema": (DIFFERENT, {"left": {}, "right": {}}),
-    "one weight is above zero": (POSITIVE, [{"weight": 0}, {"weight": 1}]),
-    "an absent weight counts as the default": (POSITIVE, [{"weight": 0}, {}]),
-    "no items, left to the schema": (POSITIVE, []),
-    "a weight of a wrong type, left to the schema": (POSITIVE, [{"weight": math.nan}]),
-    "labels are set": (NOT_EMPTY, {"labels": {"a": "1"}}),
-    "the other field is set": (NOT_EMPTY, {"group": {}}),
-    "the other field is set beside empty labels": (NOT_EMPTY, {"labels": {}, "group": {}}),
-    "the member is there": (NAMED, {"name": "a"}),
-    "other keys may be there": (KEYLESS, {"example.com/other": "a"}),
-    "no keys at all": (KEYLESS, {}),
+    "equal numbers": (ORDERED, {"least": 1, "most": 1}),
+    "one of the two numbers": (ORDERED, {"least": 1}),
+    "a number of a wrong type, left to the schema": (ORDERED, {"least": math.nan, "most": 1}),
+    "a duration at a bound": (SHORT, "60s"),
+    "a text that is no duration, left to the schema": (SHORT, "long"),
+    "none of the fields": (SOME, {}),
+    "one of the fields": (SOME, {"c": 1}),
+    "exactly one field": (ONE, {"b": 1}),
+    "a member that is set": (NAMED, {"name": "a"}),
+    "a short list": (FEW, ["a", "b"]),
+    "items that keep the rule": (HEADED, {"isSplit": True, "workers": [{"role": "head"}]}),
+    "items without the condition": (HEADED, {"workers": [{}]}),
+    "no list, left to the schema": (HEADED, {"isSplit": True}),
 }
 
-BROKEN: dict[str, tuple[Rule, JsonValue, str]] = {
-    "two maps are the same": (
-        DIFFERENT,
-        {"left": {"a": "1"}, "right": {"a": "1"}},
-        'left: Invalid value: {"a":"1"}: must differ from `right`',
+BROKEN: dict[str, tuple[Rule, JsonValue, list[str]]] = {
+    "a lower bound above the upper one": (
+        ORDERED,
+        {"least": 2, "most": 1},
+        ["least: Invalid value: 2: must be less than or equal to `most`"],
     ),
-    "all weights are zero": (
-        POSITIVE,
-        [{"weight": 0}, {"weight": 0}],
-        "<nil>: Invalid value: 0: the sum of `weight` must be greater than 0",
+    "a duration below its bounds": (
+        SHORT,
+        "999ms",
+        ['<nil>: Invalid value: "999ms": must be between 1s and 1m'],
     ),
-    "neither labels nor the other field": (
-        NOT_EMPTY,
+    "a duration above its bounds": (
+        SHORT,
+        "1m1s",
+        ['<nil>: Invalid value: "1m1s": must be between 1s and 1m'],
+    ),
+    "three of the fields": (
+        SOME,
+        {"a": 1, "b": 2, "c": 3},
+        [
+            "b: Forbidden: may not be set together with `a`",
+            "c: Forbidden: may not be set together with `a` or `b`",
+        ],
+    ),
+    "none of the fields": (
+        ONE,
         {},
-        "labels: Required value: must be set and not empty unless `group` is set",
+        ["a: Required value: exactly one of `a`, `b` and `c` must be set"],
     ),
-    "empty labels alone": (
-        NOT_EMPTY,
-        {"labels": {}},
-        "labels: Required value: must be set and not empty unless `group` is set",
+    "two of the fields": (
+        ONE,
+        {"b": 1, "c": 2},
+        ["c: Forbidden: may not be set together with `a` or `b`"],
     ),
-    "the member is absent": (NAMED, {}, "name: Required value: must be set and not empty"),
-    "the member is empty": (NAMED, {"name": ""}, "name: Required value: must be set and not empty"),
-    "the key is there": (
-        KEYLESS,
-        {"example.com/name": "a"},
-        "<nil>: Forbidden: may not have the key `example.com/name`, which is taken",
+    "a member that is absent": (NAMED, {}, ["name: Required value: must be set and not empty"]),
+    "a long list": (FEW, ["a", "b", "c"], ["<nil>: Invalid value: 3: must have at most 2 items"]),
+    "two of three items": (
+        HEADED,
+        {"isSplit": True, "workers": [{}, {"role": "head"}, {"role": "all"}]},
+        [
+            "workers[0].role: Invalid value: \"all\": must not be 'all' when `isSplit` is set",
+            "workers[2].role: Invalid value: \"all\": must not be 'all' when `isSplit` is set",
+        ],
     ),
 }
 
-CEL: dict[str, tuple[Rule, str]] = {
-    "Different": (
-        DIFFERENT,
-        "!has(self.left) || !has(self.right) || size(self.left) == 0 || self.left != self.right",
+CEL: dict[str, tuple[Rule, list[str]]] = {
+    "LessOrEqual": (ORDERED, ["!has(self.least) || !has(self.most) || self.least <= self.most"]),
+    "Within": (SHORT, ["duration(self) >= duration('1s') && duration(self) <= duration('1m')"]),
+    "AtMostOneOf": (SOME, ["!has(self.b) || !has(self.a)", "!has(self.c) || (!has(self.a) && !has(self.b))"]),
+    "ExactlyOneOf": (
+        ONE,
+        [
+            "has(self.a) || has(self.b) || has(self.c)",
+            "!has(self.b) || !has(self.a)",
+            "!has(self.c) || (!has(self.a) && !has(self.b))",
+        ],
     ),
-    "SomePositive": (
-        POSITIVE,
-        "size(self) == 0 || self.exists(item, (has(item.weight) ? item.weight : 100) > 0)",
+    "EachItem": (
+        HEADED,
+        [
+            "!has(self.isSplit) || !has(self.workers)"
+            " || self.workers.all(item, (has(item.role) ? item.role : 'all') != 'all')"
+        ],
     ),
-    "NotEmptyUnless": (NOT_EMPTY, "has(self.group) || (has(self.labels) && size(self.labels) > 0)"),
-    "NotEmpty": (NAMED, "has(self.name) && size(self.name) > 0"),
-    "WithoutKey": (KEYLESS, "!('example.com/name' in self)"),
-    "Unchanged": (Unchanged(), "self == oldSelf"),
+    "Immutable": (
+        Immutable("parts"),
+        ["(has(self.parts) ? self.parts : []) == (has(oldSelf.parts) ? oldSelf.parts : [])"],
+    ),
 }
 
-ENGLISH: dict[str, tuple[Rule, str]] = {
-    "Different": (DIFFERENT, "`left` differs from `right`."),
-    "SomePositive": (POSITIVE, "`weight` of at least one item is greater than 0."),
-    "NotEmptyUnless": (NOT_EMPTY, "`labels` is set and not empty unless `group` is set."),
-    "NotEmpty": (NAMED, "`name` is set and not empty."),
-    "WithoutKey": (KEYLESS, "May not have the key `example.com/name`, which is taken."),
-    "Unchanged": (Unchanged(), "Cannot be changed to another value once it is stored."),
+CHANGES: dict[str, tuple[Transition, JsonValue, JsonValue, list[str]]] = {
+    "a value that remains": (Transition("", str.__eq__, ""), "a", "a", []),
+    "a value that changes": (
+        Transition("", str.__eq__, ""),
+        "a",
+        "b",
+        [f'<nil>: Invalid value: "b": {IMMUTABLE}'],
+    ),
+    "an empty list instead of none": (Immutable("parts"), {}, {"parts": []}, []),
+    "another order of a list map": (
+        Immutable("parts", is_map=True),
+        {"parts": [1, 2]},
+        {"parts": [2, 1]},
+        [],
+    ),
+    "another order of a list": (
+        Immutable("parts"),
+        {"parts": [1, 2]},
+        {"parts": [2, 1]},
+        [f"parts: Invalid value: [2,1]: {IMMUTABLE}"],
+    ),
+    "a list that is removed": (
+        Immutable("parts", is_map=True),
+        {"parts": [1]},
+        {},
+        [f"parts: Invalid value: null: {IMMUTABLE}"],
+    ),
 }
 
 
-@pytest.mark.parametrize(("word", "value"), HOLDS.values(), ids=HOLDS.keys())
-def test_a_rule_that_holds_returns_no_error(word: Rule, value: JsonValue) -> None:
+@pytest.mark.parametrize(("rule", "value"), HOLDS.values(), ids=HOLDS.keys())
+def test_a_rule_that_holds_returns_no_error(rule: Rule, value: JsonValue) -> None:
     """Values that the rule does not apply to are no error either."""
-    assert list(word.check(value, FieldPath())) == []
+    assert list(rule.check(value, FieldPath())) == []
 
 
-@pytest.mark.parametrize(("word", "value", "want"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_violated_rule_returns_one_error(word: Rule, value: JsonValue, want: str) -> None:
-    """The error is at the field that has to change."""
-    assert [str(error) for error in word.check(value, FieldPath())] == [want]
+@pytest.mark.parametrize(("rule", "value", "want"), BROKEN.values(), ids=BROKEN.keys())
+def test_a_violated_rule_returns_an_error(rule: Rule, value: JsonValue, want: list[str]) -> None:
+    """The error is at the field that has to change, and shows its value."""
+    assert [str(error) for error in rule.check(value, FieldPath())] == want
 
 
-@pytest.mark.parametrize(("word", "want"), CEL.values(), ids=CEL.keys())
-def test_a_rule_is_expressed_in_cel(word: Rule, want: str) -> None:
+@pytest.mark.parametrize(("rule", "want"), CEL.values(), ids=CEL.keys())
+def test_a_rule_is_expressed_in_cel(rule: Rule, want: list[str]) -> None:
     """The API server checks the same."""
-    assert [rule.rule for rule in word.cel()] == [want]
+    assert [entry.rule for entry in rule.cel] == want
 
 
-@pytest.mark.parametrize(("word", "want"), ENGLISH.values(), ids=ENGLISH.keys())
-def test_a_rule_is_described_in_english(word: Rule, want: str) -> None:
-    """The sentence is printed on the reference page."""
-    assert word.english() == want
+@pytest.mark.parametrize(("rule", "old", "new", "want"), CHANGES.values(), ids=CHANGES.keys())
+def test_a_change_of_an_immutable_value_returns_an_error(
+    rule: Transition, old: JsonValue, new: JsonValue, want: list[str]
+) -> None:
+    """The rule has no error for the new value alone."""
+    assert [str(error) for error in rule.compare(old, new, FieldPath())] == want
+    assert list(rule.check(new, FieldPath())) == []
 
 
 def test_the_error_of_cel_is_that_of_the_webhook() -> None:
-    """The API server reports it at the same field, or at the value itself."""
-    (at_member,), (at_itself,) = NAMED.cel(), KEYLESS.cel()
+    """The API server reports it with the same reason, at the same field or at the value itself."""
+    (at_member,), (at_itself,) = NAMED.cel, FEW.cel
     (member,) = NAMED.check({"name": ""}, FieldPath())
-    (itself,) = KEYLESS.check({"example.com/name": "a"}, FieldPath())
+    (itself,) = FEW.check(["a", "b", "c"], FieldPath())
 
-    assert (str(member.path), member.reason) == ("name", at_member.reason)
-    assert itself.reason == at_itself.reason
-    assert (at_member.as_json()["fieldPath"], at_member.reason) == (".name", "FieldValueRequired")
-    assert (at_itself.field_name, at_itself.reason) == ("", "FieldValueForbidden")
+    assert (f".{member.path}", member.reason) == (at_member.as_json()["fieldPath"], at_member.reason)
+    assert ("fieldPath" in at_itself.as_json(), itself.reason) == (False, at_itself.reason)
 
 
-def test_an_immutable_value_cannot_be_changed() -> None:
-    """The error is at the path of the value itself."""
-    errors = Unchanged().compare("a", "b", FieldPath().child("name"))
+def test_the_cel_message_names_the_member_if_the_path_is_that_of_the_list() -> None:
+    """The path cannot point at a member of the items."""
+    (entry,) = HEADED.cel
 
-    assert [str(error) for error in errors] == [
-        'name: Invalid value: "b": field is immutable: to change it, delete the object and create it anew'
-    ]
-
-
-def test_an_immutable_value_may_remain() -> None:
-    """An update that does not change it gets no error."""
-    assert list(Unchanged().compare("a", "a", FieldPath())) == []
-
-
-def _refusing(value: JsonValue, path: FieldPath) -> list[FieldError]:
-    return [invalid(path, value, "is refused")]
-
-
-def test_a_functional_rule_applies_only_under_its_condition() -> None:
-    """Without the condition no value has an error, whatever the function returns."""
-    rule = WebhookOnly(_refusing, "Shorter than three characters.", only_if="len({0}) > 2")
-
-    assert [(rule.is_broken(text), len(rule.check(text, FieldPath()))) for text in ("ab", "abc")] == [
-        (False, 0),
-        (True, 1),
-    ]
+    assert entry.as_json()["fieldPath"] == ".workers"
+    assert entry.message == "`role` must not be 'all' when `isSplit` is set"
