@@ -9,7 +9,6 @@ from enum import Enum
 from typing import Final
 
 from apiserver.metrics.status import BadRequestError
-from apiserver.schema.remembering import remember
 
 
 class Operator(Enum):
@@ -71,7 +70,6 @@ _END: Final = ""
 _EQUALS: Final = ("=", "==")
 
 
-@remember
 def parse_selector(text: str) -> Selector:
     """Return the selector for a query parameter: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 

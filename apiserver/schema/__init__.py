@@ -9,5 +9,4 @@
 - generated from declarations: `structural` for CRDs, `reference` pages with `descriptions`, schemas of
   `editor`
 - values: `durations`, `quantities`, `objectmeta`, `annotations`, `json` with its `depth`
-- cached functions: `remembering`
 """

@@ -6,13 +6,10 @@ deliberately not supported, since none of our fields has a negative duration.
 
 from __future__ import annotations
 
+import functools
 import re
 from decimal import Decimal
 from typing import Final
-
-import re2
-
-from apiserver.schema.remembering import remember
 
 PATTERN: Final = r"^(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 """The pattern of what `time.ParseDuration` accepts, without a sign."""
@@ -23,7 +20,7 @@ LONGEST_CHARACTERS: Final = 64
 SAYS: Final = "a length of time such as 15s, 1m30s or 100ms"
 """The description of the pattern."""
 
-_WHOLE: Final = re2.compile(PATTERN)
+_WHOLE: Final = re.compile(PATTERN)
 _PART: Final = re.compile(r"([0-9]*\.?[0-9]*)(ns|us|µs|μs|ms|s|m|h)")
 _NANOSECONDS: Final = {
     "ns": 1,
@@ -37,16 +34,19 @@ _NANOSECONDS: Final = {
 }
 
 
-@remember
 def nanoseconds(text: str) -> int | None:
     """Return a duration in whole nanoseconds, or None if the text is not a duration.
 
     A text beyond the length limit is not a duration. The result may exceed the 292 years that Go can
     represent; every field has a far lower limit.
     """
-    if len(text) > LONGEST_CHARACTERS or not _WHOLE.search(text):
+    return _nanoseconds(text) if len(text) <= LONGEST_CHARACTERS else None
+
+
+@functools.lru_cache(maxsize=4096)
+def _nanoseconds(text: str) -> int | None:
+    if not _WHOLE.fullmatch(text):
         return None
-    # `re` advances from match to match, whereas RE2 reads the rest of the text for each match.
     parts = _PART.findall(text)
     return int(sum(Decimal(number) * _NANOSECONDS[unit] for number, unit in parts))
 

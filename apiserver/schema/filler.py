@@ -7,12 +7,11 @@ anything. As on the API server, a default inside an absent parent has no effect.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import msgspec
 
-from apiserver.schema.json import JsonValue
+from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.model import Node
 
 
@@ -57,23 +56,21 @@ def fill_in(here: Defaults, value: JsonValue, added: list[Addition], *, place: s
 
     A value of another type than the declared one is left unchanged.
     """
-    for name, default in here.own if isinstance(value, dict) else ():
-        if value.get(name) is None:
-            value[name] = copy.deepcopy(default)
-            added.append(Addition(f"{place}/{name}", default))
-    for below, inner, part in _values_inside(here, value):
-        fill_in(below, inner, added, place=f"{place}/{part}")
-
-
-def _values_inside(here: Defaults, value: JsonValue) -> Iterator[tuple[Defaults, JsonValue, str]]:
-    """Yield the values inside of one that may lack defaults, and their parts of a JSON pointer."""
-    if here.items is not None and isinstance(value, list):
+    if isinstance(value, list) and here.items is not None:
         for position, item in enumerate(value):
-            yield here.items, item, str(position)
-    if here.values is not None and isinstance(value, dict):
+            fill_in(here.items, item, added, place=f"{place}/{position}")
+    elif isinstance(value, dict) and here.values is not None:
         for key, item in value.items():
-            yield here.values, item, key.replace("~", "~0").replace("/", "~1")
-    if here.members and isinstance(value, dict):
-        for name, below in here.members:
-            if name in value:
-                yield below, value[name], name
+            fill_in(here.values, item, added, place=f"{place}/{key.replace('~', '~0').replace('/', '~1')}")
+    elif isinstance(value, dict):
+        _fill_members(here, value, added, place=place)
+
+
+def _fill_members(here: Defaults, value: Json, added: list[Addition], *, place: str) -> None:
+    for name, default in here.own:
+        if value.get(name) is None:
+            value[name] = copy.deepcopy(default) if isinstance(default, dict | list) else default
+            added.append(Addition(f"{place}/{name}", default))
+    for name, below in here.members:
+        if name in value:
+            fill_in(below, value[name], added, place=f"{place}/{name}")

@@ -16,7 +16,6 @@ from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remember
 
 MEMBERS: Final = frozenset(
     [
@@ -192,12 +191,7 @@ _CHECKS: Final[Sequence[tuple[str, Callable[[JsonValue, FieldPath], Iterator[Met
 )
 
 
-@remember
-def _key_demands(key: str) -> Sequence[str]:
-    return [*_demands_of_key(key)]
-
-
-def _demands_of_key(key: str) -> Iterator[str]:
+def _key_demands(key: str) -> Iterator[str]:
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         yield f"a valid label key {_KEY_DEMAND} {_PREFIX_DEMAND}"
@@ -214,12 +208,7 @@ def _demands_of_key(key: str) -> Iterator[str]:
         yield f"name part {_KEY_DEMAND}"
 
 
-@remember
-def _value_demands(value: str) -> Sequence[str]:
-    return [*_demands_of_value(value)]
-
-
-def _demands_of_value(value: str) -> Iterator[str]:
+def _value_demands(value: str) -> Iterator[str]:
     if len(value.encode()) > _LONGEST_LABEL:
         yield f"must be no more than {_LONGEST_LABEL} bytes"
     if value and not _is_name(value):

@@ -5,11 +5,10 @@ Grammar and suffixes: `k8s.io/apimachinery/pkg/api/resource/quantity.go`.
 
 from __future__ import annotations
 
+import functools
 import re
 from decimal import Decimal
 from typing import Final
-
-from apiserver.schema.remembering import remember
 
 _NUMBER: Final = r"([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 _SUFFIX: Final = r"([KMGTPE]i|[numkMGTPE]|[eE](\+|-)?" + _NUMBER + r")?"
@@ -48,12 +47,14 @@ def amount(quantity: str | float) -> Decimal | None:
 
     A number is an integer, but JSON may represent it as a float.
     """
-    return _amount(quantity) if isinstance(quantity, str) else Decimal(quantity)
+    if not isinstance(quantity, str):
+        return Decimal(quantity)
+    return _amount(quantity) if len(quantity) <= LONGEST_CHARACTERS else None
 
 
-@remember
+@functools.lru_cache(maxsize=4096)
 def _amount(text: str) -> Decimal | None:
-    found = _PARTS.fullmatch(text) if len(text) <= LONGEST_CHARACTERS else None
+    found = _PARTS.fullmatch(text)
     if not found:
         return None
     number, suffix, exponent = found.group(1), found.group(4) or "", found.group(5) or ""

@@ -32,7 +32,7 @@ class UniqueKeys(Rule):
 def _repeated_keys(names: tuple[str, ...], value: list[JsonValue], path: FieldPath) -> Sequence[FieldError]:
     """Return an error for each item with the keys of an earlier one."""
     found: list[FieldError] = []
-    seen: set[tuple[str, ...]] = set()
+    seen: set[tuple[JsonValue, ...]] = set()
     for position, item in enumerate(value):
         key = item_key(item, names)
         if key and key in seen:
@@ -91,6 +91,23 @@ def is_transition(rule: Rule) -> bool:
     return isinstance(rule, Transition)
 
 
+def keeps_rules(here: Ruled, value: JsonValue) -> bool:
+    """Tell whether a value of valid types breaks no rule. Most do not; this builds no paths for them."""
+    if here.most is not None:
+        value = value[: here.most]
+    for rule in here.rules:
+        if rule.check(value, _NOWHERE):
+            return False
+    for name, below in here.members:
+        if name in value and not keeps_rules(below, value[name]):
+            return False
+    if here.each is not None:
+        for item in value.values() if isinstance(value, dict) else value:
+            if not keeps_rules(here.each, item):
+                return False
+    return True
+
+
 def rule_errors(here: Ruled, value: JsonValue, parts: tuple[str | int, ...] = ()) -> Iterator[FieldError]:
     """Yield the errors of a value of valid types by the rules on and below it, in the order of the tree.
 
@@ -98,11 +115,10 @@ def rule_errors(here: Ruled, value: JsonValue, parts: tuple[str | int, ...] = ()
     """
     if here.most is not None:
         value = value[: here.most]
+    path = FieldPath(parts)
     for rule in here.rules:
-        if rule.check(value, _NOWHERE):  # rarely: only then, a path is needed
-            path = FieldPath(parts)
-            for error in rule.check(value, path):
-                yield FieldError(error.path, error.reason, error.body, path)
+        for error in rule.check(value, path):
+            yield FieldError(error.path, error.reason, error.body, path)
     for name, below in here.members:
         if name in value:
             yield from rule_errors(below, value[name], (*parts, name))
@@ -148,7 +164,7 @@ def _kept_entries(
                 yield here.each, past[key], item, path.index(position)
 
 
-def item_key(item: Json, names: tuple[str, ...]) -> tuple[str, ...]:
+def item_key(item: Json, names: tuple[str, ...]) -> tuple[JsonValue, ...]:
     """Return the keys of an item of a list map; empty if one is missing or of a wrong type."""
-    found = [f"{name}={item[name]!r}" for name in names if not isinstance(item.get(name, _BLANK), Blank)]
-    return tuple(found) if len(found) == len(names) else ()
+    key = tuple([item.get(name, _BLANK) for name in names])
+    return () if Blank in map(type, key) else key

@@ -21,7 +21,14 @@ from apiserver.schema.json import Json
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.objectmeta import with_metadata
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.ruling import change_errors, is_check, is_transition, rule_errors, rules_on
+from apiserver.schema.ruling import (
+    change_errors,
+    is_check,
+    is_transition,
+    keeps_rules,
+    rule_errors,
+    rules_on,
+)
 from apiserver.schema.shape import well_typed, without_nulls
 from apiserver.schema.structural import judged_schema, types_schema
 from apiserver.schema.wording import descend, field_error
@@ -90,7 +97,9 @@ class Judge:
             fits = self.is_valid(value)
         changed = [] if old is None else self._changed(old, value, fits=fits)
         if fits:
-            return self._listed([*changed, *islice(self._rule_errors(value), MOST_ERRORS + 1)], Cut())
+            is_kept = keeps_rules(self._checks, value)
+            broken = () if is_kept else islice(rule_errors(self._checks, value), MOST_ERRORS + 1)
+            return self._listed([*changed, *broken], Cut())
         cut = Cut()
         is_typed = self.is_well_typed(value) if is_typed is None else is_typed
         found, ruled = self._of_misfit(value, cut, is_typed=is_typed)
@@ -100,9 +109,6 @@ class Judge:
     def _changed(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
         before, after = self.fitting(old), new if fits else self.fitting(new)
         return list(islice(change_errors(self._changes, before, after), MOST_ERRORS + 1))
-
-    def _rule_errors(self, value: Json) -> Iterator[FieldError]:
-        return rule_errors(self._checks, value)
 
     def _listed(self, found: list[FieldError], cut: Cut) -> list[FieldError]:
         found = [*cut.errors, *(error for error in found if error.path not in cut.replaced)]
@@ -121,7 +127,8 @@ class Judge:
         except ValueError:  # nested beyond the library's own limit
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
             found = self._schema_errors(pruned)
-        return found, self._rule_errors(pruned if is_typed else well_typed(self.node, pruned))
+        typed = pruned if is_typed else well_typed(self.node, pruned)
+        return found, rule_errors(self._checks, typed)
 
     def _schema_errors(self, value: Json) -> list[FieldError]:
         failures = islice(self._schema.iter_errors(value), MOST_ERRORS + 1)

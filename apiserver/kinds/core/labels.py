@@ -6,11 +6,10 @@ Rules and wording: `k8s.io/apimachinery/pkg/api/validate/content/kube.go` and
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, Literal
-
-import re2
 
 from apiserver.kinds.core.names import SUBDOMAIN
 from apiserver.schema import errors
@@ -19,7 +18,6 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Atomic, Items, Length, Pattern, Properties
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remember
 from apiserver.schema.rules import WebhookOnly
 
 _NAME: Final = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
@@ -29,7 +27,7 @@ _CHARACTERS: Final = (
 )
 _NAME_CHARACTERS: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
 _VALUE_CHARACTERS: Final = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
-_PREFIX: Final = re2.compile(f"^{SUBDOMAIN}$")
+_PREFIX: Final = re.compile(SUBDOMAIN)
 _LONGEST_NAME: Final = 63
 _LONGEST_PREFIX: Final = 253
 _LONGEST_KEY: Final = _LONGEST_PREFIX + 1 + _LONGEST_NAME
@@ -54,13 +52,17 @@ LabelValue = Annotated[str, Length(maximum=_LONGEST_NAME)]
 """The value of a label in a map. `LABELS` on the map validates its characters."""
 
 
-@remember
 def label_key_errors(key: str) -> tuple[str, ...]:
     """Return the errors of a label key, worded as by the API server."""
+    # A cache of longer keys would take memory.
+    return _errors_of_short_key(key) if len(key) <= _LONGEST_KEY else tuple(_key_errors(key))
+
+
+@functools.lru_cache(maxsize=4096)
+def _errors_of_short_key(key: str) -> tuple[str, ...]:
     return tuple(_key_errors(key))
 
 
-@remember
 def label_value_errors(value: str) -> tuple[str, ...]:
     """Return the errors in the characters of a label value. The schema validates its length."""
     if len(value) > _LONGEST_NAME or _VALUE_CHARACTERS.fullmatch(value):
@@ -77,7 +79,7 @@ def _key_errors(key: str) -> Iterator[str]:
         yield "prefix part must be non-empty"
     elif len(prefix) > _LONGEST_PREFIX:
         yield _PREFIX_TOO_LONG
-    elif prefix and not _PREFIX.search(prefix):
+    elif prefix and not _PREFIX.fullmatch(prefix):
         yield "prefix part must be a lowercase RFC 1123 subdomain such as example.com"
     yield from _name_errors(name)
 
@@ -95,16 +97,9 @@ def label_errors(value: dict[str, str], path: FieldPath) -> list[FieldError]:
     """Return the errors of labels: those of a key at the path of the map, of a value at its own path."""
     found: list[FieldError] = []
     for key, text in value.items():
-        if label_key_errors(key) or label_value_errors(text):
-            found += _label_errors(key, text, path)
+        found += [errors.invalid(path, key, detail) for detail in label_key_errors(key)]
+        found += [errors.invalid(path.key(key), text, detail) for detail in label_value_errors(text)]
     return found
-
-
-def _label_errors(key: str, text: str, path: FieldPath) -> Iterator[FieldError]:
-    for detail in label_key_errors(key):
-        yield errors.invalid(path, key, detail)
-    for detail in label_value_errors(text):
-        yield errors.invalid(path.key(key), text, detail)
 
 
 def _selector_value_errors(value: list[str], path: FieldPath) -> list[FieldError]:

@@ -8,10 +8,9 @@ express. Limits on counts are ours.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
-
-import re2
 
 from apiserver.kinds.core.labels import OPERATOR_RULES, LabelKey, label_value_errors
 from apiserver.kinds.core.names import DnsSubdomain
@@ -22,12 +21,11 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Atomic, Items, Length, Range
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remember
 from apiserver.schema.rules import WebhookOnly
 
 _LONGEST_VALUE: Final = 317
 _LONGEST_LABEL_VALUE: Final = 63
-_WHOLE: Final = re2.compile(r"^[-+]?[0-9]{1,18}$")
+_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,18}")
 
 Weight = Annotated[Int32, Range(1, 100)]
 """The weight of a preference, from 1 to 100."""
@@ -39,12 +37,11 @@ def _comparison_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
     values, here = value.get("values", []), path.child("values")
     if len(values) != 1:
         return [errors.required(here, "must be a single value when `operator` is 'Gt' or 'Lt'")]
-    if len(values[0]) > _LONGEST_VALUE or _WHOLE.search(values[0]):
+    if len(values[0]) > _LONGEST_VALUE or _WHOLE.fullmatch(values[0]):
         return ()
     return [errors.invalid(here.index(0), values[0], "must be an integer when `operator` is 'Gt' or 'Lt'")]
 
 
-@remember
 def _value_errors(text: str) -> tuple[str, ...]:
     if _LONGEST_LABEL_VALUE < len(text) <= _LONGEST_VALUE:
         return (f"must be no more than {_LONGEST_LABEL_VALUE} bytes",)
@@ -52,25 +49,16 @@ def _value_errors(text: str) -> tuple[str, ...]:
 
 
 def _required_value_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
-    texts = [
-        text
-        for term in value.get("nodeSelectorTerms", ())
-        for expression in term.get("matchExpressions", ())
-        for text in expression.get("values", ())
-    ]
-    if not any(map(_value_errors, texts)):
-        return ()
+    here = path.parts
     return [
         errors.invalid(
-            FieldPath(
-                (*path.parts, "nodeSelectorTerms", place, "matchExpressions", position, "values", rank)
-            ),
+            FieldPath((*here, "nodeSelectorTerms", place, "matchExpressions", position, "values", rank)),
             text,
             detail,
         )
-        for place, term in enumerate(value["nodeSelectorTerms"])
-        for position, expression in enumerate(term.get("matchExpressions", []))
-        for rank, text in enumerate(expression.get("values", []))
+        for place, term in enumerate(value.get("nodeSelectorTerms", ()))
+        for position, expression in enumerate(term.get("matchExpressions", ()))
+        for rank, text in enumerate(expression.get("values", ()))
         for detail in _value_errors(text)
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,7 +11,6 @@ import re2
 from apiserver.schema.errors import FieldError, invalid
 from apiserver.schema.json import JsonValue
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remember
 from apiserver.schema.rules import WebhookOnly
 
 LONGEST_REGEX: Final = 512
@@ -37,7 +37,7 @@ def compile_fault(regex: str) -> str:
     return "" if len(regex) > LONGEST_REGEX else _fault(regex)
 
 
-@remember
+@functools.lru_cache(maxsize=4096)
 def _fault(regex: str) -> str:
     if _UNKNOWN_TO_GO in regex.replace("\\\\", ""):
         return f"invalid escape sequence: {_UNKNOWN_TO_GO}"

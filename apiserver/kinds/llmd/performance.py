@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
-
-import re2
 
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.remembering import remember
 
 LONGEST_PARAMETER: Final = 64
 """The maximum number of characters of a parameter. The schema rejects longer ones."""
 
-_NUMBER: Final = re2.compile(r"^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?$")
+_NUMBER: Final = re.compile(r"^([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?$")
 
 
 NUMERIC: Final = (
@@ -23,11 +21,6 @@ NUMERIC: Final = (
     " 1e3."
 )
 """The rule for parameters as a sentence."""
-
-
-@remember
-def _is_number(text: str) -> bool:
-    return _NUMBER.search(text) is not None
 
 
 EXPECTED_PARAMETERS: Final = {"decodeParms": ("alpha", "beta"), "prefillParms": ("gamma", "delta")}
@@ -41,7 +34,7 @@ def numeric_parameters(value: Json, path: FieldPath) -> list[FieldError]:
         errors.invalid(path.child(phase).key(name), text, detail)
         for phase in EXPECTED_PARAMETERS
         for name, text in value.get(phase, {}).items()
-        if len(text) <= LONGEST_PARAMETER and not _is_number(text)
+        if len(text) <= LONGEST_PARAMETER and not _NUMBER.fullmatch(text)
     ]
 
 

@@ -23,7 +23,14 @@ from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
-from apiserver.schema.ruling import Ruled, change_errors, is_check, is_transition, rule_errors, rules_on
+from apiserver.schema.ruling import (
+    Ruled,
+    change_errors,
+    is_check,
+    is_transition,
+    rule_errors,
+    rules_on,
+)
 from apiserver.schema.structural import crd_manifest
 from hack.bench.in_process import Answerer
 
