@@ -16,8 +16,7 @@ from apiserver.kinds.conversion import convert, kept_annotation, telling_label
 from apiserver.kinds.forms import Form, other_forms
 from apiserver.kinds.llmd.relabelling import kept_when_relabelled
 from apiserver.kinds.registry import find_version
-from apiserver.schema.depth import without_depths
-from apiserver.schema.json import Json, JsonValue, same
+from apiserver.schema.json import Json, JsonValue, same, without_depths
 from apiserver.schema.kind import Kind, Reference, Version
 from apiserver.schema.validation import judge
 from webhooks.review import AdmissionRequest, ReviewedObject

@@ -17,8 +17,7 @@ from msgspec import Raw
 
 from apiserver.kinds.conversion import convert
 from apiserver.log import EventLogger
-from apiserver.schema.depth import without_depths
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json, JsonValue, without_depths
 from apiserver.serving.bodies import Bodies, Reply, Room, failure
 from webhooks.review import (
     SMALL_BYTES,

@@ -19,8 +19,8 @@ from apiserver.kinds.conversion import kept_annotation
 from apiserver.kinds.forms import form_errors
 from apiserver.kinds.judgement import Judgement, complete_and_judge
 from apiserver.schema import errors
+from apiserver.schema.defaulting import Addition
 from apiserver.schema.errors import FieldError
-from apiserver.schema.filler import Addition
 from apiserver.schema.json import Json
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS

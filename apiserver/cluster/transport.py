@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 
 from apiserver.cluster.errors import NotLeading, Oversized, Unavailable, error_of
-from apiserver.schema.depth import without_depths
+from apiserver.schema.json import without_depths
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

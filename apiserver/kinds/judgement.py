@@ -9,13 +9,13 @@ import msgspec
 
 from apiserver.kinds.conversion import wanted_annotation_bytes
 from apiserver.schema import errors
-from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.defaulting import Completion, complete
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
+from apiserver.schema.metadata import LIMIT_BYTES
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.ratcheting import is_forgiven
+from apiserver.schema.ruling import is_forgiven
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from apiserver.schema.validation import judge
 

@@ -16,8 +16,7 @@ from msgspec import field
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema import errors
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.document import document_errors
-from apiserver.schema.duplicates import duplicate_fields
+from apiserver.schema.document import document_errors, duplicate_fields
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import JsonValue
 from apiserver.schema.markers import Items, Length, Pattern, Range

@@ -1,8 +1,9 @@
 """Validation of documents of settings: configuration files, service classes and prices.
 
 They are written by hand and read by us alone. So, unlike in objects, an unknown field is an error: it is a
-typing error that would otherwise have no effect. `jsonschema` validates; it is imported when the first
-document is validated, because that takes a quarter of a second.
+typing error that would otherwise have no effect. The same holds for a duplicate field: parsers of YAML accept
+it, and the last one silently wins. `jsonschema` validates; it is imported when the first document is
+validated, because that takes a quarter of a second.
 """
 
 from __future__ import annotations
@@ -11,20 +12,24 @@ import difflib
 import functools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+import yaml
 
 from apiserver.schema import errors
 from apiserver.schema.editor import settings_schema
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import JsonValue
 from apiserver.schema.model import Node, node_of
+from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than, without_nulls
-from apiserver.schema.validation import field_order
-from apiserver.schema.wording import error_for, locate
+from apiserver.schema.validation import error_for, field_order, locate
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, TypeChecker
     from jsonschema.exceptions import ValidationError
+
 
 _MOST_NAMED: Final = 12
 _LEAST_LIKENESS: Final = 0.75
@@ -146,3 +151,50 @@ def _instead(name: str, allowed: Sequence[str]) -> str:
     guess = f" (is {close} meant?)" if close else ""
     more = ", ..." if len(allowed) > _MOST_NAMED else ""
     return f"{guess}; allowed are {', '.join(sorted(allowed)[:_MOST_NAMED])}{more}"
+
+
+_MERGE: Final = "tag:yaml.org,2002:merge"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DuplicateField:
+    """A field that its mapping already has, and the line on which it occurs again."""
+
+    path: FieldPath
+    line: int
+
+    def __str__(self) -> str:
+        return f'duplicate field "{self.path}": keep one of them'
+
+
+def duplicate_fields(text: str) -> list[DuplicateField]:
+    """Return the duplicate fields of YAML text by line. It can be loaded, so that keys are scalars.
+
+    The loader is that of `safe_load`: another one does not accept exactly the same texts.
+    """
+    roots = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
+    return sorted(_duplicates(roots), key=lambda found: found.line)
+
+
+def _duplicates(roots: list[yaml.Node]) -> Iterator[DuplicateField]:
+    waiting = [(root, FieldPath()) for root in roots]
+    seen: set[int] = set()
+    while waiting:
+        node, path = waiting.pop()
+        if id(node) in seen:
+            continue  # an alias
+        seen.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            waiting += [(item, path.index(position)) for position, item in enumerate(node.value)]
+        elif isinstance(node, yaml.MappingNode):
+            yield from _repetitions(node, path)
+            waiting += [(value, path.child(str(key.value))) for key, value in node.value]
+
+
+def _repetitions(node: yaml.MappingNode, path: FieldPath) -> Iterator[DuplicateField]:
+    known: set[tuple[str, str]] = set()
+    for key, _ in node.value:
+        name = (key.tag, str(key.value))
+        if name in known and key.tag != _MERGE:
+            yield DuplicateField(path=path.child(name[1]), line=key.start_mark.line + 1)
+        known.add(name)

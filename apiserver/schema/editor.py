@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from apiserver.schema.descriptions import summary
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
-from apiserver.schema.model import Node, Property, node_of
+from apiserver.schema.model import Node, Property, node_of, summary
 from apiserver.schema.structural import describe_property
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"

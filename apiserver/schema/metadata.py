@@ -1,21 +1,91 @@
-"""Validation of the metadata of a namespaced object, worded as by the API server.
+"""Metadata of a namespaced object: types, annotations, and validation in the words of the API server.
 
-Source: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go` and `pkg/util/validation`. Types are validated
-here as well; on the API server its decoder does that first, one error at a time and in Go terms.
+Source: `k8s.io/apimachinery/pkg/api/validation/objectmeta.go` and `pkg/util/validation`. On the API server,
+the decoder checks types before any webhook is called, one error at a time and in Go terms. A file on disk has
+no such check, so types are validated here as well.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from apiserver.schema import errors
-from apiserver.schema.annotations import LIMIT_BYTES
+from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.errors import FieldError
-from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.json import Json, JsonValue, as_object, without
+from apiserver.schema.model import Node, Property, node_of
 from apiserver.schema.paths import FieldPath
+
+
+@declaration()
+class OwnerReference:
+    """An object that owns this one."""
+
+    api_version: Maybe[str] = UNSET
+    kind: Maybe[str] = UNSET
+    name: Maybe[str] = UNSET
+    uid: Maybe[str] = UNSET
+    controller: Maybe[bool] = UNSET
+
+
+@declaration()
+class ObjectMeta:
+    """The metadata of an object."""
+
+    name: Maybe[str] = UNSET
+    generate_name: Maybe[str] = UNSET
+    namespace: Maybe[str] = UNSET
+    labels: Maybe[dict[str, str]] = UNSET
+    annotations: Maybe[dict[str, str]] = UNSET
+    owner_references: Maybe[tuple[OwnerReference, ...]] = UNSET
+
+
+@declaration()
+class _Object:
+    metadata: Maybe[ObjectMeta] = UNSET
+
+
+_PROPERTIES: Final[tuple[Property, ...]] = node_of(_Object).properties
+
+
+def with_metadata(node: Node) -> Node:
+    """Return the root node of a kind with its metadata declared; any other node unchanged."""
+    if node.property("spec") is None or node.property("metadata") is not None:
+        return node
+    return replace(node, properties=(*_PROPERTIES, *node.properties))
+
+
+LIMIT_BYTES: Final = 256 * 1024
+"""The limit on the total size of an object's annotations, in bytes. Source:
+`k8s.io/apimachinery/pkg/api/validation`."""
+
+
+def take_annotation(value: Json, name: str) -> tuple[Json, JsonValue]:
+    """Return an object without one annotation, and the value of the annotation, or None if it had none."""
+    metadata = as_object(value.get("metadata"))
+    annotations = as_object(metadata.get("annotations"))
+    if name not in annotations:
+        return value, None
+    others = without(annotations, (name,))
+    rest = metadata | {"annotations": others} if others else without(metadata, ("annotations",))
+    return value | {"metadata": rest}, annotations[name]
+
+
+def with_annotation(value: Json, name: str, text: str) -> Json:
+    """Return an object with an annotation set to `text`."""
+    metadata = as_object(value.get("metadata"))
+    annotations = as_object(metadata.get("annotations"))
+    return value | {"metadata": metadata | {"annotations": annotations | {name: text}}}
+
+
+def annotation_bytes(value: Json) -> int:
+    """Return the total size in bytes of an object's annotations, counted as for their limit."""
+    annotations = as_object(as_object(value.get("metadata")).get("annotations"))
+    return sum(len(name.encode()) + len(str(text).encode()) for name, text in annotations.items())
+
 
 MEMBERS: Final = frozenset(
     [

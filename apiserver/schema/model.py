@@ -1,8 +1,11 @@
-"""The schema tree of a declaration, from which everything else is derived."""
+"""The schema tree of a declaration, from which everything else is derived, and the docstrings of fields."""
 
 from __future__ import annotations
 
+import ast
 import functools
+import inspect
+import sys
 import types
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -23,7 +26,6 @@ import msgspec
 from msgspec import UnsetType
 
 from apiserver.schema.declaration import is_declaration, rules_of
-from apiserver.schema.descriptions import describe
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Marker
 from apiserver.schema.rules import Rule
@@ -197,3 +199,35 @@ def _with_markers(node: Node, found: list[object]) -> Node:
     says = next((marker.says for marker in markers if marker.says), node.says)
     rules = tuple(rule for rule in found if isinstance(rule, Rule))
     return replace(node, keywords=keywords, says=says, rules=(*node.rules, *rules))
+
+
+def describe(declared: type) -> Mapping[str, str]:
+    """Return the description of each field of a declaration, by Python name; paragraph breaks are kept."""
+    return _module_descriptions(declared.__module__).get(declared.__qualname__, {})
+
+
+def summary(declared: type) -> str:
+    """Return the docstring of a declaration, without indentation."""
+    return inspect.cleandoc(declared.__doc__ or "")
+
+
+@functools.cache
+def _module_descriptions(module_name: str) -> Mapping[str, Mapping[str, str]]:
+    tree = ast.parse(inspect.getsource(sys.modules[module_name]))
+    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    return {node.name: _field_descriptions(node) for node in classes}
+
+
+def _field_descriptions(node: ast.ClassDef) -> Mapping[str, str]:
+    found: dict[str, str] = {}
+    for member, below in zip(node.body, node.body[1:], strict=False):
+        if not isinstance(member, ast.AnnAssign) or not isinstance(member.target, ast.Name):
+            continue
+        if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            found[member.target.id] = _flowing(str(below.value.value))
+    return found
+
+
+def _flowing(text: str) -> str:
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

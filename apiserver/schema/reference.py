@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from apiserver.schema.declaration import rules_of
-from apiserver.schema.descriptions import summary
 from apiserver.schema.json import JsonValue
 from apiserver.schema.kind import Kind, Version
-from apiserver.schema.model import Node, Property, node_of
+from apiserver.schema.model import Node, Property, node_of, summary
 from apiserver.schema.structural import describe_property
 
 _HEAD: Final = "| Field | Description | Default | Validation |\n| --- | --- | --- | --- |"

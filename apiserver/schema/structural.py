@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from apiserver.schema.descriptions import summary
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Kind, Version
-from apiserver.schema.model import Node, Property, node_of
+from apiserver.schema.model import Node, Property, node_of, summary
 
 _SPEC_RULE: Final[Json] = {
     "rule": "has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))",

@@ -1,25 +1,28 @@
-"""Validation and defaulting of raw objects: a declaration is compiled once and finds all errors at once.
+"""Validation of raw objects: a declaration is compiled once, and finds all errors at once.
 
 A valid object is recognized by the generated schema and by its rules, without building a path or message.
-The errors of an invalid object are listed in the order of the fields.
+The errors of an invalid object are listed in the order of the fields. Errors by the schema are recognized by
+the keyword that fails, never by their text, and translated into the wording of Kubernetes: `jsonschema-rs`
+validates objects, and `jsonschema` documents of settings.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 import jsonschema_rs
 import msgspec
+from jsonschema_rs import ValidationError
 
-from apiserver.schema.bounding import Cut, cut_down
-from apiserver.schema.errors import FORBIDDEN, INVALID, WRONG_TYPE, FieldError
-from apiserver.schema.filler import Addition, defaults_of, fill_in
-from apiserver.schema.json import Json
+from apiserver.schema import errors
+from apiserver.schema.errors import FORBIDDEN, INVALID, TYPE_WORDS, WRONG_TYPE, FieldError
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.metadata import with_metadata
 from apiserver.schema.model import Node, node_of
-from apiserver.schema.objectmeta import with_metadata
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.ruling import (
     change_errors,
@@ -29,9 +32,8 @@ from apiserver.schema.ruling import (
     rule_errors,
     rules_on,
 )
-from apiserver.schema.shape import well_typed, without_nulls
+from apiserver.schema.shape import Cut, cut_down, well_typed, without_nulls
 from apiserver.schema.structural import judged_schema, types_schema
-from apiserver.schema.wording import descend, field_error
 
 _LARGE_BYTES: Final = 64 * 1024
 _encode: Final = msgspec.json.Encoder().encode
@@ -52,16 +54,6 @@ class Judge:
         self._types = jsonschema_rs.Draft202012Validator(types_schema(self.node))
         self._checks = rules_on(self.node, is_check)
         self._changes = rules_on(self.node, is_transition)
-        self._defaults = defaults_of(self.node)
-
-    def default(self, value: Json) -> list[Addition]:
-        """Fill every schema default into a raw object, in place, and return what was added.
-
-        A member of a wrong type is left unchanged; validation reports it.
-        """
-        found: list[Addition] = []
-        fill_in(self._defaults, value, found)
-        return found
 
     def is_valid(self, value: Json) -> bool:
         """Tell whether a raw object is valid by the schema, without regard to rules."""
@@ -189,3 +181,88 @@ def field_order(node: Node, path: FieldPath) -> list[tuple[int, str]]:
         order.append((rank, str(part)))
         node, _ = descend(node, part)
     return order
+
+
+def field_error(root: Node, failure: ValidationError) -> FieldError:
+    """Return the field error for an error of `jsonschema-rs`."""
+    kind = failure.kind
+    return error_for(root, failure.instance_path, kind.name, kind.value, failure.instance)
+
+
+def error_for(
+    root: Node, parts: Sequence[str | int], keyword: str, limit: JsonValue, value: JsonValue
+) -> FieldError:
+    """Return the field error for a value at some path that a keyword of the schema does not allow.
+
+    `limit` is the value of the keyword in the schema; for `required`, the name of the absent member. Raises
+    TypeError for a keyword that no declaration can contain.
+    """
+    node, path = locate(root, parts)
+    match keyword:
+        case "required":
+            return replace(errors.required(path.child(limit)), scope=path)
+        case "type":
+            return errors.wrong_type(path, value, TYPE_WORDS[node.type])
+        case "enum":
+            return errors.unsupported(path, value, limit)
+        case "maxLength":
+            return errors.too_long(path, limit)
+        case "maxItems" | "maxProperties":
+            return errors.too_many(path, len(value), limit)
+        case _:
+            return errors.invalid(path, value, _demand(node, keyword, limit))
+
+
+def _demand(node: Node, keyword: str, limit: JsonValue) -> str:
+    match keyword:
+        case "pattern":
+            if "pattern" not in node.keywords and node.values is not None:
+                node = node.values  # for an entry with an empty key, the library reports the path of the map
+            return (
+                f"must be {node.says}" if node.says else f"must match the pattern {node.keywords['pattern']}"
+            )
+        case "format":
+            return f"must be a valid {limit}"
+        case _:
+            return _bound(keyword, limit)
+
+
+def _bound(keyword: str, limit: JsonValue) -> str:
+    match keyword:
+        case "minimum":
+            return f"must be greater than or equal to {limit}"
+        case "maximum":
+            return f"must be less than or equal to {limit}"
+        case "minLength":
+            return f"must be at least {_count_text(limit, 'character')} long"
+        case "minItems":
+            return f"must have at least {_count_text(limit, 'item')}"
+        case "minProperties":
+            return f"must have at least {_count_text(limit, 'entry', 'entries')}"
+        case _:
+            raise TypeError(f"the schema failed by {keyword!r}, which no declaration can demand")
+
+
+def _count_text(limit: int, one: str, many: str = "") -> str:
+    return f"{limit} {one if limit == 1 else many or one + 's'}"
+
+
+def locate(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
+    """Return the node at a path, given by JSON names and positions, and the field path.
+
+    The validator reports a name of digits, such as the label `0`, as a number.
+    """
+    node, path = root, list[str | int]()
+    for part in parts:
+        node, written = descend(node, part)
+        path.append(written)
+    return node, FieldPath(tuple(path))
+
+
+def descend(node: Node, part: str | int) -> tuple[Node, str | int]:
+    """Return the node of a member or item of a node, and the part of a field path for it."""
+    if isinstance(part, int) and node.items is not None:
+        return node.items, part
+    name = str(part)
+    prop = node.by_name.get(name)
+    return (prop.node, name) if prop is not None else (node.values or node, f"[{name}]")

@@ -131,7 +131,7 @@ def _read(path: str | None) -> Json:
         return {}
     import yaml  # noqa: PLC0415 (needed only with a configuration file)
 
-    from apiserver.schema.duplicates import duplicate_fields  # noqa: PLC0415 (as above)
+    from apiserver.schema.document import duplicate_fields  # noqa: PLC0415 (as above)
 
     try:
         text = Path(path).read_text(encoding="utf-8")

@@ -17,11 +17,10 @@ from apiserver.kinds.core.names import DnsLabel
 from apiserver.kinds.core.references import LocalObjectReference
 from apiserver.metrics.run import MetricsConfig
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.descriptions import summary
 from apiserver.schema.editor import DIALECT, settings_schema
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, Range
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import Node, node_of, summary
 from controller.config import ControllerConfig
 from controller.models.run import ModelsConfig
 from webhooks.config import WebhooksConfig

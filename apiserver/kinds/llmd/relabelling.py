@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, label_of
-from apiserver.schema.annotations import take_annotation
+from apiserver.schema.conversion import Kept, kept_text, read_kept
 from apiserver.schema.json import Json, JsonValue, as_object
-from apiserver.schema.kept import Kept, kept_text, read_kept
+from apiserver.schema.metadata import take_annotation
 
 
 def kept_when_relabelled(value: Json, old: Json) -> str | None:

@@ -27,8 +27,8 @@ from apiserver.kinds.llmd.shapes_released import (
     Shape,
 )
 from apiserver.kinds.llmd.shapes_status import released_status
-from apiserver.schema.annotations import take_annotation
 from apiserver.schema.json import Json, JsonValue, as_list, as_object, same
+from apiserver.schema.metadata import take_annotation
 
 _DEFAULT_BATCH: Final = 256
 """The default maximum batch size of the engines."""

@@ -19,8 +19,8 @@ from apiserver.kinds.llmd.identity import (
 )
 from apiserver.kinds.llmd.performance import missing_parameters
 from apiserver.kinds.llmd.relabelling import label_advice
+from apiserver.schema.conversion import read_kept
 from apiserver.schema.json import Json, as_object
-from apiserver.schema.kept import read_kept
 from apiserver.schema.kind import Column, Filled, Kind, Reference, Version
 from apiserver.schema.paths import FieldPath
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import yaml
 
-from apiserver.schema.duplicates import duplicate_fields
+from apiserver.schema.document import duplicate_fields
 from apiserver.schema.json import JsonValue
 from apiserver.schema.paths import FieldPath
 from controller.commands.check.documents import read_documents

@@ -22,8 +22,8 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.kinds.registry import KINDS
-from apiserver.schema.annotations import with_annotation
 from apiserver.schema.json import Json
+from apiserver.schema.metadata import with_annotation
 from apiserver.schema.structural import CONVERSION_SERVICE
 from controller.commands.upgrade.calls import get_if_present, missing_permissions, patiently, resource_of
 from controller.commands.upgrade.definitions import served_versions

@@ -20,9 +20,9 @@ from apiserver.kinds.conversion import wanted_annotation_bytes
 from apiserver.kinds.llmd.shapes import Shape, shape_of
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.kinds.registry import KINDS
-from apiserver.schema.annotations import LIMIT_BYTES
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
+from apiserver.schema.metadata import LIMIT_BYTES
 from controller.commands.upgrade.calls import Pace, count_text, patiently
 from controller.commands.upgrade.checks import (
     ACCEPTABLE,

@@ -16,6 +16,7 @@ from support.campaign import TIMES, often
 
 from apiserver.kinds.core.resources import ResourceRequirements
 from apiserver.kinds.judgement import complete_and_judge
+from apiserver.schema.defaulting import schema_defaults
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind, Version
@@ -135,7 +136,7 @@ def _object(kind: Kind, version: Version, number: int) -> Json:
     """Return a generated valid object with its defaults."""
     items = (case(kind, version, drawn) for drawn in range(number * 100, number * 100 + 100))
     value: Json = msgspec.json.decode(next(item.body for item in items if item.sort == "valid"))
-    judge(version.declaration).default(value)
+    schema_defaults(version.declaration, value)
     return value
 
 

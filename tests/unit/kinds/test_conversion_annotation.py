@@ -14,8 +14,8 @@ from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from apiserver.schema.annotations import LIMIT_BYTES, annotation_bytes
 from apiserver.schema.json import Json, JsonValue, same
+from apiserver.schema.metadata import LIMIT_BYTES, annotation_bytes
 from apiserver.schema.validation import validate
 
 DECLARED = {SPOKE: v1alpha1.VariantAutoscaling, HUB: v1alpha2.VariantAutoscaling}

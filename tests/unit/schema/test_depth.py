@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from apiserver.schema.depth import LEVELS, without_depths
+from apiserver.schema.json import LEVELS, without_depths
 
 CUT = {
     "shallow text is unchanged": (b'{"a": ["]]]]", {"b": 1}]}', b'{"a": ["]]]]", {"b": 1}]}'),

@@ -9,9 +9,8 @@ import pytest
 from support.reviews import TARGET, Deployments, legacy, mutate, review, validate, variant
 
 from apiserver.kinds.conversion import convert
-from apiserver.schema.depth import without_depths
-from apiserver.schema.filler import Addition
-from apiserver.schema.json import Json
+from apiserver.schema.defaulting import Addition
+from apiserver.schema.json import Json, without_depths
 from webhooks.review import MalformedReviewError, UnreadableRequestError, decode_admission, encode_response
 
 

@@ -9,7 +9,7 @@ from support.bindings import scaling
 from support.reviews import asked_by, mutate, review, validate, variant
 
 from apiserver.kinds.authorship import WRITTEN_BY, record_of, writer_of
-from apiserver.schema.filler import Addition
+from apiserver.schema.defaulting import Addition
 from apiserver.schema.json import Json
 
 

@@ -11,7 +11,7 @@ from support.reviews import mutate, review, validate, variant
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
-from apiserver.schema.filler import Addition
+from apiserver.schema.defaulting import Addition
 from apiserver.schema.json import Json
 
 CANDIDATES = [
