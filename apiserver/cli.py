@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import sys
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,6 @@ from types import ModuleType
 from typing import Final
 
 from apiserver.program import exit_code, program, version
-from apiserver.serving.aside import load_http_library_aside
 
 _USAGE_ERROR: Final = 2
 _UNREAD: Final = 1
@@ -54,9 +52,6 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
 }
 """The subcommands: the module whose `main(arguments)` returns an exit code, and the description."""
 
-_QUICK: Final = frozenset({"webhooks"})
-"""Subcommands that must start fast: they first import what does not need the HTTP library."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code; without one, print the help."""
@@ -77,15 +72,8 @@ def _say(text: str, code: int) -> int:
 
 
 def load_verb(verb: str) -> ModuleType:
-    """Import a subcommand without garbage collection, since modules are never freed."""
-    gc.disable()
-    if verb in _QUICK:
-        load_http_library_aside()
-    try:
-        return importlib.import_module(VERBS[verb][0])
-    finally:
-        gc.freeze()
-        gc.enable()
+    """Import a subcommand."""
+    return importlib.import_module(VERBS[verb][0])
 
 
 def _help() -> str:

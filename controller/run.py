@@ -19,9 +19,9 @@ from apiserver.cluster.namespaces import installation_namespace
 from apiserver.cluster.timestamps import utc_now
 from apiserver.log import EventLogger
 from apiserver.serving.config import ConfigurationError
+from apiserver.serving.health import Readiness
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options
 from controller.bindings.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,

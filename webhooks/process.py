@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from apiserver.serving.health import Readiness
 from apiserver.serving.process import run_server
-from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import server_options
 from webhooks.app import application
 

@@ -22,10 +22,9 @@ from apiserver.metrics.watched import Watched
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
-from apiserver.serving.health import add_health_routes
+from apiserver.serving.health import Readiness, add_health_routes
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.readiness import Readiness
 from apiserver.serving.startup import run_verb, server_options
 from apiserver.serving.tls import ServerTls
 

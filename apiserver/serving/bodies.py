@@ -5,12 +5,17 @@ arrive: when all bodies together exceed the limit, the largest one still arrivin
 ones are arriving, the largest one that waits, so that small requests always find room. A complete body waits
 in a queue until there is room for its decoded size. Small bodies, nearly all of them, have a queue of their
 own, and so has each kind of request, so that none can block another.
+
+After a large request, free memory is released to the operating system. glibc raises its threshold for
+allocating a block by mmap, and then keeps freed memory: a process that once sent a response of fifty
+megabytes would hold them for good, against its container's limit. Source: mallopt(3) and malloc_trim(3).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import ctypes
 import json
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
@@ -21,6 +26,7 @@ from aiohttp import web
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
+
 
 SMALL_ANSWER_BYTES: Final = 64 << 10
 """The maximum size of a small response, in bytes, and that of the parts of a large one."""
@@ -272,3 +278,32 @@ class Room:
 
 def _unavailable() -> web.HTTPServiceUnavailable:
     return web.HTTPServiceUnavailable(headers=_AGAIN, text="too many requests are being read: try again\n")
+
+
+LARGE_BYTES: Final = 1 << 20
+"""The size of a request or response from which releasing memory is worthwhile, in bytes."""
+
+_TRIM_THRESHOLD: Final = -1
+_MMAP_THRESHOLD: Final = -3
+_BLOCK_BYTES: Final = 1 << 20
+_AFTER_SECONDS: Final = 0.5
+
+
+def ask_for_blocks() -> None:
+    """Make every large allocation a separate block, which is released when freed."""
+    library = _glibc()
+    if library is not None:
+        library.mallopt(_MMAP_THRESHOLD, _BLOCK_BYTES)
+        library.mallopt(_TRIM_THRESHOLD, _BLOCK_BYTES)
+
+
+def give_back_soon() -> None:
+    """Release free memory to the operating system once the current response is being sent."""
+    library = _glibc()
+    if library is not None:
+        asyncio.get_running_loop().call_later(_AFTER_SECONDS, library.malloc_trim, 0)
+
+
+def _glibc() -> ctypes.CDLL | None:
+    library = ctypes.CDLL(None)
+    return library if hasattr(library, "malloc_trim") and hasattr(library, "mallopt") else None

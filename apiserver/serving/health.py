@@ -1,7 +1,9 @@
-"""Applications of the plain HTTP listeners: health for the kubelet, metrics for Prometheus."""
+"""Readiness of a process by named checks, and the applications of its plain HTTP listeners."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -10,7 +12,61 @@ from apiserver.serving.process_metrics import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from apiserver.serving.process_metrics import ProcessMetrics
-    from apiserver.serving.readiness import Readiness
+
+
+Check = Callable[[], str | None]
+"""A readiness check: returns None if it passes, else the reason. It must be fast and must not raise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadinessReport:
+    """The results of all checks, in the order in which they were added: name, and reason or None."""
+
+    results: tuple[tuple[str, str | None], ...]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether all checks passed."""
+        return all(reason is None for _, reason in self.results)
+
+    def text(self, *, verbose: bool) -> str:
+        """Return the text of Kubernetes' own health endpoints: `ok`, or one line per check."""
+        if self.is_ready and not verbose:
+            return "ok"
+        lines = [
+            f"[+]{name} ok" if reason is None else f"[-]{name} failed: {reason}"
+            for name, reason in self.results
+        ]
+        return "\n".join([*lines, f"readyz check {'passed' if self.is_ready else 'failed'}", ""])
+
+
+class Readiness:
+    """The readiness checks of one process. While it drains it is not ready, whatever they return."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+        self._draining = False
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the process is shutting down."""
+        return self._draining
+
+    def add(self, name: str, check: Check) -> None:
+        """Add a check. Raises `ValueError` if there is one of that name."""
+        if name in self._checks:
+            raise ValueError(f"there is already a readiness check {name!r}")
+        self._checks[name] = check
+
+    def drain(self) -> None:
+        """Mark the process as not ready, permanently."""
+        self._draining = True
+
+    def report(self) -> ReadinessReport:
+        """Run all checks."""
+        shutdown = ("shutdown", "the process is shutting down" if self._draining else None)
+        return ReadinessReport((*((name, check()) for name, check in self._checks.items()), shutdown))
+
 
 _UNAVAILABLE = 503
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import ssl
 
     from apiserver.serving.connections import Guard
-    from apiserver.serving.options import Limits, ServerOptions
+    from apiserver.serving.startup import Limits, ServerOptions
 
 
 log = EventLogger(__name__)

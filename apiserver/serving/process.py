@@ -13,27 +13,128 @@ import contextlib
 import gc
 import resource
 import signal
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Final
 
 import uvloop
+from aiohttp import web
 
 from apiserver.log import EventLogger
+from apiserver.program import CannotRunError
+from apiserver.serving.bodies import LARGE_BYTES, ask_for_blocks, give_back_soon
+from apiserver.serving.connections import Guard
 from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
-from apiserver.serving.memory import ask_for_blocks
-from apiserver.serving.options import ServerOptions
-from apiserver.serving.requests import tracking
-from apiserver.serving.supervisor import Supervisor
+from apiserver.serving.startup import ServerOptions
 from apiserver.serving.tls import ServerTls
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
-    from aiohttp import web
+    from aiohttp.typedefs import Handler, Middleware
 
+    from apiserver.serving.health import Readiness
     from apiserver.serving.process_metrics import ProcessMetrics
-    from apiserver.serving.readiness import Readiness
-    from apiserver.serving.supervisor import Job
+
+
+log = EventLogger(__name__)
+
+Job = Callable[[], Coroutine[None, None, None]]
+"""A job that runs until cancelled."""
+
+
+class Supervisor:
+    """Runs jobs concurrently. If one ends by itself, with or without an error, all count as failed."""
+
+    def __init__(self, jobs: Iterable[Job]) -> None:
+        self._tasks = [asyncio.create_task(job(), name=_name_of(job)) for job in jobs]
+        self.has_failed = False
+
+    async def until(self, stop: asyncio.Event) -> None:
+        """Return when `stop` is set, or when a job has ended."""
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            ended, _ = await asyncio.wait([stopping, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+        for task in ended - {stopping}:
+            self.has_failed = True
+            error = _error_of(task)
+            if isinstance(error, CannotRunError):
+                log.critical("cannot run", why=str(error))
+            else:
+                log.critical("background work ended", job=task.get_name(), exc_info=error)
+
+    async def close(self, *, within_seconds: float) -> None:
+        """Cancel all jobs and wait until they have ended; log the names of those that do not."""
+        running = [task for task in self._tasks if not task.done()]
+        for task in running:
+            task.cancel()
+        if not running:
+            return
+        ended, stuck = await asyncio.wait(running, timeout=within_seconds)
+        for task in ended:
+            if error := _error_of(task):
+                self.has_failed = True
+                log.error("background work failed while it ended", job=task.get_name(), exc_info=error)
+        if stuck:
+            self.has_failed = True
+            log.error("background work does not stop", jobs=sorted(task.get_name() for task in stuck))
+
+
+def _error_of(task: asyncio.Task[object]) -> BaseException | None:
+    return None if task.cancelled() else task.exception()
+
+
+def _name_of(job: Job) -> str:
+    return str(getattr(job, "__qualname__", None) or repr(job))
+
+
+log = EventLogger(__name__)
+
+_UNMATCHED: Final = "unmatched"
+_FAILED: Final = 500
+
+
+def tracking(metrics: ProcessMetrics, readiness: Readiness, *, clock: Callable[[], float]) -> Middleware:
+    """Return the outermost middleware of an application."""
+
+    @web.middleware
+    async def track(request: web.Request, handler: Handler) -> web.StreamResponse:
+        resource = request.match_info.route.resource
+        # The pattern of a route: clients must not be able to create label values.
+        route = resource.canonical if resource else _UNMATCHED
+        began, code = clock(), _FAILED
+        protocol = request.transport.get_protocol() if request.transport else None
+        guard = protocol if isinstance(protocol, Guard) else None
+        if guard:
+            guard.request_begun(request)
+        metrics.requests_in_progress += 1
+        try:
+            response = await handler(request)
+            code = response.status
+        except web.HTTPException as answer:
+            code = answer.status
+            # aiohttp keeps the last response of an idle connection, and an exception keeps its frames.
+            response = web.Response(
+                status=code, reason=answer.reason, headers=answer.headers, body=answer.body
+            )
+        except Exception:  # the boundary of a request: logged in full, answered without internals
+            log.exception("request failed", method=request.method, path=request.path)
+            response = web.Response(status=_FAILED, text="internal error: see the server's log\n")
+        finally:
+            if guard:
+                guard.request_ended()
+            metrics.requests_in_progress -= 1
+            metrics.observe_request(route, request.method, code=code, seconds=clock() - began)
+        if (request.content_length or 0) >= LARGE_BYTES or (response.content_length or 0) >= LARGE_BYTES:
+            give_back_soon()
+        if readiness.is_draining:
+            response.force_close()
+        return response
+
+    return track
+
 
 log = EventLogger(__name__)
 
@@ -97,7 +198,6 @@ async def _serve(
         return 1
     log.info("serving", address=options.bind_address or "all", ports=listeners.ports)
     gc.freeze()  # objects from start-up stay for good: exempt them from garbage collection
-    gc.enable()
     supervisor = Supervisor(jobs)
     await supervisor.until(stop.asked)
     readiness.drain()

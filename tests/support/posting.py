@@ -10,9 +10,9 @@ from typing import TypeAlias
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
+from apiserver.serving.health import Readiness
+from apiserver.serving.process import tracking
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.readiness import Readiness
-from apiserver.serving.requests import tracking
 
 Client: TypeAlias = TestClient[web.Request, web.Application]
 

@@ -13,7 +13,7 @@ from aiohttp.test_utils import RawTestServer, make_mocked_request
 
 from apiserver.serving.bodies import Bodies, Reply, Room
 from apiserver.serving.listener import Listener
-from apiserver.serving.options import Limits
+from apiserver.serving.startup import Limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.serving.readiness import Readiness
+from apiserver.serving.health import Readiness
 
 
 def test_the_process_is_ready_if_no_check_fails() -> None:

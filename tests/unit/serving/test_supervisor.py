@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from apiserver.program import CannotRunError
-from apiserver.serving.supervisor import Job, Supervisor
+from apiserver.serving.process import Job, Supervisor
 
 
 async def forever() -> None:
