@@ -19,8 +19,8 @@ from apiserver.cluster.resource import (
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
     Resource,
+    Selection,
 )
-from apiserver.cluster.selection import Selection
 from apiserver.log import EventLogger
 from webhooks.claims import Autoscalers, Claimant, Claims, autoscaler_only, targets_only
 

@@ -12,13 +12,9 @@ Importing this package is cheap; `Cluster.connect` loads the client library, in 
 
 - connections: `client`, over `transport`, with `credentials`; the client library without generated code:
   `slim_import`
-- names of resources and of what is read of them: `resource`, `selection`; errors: `errors`; times:
-  `timestamps`
-- watches: `watch`, from the bytes of `watch_stream`; local copies: `cache`, `optional_cache` for objects that
-  may be unreadable, and `grouped` by what objects belong to
-- leader election: `lease`, with annotations on the same Lease: `lease_annotation`; the `heartbeat` on it, and
-  which `decisions` it counts
+- names of resources and of what is read of them: `resource`; errors: `errors`; times: `timestamps`
+- watches and retries: `watch`; local copies: `cache`, and `optional_cache` for objects that may be unreadable
+- leader election: `lease`; the `heartbeat` on the same Lease, and which decisions it counts
 - statuses with their conditions: `status_writer`
-- events: `events`, aggregated by `event_series`; permissions of users: `access`; retries: `backoff`
-- namespaces: `namespaces` if none is given, and `installed` for that of Stowplan
+- events: `events`; permissions of users: `access`; `namespaces` if none is given
 """

@@ -1,22 +1,22 @@
-"""A local copy of a selection of objects, kept current by list and watch."""
+"""A local copy of a selection of objects, kept current by list and watch, and an index of cached objects."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from apiserver.cluster.errors import NotFound
-from apiserver.cluster.selection import Selection
+from apiserver.cluster.resource import Selection
 from apiserver.cluster.watch import Timing, Watcher
 from apiserver.log import EventLogger
+from apiserver.schema.json import Json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from apiserver.cluster.client import Cluster
     from apiserver.cluster.resource import Resource
-    from apiserver.schema.json import Json
+
 
 _log = EventLogger(__name__)
 
@@ -206,3 +206,32 @@ def _stamp_of(obj: Json) -> tuple[str, str]:
 
 def _key_of_item(item: tuple[Key, _Entry]) -> Key:
     return item[0]
+
+
+G = TypeVar("G")
+K = TypeVar("K")
+
+
+class Grouped(Generic[G, K]):
+    """Objects by a group that they belong to, and by a key within it; `place` returns both."""
+
+    def __init__(self, place: Callable[[Json], tuple[G, K]]) -> None:
+        self._place = place
+        self._items: dict[G, dict[K, Json]] = {}
+
+    def of(self, group: G) -> Mapping[K, Json]:
+        """Return the objects of a group."""
+        return self._items.get(group, {})
+
+    def take(self, change: Change) -> None:
+        """Apply a change of one object; one that stays in its place keeps its position among the others."""
+        new = None if change.new is None else self._place(change.new)
+        if change.old is not None and (old := self._place(change.old)) != new:
+            group, key = old
+            known = self._items[group]
+            del known[key]
+            if not known:
+                del self._items[group]
+        if change.new is not None and new is not None:
+            group, key = new
+            self._items.setdefault(group, {})[key] = change.new

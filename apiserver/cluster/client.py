@@ -7,11 +7,9 @@ import os
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
 from apiserver.cluster.errors import Expired, Oversized, Unavailable
-from apiserver.cluster.resource import PODS
-from apiserver.cluster.selection import Selection
+from apiserver.cluster.resource import PODS, Selection
 from apiserver.cluster.slim_import import credentials_module
-from apiserver.cluster.transport import CALL_SECONDS, Call, Transport
-from apiserver.cluster.watch_stream import WatchEvent, events_of
+from apiserver.cluster.transport import CALL_SECONDS, Call, Transport, WatchEvent, events_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence

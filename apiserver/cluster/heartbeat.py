@@ -3,20 +3,24 @@
 The Lease is renewed every two seconds in any case, by a task other than the one that decides: the renewal
 shows that the process is alive, the annotations show that it decides. A status therefore need not be
 rewritten only to look fresh, and the decisions of all variants age together with the cycles.
+
+The API and the controller must agree on which decisions in statuses the metrics API serves: the heartbeat
+names the newest one, which every reader must have received. Readers would wait forever for one that they do
+not serve.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, TypeGuard
 
 from apiserver.cluster.timestamps import moment_of, rfc3339_micro
+from apiserver.schema.json import Json, JsonValue, as_list, as_object
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
-    from apiserver.schema.json import Json
 
 LEASE_NAME = "stowplan-controller"
 """The name of the Lease for leader election among controllers, in Stowplan's own namespace."""
@@ -91,3 +95,61 @@ def heartbeat_of(lease: Json) -> Heartbeat | None:
     names = [name.partition("/") for name in annotations.get(UNCONFIRMED, "").split(",") if name]
     unconfirmed = frozenset((namespace, name) for namespace, _, name in names)
     return Heartbeat(time=time, newest_decision=newest_decision, unconfirmed=unconfirmed)
+
+
+class NotServedError(Exception):
+    """The status does not contain the number; the message says why."""
+
+
+def desired_replicas(status: Json) -> int:
+    """Return the decision in the status of a VariantAutoscaling. Raises NotServedError."""
+    if "decision" in status and as_object(status.get("actuation")).get("applied") is False:
+        # A number beside it is of an earlier controller, which writes no `decision`.
+        raise NotServedError(
+            "its decision is only advice, or it cannot be planned: see its conditions or events"
+        )
+    return replicas_in(status, "desiredOptimizedAlloc", absent="it has no decision yet")
+
+
+def replicas_in(status: Json, allocation: str, *, absent: str) -> int:
+    """Return the replicas of an allocation. Raises NotServedError, which begins with `absent`."""
+    replicas = as_object(status.get(allocation)).get("numReplicas")
+    if not _is_count(replicas):
+        raise NotServedError(f"{absent} (no status.{allocation}.numReplicas)")
+    return replicas
+
+
+def decision_time(status: Json) -> datetime:
+    """Return when the status of a VariantAutoscaling was decided, in UTC. Raises NotServedError."""
+    time = moment_of(as_object(status.get("desiredOptimizedAlloc")).get("lastRunTime"))
+    if time is None:
+        raise NotServedError(
+            "the time of its decision is unknown (no status.desiredOptimizedAlloc.lastRunTime)"
+        )
+    return time
+
+
+def served_time(status: Json) -> datetime | None:
+    """Return when a served decision of a VariantAutoscaling was made; None for any other status."""
+    try:
+        desired_replicas(status)
+        return decision_time(status)
+    except NotServedError:
+        return None
+
+
+def bound_replicas(target: Json) -> int | None:
+    """Return the decision for a target in the status of a binding; None if there is none, or only advice."""
+    replicas = target.get("replicas")
+    return replicas if _is_count(replicas) else None
+
+
+def bound_served_time(status: Json) -> datetime | None:
+    """Return when a served decision of a binding was made; None for any other status."""
+    targets = [item for item in as_list(status.get("targets")) if isinstance(item, dict)]
+    is_decided = any(bound_replicas(target) is not None for target in targets)
+    return moment_of(status.get("lastDecisionTime")) if is_decided else None
+
+
+def _is_count(value: JsonValue) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

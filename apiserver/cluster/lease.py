@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
-from apiserver.cluster.errors import ClusterError, Conflict, NotFound
+from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
 from apiserver.cluster.resource import LEASES
 from apiserver.cluster.timestamps import rfc3339_micro, utc_now
 from apiserver.cluster.watch import Timing
@@ -99,8 +99,6 @@ def release(lease: Json, options: LeaseOptions, now: datetime) -> Json:
     body["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
     return body
 
-
-__all__ = ["LeaderElector", "LeaseLost", "LeaseOptions"]
 
 log = EventLogger(__name__)
 
@@ -293,3 +291,33 @@ class LeaderElector:
             return False
         log.info("lease released", lease=self._options.name)
         return True
+
+
+_TRIES: Final = 5
+
+
+async def read_lease(cluster: Cluster, namespace: str, name: str) -> Json:
+    """Read a Lease. Raises ClusterError, but never NotFound, if it does not exist."""
+    try:
+        return await cluster.get(LEASES, name, namespace=namespace)
+    except NotFound as error:
+        raise ClusterError(error.message) from None  # the evictor would take NotFound for a missing pod
+
+
+def with_annotation(lease: Json, annotation: str, text: str) -> Json:
+    """Return a Lease with one annotation set, and all others kept."""
+    metadata = lease["metadata"]
+    annotations = (metadata.get("annotations") or {}) | {annotation: text}
+    return lease | {"metadata": metadata | {"annotations": annotations}}
+
+
+async def annotate(cluster: Cluster, namespace: str, name: str, annotation: str, text: str) -> None:
+    """Set an annotation of a Lease; retry on conflicts. Raises ClusterError if a call is rejected."""
+    for _ in range(_TRIES):
+        lease = await read_lease(cluster, namespace, name)
+        try:
+            await cluster.replace(LEASES, with_annotation(lease, annotation, text))
+        except Conflict:
+            continue
+        return
+    raise Unavailable(f"lease {name} is changed continuously by other clients")

@@ -1,15 +1,21 @@
-"""The namespace to use if none is given, by the rules of kubectl."""
+"""The namespace to use if none is given, by the rules of kubectl, and that of the installation."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import yaml
 
+from apiserver.cluster.errors import Forbidden, NotFound
+from apiserver.cluster.resource import VALIDATING_WEBHOOK_CONFIGURATIONS
+from apiserver.kinds.families import FAMILIES
 from apiserver.schema.json import Json, JsonValue, as_list, as_object
+
+if TYPE_CHECKING:
+    from apiserver.cluster.client import Cluster
 
 DEFAULT: Final = "default"
 INSTALLATION: Final = "stowplan-system"
@@ -62,3 +68,17 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return ""
+
+
+_CONFIGURATION: Final = FAMILIES[0].configuration_name
+
+
+async def installed_namespace(cluster: Cluster) -> str:
+    """Return the namespace of our webhook Service, or the default if unknown. Raises ClusterError."""
+    try:
+        configuration = await cluster.get(VALIDATING_WEBHOOK_CONFIGURATIONS, _CONFIGURATION)
+    except (Forbidden, NotFound):
+        return INSTALLATION
+    clients = [item["clientConfig"] for item in configuration.get("webhooks") or []]
+    named = [client["service"]["namespace"] for client in clients if client.get("service")]
+    return str(next(iter(named), INSTALLATION))

@@ -1,4 +1,4 @@
-"""Resource types of the API and their URL paths."""
+"""Resource types of the API and their URL paths, and selections of objects of a resource."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from apiserver.cluster.errors import Invalid
+
+JSON_TYPE = "application/json"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,3 +147,32 @@ HTTP_ROUTES = Resource(group="gateway.networking.k8s.io", version="v1", plural="
 VARIANT_AUTOSCALINGS = Resource(
     group="llmd.ai", version="v1alpha2", plural="variantautoscalings", kind="VariantAutoscaling"
 )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Selection:
+    """A subset of a resource; all its objects unless a namespace or selector is set."""
+
+    resource: Resource
+    namespace: str | None = None
+    label_selector: str | None = None
+    field_selector: str | None = None
+    metadata_only: bool = False
+    """Whether to request `PartialObjectMetadata`: `metadata` without spec and status."""
+
+    @property
+    def path(self) -> str:
+        """The path of the collection."""
+        return self.resource.path(self.namespace)
+
+    def query(self) -> dict[str, str]:
+        """Return the selectors as query parameters."""
+        selectors = {"labelSelector": self.label_selector, "fieldSelector": self.field_selector}
+        return {name: value for name, value in selectors.items() if value}
+
+    def accept(self, *, as_list: bool) -> str:
+        """Return the `Accept` header; plain JSON is the fallback for servers without partial metadata."""
+        if not self.metadata_only:
+            return JSON_TYPE
+        kind = "PartialObjectMetadataList" if as_list else "PartialObjectMetadata"
+        return f"{JSON_TYPE};as={kind};g=meta.k8s.io;v=v1,{JSON_TYPE}"

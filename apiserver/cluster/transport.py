@@ -1,4 +1,7 @@
-"""HTTP requests to the API server, with timeouts, errors of our own, and renewal of credentials."""
+"""HTTP requests to the API server: timeouts, errors of our own, renewal of credentials, and watch events.
+
+A watch is a stream of bytes with one JSON object per line.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ import asyncio
 import copy
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Literal, NoReturn, Self
 
 import aiohttp
 import msgspec
 
 from apiserver.cluster.errors import NotLeading, Oversized, Unavailable, error_of
+from apiserver.cluster.resource import JSON_TYPE
 from apiserver.schema.json import without_depths
 
 if TYPE_CHECKING:
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
     from apiserver.cluster.credentials import ApiClient, Credentials
     from apiserver.schema.json import Json, JsonValue
 
-JSON_TYPE = "application/json"
+
 CALL_SECONDS = 10.0
 """The default timeout of a call, in seconds."""
 _UNAUTHORIZED = 401
@@ -181,3 +185,50 @@ def _without_environment(session: aiohttp.ClientSession) -> aiohttp.ClientSessio
     connector = session.connector
     session.detach()
     return aiohttp.ClientSession(connector=connector, trust_env=False, read_bufsize=_READ_BUFFER_BYTES)
+
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """One event of a watch. The object of a bookmark has only its resource version."""
+
+    type: EventType
+    object: Json
+
+    @property
+    def resource_version(self) -> str:
+        """The resource version to resume from after this event."""
+        return str(self.object["metadata"]["resourceVersion"])
+
+
+async def events_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[WatchEvent]:
+    """Yield events. Raises the reported error for an `ERROR` event, `Unavailable` for a malformed line."""
+    async for line in _lines(chunks):
+        yield _event_of(decode(line))
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Yield lines of any length: the HTTP library's own reader fails on large objects."""
+    pending: list[bytes] = []
+    async for chunk in chunks:
+        *ended, rest = chunk.split(b"\n")
+        for line in ended:
+            whole = b"".join([*pending, line])
+            pending.clear()
+            if whole:
+                yield whole
+        if rest:
+            pending.append(rest)
+
+
+def _event_of(line: object) -> WatchEvent:
+    if not isinstance(line, dict) or not isinstance(line.get("object"), dict):
+        raise Unavailable("the watch sent a line that is not an event")
+    if line.get("type") == "ERROR":
+        raise error_of(int(line["object"].get("code") or 500), status=line["object"])
+    metadata = line["object"].get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
+        raise Unavailable("the watch sent an event without a resource version")
+    return WatchEvent(line["type"], line["object"])

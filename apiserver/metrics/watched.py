@@ -12,14 +12,15 @@ from typing import Final
 
 from apiserver.cluster.cache import Cache, Change
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.decisions import (
+from apiserver.cluster.heartbeat import (
+    LEASE_NAME,
     NotServedError,
     bound_replicas,
     decision_time,
     desired_replicas,
+    heartbeat_of,
     replicas_in,
 )
-from apiserver.cluster.heartbeat import LEASE_NAME, heartbeat_of
 from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import (
     AUTOSCALING_POLICY_BINDINGS,

@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.decisions import bound_served_time
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.heartbeat import bound_served_time
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.cluster.status_writer import apply_status
 from apiserver.kinds.identity import Key, key_of

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.lease_annotation import annotate
+from apiserver.cluster.lease import annotate
 from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json
 

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.lease_annotation import annotate, read_lease
+from apiserver.cluster.lease import annotate, read_lease
 from apiserver.kinds.annotations import PREFIX
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json

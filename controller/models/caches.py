@@ -8,9 +8,8 @@ from typing import Final
 
 import msgspec
 
-from apiserver.cluster.cache import Cache, Change, catch_errors, without_managed_fields
+from apiserver.cluster.cache import Cache, Change, Grouped, catch_errors, without_managed_fields
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
     CUSTOM_RESOURCE_DEFINITIONS,

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from apiserver.cluster.cache import Change, catch_errors
+from apiserver.cluster.cache import Change, Grouped, catch_errors
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, MODEL_ROUTES, NAMESPACES, Resource
 from apiserver.schema.json import Json

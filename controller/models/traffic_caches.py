@@ -7,9 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from apiserver.cluster.cache import Cache, Change, catch_errors, without_managed_fields
+from apiserver.cluster.cache import Cache, Change, Grouped, catch_errors, without_managed_fields
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.grouped import Grouped
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
     FORMER_INFERENCE_POOLS,

@@ -12,8 +12,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
-from apiserver.cluster.backoff import Backoff
 from apiserver.cluster.errors import ClusterError, NotLeading
+from apiserver.cluster.watch import Backoff
 from apiserver.log import EventLogger
 from controller.replica import exit_at_once
 

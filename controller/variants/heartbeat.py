@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
-from apiserver.cluster.decisions import served_time
-from apiserver.cluster.heartbeat import Heartbeat, Key, annotation_entries, whole_kind
+from apiserver.cluster.heartbeat import Heartbeat, Key, annotation_entries, served_time, whole_kind
 from apiserver.schema.json import Json
 from controller.observe.claim import Claimant
 from controller.variants.publishing import Published

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from apiserver.cluster.decisions import served_time
+from apiserver.cluster.heartbeat import served_time
 from apiserver.schema.json import Json, without
 from controller.evictions.rounds import BEING_MOVED
 from controller.observe.conditions import ConditionType

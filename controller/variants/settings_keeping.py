@@ -7,8 +7,7 @@ from datetime import datetime
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
-from apiserver.cluster.event_series import EventKind
-from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.events import EventKind, EventRecorder
 from apiserver.cluster.resource import CONFIG_MAPS
 from apiserver.kinds.settings_names import LAST_VALID
 from apiserver.log import EventLogger

@@ -21,8 +21,7 @@ from support.rights_stage import TENANT, RightsStage, rights_stage
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden
-from apiserver.cluster.event_series import SERIES_INTERVAL
-from apiserver.cluster.events import EventRecorder
+from apiserver.cluster.events import SERIES_INTERVAL, EventRecorder
 from controller.evictions.evicting import ask, spent_budget
 from controller.evictions.rounds import Target
 from controller.planning.decision import Move

@@ -14,8 +14,7 @@ from apiserver.kinds.conversion import convert
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from apiserver.cluster.resource import Resource
-    from apiserver.cluster.selection import Selection
+    from apiserver.cluster.resource import Resource, Selection
     from apiserver.schema.json import Json
 
 T = TypeVar("T")

@@ -15,8 +15,8 @@ from apiserver.cluster.resource import (
     LEASES,
     NAMESPACES,
     Resource,
+    Selection,
 )
-from apiserver.cluster.selection import Selection
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json, JsonValue
 from support.memory_cluster import CutOffError

@@ -19,8 +19,7 @@ import yaml
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Expired, NotFound, Throttled
-from apiserver.cluster.resource import Resource
-from apiserver.cluster.selection import Selection
+from apiserver.cluster.resource import Resource, Selection
 from apiserver.kinds.authorship import WRITTEN_BY
 from controller.commands.upgrade.calls import patiently
 from hack.controlplane import ControlPlane

@@ -13,8 +13,7 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
-from apiserver.cluster.installed import installed_namespace
-from apiserver.cluster.namespaces import current_namespace
+from apiserver.cluster.namespaces import current_namespace, installed_namespace
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.program import program
 from controller.commands.explain.binding import BindingExplanation, binding_parts, explain_binding

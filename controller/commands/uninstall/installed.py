@@ -8,7 +8,7 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import NotFound, Unavailable
-from apiserver.cluster.installed import installed_namespace
+from apiserver.cluster.namespaces import installed_namespace
 from apiserver.cluster.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,

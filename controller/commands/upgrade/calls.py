@@ -10,8 +10,7 @@ from typing import Final, TypeVar
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Throttled, Unavailable
-from apiserver.cluster.resource import Resource
-from apiserver.cluster.selection import Selection
+from apiserver.cluster.resource import Resource, Selection
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 

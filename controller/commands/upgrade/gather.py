@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound, Unavailable
 from apiserver.cluster.heartbeat import LEASE_NAME
-from apiserver.cluster.installed import installed_namespace
+from apiserver.cluster.namespaces import installed_namespace
 from apiserver.cluster.resource import (
     DEPLOYMENTS,
     LEASES,

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.installed import installed_namespace
+from apiserver.cluster.namespaces import installed_namespace
 from apiserver.kinds.conversion import wanted_annotation_bytes
 from apiserver.kinds.llmd.shapes import Shape, shape_of
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING

@@ -14,8 +14,7 @@ import pytest
 from apiserver.cluster import errors
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import error_of
-from apiserver.cluster.resource import CONFIG_MAPS, PODS, VARIANT_AUTOSCALINGS
-from apiserver.cluster.selection import Selection
+from apiserver.cluster.resource import CONFIG_MAPS, PODS, VARIANT_AUTOSCALINGS, Selection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

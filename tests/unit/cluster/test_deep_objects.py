@@ -8,8 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from apiserver.cluster.errors import Unavailable
-from apiserver.cluster.transport import decode
-from apiserver.cluster.watch_stream import events_of
+from apiserver.cluster.transport import decode, events_of
 
 BRACKETS = b'"]}\\"[{\\\\"'
 """A string with brackets, quotes and backslashes."""

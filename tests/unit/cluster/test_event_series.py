@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from apiserver.cluster.event_series import BURST, REMEMBERED_OBJECTS, EventSeries, Occurrence, Send
+from apiserver.cluster.events import BURST, REMEMBERED_OBJECTS, EventSeries, Occurrence, Send
 
 NOW = datetime(2026, 7, 1, tzinfo=UTC)
 

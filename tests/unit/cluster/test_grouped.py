@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from apiserver.cluster.cache import Change
-from apiserver.cluster.grouped import Grouped
+from apiserver.cluster.cache import Change, Grouped
 from apiserver.schema.json import Json
 
 

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from apiserver.cluster.lease import LeaseOptions, with_holder
-from apiserver.cluster.lease_annotation import with_annotation
+from apiserver.cluster.lease import LeaseOptions, with_annotation, with_holder
 from apiserver.schema.json import Json
 from controller.evictions.rounds import ANNOTATION, moments_in, record_of
 
