@@ -34,7 +34,6 @@ LATER = {
     "ortools",
     "numpy",
     "apiserver.kinds.registry",
-    "apiserver.schema.validation",
     "apiserver.cluster",
     "webhooks.decision",
     "webhooks.judging",
@@ -96,13 +95,6 @@ async def converted(port: int, context: ssl.SSLContext) -> Json:
         return answer
 
 
-async def collections(session: aiohttp.ClientSession, port: int) -> float:
-    """Return the number of garbage collections in the process."""
-    async with session.get(f"http://127.0.0.1:{port}/metrics") as response:
-        text = await response.text()
-    return sum(map(float, re.findall(r"\npython_gc_collections_total\{.*\} (.+)", text)))
-
-
 def certified(folder: Path) -> ssl.SSLContext:
     """Write a certificate, and return a TLS context that trusts it."""
     now = datetime.now(UTC)
@@ -126,18 +118,6 @@ async def test_conversion_is_served_before_admission_is_loaded(tmp_path: Path) -
     assert imported & LATER == set()
     assert answer["response"]["result"] == {"status": "Success"}
     assert process.returncode == 0
-
-
-async def test_garbage_collection_is_enabled_once_the_process_serves(tmp_path: Path) -> None:
-    """It is disabled only during the start."""
-    async with started(tmp_path) as process, aiohttp.ClientSession() as session:
-        _, ports = await until_serving(process)
-        reading = asyncio.create_task(process.communicate())
-        first = await collections(session, ports["metrics"])
-        while await collections(session, ports["metrics"]) == first:
-            pass
-        process.terminate()
-        await reading
 
 
 @pytest.mark.parametrize("path", ["/mutate", "/validate"])
