@@ -229,6 +229,8 @@ async def test_the_new_version_is_withdrawn_if_the_conversion_webhook_is_unreach
     service = ("patch", "service", "stowplan-conversion", "--namespace=stowplan-system", "--patch")
     there = old_installation.address("webhooks")
     old_plane.kubectl(*service, json.dumps({"spec": {"externalName": old_plane.allocate_address()}}))
+    old_installation.processes["webhooks"].stop()  # ends the connections that the API server keeps
+    old_installation.start_component("webhooks")
     stopped = await stowplan(old_plane, "upgrade", "--apply")
     versions = [item["name"] for item in definition(old_plane)["spec"]["versions"]]
     old_plane.kubectl(*service, json.dumps({"spec": {"externalName": there}}))
