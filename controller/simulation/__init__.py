@@ -1,24 +1,33 @@
-"""A load-dependent model of inference engines: with the same load on fewer engines, requests wait longer.
+"""Closed-loop simulation in virtual time: a policy scales engines, whose load responds.
 
-Everything here is pure. Time is an argument (integer microseconds, so that splitting an interval differently
-gives a bit-identical history), nothing is read from a clock, a file outside the package or a socket, and the
-only randomness is a seed that the caller passes. The demo serves these engines on real pod addresses;
-`controller.closedloop` simulates whole clusters of them in virtual time.
+With the same load on fewer engines, requests wait longer. Time is virtual (integer microseconds for engines,
+so that splitting an interval differently gives a bit-identical history) and randomness is seeded: equal
+scenarios have equal outcomes. The demo serves the engines on real pod addresses.
 
-Modules, from the inside out:
+Engines under load, which know no cluster:
 
-- **request** (`request.py`): a client's request, and its completion.
-- **profile** (`profile.py`): performance of one engine on one accelerator type: iteration time, batch size,
-  KV cache, prefix cache, speculative decoding, data parallelism.
-- **engine** (`engine.py`): continuous batching, iteration by iteration, with preemption; `batch.py` has the
-  running batch, `sequence.py` the state of a request.
-- **server** (`server.py`): the engines of one replica: one for each data-parallel rank.
-- **measures** (`measures.py`) and **exposition** (`exposition.py`): the engine's metrics, under vLLM's names.
-- **router** (`router.py`): distributes the requests of one model over its servers; **routing**
-  (`routing.py`) has the policies of routers.
-- **trace** (`trace.py`): recorded real requests; `recorded.py` reads other trace formats, by `lines.py`;
-  **replay** (`replay.py`) plays pieces of them.
-- **workload** (`workload.py`): the requests of one model, from a trace or drawn along a **curve**
-  (`curve.py`).
-- **fleet** (`fleet.py`): all models with their requests and servers, advanced together.
+    profile      performance of one engine on one accelerator type
+    workload     the requests of one model, from a trace or along a curve
+    measures     the metrics of an engine
+    batch        the state of requests in an engine, and its running batch
+    engine       continuous batching, iteration by iteration, with preemption
+    server       the engines of one replica, and their metrics under vLLM's names
+    fleet        all servers of all models, and the routers in front of them
+
+The cluster around them:
+
+    autoscaler   HorizontalPodAutoscalers
+    scenario     the complete input of a run: models, variants, nodes
+    manifests    the objects of a scenario and its pods
+    cluster      nodes, Deployments and their pods
+
+Policies and results:
+
+    outcome      what is recorded, and how it is scored
+    policies     the interface of policies; HPAs on load, and constant fleets
+    reconciled   the real controller
+    bound        an AutoscalingPolicy
+    saturation   the rules of the llm-d workload variant autoscaler
+    lower_bound  the least cost that is possible
+    run          simulates one scenario with one policy
 """

@@ -1,4 +1,4 @@
-"""The running batch: the sequences that an engine processes, and their use of the KV cache.
+"""What an engine keeps of its requests: their state, the running batch, and its use of the KV cache.
 
 All decoding sequences grow together, by as many tokens each, so a clock of tokens is common to them: a
 sequence opens a new block every `block_size` ticks, always in the same residue class. Counting sequences per
@@ -7,13 +7,97 @@ class makes the growth by a token a single lookup, however many sequences run.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from controller.simulation.profile import EngineProfile
-    from controller.simulation.sequence import Sequence
+from controller.simulation.profile import EngineProfile
+from controller.simulation.workload import Request
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Completion:
+    """A request that got all of its tokens, with its times.
+
+    A retried request keeps the time at which its client got a first token. All times are microseconds on the
+    caller's time line.
+    """
+
+    request: Request
+    first_token_us: int
+    finish_us: int
+
+    @property
+    def time_to_first_token_seconds(self) -> float:
+        """Seconds from arrival to the first token, including waiting and retries."""
+        return (self.first_token_us - self.request.arrival_us) / 1e6
+
+    @property
+    def inter_token_latency_seconds(self) -> float:
+        """Mean seconds between tokens after the first; 0.0 for a single token."""
+        gaps = self.request.output_tokens - 1
+        return (self.finish_us - self.first_token_us) / gaps / 1e6 if gaps else 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Sequence:
+    """The mutable state of a request while one engine processes it.
+
+    While a sequence decodes, it does not change in each iteration: its tokens follow from `decode_clock`, the
+    batch's clock of tokens when decoding began. `found_tokens` of the prompt are in the prefix cache.
+    """
+
+    request: Request
+    submitted_us: int
+    found_tokens: int = 0
+    scheduled_us: int | None = None
+    first_token_us: int | None = None
+    last_token_us: int = 0
+    generated_tokens: int = 0
+    uncomputed_tokens: int = 0
+    decode_clock: int | None = None
+
+    @property
+    def context_tokens(self) -> int:
+        """Tokens that a prefill puts into the KV cache: the prompt and the tokens generated so far."""
+        return self.request.prompt_tokens + self.generated_tokens
+
+    @property
+    def last_clock(self) -> int:
+        """The tick that yields the last token; only while decoding."""
+        assert self.decode_clock is not None
+        return self.decode_clock + self.request.output_tokens - self.generated_tokens - 1
+
+    def cached_tokens(self, clock: int) -> int:
+        """Return the tokens in the KV cache before `clock`; the newest token is added by the next tick."""
+        if self.decode_clock is None:
+            return self.context_tokens
+        return self.context_tokens - 1 + clock - self.decode_clock
+
+
+class Patience:
+    """Sequences by the time at which their clients give up; those with a first token are skipped."""
+
+    def __init__(self) -> None:
+        self._ends: list[tuple[int, int, Sequence]] = []
+
+    def add(self, sequence: Sequence, end_us: int) -> None:
+        """Add a sequence whose client gives up at `end_us`; request IDs are unique."""
+        heappush(self._ends, (end_us, sequence.request.request_id, sequence))
+
+    def next_us(self) -> int | None:
+        """Return when the next client gives up, or None if no client will."""
+        ends = self._ends
+        while ends and ends[0][2].first_token_us is not None:
+            heappop(ends)
+        return ends[0][0] if ends else None
+
+    def pop_ended(self, now_us: int) -> list[Sequence]:
+        """Remove and return the sequences whose clients have given up by now."""
+        ended = []
+        while (end_us := self.next_us()) is not None and end_us <= now_us:
+            ended.append(heappop(self._ends)[2])
+        return ended
 
 
 class BlockLedger:
@@ -39,14 +123,6 @@ class BlockLedger:
     def blocks(self, tokens: int) -> int:
         """Return the number of blocks that hold this many tokens."""
         return -(-tokens // self.block_size)
-
-    def take(self, tokens: int) -> None:
-        """Take the blocks of a sequence that enters with this many tokens."""
-        self.used_blocks += self.blocks(tokens)
-
-    def release(self, tokens: int) -> None:
-        """Release the blocks of a sequence that leaves with this many tokens."""
-        self.used_blocks -= self.blocks(tokens)
 
     def start_growing(self, tokens: int, *, clock: int) -> None:
         """Record that a sequence of `tokens` gains one token at `clock` and at each later tick."""
@@ -132,7 +208,7 @@ class Batch:
     def admit(self, sequence: Sequence) -> None:
         """Admit the sequence, to be prefilled except for what is found in the prefix cache."""
         self._sequences[sequence.request.request_id] = sequence
-        self.ledger.take(sequence.context_tokens)
+        self.ledger.used_blocks += self.ledger.blocks(sequence.context_tokens)
         sequence.uncomputed_tokens = sequence.context_tokens - sequence.found_tokens
         self.prefilling.append(sequence)
 
@@ -152,7 +228,7 @@ class Batch:
         else:
             self.ledger.stop_growing(tokens, clock=self.clock)
             self.decodes -= 1
-        self.ledger.release(tokens)
+        self.ledger.used_blocks -= self.ledger.blocks(tokens)
         del self._sequences[sequence.request.request_id]
 
     def preempt(self) -> Sequence:

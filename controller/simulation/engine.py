@@ -13,41 +13,11 @@ from __future__ import annotations
 import random
 from collections import deque
 from dataclasses import dataclass
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING
 
-from controller.simulation.batch import Batch
+from controller.simulation.batch import Batch, Completion, Patience, Sequence
 from controller.simulation.measures import Measures
-from controller.simulation.request import Completion, Request, Unfinished
-from controller.simulation.sequence import Sequence
-
-if TYPE_CHECKING:
-    from controller.simulation.profile import EngineProfile
-
-
-class Patience:
-    """Sequences by the time at which their clients give up; those with a first token are skipped."""
-
-    def __init__(self) -> None:
-        self._ends: list[tuple[int, int, Sequence]] = []
-
-    def add(self, sequence: Sequence, end_us: int) -> None:
-        """Add a sequence whose client gives up at `end_us`; request IDs are unique."""
-        heappush(self._ends, (end_us, sequence.request.request_id, sequence))
-
-    def next_us(self) -> int | None:
-        """Return when the next client gives up, or None if no client will."""
-        ends = self._ends
-        while ends and ends[0][2].first_token_us is not None:
-            heappop(ends)
-        return ends[0][0] if ends else None
-
-    def pop_ended(self, now_us: int) -> list[Sequence]:
-        """Remove and return the sequences whose clients have given up by now."""
-        ended = []
-        while (end_us := self.next_us()) is not None and end_us <= now_us:
-            ended.append(heappop(self._ends)[2])
-        return ended
+from controller.simulation.profile import EngineProfile
+from controller.simulation.workload import Request
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
@@ -191,16 +161,16 @@ class Engine:
         abandoned, self._abandoned = self._abandoned, []
         return abandoned
 
-    def drain(self) -> list[Unfinished]:
-        """Stop at once: return all unfinished requests, running ones first, and discard their tokens."""
+    def drain(self) -> list[Sequence]:
+        """Stop at once, and return all unfinished requests, running ones first, whose tokens are lost."""
         running = [item for item in self._batch.sequences() if item not in self._aborted]
-        sequences = [*running, *self._queue]
+        unfinished = [*running, *self._queue]
         self._queue.clear()
         self._aborted.clear()
         self._patience = Patience()
         self._batch = Batch(self.profile)
         self._step = None
-        return [Unfinished(request=s.request, first_token_us=s.first_token_us) for s in sequences]
+        return unfinished
 
     def _abort(self, now_us: int) -> None:
         """Abort the requests whose clients have given up by now, which is not before the present iteration.
@@ -354,8 +324,9 @@ class Engine:
         self._batch.start_decoding(sequence)
 
     def _finish(self, sequence: Sequence) -> Completion:
-        measures, request = self.measures, sequence.request
-        completion = sequence.completion(finish_us=self._now_us)
+        measures, request, first_token_us = self.measures, sequence.request, sequence.first_token_us
+        assert first_token_us is not None
+        completion = Completion(request=request, first_token_us=first_token_us, finish_us=self._now_us)
         # The last iteration may yield more tokens than the request asked for.
         measures.generation_tokens -= self._batch.clock - 1 - sequence.last_clock
         measures.finished_requests += 1

@@ -54,30 +54,24 @@ class EngineProfile:
     ranks: int = 1
 
     def __post_init__(self) -> None:
-        wrong = [
-            f"{name} must be greater than 0"
-            for name in ("alpha_ms", "num_gpu_blocks", "block_size", "max_num_seqs")
-            if getattr(self, name) <= 0
+        hits, positive = self.prefix_hit_share, ("alpha_ms", "num_gpu_blocks", "block_size", "max_num_seqs")
+        natural = ("beta_ms", "gamma_ms", "delta_ms", "context_us_per_token", "step_noise")
+        checks = [
+            *((getattr(self, name) > 0, f"{name} must be greater than 0") for name in positive),
+            *((getattr(self, name) >= 0, f"{name} must be greater than or equal to 0") for name in natural),
+            (self.step_noise < 1, "step_noise must be less than 1"),
+            (0 <= hits < 1, "prefix_hit_share must be greater than or equal to 0 and less than 1"),
+            *(
+                (getattr(self, name) >= 1, f"{name} must be greater than or equal to 1")
+                for name in ("accepted_tokens_per_step", "ranks")
+            ),
+            (
+                self.max_num_batched_tokens >= self.max_num_seqs,
+                "max_num_batched_tokens must be greater than or equal to max_num_seqs",
+            ),
+            (bool(self.model_id), "model_id must not be empty"),
         ]
-        wrong += [
-            f"{name} must be greater than or equal to 0"
-            for name in ("beta_ms", "gamma_ms", "delta_ms", "context_us_per_token", "step_noise")
-            if getattr(self, name) < 0
-        ]
-        if self.step_noise >= 1:
-            wrong.append("step_noise must be less than 1")
-        if not 0 <= self.prefix_hit_share < 1:
-            wrong.append("prefix_hit_share must be greater than or equal to 0 and less than 1")
-        wrong += [
-            f"{name} must be greater than or equal to 1"
-            for name in ("accepted_tokens_per_step", "ranks")
-            if not getattr(self, name) >= 1
-        ]
-        if self.max_num_batched_tokens < self.max_num_seqs:
-            wrong.append("max_num_batched_tokens must be greater than or equal to max_num_seqs")
-        if not self.model_id:
-            wrong.append("model_id must not be empty")
-        if wrong:
+        if wrong := [text for is_valid, text in checks if not is_valid]:
             raise ValueError("; ".join(wrong))
 
     @property

@@ -9,12 +9,10 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Final
 
-from controller.closedloop.named import simulate
-from controller.closedloop.needed_work import work_model
-from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
-from controller.simulation.curve import Curve
-from controller.simulation.trace import Trace
-from controller.simulation.workload import Drawn
+from controller.simulation.lower_bound import least_work
+from controller.simulation.run import simulate
+from controller.simulation.scenario import Model, NodeGroup, Scenario, VariantSetup
+from controller.simulation.workload import Curve, Drawn, Trace
 from hack.decisions.points import requests_of
 from hack.decisions.rows import Row
 
@@ -31,7 +29,7 @@ def capacity(variant: VariantSetup, model: Model, lengths: Trace) -> float:
     Arrivals are Poisson. The search halves the range below the rate that no schedule reaches, six times.
     """
     requests = steady(variant, model, lengths, 1.0).requests()[model.model_id]
-    work = work_model(variant, model, requests).seconds
+    work = least_work(variant, model, requests)
     low, high = 0.0, variant.profile.ranks / fmean(item for item in map(work, requests) if item < math.inf)
     for _ in range(_HALVINGS):
         rate = (low + high) / 2

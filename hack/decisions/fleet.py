@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour
-from controller.closedloop.scenario import NodeGroup, VariantSetup
+from controller.simulation.autoscaler import DEFAULT_BEHAVIOUR, Behaviour
 from controller.simulation.profile import EngineProfile
+from controller.simulation.scenario import NodeGroup, VariantSetup
 from controller.sizing.records import Targets
 
 MODEL: Final = "model"

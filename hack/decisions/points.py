@@ -9,10 +9,10 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Any, Final
 
-from controller.closedloop.named import simulate
-from controller.closedloop.outcome import PolicyOutcome
-from controller.closedloop.scenario import Scenario
-from controller.simulation.request import Request
+from controller.simulation.outcome import PolicyOutcome
+from controller.simulation.run import simulate
+from controller.simulation.scenario import Scenario
+from controller.simulation.workload import Request
 from hack.decisions.rows import Row, rows
 
 _AVERAGED: Final = (

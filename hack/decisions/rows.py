@@ -12,10 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
-from controller.closedloop.scenario import Model, NodeGroup, Outage, Scenario, VariantSetup
-from controller.simulation.curve import Curve
-from controller.simulation.trace import load_trace
-from controller.simulation.workload import Drawn, Played, Workload
+from controller.simulation.scenario import Model, NodeGroup, Outage, Scenario, VariantSetup
+from controller.simulation.workload import Curve, Drawn, Played, Workload, load_trace
 from controller.sizing.records import ATTAINMENT, SizingSettings, Targets
 from controller.variants.variantautoscaling import CycleSettings
 from hack.decisions import fleet

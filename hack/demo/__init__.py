@@ -5,7 +5,7 @@
 summary, and succeeds only if everything that it promises was observed.
 
 - the story, its nodes and its load: `scenario`; playing it: `director`, `performance`
-- engines instead of containers: `engines`, `profiles`; their load: `traffic`, `clock`, `figures`
+- engines instead of containers: `engines`, `profiles`; their load: `traffic`, `phases`, `clock`, `figures`
 - the chapter of a Model: `model_story`; other API paths of its engines: `openai_api`; adapters: `loaders`
 - observations: `observe` (pure), `observation`, `history`
 - results of requests: `service`; results of plain autoscalers for comparison: `comparison`

@@ -8,12 +8,13 @@ Stowplan. There is one for each Deployment, or one for each model on the variant
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from controller.closedloop.rivals import LoadPolicy
-from controller.closedloop.run import run
+from controller.simulation.policies import LoadPolicy
+from controller.simulation.run import play
 from hack.demo.history import History
 from hack.demo.rehearsal import demo_scenario
 
@@ -62,8 +63,8 @@ def plain_accounts(targets: Sequence[int] = REQUESTS_PER_REPLICA) -> list[Accoun
 
 def _plain(name: str, scaled: frozenset[str], target: int) -> Account:
     played, manifests = demo_scenario()
-    policy = LoadPolicy(scenario=played, load="concurrency", per_replica=target, scaled=scaled, name=name)
-    outcome = run(played, policy, manifests=manifests)
+    policy = LoadPolicy(scenario=played, per_replica=target, scaled=scaled, name=name)
+    outcome = asyncio.run(play(played, policy, manifests=manifests))
     hours = played.duration_seconds / 3600
     return Account(
         policy=policy.name,

@@ -15,9 +15,8 @@ from aiohttp import web
 
 from apiserver.schema.json import Json
 from controller.observe.pods import is_ready
-from controller.simulation.exposition import CONTENT_TYPE, exposition
 from controller.simulation.fleet import Fleet
-from controller.simulation.server import Server
+from controller.simulation.server import CONTENT_TYPE, Server, exposition
 from hack.demo.clock import SimulatedClock
 from hack.demo.openai_api import OpenAiApi, Served
 from hack.demo.profiles import is_simulated, profile_of

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable
 from statistics import quantiles
 
-from controller.simulation.request import Completion
+from controller.simulation.batch import Completion
 from hack.demo.observation import ClientView
 
 RATE_WINDOW_SECONDS = 10.0

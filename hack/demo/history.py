@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from controller.closedloop.scoring import reversals
+from controller.simulation.outcome import reversals
 from hack.demo.model_story import ModelStory
 from hack.demo.observation import ModelView, Observation, VariantView
 from hack.demo.service import Served

@@ -12,19 +12,18 @@ from dataclasses import replace
 from functools import cache
 
 from apiserver.kinds.settings_names import NamesConfig
-from controller.closedloop.cluster import VirtualCluster
-from controller.closedloop.manifests import Manifests
-from controller.closedloop.outcome import PolicyOutcome
-from controller.closedloop.reconciled import ReconciledPolicy
-from controller.closedloop.run import play
-from controller.closedloop.scenario import Scenario
 from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.reading import Found, of_kind, read
 from controller.commands.simulate.exported import Supplied, read_export
 from controller.config_planning import settings_of, sizing_of
-from controller.simulation.request import Completion
-from controller.simulation.trace import TraceEntry
-from controller.simulation.workload import Played
+from controller.simulation.batch import Completion
+from controller.simulation.cluster import VirtualCluster
+from controller.simulation.manifests import Manifests
+from controller.simulation.outcome import PolicyOutcome
+from controller.simulation.reconciled import ReconciledPolicy
+from controller.simulation.run import play
+from controller.simulation.scenario import Scenario
+from controller.simulation.workload import Played, TraceEntry
 from controller.sizing.records import StepParameters
 from controller.variants.variantautoscaling import CycleSettings
 from hack.demo import scenario
@@ -52,7 +51,7 @@ class WatchedPolicy(ReconciledPolicy):
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
         """Run a cycle and record an observation."""
-        self.finished = cluster.traffic.finished
+        self.finished = cluster.fleet.finished
         published = await super().publish(cluster)
         self.history.observations.append(
             observe(

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from itertools import chain, repeat, takewhile
 from pathlib import Path
 
-from controller.closedloop.behaviour import Behaviour, Direction, Pace
 from controller.config_planning import PlanningConfig
-from controller.simulation.replay import Phase, requests
-from controller.simulation.request import Request
+from controller.simulation.autoscaler import Behaviour, Direction, Pace
+from controller.simulation.workload import Request
 from hack.controlplane.nodes import Node
+from hack.demo.phases import Phase, requests
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "samples" / "demo"
 SETTINGS = MANIFESTS / "settings.yaml"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controller.closedloop.outcome import ModelOutcome
-from controller.closedloop.scenario import Model
-from controller.closedloop.scoring import model_outcome
-from controller.simulation.request import Completion, Request
+from controller.simulation.batch import Completion
+from controller.simulation.outcome import ModelOutcome, model_outcome
+from controller.simulation.scenario import Model
+from controller.simulation.workload import Request
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

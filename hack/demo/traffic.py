@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 
+from controller.simulation.batch import Completion
 from controller.simulation.fleet import Fleet
-from controller.simulation.request import Completion, Request
+from controller.simulation.workload import Request
 from hack.demo.figures import RecentFigures
 from hack.demo.observation import ClientView
 
@@ -20,14 +21,16 @@ class Traffic:
     def __init__(self, arrivals: Mapping[str, Iterator[Request]]) -> None:
         self.fleet = Fleet(arrivals)
         self._figures = {model_id: RecentFigures() for model_id in arrivals}
-        self._finished: dict[str, list[Completion]] = {model_id: [] for model_id in arrivals}
+        self._measured = dict.fromkeys(arrivals, 0)
+        """The number of completions that are in the figures."""
 
     def advance(self, now_seconds: float) -> None:
         """Advance the fleet and the measurements to a simulated time."""
-        for model_id, finished in self.fleet.advance(round(now_seconds * 1e6)).items():
-            arrived = self.fleet.routers[model_id].arrived
-            self._figures[model_id].update(now_seconds, arrived=arrived, finished=finished)
-            self._finished[model_id] += finished
+        self.fleet.advance(round(now_seconds * 1e6))
+        for model_id, finished in self.fleet.finished.items():
+            arrived, recent = self.fleet.routers[model_id].arrived, finished[self._measured[model_id] :]
+            self._figures[model_id].update(now_seconds, arrived=arrived, finished=recent)
+            self._measured[model_id] = len(finished)
 
     def concluded(self, now_seconds: float) -> dict[str, list[Completion]]:
         """Return all completions, including those that would follow if no more requests arrived.
@@ -37,7 +40,7 @@ class Traffic:
         self.advance(now_seconds)
         until_us = round((now_seconds + _LAST_SECONDS) * 1e6)
         return {
-            model_id: self._finished[model_id] + deepcopy(router).advance(until_us)
+            model_id: self.fleet.finished[model_id] + deepcopy(router).advance(until_us)
             for model_id, router in self.fleet.routers.items()
         }
 

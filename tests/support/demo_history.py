@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from controller.closedloop.scenario import Model
-from controller.simulation.request import Completion, Request
-from controller.simulation.workload import Played
+from controller.simulation.batch import Completion
+from controller.simulation.scenario import Model
+from controller.simulation.workload import Played, Request
 from controller.sizing.records import Targets
 from hack.demo.observation import ClientView, ModelView, Observation, VariantView
 from hack.demo.service import Served
@@ -44,7 +44,6 @@ def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
     done = [
         Completion(
             request=request,
-            submitted_us=request.arrival_us,
             first_token_us=request.arrival_us + (3_000_000 if request.request_id in late_at else 100_000),
             finish_us=request.arrival_us + 3_000_000,
         )

@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.program import program
 from controller.commands.check.matching import namespace_argument
 from controller.commands.plan.arguments import output_file
-from controller.commands.simulate.profiles import profile_of
+from controller.commands.simulate.exported import profile_of
 from controller.sizing.records import StepParameters
 
 _EPILOG: Final = """\
@@ -199,10 +199,10 @@ def _trace(text: str) -> tuple[str, str]:
 
 
 def _name_and_value(text: str, example: str) -> tuple[str, str]:
-    found = _NAMED.match(text)
-    if found is None:
+    match = _NAMED.match(text)
+    if match is None:
         raise argparse.ArgumentTypeError(f"{text!r}: must be {example}")
-    return found["name"], found["value"]
+    return match["name"], match["value"]
 
 
 def _start_up(text: str) -> tuple[str, float]:

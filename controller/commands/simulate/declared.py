@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from apiserver.kinds.core.names import DnsLabel
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, Marker, Range
-from controller.simulation.routing import RoutingPolicy
+from controller.simulation.fleet import RoutingPolicy
 
 _NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
 """Rejects unknown fields inside lists, too."""

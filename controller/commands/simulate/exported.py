@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -10,9 +11,6 @@ from apiserver.kinds.annotated import managed_autoscalers
 from apiserver.kinds.identity import key_of
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
-from controller.closedloop.behaviour import behaviour_of
-from controller.closedloop.manifests import Manifests
-from controller.closedloop.scenario import Model, NodeGroup, Scenario, VariantSetup
 from controller.commands.plan.gathering import (
     completed_node,
     policies_in,
@@ -21,8 +19,7 @@ from controller.commands.plan.gathering import (
     targets_in,
 )
 from controller.commands.plan.reading import Found, Manifest, of_kind
-from controller.commands.simulate.given import Given
-from controller.commands.simulate.profiles import stated_profile
+from controller.commands.simulate.scenario_file import Given
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.annotated import claim_of_annotated
 from controller.observe.arguments import engine_argument
@@ -34,7 +31,10 @@ from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import Target, TargetKind, target_key, target_of
 from controller.observe.variantautoscaling import claim_of
+from controller.simulation.autoscaler import behaviour_of
+from controller.simulation.manifests import Manifests, VariantObjects
 from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
+from controller.simulation.scenario import Model, NodeGroup, Scenario, VariantSetup
 from controller.simulation.workload import Workload
 from controller.sizing.records import MAX_NUM_SEQS, StepParameters
 
@@ -57,7 +57,7 @@ class Supplied:
 
 
 def read_export(
-    found: Found,
+    objects: Found,
     supplied: Supplied,
     *,
     settings_namespace: str,
@@ -65,7 +65,7 @@ def read_export(
     names: NamesConfig,
 ) -> Given:
     """Return a scenario from objects; what these do not contain, such as the duration, is from `scenario`."""
-    reader = _Reader(found, supplied, settings_namespace, names)
+    reader = _Reader(objects, supplied, settings_namespace, names)
     made = reader.scenario(scenario)
     if reader.problems:
         return Given(problems=tuple(reader.problems))
@@ -75,35 +75,35 @@ def read_export(
 class _Reader:
     """Builds the scenario from objects, and collects problems."""
 
-    def __init__(self, found: Found, supplied: Supplied, settings_namespace: str, names: NamesConfig) -> None:
-        broken = (problem for problems in found.broken.values() for problem in problems)
-        self.problems = [str(problem) for problem in (*found.problems, *broken)]
+    def __init__(self, objects: Found, supplied: Supplied, namespace: str, names: NamesConfig) -> None:
+        broken = (problem for problems in objects.broken.values() for problem in problems)
+        self.problems = [str(problem) for problem in (*objects.problems, *broken)]
         self.warnings: list[str] = []
-        self._found = found
+        self._objects = objects
         self._supplied = supplied
-        self._targets = targets_in(found)
-        self._namespace = settings_namespace
+        self._targets = targets_in(objects)
+        self._namespace = namespace
         self._names = names
-        self._policies, doubts = policies_in(found, names, settings_namespace)
+        self._policies, doubts = policies_in(objects, names, namespace)
         self.warnings += doubts
         self._claims: dict[str, Claim] = {}
-        self._autoscalings: dict[str, Json] = {}
-        self._annotated: dict[str, Json] = {}
-        self._deployments: dict[str, Json] = {}
+        self._variants: dict[str, VariantObjects] = {}
         self._autoscalers = {
             target_key(item.key[0], item.value["spec"]["scaleTargetRef"]): item.value
-            for item in of_kind(found.manifests, "HorizontalPodAutoscaler").values()
+            for item in of_kind(objects.manifests, "HorizontalPodAutoscaler").values()
         }
         self._nodes: list[Json] = []
 
     def scenario(self, likeness: Scenario) -> Scenario:
         """Return the scenario, which is to be ignored if there are problems."""
-        found = {
-            kind: [item.value for item in of_kind(self._found.manifests, kind).values()]
+        autoscalers = [
+            [item.value for item in of_kind(self._objects.manifests, kind).values()]
             for kind in ("HorizontalPodAutoscaler", "ScaledObject")
-        }
-        own = (self._variant(item) for item in of_kind(self._found.manifests, "VariantAutoscaling").values())
-        others = (self._annotated_variant(value) for value in managed_autoscalers(*found.values()))
+        ]
+        own = (
+            self._variant(item) for item in of_kind(self._objects.manifests, "VariantAutoscaling").values()
+        )
+        others = (self._annotated_variant(value) for value in managed_autoscalers(*autoscalers))
         variants = [made for made in (*own, *others) if made]
         if not variants and not self.problems:
             self.problems.append(
@@ -129,17 +129,9 @@ class _Reader:
 
     def manifests(self) -> Manifests:
         """Return the objects without their statuses, which are of another time."""
-        autoscalers = {
-            name: self._autoscalers[claim.target]
-            for name, claim in self._claims.items()
-            if claim.target in self._autoscalers
-        }
-        maps = of_kind(self._found.manifests, "ConfigMap").items()
+        maps = of_kind(self._objects.manifests, "ConfigMap").items()
         return Manifests(
-            deployments=self._deployments,
-            autoscalers=autoscalers,
-            autoscalings=self._autoscalings,
-            annotated=self._annotated,
+            variants=self._variants,
             nodes=self._nodes,
             config_maps={name: item.value for (space, name), item in maps if space == self._namespace},
             unit_costs=self._names.unit_costs,
@@ -148,15 +140,13 @@ class _Reader:
 
     def _variant(self, manifest: Manifest) -> VariantSetup | None:
         value, wrong = stored_variant(manifest)
-        problems = wrong or list(targetless(manifest, value, self._targets, self._found.refused))
+        problems = wrong or list(targetless(manifest, value, self._targets, self._objects.refused))
         self.problems += [str(problem) for problem in problems]
         if problems:
             return None
         claim = claim_of(value)
-        if not self._is_new(claim, manifest.label):
-            return None
-        self._autoscalings[claim.name] = _with_uid({k: v for k, v in value.items() if k != "status"})
-        return self._setup(claim, value["spec"])
+        owner = _with_uid({k: v for k, v in value.items() if k != "status"})
+        return self._setup(claim, value["spec"]) if self._adds(claim, owner, manifest.label) else None
 
     def _annotated_variant(self, value: Json) -> VariantSetup | None:
         owner = Owner(OwnerKind(value["kind"]), *key_of(value))
@@ -176,17 +166,15 @@ class _Reader:
         if target.kind is TargetKind.DEPLOYMENT and target not in self._targets:
             self.problems.append(f"{label}: {target.called} {target.name!r} is missing")
             return None
-        if not self._is_new(claim, label):
-            return None
-        self._annotated[claim.name] = value = _with_uid(value)
+        value = _with_uid(value)
         if owner.kind is OwnerKind.HORIZONTAL_POD_AUTOSCALER:
             self._autoscalers[target] = value
-        return self._setup(claim, {})
+        return self._setup(claim, {}) if self._adds(claim, value, label) else None
 
-    def _is_new(self, claim: Claim, label: str) -> bool:
-        """Keep a claim and its Deployment, unless it cannot be simulated; tell whether it can."""
+    def _adds(self, claim: Claim, owner: Json, label: str) -> bool:
+        """Add the objects of a variant, unless it cannot be simulated; return whether it can."""
         key, name = claim.target, claim.name
-        if (key.kind, key.namespace, key.name) in self._found.refused:
+        if (key.kind, key.namespace, key.name) in self._objects.refused:
             return False  # the problems of its manifest are reported
         if key.kind is not TargetKind.DEPLOYMENT:
             self.warnings.append(f"{label} is omitted: {_DEPLOYMENTS}")
@@ -194,7 +182,10 @@ class _Reader:
         if name in self._claims:
             self.problems.append(f"{label}: another variant has the same name: export only one of them")
             return False
-        self._claims[name], self._deployments[name] = claim, self._targets[key]
+        self._claims[name] = claim
+        self._variants[name] = VariantObjects(
+            deployment=self._targets[key], owner=owner, autoscaler=self._autoscalers.get(key)
+        )
         return True
 
     def _setup(self, claim: Claim, spec: Json) -> VariantSetup | None:
@@ -230,7 +221,7 @@ class _Reader:
 
     def _profile(self, claim: Claim, spec: Json, target: Target) -> EngineProfile | None:
         engine, name = target.engine_spec, claim.name
-        stated = self._supplied.profiles.get(name) or stated_profile(spec)
+        stated = self._supplied.profiles.get(name) or _stated_profile(spec)
         if stated is None:
             self.problems.append(
                 f"{name}: the performance of its engine is unknown: use --profile {name}=ALPHA,BETA,DELTA"
@@ -290,11 +281,11 @@ class _Reader:
         """Yield nodes with free accelerators, less those that pods not scaled here hold."""
         scaled = {claim.target for claim in self._claims.values()}
         held: dict[str, int] = {}
-        for pod in of_kind(self._found.manifests, "Pod").values():
+        for pod in of_kind(self._objects.manifests, "Pod").values():
             owner, node = target_of_pod(pod.value), pod.value["spec"].get("nodeName")
             if node and is_present(pod.value) and (owner is None or owner not in scaled):
                 held[node] = held.get(node, 0) + accelerators_of(pod.value["spec"])
-        for manifest in of_kind(self._found.manifests, "Node").values():
+        for manifest in of_kind(self._objects.manifests, "Node").values():
             node = completed_node(manifest.value)
             count = accelerators_in(node["status"]["allocatable"]) - held.get(manifest.key[1], 0)
             if count > 0:
@@ -325,3 +316,21 @@ def _model(claim: Claim, workload: Workload, policies: Policies) -> Model:
         targets=targets_of(claim, policies),
         priority=priority_of(claim, policies),
     )
+
+
+def _stated_profile(spec: Json) -> StepParameters | None:
+    """Return the profile in the spec of a VariantAutoscaling; None if it is missing or invalid."""
+    parameters = (spec.get("variantProfile") or {}).get("perfParms") or {}
+    decode, prefill = parameters.get("decodeParms") or {}, parameters.get("prefillParms") or {}
+    try:
+        return profile_of(decode["alpha"], decode["beta"], prefill["delta"], prefill.get("gamma", "0"))
+    except (KeyError, ValueError):
+        return None
+
+
+def profile_of(alpha: str, beta: str, delta: str, gamma: str = "0") -> StepParameters:
+    """Return a profile from decimal numbers as text. Raises ValueError."""
+    numbers = [float(text) for text in (alpha, beta, delta, gamma)]
+    if not all(math.isfinite(number) and number >= 0 for number in numbers) or not numbers[0]:
+        raise ValueError("must be finite numbers of ms, alpha greater than 0 and none below 0")
+    return StepParameters(alpha_ms=numbers[0], beta_ms=numbers[1], delta_ms=numbers[2], gamma_ms=numbers[3])

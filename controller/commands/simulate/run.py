@@ -8,34 +8,31 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from importlib.resources import files
+from importlib.resources import files as resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from apiserver.program import exit_code
-from controller.closedloop.scenario import WARM_UP_SECONDS, Scenario
 from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.reading import read
 from controller.commands.plan.terminal import show
 from controller.commands.simulate.arguments import SHORTEST_SECONDS, parser
 from controller.commands.simulate.exported import Supplied, read_export
-from controller.commands.simulate.given import Given, one_source
 from controller.commands.simulate.page import page
-from controller.commands.simulate.policy_file import is_policy_file, read_policy_file
-from controller.commands.simulate.replay_run import is_replay, run_replay
-from controller.commands.simulate.results import Results, as_document
-from controller.commands.simulate.scenario_file import read_scenario
+from controller.commands.simulate.policy_file import is_policy_file, read_policy_file, remarks, with_targets
+from controller.commands.simulate.recorded import one_source, trace_of
+from controller.commands.simulate.replay import is_replay, run_replay
+from controller.commands.simulate.results import Results, as_document, metric_warnings, target_warnings
+from controller.commands.simulate.scenario_file import Given, read_scenario
 from controller.commands.simulate.text import text_parts
-from controller.commands.simulate.traced import remarks, with_targets, with_trace
-from controller.commands.simulate.traces import trace_of
-from controller.commands.simulate.wording import metric_warnings, target_warnings
+from controller.simulation.scenario import WARM_UP_SECONDS, Scenario
 from controller.simulation.workload import Played, Workload
 from controller.uncollected import without_collection
 
 if TYPE_CHECKING:
-    from controller.closedloop.named import PolicyName
-    from controller.closedloop.outcome import PolicyOutcome
+    from controller.simulation.outcome import PolicyOutcome
+    from controller.simulation.run import PolicyName
     from controller.variants.variantautoscaling import CycleSettings
 
 _PLAYED: Final = 0
@@ -99,8 +96,8 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
         given = read_scenario(_scenario_source(options.scenario))
         return given if options.scenario or not options.trace else _with_trace(given, options)
     workloads, problems = _workloads(options)
-    found = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
-    sys.stderr.write(found.skipped_note)
+    objects = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
+    sys.stderr.write(objects.skipped_note)
     supplied = Supplied(
         workloads=workloads,
         start_up_seconds=dict(options.start_up),
@@ -112,7 +109,7 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
         name=title_of(options.files[0]), models=(), variants=(), nodes=(), duration_seconds=longest
     )
     given = read_export(
-        found,
+        objects,
         supplied,
         settings_namespace=options.settings_namespace or configuring.namespace or _NAMESPACE,
         names=configuring.names,
@@ -133,13 +130,22 @@ def _with_trace(example: Given, options: argparse.Namespace) -> Given:
         problems.append("without -f FILE, one model is simulated: specify one --trace FILE")
     if problems or example.scenario is None:
         return replace(example, scenario=None, problems=(*example.problems, *problems))
-    ((model_id, workload),) = workloads.items()
-    name = Path(options.trace[0][0]).name
-    seconds = _length_seconds(workload)
-    scenario = with_trace(example.scenario, workload, name=name, model_id=model_id, seconds=seconds)
+    (workload,) = workloads.values()
+    (model,) = example.scenario.models
+    model_id = next(iter(workloads)) or model.model_id
+    scenario = replace(
+        example.scenario,
+        name=Path(options.trace[0][0]).name,
+        models=(replace(model, model_id=model_id, workload=workload),),
+        variants=tuple(
+            replace(item, profile=replace(item.profile, model_id=model_id))
+            for item in example.scenario.variants
+        ),
+        duration_seconds=_length_seconds(workload),
+    )
     # Problems of these files are reported where policies are read.
-    found = [read_policy_file(text)[0] for text in options.policy if is_policy_file(text)]
-    if not (policies := [item for item in found if item]):
+    files = [read_policy_file(text)[0] for text in options.policy if is_policy_file(text)]
+    if not (policies := [item for item in files if item]):
         return replace(example, scenario=scenario)
     warnings = tuple(remarks(scenario, policies))
     return replace(example, scenario=with_targets(scenario, policies), warnings=warnings)
@@ -148,7 +154,7 @@ def _with_trace(example: Given, options: argparse.Namespace) -> Given:
 def _scenario_source(name: str | None) -> Source:
     if name is not None:
         return one_source(name, what="scenario file")
-    data = (files("controller.commands.simulate") / "example.yaml").read_bytes()
+    data = (resources("controller.commands.simulate") / "example.yaml").read_bytes()
     return Source(name="example", data=data)
 
 
@@ -196,7 +202,7 @@ def _policies(
     texts: Iterable[str], scenario: Scenario | None, *, hint: str
 ) -> tuple[list[PolicyName], list[str]]:
     """Return the policies and all problems; the hint is for files that do not fit the scenario."""
-    from controller.closedloop.named import PolicyName, policy_name, policy_problem  # noqa: PLC0415 (loading the solver takes a second)
+    from controller.simulation.run import PolicyName, policy_name, policy_problem  # noqa: PLC0415 (loading the solver takes a second)
 
     names: list[PolicyName] = []
     problems: list[str] = []
@@ -233,7 +239,7 @@ def _with_options(scenario: Scenario, options: argparse.Namespace) -> Scenario:
 async def _play(
     scenario: Scenario, given: Given, names: Sequence[PolicyName], configuring: Configuring
 ) -> list[PolicyOutcome]:
-    from controller.closedloop.named import simulate_policy  # noqa: PLC0415 (as above)
+    from controller.simulation.run import simulate_policy  # noqa: PLC0415 (as above)
 
     requests, cycle_settings = scenario.requests(), _cycle_settings(configuring)
     outcomes = [

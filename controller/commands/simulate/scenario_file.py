@@ -3,45 +3,48 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from apiserver.schema.declaration import UNSET
 from apiserver.schema.json import Json
 from apiserver.schema.paths import camel_case
 from apiserver.serving.config import ConfigurationError, load
-from controller.closedloop.behaviour import DEFAULT_BEHAVIOUR, Behaviour, Direction, Pace
-from controller.closedloop.scenario import (
-    WARM_UP_SECONDS,
-    Model,
-    NodeGroup,
-    Scenario,
-    VariantSetup,
-)
 from controller.commands.check.documents import Source
 from controller.commands.check.tree import UnreadableError
 from controller.commands.plan.reading import Problem
 from controller.commands.plan.yaml_text import documents_of, with_lines
-from controller.commands.simulate.declared import (
-    ModelFile,
-    RulesFile,
-    ScenarioFile,
-    VariantFile,
-    WorkloadFile,
-)
-from controller.commands.simulate.given import Given
-from controller.commands.simulate.traces import trace_of
+from controller.commands.simulate.declared import ModelFile, ScenarioFile, VariantFile, WorkloadFile
+from controller.commands.simulate.recorded import trace_of
 from controller.observe.accelerators import short_name
-from controller.simulation.curve import Curve
+from controller.simulation.autoscaler import behaviour_of
+from controller.simulation.fleet import Routing
+from controller.simulation.manifests import Manifests
 from controller.simulation.profile import EngineProfile
-from controller.simulation.routing import Routing
-from controller.simulation.trace import Trace, piece
-from controller.simulation.workload import Drawn, Played, Workload
+from controller.simulation.scenario import WARM_UP_SECONDS, Model, NodeGroup, Scenario, VariantSetup
+from controller.simulation.workload import Curve, Drawn, Played, Trace, Workload, piece
 from controller.sizing.records import Targets
 
 _BLOCK_SIZE = 16
 _MOST_REQUESTS = 20_000_000
 _MEMBER = re.compile(r"[a-z]+(_[a-z]+)+")
 _ANY_SECONDS = 366 * 86_400.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Given:
+    """A scenario, the objects of a live cluster if it is built from those, and the policies that it names.
+
+    Without a scenario there are problems.
+    """
+
+    scenario: Scenario | None = None
+    manifests: Manifests | None = None
+    policies: tuple[str, ...] = ("stowplan",)
+    warnings: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def read_scenario(source: Source) -> Given:
@@ -98,10 +101,7 @@ class _Reader:
             ),
             duration_seconds=declared.duration_seconds,
             warm_up_seconds=WARM_UP_SECONDS if declared.start == "warm" else 0.0,
-            behaviour=Behaviour(
-                up=_direction(declared.behavior.scale_up, DEFAULT_BEHAVIOUR.up),
-                down=_direction(declared.behavior.scale_down, DEFAULT_BEHAVIOUR.down),
-            ),
+            behaviour=behaviour_of({"behavior": msgspec.to_builtins(declared.behavior)}),
             grace_seconds=declared.grace_seconds,
             routing=routing,
             patience_seconds=declared.patience_seconds or None,
@@ -180,11 +180,11 @@ class _Reader:
             except ValueError as error:
                 self.problems.append(f"{where}.curve: {_as_fields(error)}")
                 return None
-        return self._played(
+        return self._played_trace(
             where, declared, piece(trace, from_seconds=declared.from_seconds, to_seconds=_ANY_SECONDS)
         )
 
-    def _played(self, where: str, declared: WorkloadFile, trace: Trace) -> Workload | None:
+    def _played_trace(self, where: str, declared: WorkloadFile, trace: Trace) -> Workload | None:
         if not trace:
             text = f"{where}.fromSeconds: the trace has no request from {declared.from_seconds:g} s on"
             self.problems.append(text)
@@ -196,8 +196,8 @@ class _Reader:
     def _variant(self, where: str, declared: VariantFile) -> VariantSetup | None:
         model_id, profile = self._model_of(declared), declared.profile
         if model_id not in {item.id for item in self._declared.models}:
-            said = f"{model_id!r} is not in models" if model_id else "specify the model that it serves"
-            self.problems.append(f"{where}.model: {said}")
+            text = f"{model_id!r} is not in models" if model_id else "specify the model that it serves"
+            self.problems.append(f"{where}.model: {text}")
         if not self._has_place(declared):
             asked = f"{declared.accelerators_per_replica} {declared.accelerator}"
             self.problems.append(f"{where}: no node has {asked}")
@@ -247,22 +247,8 @@ class _Reader:
 
 def _as_fields(error: ValueError) -> str:
     """Return the text of an error about a record, with the names of the scenario's fields."""
-    return _MEMBER.sub(lambda found: camel_case(found[0].removesuffix("_ms")), str(error))
+    return _MEMBER.sub(lambda match: camel_case(match[0].removesuffix("_ms")), str(error))
 
 
 def _seconds(milliseconds: object) -> float | None:
     return milliseconds / 1000 if isinstance(milliseconds, int | float) else None
-
-
-def _direction(declared: RulesFile, default: Direction) -> Direction:
-    window, tolerance = declared.stabilization_window_seconds, declared.tolerance
-    paces = tuple(
-        Pace(type=item.type, value=item.value, period_seconds=item.period_seconds)
-        for item in declared.policies
-    )
-    return Direction(
-        window_seconds=default.window_seconds if window is UNSET else window,
-        paces=paces or default.paces,
-        select=declared.select_policy,
-        tolerance=default.tolerance if tolerance is UNSET else tolerance,
-    )

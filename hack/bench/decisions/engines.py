@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from controller.closedloop.named import silent
-from controller.closedloop.reconciled import ReconciledPolicy
-from controller.closedloop.run import run
-from controller.closedloop.scenario import Model
 from controller.simulation.profile import EngineProfile
-from controller.simulation.trace import load_trace
+from controller.simulation.reconciled import ReconciledPolicy
+from controller.simulation.run import play, silent
+from controller.simulation.scenario import Model
+from controller.simulation.workload import load_trace
 from controller.sizing.records import Targets
 from controller.uncollected import without_collection
 from hack.bench.goals import short_number
@@ -76,7 +76,7 @@ def learning(name: str) -> Learning:
     scenario = steady(variant, model, lengths, _REPLICAS * rate, replicas=_REPLICAS)
     policy = ReconciledPolicy(scenario)
     with silent(), without_collection():
-        run(replace(scenario, duration_seconds=3600.0, warm_up_seconds=0.0), policy)
+        asyncio.run(play(replace(scenario, duration_seconds=3600.0, warm_up_seconds=0.0), policy))
     decision = policy.world().autoscalings[0]["status"]["decision"]
     steps, tokens = decision.get("performance") or {}, profile.accepted_tokens_per_step
     parts = {**steps.get("decodeParms", {}), **steps.get("prefillParms", {})}

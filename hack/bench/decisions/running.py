@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
-from controller.closedloop.lower_bound import UnsolvedError
+from controller.simulation.lower_bound import UnsolvedError
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from controller.closedloop.scoring import reversals
 from controller.planning.problem import PlacementProblem, Solution
+from controller.simulation.outcome import reversals
 from controller.uncollected import without_collection
 from hack.bench.child import ChildError, in_child
 from hack.bench.placement.engines import Engine, engine, pending_accelerators

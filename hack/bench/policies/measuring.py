@@ -13,8 +13,8 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.closedloop.named import silent
-from controller.commands.simulate.decided_text import sparkline
+from controller.commands.simulate.text import sparkline
+from controller.simulation.run import silent
 from controller.uncollected import without_collection
 from hack.bench.frame import Frame
 from hack.bench.goals import Goal

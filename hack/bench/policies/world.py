@@ -22,10 +22,9 @@ from controller.engines.endpoints import Exposures, Question, exposed_in
 from controller.observe.bound import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind
 from controller.policies.measuring import Look
-from controller.simulation.exposition import exposition
 from controller.simulation.profile import EngineProfile
-from controller.simulation.request import Request
-from controller.simulation.server import Server
+from controller.simulation.server import Server, exposition
+from controller.simulation.workload import Request
 from controller.variants.advisory import Scope
 
 INTERVAL_SECONDS: Final = 15.0

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from controller.closedloop.scenario import Model
-from controller.simulation.trace import TraceEntry
-from controller.simulation.workload import Played
+from controller.simulation.scenario import Model
+from controller.simulation.workload import Played, TraceEntry
 from controller.sizing.records import Targets
 from hack.decisions import fleet
 from hack.decisions.capacity import capacity

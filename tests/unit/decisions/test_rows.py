@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from controller.closedloop.manifests import manifests_of
-from controller.closedloop.scenario import Outage, Scenario
-from controller.simulation.curve import Curve
+from controller.simulation.manifests import manifests_of
+from controller.simulation.scenario import Outage, Scenario
+from controller.simulation.workload import Curve
 from hack.decisions import fleet
 from hack.decisions.goals import row_goals
 from hack.decisions.points import Played, Point

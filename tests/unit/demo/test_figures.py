@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from controller.simulation.batch import Completion
 from controller.simulation.profile import EngineProfile
-from controller.simulation.request import Completion, Request
 from controller.simulation.server import Server
+from controller.simulation.workload import Request
 from hack.demo.clock import SimulatedClock
 from hack.demo.figures import RecentFigures
 from hack.demo.footprint import mean_call_milliseconds
@@ -29,7 +30,6 @@ def completion(finish_seconds: float, *, ttft_seconds: float) -> Completion:
     arrival_us = round((finish_seconds - 1) * 1e6)
     return Completion(
         request=Request(request_id=0, arrival_us=arrival_us, prompt_tokens=1, output_tokens=2),
-        submitted_us=arrival_us,
         first_token_us=arrival_us + round(ttft_seconds * 1e6),
         finish_us=round(finish_seconds * 1e6),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.closedloop.named import silent
+from controller.simulation.run import silent
 from hack.demo.checks import findings
 from hack.demo.comparison import CHOSEN, account_of, plain_accounts
 from hack.demo.rehearsal import rehearse

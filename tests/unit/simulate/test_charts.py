@@ -6,8 +6,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from controller.commands.simulate.chart import MOST_POINTS, Chart, Line, thin
-from controller.commands.simulate.scale import Scale, linear, logarithmic, moments
+from controller.commands.simulate.chart import (
+    MOST_POINTS,
+    Chart,
+    Line,
+    Scale,
+    linear,
+    logarithmic,
+    thin,
+    time_scale,
+)
 
 VALUES = st.lists(st.one_of(st.none(), st.just(0.0), st.floats(1e-6, 1e9)), max_size=20)
 
@@ -38,7 +46,7 @@ def test_a_logarithmic_axis_covers_every_positive_value(values: list[float | Non
 @example(1.6498596980818547, 604799.9999999999)  # their sum is rounded up
 def test_a_time_axis_has_a_few_ticks(warm_up: float, length: float) -> None:
     """It has 1 to 9 ticks, all of them within the time range."""
-    found = moments(-warm_up, length)
+    found = time_scale(-warm_up, length)
 
     assert 1 <= len(found.ticks) <= 9
     assert all(-warm_up <= tick <= length for tick in found.ticks)
@@ -70,8 +78,6 @@ def chart(line: Line) -> Chart:
         lines=(line,),
         time=Scale(low=0.0, high=100.0, ticks=(0.0, 100.0)),
         values=axis,
-        value_text=str,
-        time_text=str,
     )
 
 

@@ -1,20 +1,22 @@
-"""`stowplan simulate -f`: reading exported objects, errors and warnings."""
+"""`stowplan simulate -f`: reading exported objects, errors, warnings, and the title."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import pytest
 from support.annotated import TERMS
 from support.manifests import Manifest, autoscaler, deployment, l4_node, listed, variant
 
 from apiserver.kinds.settings_names import NamesConfig
-from controller.closedloop.scenario import Scenario
 from controller.commands.check.documents import Source
 from controller.commands.plan.reading import read
 from controller.commands.simulate.exported import Supplied, read_export
-from controller.commands.simulate.given import Given
-from controller.simulation.trace import load_trace, shipped_traces
-from controller.simulation.workload import Played
+from controller.commands.simulate.run import title_of
+from controller.commands.simulate.scenario_file import Given
+from controller.simulation.scenario import Scenario
+from controller.simulation.workload import Played, included_traces, load_trace
 from controller.sizing.records import StepParameters
 
 
@@ -29,7 +31,7 @@ def _read(*objects: Manifest) -> Given:
     found = read([Source(name="live.json", data=text.encode())], namespace="default")
     profile = StepParameters(alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03)
     supplied = Supplied(
-        workloads={"": Played(trace=load_trace(shipped_traces()[0])[:10])},
+        workloads={"": Played(trace=load_trace(included_traces()[0])[:10])},
         start_up_seconds={"chat": 60},
         profiles={"chat": profile},
         kv_tokens={"chat": 100_000},
@@ -76,7 +78,8 @@ def test_an_annotated_autoscaler_is_simulated_as_it_is_planned() -> None:
     assert (read_variant.name, read_variant.model_id) == ("chat", "meta/llama-3.1-8b")
     assert (read_variant.price_per_hour, read_variant.max_replicas) == (5.0, 7)
     assert given.manifests is not None
-    assert (list(given.manifests.autoscalings), list(given.manifests.annotated)) == ([], ["chat"])
+    owners = {name: item.owner["kind"] for name, item in given.manifests.variants.items()}
+    assert owners == {"chat": "HorizontalPodAutoscaler"}
 
 
 def test_wrong_annotations_are_reported() -> None:
@@ -91,3 +94,19 @@ def test_wrong_annotations_are_reported() -> None:
     )
     assert any("metadata.annotations[llm-d.ai/variant-cost]" in text for text in costly.warnings)
     assert any("default/chat is omitted: another object decides" in text for text in second.warnings)
+
+
+@pytest.mark.parametrize("source", [".", "../exports", "./", "../exports/live.yaml"])
+def test_a_simulation_is_titled_by_the_name_of_its_file_or_directory(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever path leads there."""
+    (tmp_path / "exports").mkdir()
+    monkeypatch.chdir(tmp_path / "exports")
+
+    assert title_of(source) == ("live.yaml" if source.endswith("yaml") else "exports")
+
+
+def test_standard_input_is_called_so() -> None:
+    """Its argument is a dash."""
+    assert title_of("-") == "standard input"

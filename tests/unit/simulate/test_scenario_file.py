@@ -1,12 +1,18 @@
-"""Scenario files: empty members, and the order of errors."""
+"""Scenario files: empty members, the order of errors, patience, and what a sample states about itself."""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
 import pytest
 
+from apiserver import cli
 from controller.commands.check.documents import Source
 from controller.commands.simulate.scenario_file import read_scenario
-from controller.simulation.routing import Routing
+from controller.simulation.fleet import Routing
+from controller.simulation.run import simulate
 
 SMALL = """
 name: small
@@ -98,3 +104,65 @@ def test_errors_are_sorted_by_line() -> None:
     lines = [int(problem.split(":")[1]) for problem in given.problems]
     assert len(lines) == 3
     assert lines == sorted(lines)
+
+
+HASTY = """
+start: cold
+models: [{id: m, ttftMilliseconds: 100, workload: {curve: {high: 5}}}]
+variants:
+- {name: v, accelerator: H100, pricePerHour: 1, profile: {alpha: 8, beta: 0.05, delta: 0.03, kvTokens: 9600}}
+nodes: [{accelerator: H100}]
+"""
+
+PATIENCES = {
+    "the default": ("", (), 60.0),
+    "that of the file": ("patienceSeconds: 7", (), 7.0),
+    "never, by the file": ("patienceSeconds: 0", (), None),
+    "that of the command line": ("patienceSeconds: 7", ("--patience", "9.5"), 9.5),
+    "never, by the command line": ("patienceSeconds: 7", ("--patience", "0"), None),
+}
+
+
+@pytest.mark.parametrize(("line", "options", "seconds"), PATIENCES.values(), ids=PATIENCES.keys())
+def test_clients_have_the_patience_of_the_file_or_the_command_line(
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    line: str,
+    options: tuple[str, ...],
+    seconds: float | None,
+) -> None:
+    """There is no engine, so all requests are missed, and abandoned unless clients never give up."""
+    path = tmp_path / "scenario.yaml"
+    path.write_text(HASTY + line)
+
+    cli.main(["simulate", str(path), *options, "--duration", "15", "--policy", "constant:0", "-o", "json"])
+
+    found = json.loads(capsys.readouterr().out)
+    assert found["scenario"]["patience_seconds"] == seconds
+    assert found["outcomes"][0]["abandoned"] == (0 if seconds is None else 1)
+    assert found["outcomes"][0]["missed"] == 1
+
+
+SURGE = Path(__file__).resolve().parents[3] / "manifests" / "samples" / "simulate" / "surge.yaml"
+STEP_SECONDS = 600.0
+
+
+def test_the_surge_sample_misses_the_share_stated_in_its_comment() -> None:
+    """TTFT exceeds its target only within 150 s after the step, while replicas start and queues drain."""
+    scenario = read_scenario(Source(name=str(SURGE), data=SURGE.read_bytes())).scenario
+    assert scenario is not None
+    outcome = simulate(scenario, "stowplan")
+
+    said = re.search(r"(\d+\.\d) % of the requests miss", SURGE.read_text())
+    assert said is not None
+    assert f"{100 * outcome.missed:.1f}" == said[1]
+    (targets,) = [model.targets for model in scenario.models]
+    assert targets.ttft_seconds is not None
+    late = [
+        point.seconds
+        for point in outcome.points
+        for seen in point.models
+        if point.seconds >= 0 and (seen.ttft_p90_seconds or 0.0) > targets.ttft_seconds
+    ]
+    assert min(late) > STEP_SECONDS
+    assert max(late) <= STEP_SECONDS + 150

@@ -5,26 +5,29 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
 from support.outline import outline
 
-from controller.closedloop.decided import Decided, DecidedPoint
-from controller.closedloop.outcome import (
+from apiserver import cli
+from controller.commands.simulate.page import page
+from controller.commands.simulate.results import Results
+from controller.simulation.outcome import (
+    BindingCourse,
+    BindingPoint,
     ModelOutcome,
     ModelPoint,
     Point,
+    PolicyDecision,
     PolicyOutcome,
     Quantiles,
     VariantOutcome,
     VariantPoint,
 )
-from controller.closedloop.policy import Told
-from controller.closedloop.scenario import Model, Scenario, VariantSetup
-from controller.commands.simulate.page import page
-from controller.commands.simulate.results import Results
 from controller.simulation.profile import EngineProfile
+from controller.simulation.scenario import Model, Scenario, VariantSetup
 from controller.simulation.workload import Played
 from controller.sizing.records import Targets
 
@@ -44,7 +47,7 @@ def results(name: str = "m", *, policies: int = 2, models: int = 1) -> Results:
         warm_up_seconds=60.0,
     )
     outcomes = [_outcome(scenario, f"{name}-{number}") for number in range(policies)]
-    told = Told(
+    told = PolicyDecision(
         seconds=-45.0,
         variant=f"v-{names[0]}",
         replicas=3,
@@ -133,13 +136,13 @@ def test_decisions_of_a_policy_file_are_drawn_after_the_cost() -> None:
     """There is a chart for each metric and for the replicas; the policy without such decisions has none."""
     found = results()
     points = tuple(
-        DecidedPoint(
+        BindingPoint(
             seconds=float(seconds), values={HOSTILE: None if seconds < 0 else 9.0}, recommended=3, replicas=2,
             current_replicas=1, targets=(2,), in_panic=False, limits=("Rate",), sentence=HOSTILE,
         )
         for seconds in range(-60, 300, 15)
     )  # fmt: skip
-    first = replace(found.outcomes[0], decided=(Decided(targets=(HOSTILE,), points=points),))
+    first = replace(found.outcomes[0], decided=(BindingCourse(targets=(HOSTILE,), points=points),))
     text = page(replace(found, outcomes=(first, found.outcomes[1])))
     titles = [unescape(title) for title in re.findall(r"<(?:h3|figcaption><b)>(.*?)</(?:h3|b)>", text)]
 
@@ -212,3 +215,32 @@ def test_only_the_first_policy_is_expanded_if_there_are_more_than_three(policies
     assert len(parts) == policies
     assert sum("open" in attributes for attributes in parts) == are_open
     assert "open" in parts[0]
+
+
+SCENARIO = """
+start: cold
+durationSeconds: 300
+models: [{id: m, ttftMilliseconds: 2000, workload: {curve: {high: 5}}}]
+variants:
+- {name: v, accelerator: H100, pricePerHour: 9, profile: {alpha: 8, beta: 0.05, delta: 0.03, kvTokens: 38400}}
+nodes: [{accelerator: H100}]
+policies: ["lower-bound:90"]
+"""
+
+
+def test_the_lower_bound_has_a_cost_and_nothing_that_is_simulated(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Its row has the share that is dropped; its section of the page has the note and no charts."""
+    path, page = tmp_path / "scenario.yaml", tmp_path / "page.html"
+    path.write_text(SCENARIO)
+
+    assert cli.main(["simulate", str(path), "--html", str(page)]) == 0
+
+    out = capsys.readouterr().out
+    row = next(line.split() for line in out.splitlines() if line.startswith("lower-bound:90 "))
+    assert float(row[1]) > 0
+    assert row[2:] == ["10.00%", *["-"] * 8, "v", "1"]
+    assert "lower-bound:90: serving 90 %" in out
+    assert "serving 90 %" in page.read_text()
+    assert "<svg" not in page.read_text()

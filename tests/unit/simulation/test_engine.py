@@ -8,7 +8,7 @@ import pytest
 
 from controller.simulation.engine import Engine
 from controller.simulation.profile import EngineProfile
-from controller.simulation.request import Request
+from controller.simulation.workload import Request
 
 # An iteration takes 10 ms and 1 ms more per sequence; prompts take 5 ms and 0.1 ms per token.
 PROFILE = EngineProfile(

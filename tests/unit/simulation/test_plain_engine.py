@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from controller.simulation.engine import Engine
 from controller.simulation.profile import EngineProfile
-from controller.simulation.request import Request
+from controller.simulation.workload import Request
 
 
 @dataclass(eq=False)

@@ -1,16 +1,25 @@
-"""Requests from traces and from load curves."""
+"""Requests from traces and from load curves, and the included traces."""
 
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.simulation.curve import Curve
-from controller.simulation.trace import TraceEntry, load_trace
-from controller.simulation.workload import Drawn, Played, requests
+from controller.simulation.workload import (
+    Curve,
+    Drawn,
+    Played,
+    Shape,
+    TraceEntry,
+    included_traces,
+    load_trace,
+    piece,
+    requests,
+)
 
 TRACE = load_trace("azure-llm-2023-conv")
 
@@ -45,13 +54,11 @@ def test_curves_have_the_expected_rates(curve: Curve, expected: dict[float, floa
     assert {at: curve.rate(at) for at in expected} == pytest.approx(expected)
 
 
-def test_all_invalid_fields_of_a_curve_are_reported() -> None:
-    """One error contains all of them."""
-    with pytest.raises(ValueError, match="high must be") as caught:
-        Curve(shape="sine", high=float("nan"), low=-1)
-
-    assert "low must be" in str(caught.value)
-    assert "period_seconds must be greater than 0 for a sine" in str(caught.value)
+@pytest.mark.parametrize(("shape", "field"), [("sine", "period"), ("spike", "length"), ("ramp", "length")])
+def test_a_curve_without_its_period_or_length_is_rejected(shape: Shape, field: str) -> None:
+    """The error names the field and the shape."""
+    with pytest.raises(ValueError, match=f"{field}_seconds must be greater than 0 for a {shape}"):
+        Curve(shape=shape, high=1)
 
 
 @given(st.integers(0, 5), st.sampled_from(["step", "ramp", "sine"]))
@@ -113,3 +120,64 @@ def test_the_warm_up_repeats_the_beginning_of_the_trace() -> None:
     assert ahead == sum(item.arrival_us < 600_000_000 for item in cold)
     assert [item.arrival_us - 600_000_000 for item in warm[ahead:]] == [item.arrival_us for item in cold]
     assert [item.arrival_us for item in warm[:ahead]] == [item.arrival_us for item in cold[:ahead]]
+
+
+entries = st.lists(
+    st.tuples(st.integers(0, 4_000_000), st.integers(1, 15_000), st.integers(1, 2_000)), max_size=50
+).map(
+    lambda rows: tuple(
+        TraceEntry(offset_ms=offset, prompt_tokens=prompt, output_tokens=output)
+        for offset, prompt, output in sorted(rows)
+    )
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "seconds", "prompt_tokens", "output_tokens"),
+    [
+        ("azure-llm-2023-code", 8819, 3436, 18_059_974, 245_896),
+        ("azure-llm-2023-conv", 19366, 3502, 22_361_870, 4_088_665),
+        ("servegen-m-mid-a", 23_040, 8989, 14_471_055, 2_787_927),
+        ("servegen-m-mid-b", 38_552, 9000, 12_876_005, 1_633_956),
+        ("servegen-m-small", 22_660, 8999, 4_609_627, 663_428),
+    ],
+)
+def test_included_traces_are_complete(
+    name: str, *, count: int, seconds: int, prompt_tokens: int, output_tokens: int
+) -> None:
+    """Counts and sums are those of the published files."""
+    trace = load_trace(name)
+
+    assert len(trace) == count
+    assert round(trace[-1].offset_ms / 1000) == seconds
+    assert sum(e.prompt_tokens for e in trace) == prompt_tokens
+    assert sum(e.output_tokens for e in trace) == output_tokens
+    assert all(a.offset_ms <= b.offset_ms for a, b in pairwise(trace))
+
+
+def test_an_unknown_trace_is_rejected_with_the_supported_names() -> None:
+    """The error lists them."""
+    with pytest.raises(ValueError, match="supported values: azure-llm-2023-code, azure-llm-2023-conv"):
+        load_trace("azure")
+
+    assert included_traces() == (
+        "azure-llm-2023-code",
+        "azure-llm-2023-conv",
+        "servegen-m-mid-a",
+        "servegen-m-mid-b",
+        "servegen-m-small",
+    )
+
+
+@given(entries, st.integers(0, 4000), st.integers(0, 4000))
+def test_pieces_of_a_trace_neither_overlap_nor_leave_gaps(
+    trace: tuple[TraceEntry, ...], a: int, b: int
+) -> None:
+    """Cut at any two times, the three pieces together are the trace."""
+    first, second = sorted((a, b))
+    cuts = (0, first, second, 5000)
+
+    pieces = [piece(trace, from_seconds=x, to_seconds=y) for x, y in pairwise(cuts)]
+
+    rebuilt = [e.offset_ms + x * 1000 for x, part in zip(cuts, pieces, strict=False) for e in part]
+    assert rebuilt == [e.offset_ms for e in trace]

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from controller.closedloop.series import series_of
 from controller.engines.readings import reading_of
 from controller.engines.records import EngineRecords
 from controller.planning.load import CapacitySource, Target
 from controller.simulation.profile import EngineProfile
-from controller.simulation.request import Request
+from controller.simulation.reconciled import series_of
 from controller.simulation.server import Server
+from controller.simulation.workload import Request
 from controller.sizing.lengths import Lengths, lengths_of, total
 from controller.sizing.performance import Performance, capacity_of, performance
 from controller.sizing.records import (

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.sizing_cycles import CYCLE_SECONDS, H100, interval
 
-from controller.closedloop.series import series_of
 from controller.engines.readings import reading_of
 from controller.engines.records import EngineRecords
 from controller.simulation.profile import EngineProfile
-from controller.simulation.request import Request
+from controller.simulation.reconciled import series_of
 from controller.simulation.server import Server
+from controller.simulation.workload import Request
 from controller.sizing.lengths import Lengths
 from controller.sizing.records import EngineInterval, StepParameters
 from controller.sizing.step_time import (

@@ -1,0 +1,177 @@
+"""The simulated HorizontalPodAutoscaler, compared with cases computed by the rules of the real controller."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.simulation.autoscaler import (
+    DEFAULT_BEHAVIOUR,
+    Autoscaler,
+    Behaviour,
+    Direction,
+    Pace,
+    as_behaviour,
+    behaviour_of,
+)
+
+EAGER = Direction(window_seconds=0, paces=(Pace(type="Percent", value=900), Pace(type="Pods", value=100)))
+
+
+def autoscaler(
+    behaviour: Behaviour = DEFAULT_BEHAVIOUR, *, low: int = 1, high: int = 100, average: float = 10.0
+) -> Autoscaler:
+    """Return an autoscaler with a target of 10 per replica."""
+    return Autoscaler(behaviour=behaviour, min_replicas=low, max_replicas=high, target_average=average)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "metric", "expected"),
+    [
+        pytest.param(4, 40.0, 4, id="a metric on target changes nothing"),
+        pytest.param(4, 44.0, 4, id="10 percent above the target is within the tolerance"),
+        pytest.param(4, 44.1, 5, id="more than 10 percent above the target scales up, rounded up"),
+        pytest.param(4, 36.0, 4, id="10 percent below the target is within the tolerance"),
+        pytest.param(
+            4, 35.9, 4, id="more than 10 percent below the target is rounded up to the current number"
+        ),
+        pytest.param(4, None, 4, id="without the metric, nothing changes"),
+        pytest.param(1, 500.0, 5, id="from one replica, four pods are more than 100 percent"),
+        pytest.param(10, 500.0, 20, id="from ten replicas, 100 percent are more than four pods"),
+        pytest.param(120, 40.0, 100, id="replicas above the maximum are removed at once"),
+        pytest.param(90, 5000.0, 100, id="the maximum limits the recommendation"),
+        pytest.param(0, 500.0, 0, id="a scale of zero set by someone else is kept"),
+    ],
+)
+def test_first_sync_after_start(replicas: int, metric: float | None, expected: int) -> None:
+    """The history contains only the initial replicas."""
+    assert autoscaler().sync(0.0, replicas=replicas, pods=replicas, metric=metric) == expected
+
+
+def test_replicas_are_raised_to_the_minimum_whatever_the_metric() -> None:
+    """They can be below it after manual scaling."""
+    assert autoscaler(low=3).sync(0.0, replicas=1, pods=1, metric=None) == 3
+
+
+def test_scale_down_waits_for_the_window_because_initial_replicas_count_as_a_recommendation() -> None:
+    """Of ten initial replicas, two are needed at once; the scale-down follows after 300 s."""
+    scaler, replicas, course = autoscaler(), 10, []
+    for tick in range(23):
+        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=20.0)
+        course.append(replicas)
+
+    assert course[:20] == [10] * 20
+    assert course[20] == 2
+
+
+def test_scale_down_goes_to_the_largest_recommendation_within_the_window() -> None:
+    """The window is 300 s."""
+    scaler, replicas = autoscaler(), 10
+    for tick, metric in enumerate([100.0] * 4 + [60.0] * 10 + [20.0] * 10):
+        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=metric)
+
+    assert replicas == 6
+
+
+def test_a_scale_up_window_applies_the_smallest_recommendation_within_it() -> None:
+    """A spike that is shorter than the window adds no replica."""
+    behaviour = replace(DEFAULT_BEHAVIOUR, up=replace(DEFAULT_BEHAVIOUR.up, window_seconds=60))
+    scaler, replicas, course = autoscaler(behaviour), 2, []
+    for tick, metric in enumerate([20.0, 90.0, 90.0, 20.0, 90.0, 90.0, 90.0, 90.0, 90.0]):
+        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=metric)
+        course.append(replicas)
+
+    assert course == [2, 2, 2, 2, 2, 2, 2, 6, 9]
+
+
+@pytest.mark.parametrize(
+    ("select", "expected"), [("Max", 16), ("Min", 14), ("Disabled", 10)], ids=["most", "least", "none"]
+)
+def test_select_policy_determines_which_policy_applies(select: str, expected: int) -> None:
+    """60 % of ten replicas are six, which is more than four pods."""
+    up = Direction(
+        window_seconds=0,
+        paces=(Pace(type="Percent", value=60), Pace(type="Pods", value=4)),
+        select=select,  # type: ignore[arg-type] # one of three words
+    )
+    scaler = autoscaler(replace(DEFAULT_BEHAVIOUR, up=up))
+
+    assert scaler.sync(0.0, replicas=10, pods=10, metric=900.0) == expected
+
+
+def test_a_rate_applies_to_the_replicas_at_the_start_of_its_period() -> None:
+    """With two pods per minute, two are added at once and the next two after a minute."""
+    up = Direction(window_seconds=0, paces=(Pace(type="Pods", value=2, period_seconds=60),))
+    scaler, replicas, course = autoscaler(replace(DEFAULT_BEHAVIOUR, up=up)), 1, []
+    for tick in range(6):
+        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=900.0)
+        course.append(replicas)
+
+    assert course == [3, 3, 3, 3, 5, 5]
+
+
+def test_a_scale_down_policy_limits_each_step() -> None:
+    """It is 10 % per 15 s; the remaining number is rounded down, as in the real controller."""
+    down = Direction(window_seconds=0, paces=(Pace(type="Percent", value=10),))
+    scaler, replicas, course = autoscaler(replace(DEFAULT_BEHAVIOUR, down=down)), 25, []
+    for tick in range(3):
+        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=10.0)
+        course.append(replicas)
+
+    assert course == [22, 19, 17]
+
+
+def test_replicas_that_the_autoscaler_scaled_to_zero_are_started_again() -> None:
+    """The minimum is 0."""
+    scaler = autoscaler(Behaviour(up=EAGER, down=EAGER), low=0)
+
+    assert scaler.sync(0.0, replicas=2, pods=2, metric=0.0) == 0
+    assert scaler.sync(15.0, replicas=0, pods=0, metric=0.0) == 0
+    assert scaler.sync(30.0, replicas=0, pods=0, metric=25.0) == 3
+
+
+def test_each_direction_has_its_own_tolerance() -> None:
+    """It is 0 for scale-down and 50 % for scale-up."""
+    behaviour = Behaviour(up=replace(EAGER, tolerance=0.5), down=replace(EAGER, tolerance=0.0))
+
+    assert autoscaler(behaviour).sync(0.0, replicas=20, pods=20, metric=290.0) == 20
+    assert autoscaler(behaviour).sync(0.0, replicas=20, pods=20, metric=190.0) == 19
+
+
+@given(
+    st.lists(st.one_of(st.none(), st.floats(0, 5000)), max_size=60),
+    st.integers(0, 20),
+    st.integers(0, 5),
+    st.integers(5, 40),
+)
+def test_replicas_stay_within_the_bounds(
+    metrics: list[float | None], start: int, low: int, high: int
+) -> None:
+    """This holds after every sync for any metric; initial replicas of 0 may remain 0."""
+    scaler, replicas = autoscaler(low=low, high=high), start
+    for tick, metric in enumerate(metrics):
+        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=metric)
+        assert replicas <= high
+        assert replicas >= low or (start == 0 and replicas == 0)
+
+
+def test_behaviour_has_the_defaults_of_kubernetes() -> None:
+    """They apply to each missing field of each direction."""
+    spec = {
+        "behavior": {
+            "scaleUp": {"tolerance": "50m", "policies": [{"type": "Pods", "value": 7, "periodSeconds": 30}]},
+            "scaleDown": {"stabilizationWindowSeconds": 0, "selectPolicy": "Min"},
+        }
+    }
+
+    read = behaviour_of(spec)
+
+    assert read.up == Direction(
+        window_seconds=0, paces=(Pace(type="Pods", value=7, period_seconds=30),), tolerance=0.05
+    )
+    assert read.down == replace(DEFAULT_BEHAVIOUR.down, window_seconds=0, select="Min")
+    assert behaviour_of({}) == DEFAULT_BEHAVIOUR
+    assert behaviour_of({"behavior": as_behaviour(read)}) == read

@@ -1,0 +1,122 @@
+"""Policies that decide like the controller: an AutoscalingPolicy, and the reconciler of variants."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from apiserver.schema.json import Json
+from controller.engines.readings import reading_of
+from controller.engines.scraping import Scraped
+from controller.policies.policy import read_policy
+from controller.simulation.bound import PolicyFile
+from controller.simulation.cluster import VirtualCluster
+from controller.simulation.manifests import manifests_of, moment
+from controller.simulation.outcome import PolicyOutcome
+from controller.simulation.reconciled import ReconciledPolicy, series_of
+from controller.simulation.run import PolicyName, silent, simulate_policy
+from controller.simulation.scenario import Scenario
+from controller.simulation.server import Server
+
+RUNNING = "vllm:num_requests_running"
+
+
+def played(scenario: Scenario, *metrics: Json) -> PolicyOutcome:
+    """Return the outcome of a policy with the given metrics."""
+    policy = read_policy(
+        {
+            "apiVersion": "registry.volcano.sh/v1alpha1",
+            "kind": "AutoscalingPolicy",
+            "metadata": {"name": "p"},
+            "spec": {"metrics": [*metrics], "tolerancePercent": 0},
+        }
+    )
+    name = PolicyName(text="p.yaml", kind="file", file=PolicyFile(policy=policy))
+    return asyncio.run(simulate_policy(scenario, name))
+
+
+def test_recommendations_follow_the_metric_and_decisions_are_published(
+    scenario: Scenario,
+) -> None:
+    """There is a decision for every interval, warm-up included."""
+    outcome = played(replace(scenario, warm_up_seconds=60.0), {"metricName": RUNNING, "targetValue": 6})
+    (decided,) = outcome.decided
+
+    assert decided.targets == ("h100",)
+    assert [point.seconds for point in decided.points] == [point.seconds for point in outcome.points]
+    assert decided.points[0].seconds == -60
+    exact = []
+    for point, seen in zip(decided.points, outcome.points, strict=True):
+        asked = math.ceil((point.values[RUNNING] or 0.0) / 6)
+        if seen.variants[0].ready == point.current_replicas:
+            exact.append(point.recommended == asked)
+        else:  # a pod that is not ready prevents scaling down
+            assert point.recommended is None or point.recommended >= asked
+        assert point.replicas == sum(point.targets) == seen.variants[0].published
+        assert point.current_replicas <= max(point.replicas, seen.variants[0].spec)
+    assert all(exact)
+    assert len(exact) > len(decided.points) / 2
+    assert len({point.recommended for point in decided.points}) > 2
+    assert any(point.recommended != point.replicas for point in decided.points)
+
+
+@pytest.mark.parametrize("has_other", [False, True], ids=["alone", "beside a known metric"])
+def test_an_unknown_metric_is_not_zero(scenario: Scenario, has_other: bool) -> None:
+    """Its value is None; if it is the only metric, there is no recommendation."""
+    known = [{"metricName": RUNNING, "targetValue": 3}] if has_other else []
+    (decided,) = played(scenario, {"metricName": "nobody_has_this", "targetValue": 1}, *known).decided
+
+    assert {point.values["nobody_has_this"] for point in decided.points} == {None}
+    assert all((point.recommended is None) != has_other for point in decided.points[1:])
+
+
+def test_each_model_has_its_own_decisions(scenario: Scenario) -> None:
+    """Without a binding, one variant of each model is scaled."""
+    (model,) = scenario.models
+    first, second = scenario.variants
+    other = replace(second, profile=replace(second.profile, model_id="other"))
+    both = replace(scenario, models=(model, replace(model, model_id="other")), variants=(first, other))
+    outcome = played(both, {"metricName": RUNNING, "targetValue": 6})
+
+    assert [item.targets for item in outcome.decided] == [("h100",), ("l40s",)]
+    assert len({tuple(point.replicas for point in item.points) for item in outcome.decided}) == 2
+
+
+@dataclass(kw_only=True)
+class CountingSource:
+    """A source of metrics of idle engines that counts the requests to each pod."""
+
+    server: Server
+    now_seconds: float = 0.0
+    asked: Counter[str] = field(default_factory=Counter)
+
+    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+        """Return a reading for each pod."""
+        names = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
+        self.asked.update(name for _, name in names)
+        series, seconds = series_of(self.server), moment(self.now_seconds).timestamp()
+        readings = {key: reading_of(series, time_seconds=seconds) for key in names}
+        return Scraped(readings=readings, failures={})
+
+
+async def test_a_cycle_asks_each_ready_pod_once(scenario: Scenario) -> None:
+    """Three cycles with four ready pods of two variants."""
+    variants = tuple(replace(item, initial_replicas=2) for item in scenario.variants)
+    several = replace(scenario, variants=variants)
+    source = CountingSource(server=Server(variants[0].profile))
+    policy = ReconciledPolicy(several, source=source)
+    cluster = VirtualCluster(several, manifests_of(several), {"m": []})
+
+    for cycle in range(1, 4):
+        source.now_seconds = 15.0 * cycle
+        cluster.advance(source.now_seconds)
+        with silent():
+            await policy.publish(cluster)
+
+        assert source.asked == dict.fromkeys(cluster.pods, cycle)
+    assert len(cluster.pods) == 4
