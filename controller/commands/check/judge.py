@@ -8,7 +8,8 @@ from typing import Final
 
 import msgspec
 
-from apiserver.kinds.annotations import advice
+from apiserver.kinds.annotated import is_managed, term_problems
+from apiserver.kinds.annotations import advice, annotation_advice
 from apiserver.kinds.conversion import kept_annotation
 from apiserver.kinds.forms import form_errors, other_forms
 from apiserver.kinds.judgement import complete_and_judge
@@ -45,6 +46,7 @@ _REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
 
 _LIKENESS_OF_SETTINGS: Final = 0.9
 """The similarity from which the name of a ConfigMap is a typing error: service-class-config is one."""
+_AUTOSCALERS: Final = frozenset({("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")})
 _USUAL_NAMESPACE: Final = "stowplan-system"
 """The namespace of the shipped manifests."""
 
@@ -159,11 +161,20 @@ def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
     served = find_version(result.api_version, result.kind)
     if served is not None:
         return _judge_version(result, tree, *served, namespace=namespace)
+    if (result.api_version.partition("/")[0], result.kind) in _AUTOSCALERS:
+        return replace(result, warnings=tuple(_autoscaler_advice(tree.value)))
     error = mismatch(result.api_version, result.kind)
     if error is not None:
         return _refusal(result, [_finding(error, tree)])
     why = other_release(result.api_version)
     return replace(result, unchecked=f"{result.kind}/{result.name} was not checked: {why}" if why else "")
+
+
+def _autoscaler_advice(value: Json) -> Iterator[str]:
+    """Yield what is wrong with the annotations of an annotated autoscaler; other fields are not ours."""
+    if is_managed(value) and not any(metadata_errors(value["metadata"])):
+        yield from term_problems(value)
+        yield from annotation_advice(value["kind"], value)
 
 
 def _refusal(

@@ -345,3 +345,41 @@ def test_an_object_that_a_file_contains_twice_causes_a_warning(check: Check) -> 
         " and this one remains",
         "s.yaml:13: ConfigMap/service-classes-config valid",
     ]
+
+
+AUTOSCALER = """\
+apiVersion: {version}
+kind: {kind}
+metadata:
+  name: chat
+  annotations: {{llm-d.ai/managed: "{managed}", llm-d.ai/model_id: m, llm-d.ai/variant-cost: "-1"}}
+spec: 7
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"), [("autoscaling/v2", "HorizontalPodAutoscaler"), ("keda.sh/v1alpha1", "ScaledObject")]
+)
+def test_wrong_annotations_of_an_annotated_autoscaler_cause_warnings(
+    check: Check, version: str, kind: str
+) -> None:
+    """Its other fields are those of another project."""
+    code, out, err = check("a.yaml", a_yaml=AUTOSCALER.format(version=version, kind=kind, managed="true"))
+
+    assert code == 0
+    assert [line.partition(": ")[2].partition("]:")[0] for line in out] == [
+        "Warning: metadata.annotations[llm-d.ai/model-id",
+        "Warning: metadata.annotations[llm-d.ai/variant-cost",
+        "Warning: metadata.annotations[llm-d.ai/model_id",
+        "Warning: nothing in this file was checked: no object is of a supported kind",
+    ]
+    assert err == [f"skipped: 1 {kind} ({version})"]
+
+
+def test_an_autoscaler_that_does_not_opt_in_is_skipped(check: Check) -> None:
+    """Its annotations have no meaning."""
+    text = AUTOSCALER.format(version="autoscaling/v2", kind="HorizontalPodAutoscaler", managed="no")
+
+    assert check("a.yaml", a_yaml=text)[1] == [
+        "a.yaml: Warning: nothing in this file was checked: no object is of a supported kind"
+    ]
