@@ -33,7 +33,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLAS
 from apiserver.schema.json import Json
 from controller.bindings.scale_reader import ScaleReader
 from controller.observe.annotated import Records, annotated_references
-from controller.observe.bound import BoundWorld, bound_references, bound_targets
+from controller.observe.binding_targets import BoundWorld, bound_references, bound_targets
 from controller.observe.external_metrics import (
     API_SERVICE,
     UNKNOWN_METRICS,

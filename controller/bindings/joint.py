@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from apiserver.kinds.identity import Key
-from controller.observe.asks import Ask, holds_nothing, why_not_planned
+from controller.observe.binding_claims import Ask, holds_nothing, why_not_planned
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
-from controller.observe.bound import Case
+from controller.observe.binding_targets import Case
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered
 from controller.planning.decision import Decision, Plan, Reason

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.engines.endpoints import Endpoint, Exposures, Question, question
-from controller.observe.bound import Case, TargetState
+from controller.observe.binding_targets import Case, TargetState
 from controller.policies.history import History, UnreadableHistoryError, read_history
 from controller.policies.measuring import NO_LOOKS, Exposed, Look, PodMemory
 from controller.policies.policy import Value

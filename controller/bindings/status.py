@@ -9,15 +9,15 @@ from typing import Final
 
 from apiserver.cluster.timestamps import moment_of
 from apiserver.schema.json import Json
-from controller.observe.acting import ActingFinding
-from controller.observe.asks import Ask
+from controller.observe.binding_claims import Ask
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
-from controller.observe.bound import Case
+from controller.observe.binding_targets import Case
 from controller.observe.condition_list import condition_list, moment, shorten
+from controller.observe.decision_following import ActingFinding
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision, binding_sentence, recommendation_text
-from controller.variants.news import News, own_conditions, without_numbers
+from controller.variants.write_urgency import News, own_conditions, without_numbers
 
 REFRESH_SECONDS: Final = 60.0
 """Minimum time in seconds between writes of a status in which only figures changed."""

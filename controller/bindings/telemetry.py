@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from controller.bindings.autoscalingpolicybinding import BindingCycleResult
 from controller.bindings.status import BindingResult
-from controller.variants.acting import why_not_followed
+from controller.variants.decision_following import why_not_followed
 
 _BINDING: Final = ("namespace", "binding_name")
 _TARGET: Final = (*_BINDING, "target_kind", "target_name")

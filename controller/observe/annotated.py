@@ -24,7 +24,7 @@ from apiserver.schema.json import Json, as_object
 from controller.observe.accelerators import short_name
 from controller.observe.claim import Claim, Claimant, Claims, Owner, OwnerKind
 from controller.observe.conditions import ConditionReason
-from controller.observe.orders import Orders, orders_of
+from controller.observe.overrides import Orders, orders_of
 from controller.observe.performance import resume
 from controller.observe.scales import ScaleReference, is_reference
 from controller.observe.targets import target_key

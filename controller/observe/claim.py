@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.orders import Orders
+from controller.observe.overrides import Orders
 from controller.observe.targets import TargetKey
 from controller.observe.unplanned import Unplanned
 from controller.planning.load import Capacity

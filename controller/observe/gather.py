@@ -14,7 +14,7 @@ from controller.engines.records import Idleness
 from controller.observe.accelerators import accelerators_of, uncounted_resources
 from controller.observe.actual_types import ActualTypes
 from controller.observe.annotated import Records, claims_of_annotated
-from controller.observe.asks import Ask, loads_of
+from controller.observe.binding_claims import Ask, loads_of
 from controller.observe.claim import Claim, Claimant, Claims
 from controller.observe.disruptions import Disruptions
 from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
@@ -31,7 +31,7 @@ from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
 from controller.observe.roles import roles_of_models
 from controller.observe.rule_reading import Scene
-from controller.observe.running import as_running
+from controller.observe.running_targets import as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
 from controller.observe.targets import Target, TargetKey, target_of
 from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target

@@ -16,12 +16,12 @@ from controller.observe.claim import Claim
 from controller.observe.classes import class_finding, priority_of
 from controller.observe.conditions import Finding
 from controller.observe.disruptions import Disruptions
-from controller.observe.leaving import leaving_order
 from controller.observe.objectives import Objective, Objectives
 from controller.observe.performance import facts_of
 from controller.observe.pods import ready_ordinals
 from controller.observe.policies import Policies
 from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
+from controller.observe.removal_order import leaving_order
 from controller.observe.replicas import ReportAge, replicas_of
 from controller.observe.rule_reading import Scene
 from controller.observe.rules import NO_RULES, TargetRules, pod_rules

@@ -16,7 +16,7 @@ from apiserver.schema.validation import validate
 from controller.observe.accelerators import short_name
 from controller.observe.claim import Claim, Claimant, Claims, Owner, OwnerKind
 from controller.observe.conditions import ConditionReason
-from controller.observe.orders import orders_of
+from controller.observe.overrides import orders_of
 from controller.observe.performance import profile_of, resume
 from controller.observe.targets import scaled_by
 from controller.observe.unplanned import Unplanned, unplanned_by

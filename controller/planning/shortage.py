@@ -1,4 +1,4 @@
-"""Explain why a variant gets no more replicas: free accelerators, and the holders of the rest."""
+"""What prevents one more replica of a variant: free accelerators after a plan, and who holds the rest."""
 
 from __future__ import annotations
 

@@ -3,10 +3,10 @@
 `variantautoscaling` runs the cycle: `watching` collects engine metrics and sizes models, the solver plans,
 `status` computes statuses, or only advice where `advisory` selects that, and `publishing` writes them.
 
-- before the plan: `privileges`, `settings_keeping`, `silence` of engines, `divergence` of pods from their
-  template
-- writes: `news` decides how urgent one is; `decision_store` and `decision_annotation` are for objects without
+- before the plan: `privileges`, `settings_keeping`, `silence` of engines
+- writes: `write_urgency` decides how soon; `decision_store` and `decision_annotation` are for objects without
   a status; `announcing` of changes; `heartbeat`, `clock`
-- whether decisions are followed: `acting`, `following`
-- pods of a plan: `placing` holds new ones for their nodes, `leaving` marks those to remove
+- whether decisions are followed: `decision_following` by autoscalers, `placement_following` by pods, and
+  `placement_divergence` from the plan's nodes
+- pods of a plan: `placing` holds new ones for their nodes, `pod_deletion_costs` mark those to remove
 """

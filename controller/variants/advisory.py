@@ -14,7 +14,7 @@ from typing import Final
 from apiserver.kinds.annotations import ADVISORY
 from apiserver.kinds.identity import Key
 from controller.observe.conditions import ConditionReason
-from controller.observe.orders import Orders
+from controller.observe.overrides import Orders
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
 

@@ -25,9 +25,9 @@ from apiserver.kinds.identity import Key, key_of, seniority
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.leaving import is_rolling, template_of
 from controller.observe.observed import Observed
 from controller.observe.pods import group_number, group_of, is_present, is_ready
+from controller.observe.removal_order import is_rolling, template_of
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
 

@@ -20,7 +20,7 @@ from controller.observe.claim import Claimant
 from controller.planning.decision import Plan
 from controller.variants.announcing import Announcer
 from controller.variants.decision_store import DecisionStore
-from controller.variants.news import in_turn, news
+from controller.variants.write_urgency import in_turn, news
 
 FIELD_MANAGER: Final = "stowplan-controller"
 WRITES_PER_SECOND: Final = 3.0

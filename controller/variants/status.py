@@ -10,11 +10,11 @@ from typing import Final
 
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
-from controller.observe.acting import ActingFinding
 from controller.observe.condition_list import condition_list, moment, shorten
 from controller.observe.conditions import ConditionReason, ConditionType, Finding
+from controller.observe.decision_following import ActingFinding
 from controller.observe.observed import Observed
-from controller.observe.orders import orders_finding
+from controller.observe.overrides import orders_finding
 from controller.observe.unplanned import Unplanned
 from controller.planning.decision import BoundBy, Decision, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal

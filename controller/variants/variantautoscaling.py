@@ -22,22 +22,21 @@ from apiserver.schema.json import Json
 from controller.bindings.joint import Exchange, grants_of, without_bound
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
-from controller.observe.acting import ActingFinding, ReplicaWatch
-from controller.observe.asks import Ask, claims_of_asks
+from controller.observe.binding_claims import Ask, claims_of_asks
 from controller.observe.claim import Claimant, Claims
 from controller.observe.condition_list import shorten
+from controller.observe.decision_following import ActingFinding, ReplicaWatch
 from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, claims_in, gather
-from controller.observe.lateness import lateness
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, SettingsProblem
 from controller.observe.unplanned import Unplanned, faulty
+from controller.observe.unready import lateness
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import ServiceLevel
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import Sized
-from controller.variants.acting import situations
 from controller.variants.advisory import (
     NOWHERE,
     Advice,
@@ -50,10 +49,11 @@ from controller.variants.advisory import (
 from controller.variants.announcing import Announcer
 from controller.variants.clock import ClockWatch
 from controller.variants.decision_annotation import DecisionAnnotator, due_annotations
-from controller.variants.divergence import IN_STEP, Divergence, sentences
-from controller.variants.following import PlacementFollower
+from controller.variants.decision_following import situations
 from controller.variants.heartbeat import Pulse
-from controller.variants.leaving import PodMarker, due_marks
+from controller.variants.placement_divergence import IN_STEP, Divergence, sentences
+from controller.variants.placement_following import PlacementFollower
+from controller.variants.pod_deletion_costs import PodMarker, due_marks
 from controller.variants.privileges import Privileges, questions
 from controller.variants.publishing import Publisher, expected_errors
 from controller.variants.settings_keeping import SettingsKeeper

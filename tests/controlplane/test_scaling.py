@@ -27,7 +27,7 @@ from controller.bindings.autoscalingpolicybinding import (
 from controller.bindings.scale_reader import ScaleReader
 from controller.bindings.scaling import DirectScaler, Ending, ScalingTools
 from controller.engines.endpoints import Exposures, Question
-from controller.observe.bound import BoundWorld
+from controller.observe.binding_targets import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind
 from controller.variants.advisory import Scope
 from hack.controlplane.nodes import Node, create_nodes

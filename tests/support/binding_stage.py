@@ -24,7 +24,7 @@ from controller.bindings.autoscalingpolicybinding import (
 from controller.bindings.joint import Exchange
 from controller.bindings.scaling import DirectScaler
 from controller.engines.endpoints import Exposures, Question
-from controller.observe.bound import BoundWorld
+from controller.observe.binding_targets import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind
 from controller.policies.measuring import Exposed, Look
 from controller.variants.heartbeat import Pulse

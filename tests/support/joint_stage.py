@@ -13,7 +13,7 @@ from apiserver.schema.json import Json
 from controller.bindings.autoscalingpolicybinding import BindingSettings
 from controller.bindings.joint import Exchange
 from controller.engines.scraping import Scraped
-from controller.observe.bound import bound_targets
+from controller.observe.binding_targets import bound_targets
 from controller.observe.gather import Terms, World
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass

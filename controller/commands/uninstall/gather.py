@@ -49,7 +49,7 @@ from controller.commands.upgrade.definitions import storage_version
 from controller.commands.upgrade.serving import read_definition
 from controller.evictions.evicting import is_closed
 from controller.observe import external_metrics
-from controller.observe.leaving import OURS as OUR_COST
+from controller.observe.removal_order import OURS as OUR_COST
 from controller.variants.placing import GATE, is_gated
 
 _SCHEDULER: Final = "stowplan-packed"

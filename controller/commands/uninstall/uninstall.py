@@ -67,7 +67,7 @@ from controller.commands.upgrade.serving import (
 )
 from controller.evictions.evicting import is_closed, reopen
 from controller.observe.external_metrics import is_ours
-from controller.observe.leaving import marks
+from controller.observe.removal_order import marks
 from controller.variants.placing import LetIn, is_gated
 
 _PATIENCE_SECONDS: Final = 120.0

@@ -19,7 +19,7 @@ from controller.bindings.autoscalingpolicybinding import (
 )
 from controller.bindings.joint import Exchange, Grant
 from controller.engines.endpoints import Exposures, Question, exposed_in
-from controller.observe.bound import BoundWorld
+from controller.observe.binding_targets import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind
 from controller.policies.measuring import Look
 from controller.simulation.profile import EngineProfile

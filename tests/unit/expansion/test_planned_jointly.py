@@ -12,7 +12,7 @@ from support.traffic import objective, pool
 from apiserver.schema.json import Json
 from controller.bindings.joint import Grant, grants_of
 from controller.expansion.expansion import expand
-from controller.observe.asks import Ask, claims_of_asks
+from controller.observe.binding_claims import Ask, claims_of_asks
 from controller.observe.binding_conditions import BindingReason, annotations_finding
 from controller.observe.gather import World, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives

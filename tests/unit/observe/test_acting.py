@@ -9,7 +9,7 @@ from support.manifests import autoscaler
 
 from apiserver.kinds.autoscalers import KEDA_LABEL, Autoscaler, autoscaler_of
 from apiserver.schema.json import Json
-from controller.observe.acting import ActingReason, ReplicaWatch, Situation, acting_finding
+from controller.observe.decision_following import ActingReason, ReplicaWatch, Situation, acting_finding
 from controller.observe.external_metrics import ExternalMetrics, external_metrics_of
 
 

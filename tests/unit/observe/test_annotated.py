@@ -14,7 +14,7 @@ from apiserver.schema.json import Json
 from controller.observe.annotated import Records, annotated_references, claims_of_annotated
 from controller.observe.claim import Claim, Claims, Owner, OwnerKind
 from controller.observe.conditions import ConditionReason
-from controller.observe.orders import Orders
+from controller.observe.overrides import Orders
 from controller.observe.targets import TargetKey, TargetKind
 
 TARGET = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")

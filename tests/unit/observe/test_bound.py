@@ -6,7 +6,13 @@ from typing import Any
 
 from apiserver.schema.json import Json
 from controller.observe.binding_conditions import BindingCondition
-from controller.observe.bound import BoundReader, BoundWorld, bound_references, bound_targets, keys_of
+from controller.observe.binding_targets import (
+    BoundReader,
+    BoundWorld,
+    bound_references,
+    bound_targets,
+    keys_of,
+)
 from controller.observe.scales import scaled_targets
 from controller.observe.targets import SET_NAME, WORKER_INDEX, TargetKey, TargetKind
 

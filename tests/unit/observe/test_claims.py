@@ -10,10 +10,10 @@ from support.manifests import PERF_PARMS, autoscaler, variant
 
 from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.schema.json import Json
-from controller.observe.asks import Ask, claims_of_asks
+from controller.observe.binding_claims import Ask, claims_of_asks
 from controller.observe.claim import Claim, Claims, Owner, OwnerKind
 from controller.observe.conditions import ConditionReason
-from controller.observe.orders import Orders
+from controller.observe.overrides import Orders
 from controller.observe.targets import TargetKey, TargetKind
 from controller.observe.variantautoscaling import claim_of, claims_of
 from controller.policies.policy import read_binding

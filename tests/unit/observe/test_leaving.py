@@ -11,8 +11,8 @@ from support.manifests import node
 
 from apiserver.schema.json import Json
 from controller.observe.inventory import inventory
-from controller.observe.leaving import OURS, Mark, leaving_order, marks
 from controller.observe.pods import DELETION_COST, removal_ranks
+from controller.observe.removal_order import OURS, Mark, leaving_order, marks
 from controller.planning.cluster import Node
 
 MARKED = {DELETION_COST: "-1", OURS: "-1"}

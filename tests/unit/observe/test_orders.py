@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.schema.json import Json
-from controller.observe.orders import Orders, orders_finding, orders_of
+from controller.observe.overrides import Orders, orders_finding, orders_of
 
 
 def annotated(**annotations: str) -> Json:

@@ -9,7 +9,7 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
-from controller.observe.orders import orders_of
+from controller.observe.overrides import orders_of
 from controller.planning.cluster import Node
 from controller.planning.inputs import PlanningState, Settings
 from controller.planning.load import Capacity, CapacitySource, ModelLoad

@@ -12,8 +12,8 @@ from support.status_inputs import INPUTS, NOW, finding, stored
 
 from apiserver.kinds.following import FollowingProblem, Problem
 from apiserver.schema.json import Json
-from controller.observe.acting import ActingReason
 from controller.observe.conditions import ConditionReason
+from controller.observe.decision_following import ActingReason
 from controller.observe.variantautoscaling import claimant_of
 from controller.variants.advisory import Advice
 from controller.variants.announcing import Announcer

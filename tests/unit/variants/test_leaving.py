@@ -17,10 +17,10 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Invalid, NotFound
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered
-from controller.observe.leaving import OURS, Mark
+from controller.observe.removal_order import OURS, Mark
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.planning.snapshot import Snapshot
-from controller.variants.leaving import ASK_AGAIN, PodMarker, due_marks
+from controller.variants.pod_deletion_costs import ASK_AGAIN, PodMarker, due_marks
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

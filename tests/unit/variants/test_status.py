@@ -17,15 +17,15 @@ from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.schema.validation import validate
 from controller.evictions.rounds import BEING_MOVED
 from controller.observe.conditions import ConditionReason
-from controller.observe.orders import Orders
+from controller.observe.overrides import Orders
 from controller.observe.unplanned import Unplanned
 from controller.planning.decision import BoundBy, SolverStatus
 from controller.planning.load import Signal
 from controller.planning.snapshot import Replica
 from controller.sizing.records import Learned, StepParameters
 from controller.variants.advisory import Advice
-from controller.variants.news import news
 from controller.variants.status import planned_status, unplanned_status
+from controller.variants.write_urgency import news
 
 ADVICE = Advice(
     reason=ConditionReason.OBJECT_ADVISORY,

@@ -14,8 +14,8 @@ from support.planning_builders import variant
 
 from apiserver.cluster.errors import Forbidden
 from apiserver.kinds.following import FollowingProblem, Problem
-from controller.observe.acting import ActingReason
 from controller.observe.conditions import ConditionReason
+from controller.observe.decision_following import ActingReason
 from controller.observe.gather import Gathered
 from controller.observe.policies import SettingsProblem
 from controller.planning.decision import (
@@ -28,7 +28,7 @@ from controller.sizing.attainment import Attained, ServiceLevel
 from controller.sizing.records import Targets
 from controller.telemetry import Telemetry
 from controller.variants.advisory import Advice
-from controller.variants.divergence import IN_STEP, Divergence, Waiting
+from controller.variants.placement_divergence import IN_STEP, Divergence, Waiting
 from controller.variants.variantautoscaling import CycleResult
 
 DECISION = decision("chat")

@@ -8,8 +8,8 @@ from dataclasses import replace
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json, as_object
 from controller.bindings.status import BindingResult
-from controller.observe.acting import ActingFinding, Situation
 from controller.observe.binding_conditions import BindingCondition
+from controller.observe.decision_following import ActingFinding, Situation
 from controller.observe.gather import Gathered
 from controller.planning.decision import Plan
 

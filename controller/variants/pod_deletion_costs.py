@@ -15,7 +15,7 @@ from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
 from apiserver.cluster.resource import PODS
 from apiserver.log import EventLogger
 from controller.observe.gather import Gathered
-from controller.observe.leaving import Mark, marks
+from controller.observe.removal_order import Mark, marks
 from controller.planning.decision import Plan
 
 ASK_AGAIN: Final = timedelta(seconds=300)

@@ -20,7 +20,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place
 from controller.observe.conditions import ConditionReason
-from controller.observe.orders import orders_of
+from controller.observe.overrides import orders_of
 from controller.observe.targets import target_key
 from controller.observe.unplanned import Unplanned
 from controller.planning.load import Capacity, CapacitySource, ModelLoad

@@ -12,7 +12,14 @@ from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered, World
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
-from controller.variants.divergence import IN_STEP, Divergence, Expectation, Waiting, divergence, sentences
+from controller.variants.placement_divergence import (
+    IN_STEP,
+    Divergence,
+    Expectation,
+    Waiting,
+    divergence,
+    sentences,
+)
 from controller.variants.placing import GateKeeper, let_in, strays
 
 _log = EventLogger(__name__)
