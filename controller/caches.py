@@ -34,13 +34,13 @@ from apiserver.schema.json import Json
 from controller.bindings.scale_reader import ScaleReader
 from controller.observe.annotated import Records, annotated_references
 from controller.observe.binding_targets import BoundWorld, bound_references, bound_targets
+from controller.observe.devices import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.external_metrics import (
     API_SERVICE,
     UNKNOWN_METRICS,
     ExternalMetrics,
     external_metrics_of,
 )
-from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.gather import World
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules, Objectives
 from controller.observe.resource_claims import Translation

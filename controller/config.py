@@ -14,7 +14,7 @@ from apiserver.schema.markers import Items, Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig
 from controller.config_planning import PlanningConfig, planning_problems
 from controller.engines.requests import CredentialsConfig
-from controller.observe.further_accelerators import FurtherAccelerators, resource_problems
+from controller.observe.devices import FurtherAccelerators, resource_problems
 
 
 @declaration()

@@ -12,7 +12,7 @@ from apiserver.schema.json import Json
 from controller.observe.binding_claims import Ask
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
 from controller.observe.binding_targets import Case
-from controller.observe.condition_list import condition_list, moment, shorten
+from controller.observe.conditions import condition_list, moment, shorten
 from controller.observe.decision_following import ActingFinding
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation

@@ -36,8 +36,8 @@ from controller.evictions.rounds import (
 )
 from controller.observe.claim import Claimant
 from controller.observe.conditions import EventReason
-from controller.observe.disruptions import Disruptions, evictions_allowed
 from controller.observe.gather import Gathered, World
+from controller.observe.movable import Disruptions, evictions_allowed
 from controller.observe.scheduling import MOVING
 from controller.planning.decision import Plan
 

@@ -27,7 +27,7 @@ from controller.expansion.standing import (
     serves,
     wanted_replicas,
 )
-from controller.observe.condition_list import condition_list, shorten
+from controller.observe.conditions import condition_list, shorten
 from controller.traffic.conditions import why_left_alone
 
 _STUCK: Final = frozenset(

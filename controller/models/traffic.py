@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, Protocol
 from apiserver.cluster.resource import INFERENCE_OBJECTIVES, MODEL_ROUTES, MODEL_SERVERS, Resource
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.schema.json import Json
-from controller.observe.condition_list import condition_list, shorten
+from controller.observe.conditions import condition_list, shorten
 from controller.traffic.conditions import Findings, Found, TrafficCondition, left_alone
 from controller.traffic.status import PoolWorld, objective_found, route_found, server_found
 

@@ -1,7 +1,9 @@
-"""Accelerators from Dynamic Resource Allocation: devices of ResourceSlices (`resource.k8s.io/v1`).
+"""Accelerators by other names: devices of Dynamic Resource Allocation, and further extended resources.
 
-Only whole devices of a single node count: a partition is not an accelerator, and a device that several nodes
-can reach has no location that a plan could rely on.
+Of the devices in ResourceSlices (`resource.k8s.io/v1`), only whole ones of a single node count: a partition
+is not an accelerator, and a device that several nodes can reach has no location that a plan could rely on.
+Nodes and pods with further resources, and types in further node labels, are passed on with the pseudo-fields
+that also stand for these devices.
 """
 
 from __future__ import annotations
@@ -12,7 +14,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.accelerators import short_name
+from controller.observe.accelerators import (
+    CLAIMED,
+    DEVICES,
+    PRODUCT,
+    RESOURCE_NAMES,
+    accelerators_of,
+    short_name,
+    whole,
+)
 
 _REPELLENT: Final = frozenset({"NoSchedule", "NoExecute"})
 
@@ -119,3 +129,60 @@ def _text(attributes: Json, driver: str, name: str) -> str:
 
 def _is_repellent(device: Json) -> bool:
     return any(taint.get("effect") in _REPELLENT for taint in device.get("taints") or [])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FurtherAccelerators:
+    """Names of resources and of node labels that a user declared."""
+
+    resources: tuple[str, ...] = ()
+    node_labels: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All extended resources that count, including those that always do."""
+        return (*RESOURCE_NAMES, *self.resources)
+
+    def node(self, node: Json) -> Json:
+        """Return a node whose further accelerators and their type are known to planning."""
+        metadata, status = node["metadata"], node.get("status") or {}
+        labels = metadata.get("labels") or {}
+        if product := next((labels[name] for name in self.node_labels if labels.get(name)), ""):
+            metadata = metadata | {"labels": {PRODUCT: product} | labels}
+        counted = {
+            name: quantities | {DEVICES: str(count)}
+            for name in ("allocatable", "capacity")
+            if (quantities := status.get(name)) and (count := self._count(quantities))
+        }
+        if not counted:
+            return node if metadata is node["metadata"] else node | {"metadata": metadata}
+        return node | {"metadata": metadata, "status": status | counted}
+
+    def spec(self, spec: Json) -> Json:
+        """Return the spec of a pod or template with its further accelerators."""
+        count = accelerators_of(spec, self.resources) if self.resources else 0
+        return spec | {CLAIMED: int(spec.get(CLAIMED) or 0) + count} if count else spec
+
+    def _count(self, quantities: Json) -> int:
+        return sum(whole(quantities[name]) for name in self.resources if name in quantities)
+
+
+NOTHING_FURTHER: Final = FurtherAccelerators()
+"""Only the resources and labels that planning knows."""
+
+
+def resource_problems(resources: Sequence[str]) -> list[str]:
+    """Return one problem for each name that is no extended resource, or that would count twice."""
+    return [
+        f"accelerators.resources[{position}]: {name!r} {why}"
+        for position, name in enumerate(resources)
+        if (why := _wrong(name, resources[:position]))
+    ]
+
+
+def _wrong(name: str, earlier: Sequence[str]) -> str:
+    if name in RESOURCE_NAMES:
+        return "always counts as an accelerator"
+    if name in earlier:
+        return "is there twice"
+    return "" if all(name.partition("/")) else "must be DOMAIN/NAME"

@@ -11,25 +11,24 @@ from apiserver.kinds.annotated import VARIANT_COST
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import Problem
 from apiserver.schema.json import Json
-from controller.observe.actual_types import ActualTypes
 from controller.observe.claim import Claim
 from controller.observe.classes import class_finding, priority_of
 from controller.observe.conditions import Finding
-from controller.observe.disruptions import Disruptions
+from controller.observe.movable import Disruptions
 from controller.observe.objectives import Objective, Objectives
 from controller.observe.performance import facts_of
 from controller.observe.pods import ready_ordinals
 from controller.observe.policies import Policies
 from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
 from controller.observe.removal_order import leaving_order
-from controller.observe.replicas import ReportAge, replicas_of
+from controller.observe.replicas import ReportAge, replicas_of, stalled_replicas
 from controller.observe.rule_reading import Scene
 from controller.observe.rules import NO_RULES, TargetRules, pod_rules
+from controller.observe.running_targets import ActualTypes
 from controller.observe.scalers import RESTING, VariantScalers, is_resting
 from controller.observe.scheduling import node_affinity, require_labels, tolerations
 from controller.observe.targets import Target, TargetKey
 from controller.observe.unplanned import Unplanned
-from controller.observe.waiting import stalled_replicas
 from controller.planning.cluster import Node, NodePool
 from controller.planning.ranges import MAX_COST
 from controller.planning.snapshot import Variant

@@ -1,14 +1,17 @@
-"""Read the declared, target and published performance of a variant, as input of sizing."""
+"""Read the declared, target and published performance of a variant, as input of sizing.
+
+The command lines of containers have engine arguments, such as vLLM's batch limits.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
 from apiserver.schema.json import Json, as_object
-from controller.observe.arguments import engine_argument
 from controller.observe.claim import Claim
 from controller.observe.classes import class_of
 from controller.observe.pods import has_engine, is_ready, readiness_changed
@@ -131,3 +134,20 @@ def _start_seconds(pod: Json) -> float | None:
     if not started or not ready or not is_ready(pod):
         return None
     return (datetime.fromisoformat(ready) - datetime.fromisoformat(started)).total_seconds()
+
+
+_QUOTING: Final = str.maketrans("", "", "\"'\\")
+
+
+def engine_argument(pod_spec: Json, name: str) -> int | None:
+    """Return the integer value of `--name` in any container, or None.
+
+    Both `--name=7` and `--name 7` are recognized, with dashes or underscores, also in a shell script. Scripts
+    are searched and not parsed, because a parser's time can grow with the square of their length.
+    """
+    flag = re.compile(rf"(?<!\S)--{name.replace('-', '[-_]')}(?:=|\s+)([0-9]{{1,9}})(?!\S)")
+    for container in pod_spec.get("containers") or []:
+        text = "\n".join([*(container.get("command") or []), *(container.get("args") or [])])
+        if found := flag.search(text.translate(_QUOTING)):
+            return int(found[1])
+    return None

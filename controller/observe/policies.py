@@ -1,6 +1,7 @@
-"""Prices and service classes of an administrator, and what is wrong with them.
+"""Prices and service classes of an administrator, what is wrong with them, and privileges of writers.
 
-`controller.observe.settings_reading` reads them.
+`controller.observe.settings_reading` reads prices and classes; the API server is asked for privileges
+elsewhere.
 """
 
 from __future__ import annotations
@@ -10,9 +11,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
 
+import msgspec
+
+from apiserver.kinds.authorship import taking_over
+from apiserver.kinds.privileges import Privilege
+from apiserver.schema.json import Json
 from controller.observe.accelerators import short_name
-from controller.observe.claim import Place
-from controller.observe.grants import Grants
+from controller.observe.claim import Claim, Place
 from controller.sizing.records import ATTAINMENT
 
 
@@ -90,3 +95,52 @@ class Policies:
 
 def _is_about(problem: SettingsProblem, place: Place) -> bool:
     return problem.config_map == place[0] and problem.key in {"", place[1]}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, order=True)
+class Question:
+    """The question whether a user has a privilege."""
+
+    record: str
+    """The user, as recorded on an object by its writer."""
+
+    privilege: Privilege
+
+    @property
+    def user(self) -> Json:
+        """The user, in the form of `userInfo` in an admission request."""
+        user: Json = msgspec.json.decode(self.record)
+        return user
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Grants:
+    """The questions that were answered with yes."""
+
+    allowed: frozenset[Question]
+    namespace: str
+    """Namespace of the installation, in which the right is checked."""
+
+    def refusal(self, claim: Claim, privilege: Privilege) -> str:
+        """Return why the writer of an object lacks a privilege, and what to do; empty if it is granted."""
+        question = question_of(claim, privilege)
+        if question in self.allowed:
+            return ""
+        kind, namespace, name = claim.owner
+        if claim.is_annotated:
+            return f"no writer of a {kind} is recorded: declare it in a VariantAutoscaling instead"
+        command = (
+            f"a user who has it must run {taking_over(f'{kind.short_name} {name}', namespace=namespace)}"
+        )
+        right = f"use {privilege} in namespace {self.namespace!r}"
+        if question is None:
+            return f"no writer is recorded, so no user's permission to {right} applies: {command}"
+        return (
+            f"user {question.user['username']!r}, who wrote it, is not allowed to {right}: grant this"
+            f" permission, or {command}"
+        )
+
+
+def question_of(claim: Claim, privilege: Privilege) -> Question | None:
+    """Return the question for the writer of an object; None if no writer is recorded."""
+    return None if claim.writer is None else Question(record=claim.writer, privilege=privilege)

@@ -19,8 +19,7 @@ from controller.observe.accelerators import (
     accelerators_in,
     whole,
 )
-from controller.observe.devices import DRIVERS, devices_in
-from controller.observe.further_accelerators import NOTHING_FURTHER, FurtherAccelerators
+from controller.observe.devices import DRIVERS, NOTHING_FURTHER, FurtherAccelerators, devices_in
 
 _ALL: Final = "All"
 

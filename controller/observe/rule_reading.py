@@ -1,7 +1,12 @@
-"""Interpret the placement rules of a pod template: what they require, and which other pods they select."""
+"""Interpret the placement rules of a pod template: what they require, and which other pods they select.
+
+Selected pods may be those of other targets, and unplanned ones. Topology domains are those of all nodes:
+kube-scheduler also counts nodes without accelerators.
+"""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,11 +14,12 @@ from typing import Final
 
 from apiserver.kinds.core.selecting import selected_keys, selects
 from apiserver.schema.json import Json
-from controller.observe.domains import Domains, domains_of, with_accelerators
-from controller.observe.neighbours import Neighbours
+from controller.observe.inventory import accelerators_on, labels_of, type_of
+from controller.observe.pods import is_present, target_of_pod
 from controller.observe.scheduling import node_affinity
 from controller.observe.targets import POD_LABELS, REVISION_LABELS, Target, TargetKey
-from controller.planning.cluster import Node
+from controller.planning.cluster import MOST_ACCELERATORS, Node, NodeRequirement
+from controller.planning.inventory import meets
 from controller.planning.pod_rules import MOST_PER_NODE, MOST_SKEW, DomainRule, MostPerNode, PodRules, Spread
 
 HOSTNAME: Final = "kubernetes.io/hostname"
@@ -185,3 +191,109 @@ def _narrow(selector: Json, rule: Json, labels: Mapping[str, str]) -> Json:
         if key in labels
     ]
     return selector | {"matchExpressions": [*(selector.get("matchExpressions") or []), *expressions]}
+
+
+_Labels = Mapping[str, str]
+_Known = tuple[TargetKey | None, str, _Labels]
+"""The target, its name for messages, and its labels."""
+
+
+class Neighbours:
+    """All labeled workloads by namespace: targets by their templates, other pods individually."""
+
+    def __init__(self, targets: Sequence[Target], pods: Sequence[Json]) -> None:
+        self._all: dict[str, list[_Known]] = defaultdict(list)
+        self._by_label: dict[tuple[str, str, str], list[_Known]] = defaultdict(list)
+        known = {target.key for target in targets}
+        for target in targets:
+            for labels in target.labels:
+                self._add(target.key.namespace, (target.key, str(target.key), labels))
+        seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
+        for pod in pods:
+            namespace, labels = pod["metadata"]["namespace"], pod["metadata"].get("labels") or {}
+            looks = namespace, frozenset(labels.items())
+            if is_present(pod) and looks not in seen and target_of_pod(pod) not in known:
+                seen.add(looks)
+                self._add(namespace, (None, f"Pod {namespace}/{pod['metadata']['name']}", labels))
+
+    def selected(self, selector: Json, but: TargetKey) -> str:
+        """Return the name of another workload that a selector selects in the target's namespace, or ""."""
+        return next(
+            (
+                name
+                for key, name, labels in self._candidates(selector, but.namespace)
+                if key != but and selects(selector, labels)
+            ),
+            "",
+        )
+
+    def _candidates(self, selector: Json, namespace: str) -> Sequence[_Known]:
+        """Return the candidates of a selector, looked up by one of its labels if it has any."""
+        lists = [
+            self._by_label.get((namespace, key, value), [])
+            for key, value in (selector.get("matchLabels") or {}).items()
+        ]
+        return min(lists, key=len, default=self._all.get(namespace, []))
+
+    def _add(self, namespace: str, known: _Known) -> None:
+        self._all[namespace].append(known)
+        for key, value in known[2].items():
+            self._by_label[namespace, key, value].append(known)
+
+
+_Looks = tuple[frozenset[tuple[str, str]], tuple[tuple[NodeRequirement, ...], ...]]
+
+
+class Domains:
+    """The nodes of a cluster, by the labels that define topology domains."""
+
+    def __init__(self, nodes: Sequence[Json]) -> None:
+        self._nodes = tuple(map(_node, nodes))
+        self.keys = frozenset(key for node in self._nodes for key, _ in node.labels)
+        """All labels that any node has."""
+
+        self._asked_for: dict[_Looks, tuple[Node, ...]] = {}
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes."""
+        return self._nodes
+
+    def asked_for(self, pod_spec: Json, terms: tuple[tuple[NodeRequirement, ...], ...]) -> tuple[Node, ...]:
+        """Return the nodes that match the node selector and node affinity of pods."""
+        selector = frozenset((pod_spec.get("nodeSelector") or {}).items())
+        if (selector, terms) not in self._asked_for:
+            self._asked_for[selector, terms] = tuple(
+                node for node in self._nodes if selector <= node.labels and meets(node, terms)
+            )
+        return self._asked_for[selector, terms]
+
+
+def with_accelerators(nodes: Sequence[Node], accelerator: str) -> tuple[Node, ...]:
+    """Return the nodes that have accelerators of a type."""
+    return tuple(
+        node for node in nodes if accelerator in ("", node.accelerator) and node.accelerators_allocatable > 0
+    )
+
+
+def domains_of(nodes: Sequence[Node], key: str) -> frozenset[str]:
+    """Return the values of a label over some nodes."""
+    return frozenset(dict(node.labels)[key] for node in nodes if key in dict(node.labels))
+
+
+def most_pods(nodes: Sequence[Node], key: str, *, accelerators: int) -> int:
+    """Return how many pods of a size fit in the largest domain when it is empty."""
+    counts: Counter[str] = Counter()
+    for node in nodes:
+        counts[dict(node.labels).get(key, "")] += node.accelerators_allocatable // accelerators
+    return max(counts.values(), default=0)
+
+
+def _node(node: Json) -> Node:
+    accelerators = accelerators_on(node)
+    return Node(
+        name=node["metadata"]["name"],
+        accelerator=type_of(node),
+        accelerators_allocatable=accelerators if accelerators <= MOST_ACCELERATORS else 0,
+        labels=labels_of(node),
+    )

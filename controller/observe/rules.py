@@ -10,8 +10,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.domains import most_pods
-from controller.observe.rule_reading import RuleReading, Scene, read_template
+from controller.observe.rule_reading import RuleReading, Scene, most_pods, read_template
 from controller.observe.targets import SET_NAME, Target
 from controller.planning.pod_rules import PodRules, Spread
 

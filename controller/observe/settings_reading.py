@@ -4,6 +4,7 @@ Both are read from Stowplan's own namespace only: a service class determines pri
 typing error, or a ConfigMap that is deleted by mistake, must not take every priority away: content that
 cannot be used is reported, and the last valid one applies until there is other, or until it is given up on
 purpose.
+The controller keeps the last valid settings in a ConfigMap for the next leader.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
+import msgspec
+
 from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.kinds.settings import LATENCY_MOST_MS, Setting, read_class, read_price
 from apiserver.kinds.settings_names import ALLOW_EMPTY, LAST_VALID, holds_back
@@ -21,7 +24,6 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.accelerators import short_name
 from controller.observe.claim import Place
-from controller.observe.last_valid import LastValid
 from controller.observe.policies import Policies, ServiceClass, SettingsProblem
 from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import ATTAINMENT, LEAST_ATTAINMENT, MOST_ATTAINMENT
@@ -311,3 +313,50 @@ def _targets(models: list[Json], name: str) -> dict[str, int]:
 
 def _is_whole(value: JsonValue) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+KEY: Final = "settings.json"
+"""The key of the record in its ConfigMap."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LastValid:
+    """The last valid texts by ConfigMap and key, and since when something is wrong with which."""
+
+    texts: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    since: Mapping[Place, datetime] = field(default_factory=dict)
+    """By ConfigMap and key; the key is empty for a whole ConfigMap."""
+
+
+class _Wrong(msgspec.Struct, frozen=True, rename="camel"):
+    config_map: str
+    key: str
+    since: datetime
+
+
+class _Record(msgspec.Struct, frozen=True, rename="camel"):
+    last_valid: dict[str, dict[str, str]]
+    invalid: list[_Wrong] = []
+
+
+def record_of(last_valid: LastValid) -> str:
+    """Return the record as JSON text, the same for equal content."""
+    wrong = [_Wrong(*place, since) for place, since in sorted(last_valid.since.items())]
+    record = _Record({name: dict(texts) for name, texts in last_valid.texts.items()}, wrong)
+    return msgspec.json.encode(record, order="sorted").decode()
+
+
+def read_last_valid(config_map: Json | None) -> LastValid:
+    """Return the content of the controller's ConfigMap; nothing if it is missing or empty.
+
+    Raises ValueError if somebody else has written what is no record.
+    """
+    text = ((config_map or {}).get("data") or {}).get(KEY)
+    if text is None:
+        return LastValid()
+    try:
+        record = msgspec.json.decode(text, type=_Record)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f"ConfigMap {LAST_VALID}, key {KEY}: is no record of settings: {error}") from error
+    since = {(item.config_map, item.key): item.since for item in record.invalid}
+    return LastValid(texts=record.last_valid, since=since)

@@ -21,8 +21,7 @@ from apiserver.kinds.privileges import GROUP, OWN_COST, USE
 from apiserver.log import EventLogger
 from controller.observe.claim import Claim
 from controller.observe.classes import needed_privilege
-from controller.observe.grants import Grants, Question, question_of
-from controller.observe.policies import Policies
+from controller.observe.policies import Grants, Policies, Question, question_of
 
 ALLOWED_SECONDS: Final = 60.0
 """Lifetime of a positive result in seconds."""

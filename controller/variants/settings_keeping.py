@@ -13,9 +13,8 @@ from apiserver.kinds.settings_names import LAST_VALID
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.conditions import EventReason
-from controller.observe.last_valid import KEY, read_last_valid, record_of
 from controller.observe.policies import Policies, SettingsProblem
-from controller.observe.settings_reading import PolicyReader
+from controller.observe.settings_reading import KEY, PolicyReader, read_last_valid, record_of
 
 _log = EventLogger(__name__)
 

@@ -10,8 +10,14 @@ from typing import Final
 
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
-from controller.observe.condition_list import condition_list, moment, shorten
-from controller.observe.conditions import ConditionReason, ConditionType, Finding
+from controller.observe.conditions import (
+    ConditionReason,
+    ConditionType,
+    Finding,
+    condition_list,
+    moment,
+    shorten,
+)
 from controller.observe.decision_following import ActingFinding
 from controller.observe.observed import Observed
 from controller.observe.overrides import orders_finding

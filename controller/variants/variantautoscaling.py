@@ -24,14 +24,14 @@ from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
 from controller.observe.binding_claims import Ask, claims_of_asks
 from controller.observe.claim import Claimant, Claims
-from controller.observe.condition_list import shorten
+from controller.observe.conditions import shorten
 from controller.observe.decision_following import ActingFinding, ReplicaWatch
 from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, claims_in, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, SettingsProblem
+from controller.observe.replicas import lateness
 from controller.observe.unplanned import Unplanned, faulty
-from controller.observe.unready import lateness
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import ServiceLevel

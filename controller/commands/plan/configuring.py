@@ -24,7 +24,7 @@ from controller.config_planning import (
     settings_of,
     sizing_of,
 )
-from controller.observe.further_accelerators import resource_problems
+from controller.observe.devices import resource_problems
 from controller.observe.gather import NO_TERMS, Terms
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
 from controller.planning.inputs import PlanningInputs, Settings

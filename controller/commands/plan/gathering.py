@@ -25,14 +25,13 @@ from controller.commands.plan.published import with_published
 from controller.commands.plan.reading import Found, Manifest, Problem, of_kind
 from controller.observe.accelerators import accelerators_in
 from controller.observe.claim import Claims
-from controller.observe.further_accelerators import FurtherAccelerators
+from controller.observe.devices import FurtherAccelerators
 from controller.observe.gather import Gathered, World, claims_in, gather
-from controller.observe.last_valid import LastValid, read_last_valid
 from controller.observe.objectives import ObjectiveRules, Objectives
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource
 from controller.observe.resource_claims import Translation
-from controller.observe.settings_reading import read_policies
+from controller.observe.settings_reading import LastValid, read_last_valid, read_policies
 from controller.observe.targets import TargetKey, TargetKind, scaled_by, target_key
 from controller.planning.cluster import MOST_ACCELERATORS
 from controller.planning.inputs import PlanningInputs

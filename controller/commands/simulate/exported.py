@@ -22,10 +22,9 @@ from controller.commands.plan.reading import Found, Manifest, of_kind
 from controller.commands.simulate.scenario_file import Given
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.annotated import claim_of_annotated
-from controller.observe.arguments import engine_argument
 from controller.observe.claim import Claim, Owner, OwnerKind
 from controller.observe.classes import class_finding, priority_of
-from controller.observe.performance import targets_of
+from controller.observe.performance import engine_argument, targets_of
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.observe.arguments import engine_argument
+from controller.observe.performance import engine_argument
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from support.workloads import WORKER_INDEX, group_pod
 
 from apiserver.schema.json import Json
-from controller.observe.disruptions import Disruptions
+from controller.observe.movable import Disruptions
 
 
 def budget(name: str, selector: Json | None, allowed: int = 1, **metadata: Any) -> Json:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from apiserver.schema.json import Json
-from controller.observe.unready import lateness
+from controller.observe.replicas import lateness
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from apiserver.schema.json import Json
-from controller.observe.disruptions import Disruptions
-from controller.observe.movable import MOVABLE, lowest_priority, movable_pods
+from controller.observe.movable import MOVABLE, Disruptions, lowest_priority, movable_pods
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.cluster import MovablePod
 

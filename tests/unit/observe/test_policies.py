@@ -13,9 +13,8 @@ from apiserver.kinds.settings_names import ALLOW_EMPTY, LAST_VALID
 from apiserver.schema.editor import settings_schema
 from apiserver.schema.json import Json
 from controller.observe.classes import class_of
-from controller.observe.last_valid import KEY, read_last_valid, record_of
 from controller.observe.policies import Policies
-from controller.observe.settings_reading import PolicyReader, read_policies
+from controller.observe.settings_reading import KEY, PolicyReader, read_last_valid, read_policies, record_of
 from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import ATTAINMENT, LEAST_ATTAINMENT, MOST_ATTAINMENT
 

@@ -14,8 +14,7 @@ from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.kinds.privileges import OWN_COST
 from apiserver.schema.json import Json
 from controller.observe.gather import Terms
-from controller.observe.grants import Grants, question_of
-from controller.observe.policies import Policies
+from controller.observe.policies import Grants, Policies, question_of
 from controller.observe.prices import CostSource, price_finding
 from controller.observe.variantautoscaling import claim_of
 from controller.planning.cluster import NodePool, Taint

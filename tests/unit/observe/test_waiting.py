@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from apiserver.schema.json import Json
+from controller.observe.replicas import stalled_replicas
 from controller.observe.targets import GROUP_INDEX
-from controller.observe.waiting import stalled_replicas
 from controller.planning.cluster import NodePool
 
 NOW = 10_000.0

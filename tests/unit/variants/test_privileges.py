@@ -11,7 +11,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, Unavailable
 from apiserver.kinds.privileges import OWN_COST, class_privilege
 from apiserver.schema.json import Json
-from controller.observe.grants import Grants, Question
+from controller.observe.policies import Grants, Question
 from controller.variants.privileges import (
     ALLOWED_SECONDS,
     KEPT_SECONDS,

@@ -11,8 +11,7 @@ from apiserver.cluster.errors import Forbidden
 from apiserver.cluster.events import EventRecorder
 from apiserver.kinds.settings_names import LAST_VALID
 from apiserver.schema.json import Json
-from controller.observe.last_valid import KEY, read_last_valid
-from controller.observe.settings_reading import PolicyReader
+from controller.observe.settings_reading import KEY, PolicyReader, read_last_valid
 from controller.variants.settings_keeping import SettingsKeeper
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
