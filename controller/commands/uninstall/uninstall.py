@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.errors import Conflict, Forbidden, Invalid, NotFound
 from apiserver.cluster.resource import (
     API_SERVICES,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -20,6 +20,7 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.kinds.authorship import WRITTEN_BY
+from apiserver.kinds.identity import key_of
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
@@ -44,7 +45,6 @@ from controller.commands.uninstall.installed import (
 )
 from controller.commands.uninstall.plan import ACCEPTABLE, Action, plan_removal, without_ownership
 from controller.commands.upgrade.calls import (
-    Failure,
     Pace,
     StoppedError,
     change_all,
@@ -251,7 +251,7 @@ class Removal:
         Objects that the API server refuses to write keep it and are named in the result: without us it has no
         effect, and their definition may be one of others, under which they are invalid.
         """
-        kind, refused, done = _KINDS[name], tuple[Failure, ...](), 0
+        kind, refused, done = _KINDS[name], list[str](), 0
         live = await read_definition(self._cluster, kind)
         if live is None:
             return f"{name} is gone"
@@ -259,15 +259,15 @@ class Removal:
 
         async def remove(item: Json) -> None:
             nonlocal done
-            await self._annotate(resource, item, {WRITTEN_BY: None})
-            done += 1
+            try:
+                await self._annotate(resource, item, {WRITTEN_BY: None})
+                done += 1
+            except (Forbidden, Invalid) as error:
+                refused.append(f"{'/'.join(key_of(item))} ({error.message})")
 
-        try:
-            await change_all(self._cluster, resource, has_writer, remove, self._pace.of(resource.plural))
-        except StoppedError as error:
-            refused = error.failures
-        texts = [f"{item.namespace}/{item.name} ({item.message})" for item in refused[:_MOST_NAMED]]
-        beside = f"; not changed, because refused: {len(refused)}: {'; '.join(texts)}" if refused else ""
+        await change_all(self._cluster, resource, has_writer, remove, self._pace.of(resource.plural))
+        texts = "; ".join(refused[:_MOST_NAMED])
+        beside = f"; not changed, because refused: {len(refused)}: {texts}" if refused else ""
         return f"objects changed: {done}{beside}"
 
     async def _remove(self, _: str) -> str:
