@@ -16,7 +16,7 @@ from apiserver.kinds.annotated import (
     reference_of,
     term_problems,
 )
-from apiserver.kinds.decision_record import read_record
+from apiserver.kinds.decision_record import read_record, record_text
 from apiserver.kinds.identity import Key, key_of, seniority
 from apiserver.kinds.llmd.identity import UNKNOWN, label_of
 from apiserver.kinds.metric_labels import annotated_labels
@@ -55,7 +55,7 @@ def claims_of_annotated(
         other = names.setdefault(owner[1:], owner.kind)
         if owner[1:] in taken or other is not owner.kind:
             key = owner.namespace, f"{owner.kind.short_name}/{owner.name}"
-            claimants.append(replace(claimant, key=key, labels={}))
+            claimants.append(annotated_claimant(value, records, key=key))
             unplanned[key] = _without_name(owner, other)
             continue
         claimants.append(claimant)
@@ -66,13 +66,23 @@ def claims_of_annotated(
     return Claims(readable=tuple(claims), unplanned=unplanned, claimants=tuple(claimants))
 
 
-def annotated_claimant(value: Json, records: Records) -> Claimant:
-    """Return an annotated autoscaler as the object that is told of decisions."""
+def annotated_claimant(value: Json, records: Records, *, key: Key | None = None) -> Claimant:
+    """Return an annotated autoscaler as the object that receives decisions.
+
+    With a `key`, another object has its name, and its metrics have no labels.
+    """
     metadata = value["metadata"]
     text = records.get(metadata["namespace"], {}).get(metadata.get("uid") or "")
     status = as_object(read_record(text).get("status"))
-    labels = annotated_labels(value, status)
-    return Claimant(key=key_of(value), value=value, status=status, labels=labels, is_annotated=True)
+    labels = {} if key else annotated_labels(value, status)
+    return Claimant(
+        key=key or key_of(value),
+        value=value,
+        status=status,
+        labels=labels,
+        is_annotated=True,
+        is_stored=text == record_text(value, labels, status),
+    )
 
 
 def claim_of_annotated(value: Json, owner: Owner) -> Claim:

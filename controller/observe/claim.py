@@ -137,6 +137,8 @@ class Claimant:
     """The labels of its external metrics; empty if it has none, because another object has its name."""
 
     is_annotated: bool = False
+    is_stored: bool = True
+    """Whether the store has what was published: a record can be edited, and its labels can be outdated."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -34,7 +34,8 @@ class Pulse:
 
         If too many could not be written, all decisions in their namespaces become stale. If these are too
         many, the cycle does not count, and all decisions become stale. The stored status of an object whose
-        status could not be written does not count: its users may have written any time.
+        status could not be written does not count: its users may have written any time. Nor do records of
+        annotated autoscalers count: their users may edit them, and not every reader has them.
         """
         newest, bound_unconfirmed = self._bound
         unconfirmed: set[Key] = set()
@@ -42,6 +43,8 @@ class Pulse:
             key, old = item.key, item.status
             if key not in statuses or key in published.unwritten or key in published.gone:
                 unconfirmed.add(key)
+                continue
+            if item.is_annotated:
                 continue
             decided = served_time(statuses[key] if key in published.written else old)
             newest = max(filter(None, (newest, decided)), default=None)

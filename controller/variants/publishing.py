@@ -20,7 +20,7 @@ from controller.observe.claim import Claimant
 from controller.planning.decision import Plan
 from controller.variants.announcing import Announcer
 from controller.variants.decision_store import DecisionStore
-from controller.variants.write_urgency import in_turn, news
+from controller.variants.write_urgency import News, in_turn, news
 
 FIELD_MANAGER: Final = "stowplan-controller"
 WRITES_PER_SECOND: Final = 3.0
@@ -167,7 +167,7 @@ def left_over(stored: Json, ours: Json) -> Json:
 def due(claimants: Sequence[Claimant], statuses: Mapping[Key, Json], *, most: int) -> list[Claimant]:
     """Return the objects whose status should be written now."""
     found = [
-        (item, news(item.status, new), _status_text(item.status))
+        (item, news(item.status, new) if item.is_stored else News.URGENT, _status_text(item.status))
         for item in claimants
         if (new := statuses.get(item.key)) is not None
     ]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+
+import pytest
 from support.annotated import RecordServer, hpa
 from support.logs import capture_logs
 
@@ -12,6 +16,7 @@ from apiserver.schema.json import Json
 from controller.observe.annotated import claims_of_annotated
 from controller.observe.claim import Claimant
 from controller.variants.decision_store import DecisionStore, within_limit
+from controller.variants.publishing import due
 
 DECIDED: Json = {
     "desiredOptimizedAlloc": {
@@ -61,6 +66,28 @@ async def test_a_decision_is_stored_with_the_labels_of_its_metrics() -> None:
         "status": DECIDED,
     }
     assert read_record(server.data["ns"]["code"])["name"] == "code"
+
+
+EDITS = {
+    "nothing": (lambda record: record, {}, False),
+    "the labels": (lambda record: record | {"labels": {}}, {}, True),
+    "the name": (lambda record: record | {"name": "other"}, {}, True),
+    "the labels of the object": (lambda record: record, {"wva.llmd.ai/controller-instance": "blue"}, True),
+}
+
+
+@pytest.mark.parametrize(("edit", "labels", "is_due"), EDITS.values(), ids=EDITS)
+async def test_a_record_is_written_again_when_anything_but_figures_differs(
+    edit: Callable[[Json], Json], labels: dict[str, str], is_due: bool
+) -> None:
+    """Whoever may write ConfigMaps may edit it, and the labels of an object can change."""
+    server = RecordServer()
+    await write(server, claimants(hpa("chat")), claimants(hpa("chat")))
+    text = json.dumps(edit(read_record(server.data["ns"]["chat"])), separators=(",", ":"))
+    value = hpa("chat", labels=labels)
+    (item,) = claims_of_annotated([value], (), {"ns": {"chat": text}}, taken=()).claimants
+
+    assert bool(due([item], {item.key: DECIDED}, most=1)) == is_due
 
 
 async def test_records_of_deleted_objects_are_removed() -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from support.annotated import hpa
 
 from apiserver.cluster.heartbeat import LAST_CYCLE, MOST_UNCONFIRMED, Heartbeat, heartbeat_of
+from apiserver.kinds.decision_record import record_text
 from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
+from controller.observe.annotated import claims_of_annotated
 from controller.observe.variantautoscaling import claimant_of
 from controller.variants.heartbeat import Pulse
 from controller.variants.publishing import Published
@@ -188,6 +191,21 @@ def test_advice_does_not_count_as_the_newest_decision() -> None:
     advised = {"metadata": {"namespace": "ns", "name": "b"}, "status": _desired(NOW, None)}
 
     pulse.beat(map(claimant_of, [acting, advised]), statuses(acting, advised), Published(), time=NOW)
+
+    assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted)
+
+
+def test_a_record_of_an_annotated_autoscaler_does_not_count_as_the_newest_decision() -> None:
+    """Its users may edit it so that readers do not serve it, and not every reader has records."""
+    pulse, acted = Pulse(), NOW - timedelta(seconds=60)
+    acting = {"metadata": {"namespace": "ns", "name": "a"}, "status": _desired(acted, 1)}
+    value = hpa("b")
+    (recorded,) = claims_of_annotated(
+        [value], (), {"ns": {"b": record_text(value, {}, _desired(NOW, 1))}}, taken=()
+    ).claimants
+    decisions = statuses(acting) | {recorded.key: recorded.status}
+
+    pulse.beat([claimant_of(acting), recorded], decisions, Published(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted)
 
