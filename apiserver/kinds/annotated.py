@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Final
 
 from apiserver.kinds.autoscalers import KEDA_LABEL
+from apiserver.kinds.llmd.identity import MOST_COST
 from apiserver.kinds.llmd.v1alpha2 import ModelName
 from apiserver.kinds.meta import DecimalText
 from apiserver.schema.declaration import UNSET, Maybe, declaration
@@ -74,6 +75,8 @@ def term_problems(value: Json) -> Iterator[str]:
     """Yield what is wrong with the annotations of llm-d on a raw autoscaler, one sentence each."""
     for name, why in _errors(value).items():
         yield f"metadata.annotations[{name}]: {why}"
+    if (cost_of(value) or 0) > MOST_COST:
+        yield f"metadata.annotations[{VARIANT_COST}]: above {MOST_COST}, so the variant is not planned"
     for name in _annotations(value):
         if name.startswith(PREFIX) and name not in _NAMES:
             ends = [known.removeprefix(PREFIX) for known in _NAMES]

@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from apiserver.kinds.llmd.identity import MOST_COST
 from apiserver.kinds.llmd.variantautoscaling import DEFAULT_COST
 from apiserver.kinds.settings import LATENCY_MOST_MS, Setting, read_class, read_price
 from apiserver.kinds.settings_names import ALLOW_EMPTY, LAST_VALID, holds_back
@@ -28,7 +29,6 @@ from controller.observe.policies import Policies, ServiceClass, SettingsProblem
 from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import ATTAINMENT, LEAST_ATTAINMENT, MOST_ATTAINMENT
 
-_MOST_COST: Final = Decimal(10) ** 9
 _MOST_ERRORS: Final = 5
 _UNPRICED: Final = (
     f"this entry is ignored; a type without a price costs {float(DEFAULT_COST):g} per replica by default"
@@ -252,7 +252,7 @@ def _cost(setting: Setting) -> Decimal | None:
         value = Decimal(str(setting.document.get("cost")))
     except InvalidOperation:
         return None
-    return value if value.is_finite() and 0 <= value <= _MOST_COST else None
+    return value if value.is_finite() and 0 <= value <= MOST_COST else None
 
 
 def _class_entry(text: str, *, is_expected: bool) -> _Entry:

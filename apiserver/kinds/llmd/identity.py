@@ -17,6 +17,9 @@ PLANNED: Final = (
 )
 """The groups and kinds of the scale targets that are planned."""
 
+MOST_COST: Final = 10**9
+"""The cost of one replica above which a variant is not planned."""
+
 UNKNOWN: Final = "unknown"
 """The placeholder for a required name that is unknown."""
 

@@ -13,6 +13,7 @@ from apiserver.kinds.core.names import group_of
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP
 from apiserver.kinds.llmd.identity import (
+    MOST_COST,
     implied_target,
     is_planned,
     variant_identifier,
@@ -26,9 +27,6 @@ from apiserver.schema.paths import FieldPath
 
 DEFAULT_COST: Final = "10.0"
 """The cost of one replica if no other is known."""
-
-MOST_COST: Final = 10**9
-"""The cost of one replica above which a variant is not planned."""
 
 _LABEL_VALUE_CHARACTERS: Final = 63
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from apiserver.kinds.annotated import is_managed
+from apiserver.kinds.annotated import managed_autoscalers
 from apiserver.program import exit_code
 from apiserver.schema.json import Json
 from controller.commands.check.documents import read_sources
@@ -149,15 +149,16 @@ def _gather(options: argparse.Namespace, configuring: Configuring) -> Gathering:
 
 
 def _asks_for_decisions(manifest: Manifest) -> bool:
-    kind = manifest.kind[1]
-    is_autoscaler = kind in {"HorizontalPodAutoscaler", "ScaledObject"}
-    return kind == "VariantAutoscaling" or (is_autoscaler and is_managed(manifest.value))
+    kind, value = manifest.kind[1], [manifest.value]
+    if kind == "HorizontalPodAutoscaler":
+        return any(managed_autoscalers(value, ()))
+    return kind == "VariantAutoscaling" or (kind == "ScaledObject" and any(managed_autoscalers((), value)))
 
 
 def _without_variants(inputs: PlanningInputs) -> Gathering:
     text = (
         "nothing to plan: the input contains no VariantAutoscaling, and no annotated autoscaler; export them"
-        " with kubectl get va,hpa -A -o yaml"
+        " with kubectl get va,hpa -A -o yaml, and with KEDA also scaledobjects"
     )
     return Gathering(inputs=inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
 

@@ -107,7 +107,7 @@ class _Reader:
         if not variants and not self.problems:
             self.problems.append(
                 "nothing to simulate: the input contains no VariantAutoscaling, and no annotated autoscaler;"
-                " export them with kubectl get va,hpa -A -o yaml"
+                " export them with kubectl get va,hpa -A -o yaml, and with KEDA also scaledobjects"
             )
         self._nodes = list(self._free_nodes())
         if not self._nodes and self._claims:

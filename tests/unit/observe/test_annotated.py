@@ -9,6 +9,7 @@ from support.annotated import TERMS, hpa, made_by_keda, scaled_object
 from support.gathering import A100, CHAT, gathered, placed, pod
 from support.manifests import autoscaler, deployment, variant
 
+from apiserver.kinds.annotated import term_problems
 from apiserver.kinds.decision_record import record_text
 from apiserver.schema.json import Json
 from controller.observe.annotated import Records, annotated_references, claims_of_annotated
@@ -119,6 +120,13 @@ def test_a_negative_cost_is_told_and_ignored() -> None:
 
     assert claim.cost is None
     assert "must be a non-negative decimal number" in claim.orders.problems[0]
+
+
+def test_a_cost_that_is_not_planned_is_named() -> None:
+    """`kubectl apply` warns, too."""
+    (text,) = term_problems(hpa("chat", terms={"llm-d.ai/variant-cost": "1000000001"}))
+
+    assert text.endswith("variant-cost]: above 1000000000, so the variant is not planned")
 
 
 def test_of_two_objects_with_one_name_the_older_one_has_it() -> None:

@@ -81,6 +81,17 @@ def test_a_scaled_object_is_planned_once(plan: Plan, granted: Granted) -> None:
     assert granted(out) == {"chat": 1}
 
 
+def test_the_copy_of_keda_alone_is_nothing_to_plan(plan: Plan) -> None:
+    """An export without ScaledObjects has only the copies."""
+    copy = made_by_keda("chat", "chat")
+    copy["metadata"] = {**copy["metadata"], "namespace": "default"}
+
+    code, _, err = plan("-f", "-", given=listed(*objects("chat"), copy))
+
+    assert code == 2
+    assert "and with KEDA also scaledobjects" in " ".join(err)
+
+
 def test_what_is_wrong_is_told_with_the_kind_of_the_object(plan: Plan, granted: Granted) -> None:
     """The others are planned."""
     given = listed(
