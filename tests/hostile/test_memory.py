@@ -109,12 +109,14 @@ async def test_hostile_bodies_neither_end_the_process_nor_stop_reads(tmp_path: P
 
 
 async def _attack(target: Attacked, path: str, body: bytes) -> None:
-    senders = [
-        target.session.post(target.url(path), data=io.BytesIO(body), server_hostname=SERVER_NAME)
-        for _ in range(AT_ONCE)
-    ]
-    for answer in await asyncio.gather(*senders, return_exceptions=True):
-        if isinstance(answer, aiohttp.ClientResponse):
-            await answer.read()
-        elif not isinstance(answer, aiohttp.ClientError):
-            raise answer
+    answers = (_send(target, path, body) for _ in range(AT_ONCE))
+    for error in await asyncio.gather(*answers, return_exceptions=True):
+        if error is not None and not isinstance(error, aiohttp.ClientError):
+            raise error
+
+
+async def _send(target: Attacked, path: str, body: bytes) -> None:
+    """Send a body and read the answer at once: the server does not wait for slow readers."""
+    url, data = target.url(path), io.BytesIO(body)
+    async with target.session.post(url, data=data, server_hostname=SERVER_NAME) as answer:
+        await answer.read()
