@@ -209,9 +209,9 @@ class Caches:
 
     def objectives(self) -> Objectives:
         """Return the InferenceObjectives that count now."""
-        found = {resource: cache.items() for resource, cache in self._objectives.items()}
-        pools = (*found.get(INFERENCE_POOLS, ()), *found.get(FORMER_INFERENCE_POOLS, ()))
-        return self._objective_rules.counting(found.get(INFERENCE_OBJECTIVES, ()), pools)
+        items = {resource: cache.items() for resource, cache in self._objectives.items()}
+        pools = (*items.get(INFERENCE_POOLS, ()), *items.get(FORMER_INFERENCE_POOLS, ()))
+        return self._objective_rules.counting(items.get(INFERENCE_OBJECTIVES, ()), pools)
 
     async def scalable(self, api_version: str, kind: str) -> Resource | None:
         """Return the resource of a scalable kind, or None. Raises ClusterError if discovery fails."""
@@ -229,8 +229,8 @@ class Caches:
         """Return what was published about annotated autoscalers; None if they are not planned."""
         if not any(cache.is_readable for cache in self._records):
             return None
-        found = (item for cache in self._records for item in cache.items())
-        return {item["metadata"]["namespace"]: item.get("data") or {} for item in found}
+        items = (item for cache in self._records for item in cache.items())
+        return {item["metadata"]["namespace"]: item.get("data") or {} for item in items}
 
     def _workloads(self) -> tuple[tuple[TargetKind, Cache | OptionalCache], ...]:
         return (
@@ -253,8 +253,8 @@ class Caches:
     def named_config_maps(self) -> frozenset[str]:
         """Return the names of the ConfigMaps in which variants and bindings look up their service class."""
         specs = (item.get("spec") for item in self._autoscalings.items())
-        found = (spec.get("sloClassRef") for spec in specs if isinstance(spec, dict))
-        names = {str(item.get("name")) for item in found if isinstance(item, dict)}
+        references = (spec.get("sloClassRef") for spec in specs if isinstance(spec, dict))
+        names = {str(item.get("name")) for item in references if isinstance(item, dict)}
         noted = (item["metadata"].get("annotations") or {} for item in self._bindings.items())
         classes = (annotations.get(SERVICE_CLASS) for annotations in noted)
         return frozenset(names | {str(text).partition("/")[0] for text in classes if text})

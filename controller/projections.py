@@ -74,26 +74,26 @@ class Projection:
 
     def pod_spec(self, spec: Json) -> Json:
         """Return the projection of a pod spec, or of a template's."""
-        found = {name: self.share(value) for name, value in _of(spec, _POD_SPEC).items()}
+        projection = {name: self.share(value) for name, value in _of(spec, _POD_SPEC).items()}
         for name in ("containers", "initContainers"):
             if containers := spec.get(name):
-                found[name] = self.share([_of(item, _CONTAINER) for item in containers])
+                projection[name] = self.share([_of(item, _CONTAINER) for item in containers])
         if volumes := spec.get("volumes"):
-            found["volumes"] = self.share([_volume(volume) for volume in volumes])
-        return found
+            projection["volumes"] = self.share([_volume(volume) for volume in volumes])
+        return projection
 
     def metadata(self, metadata: Json) -> Json:
         """Return the projection of an object's metadata."""
-        found = _of(metadata, METADATA)
-        if namespace := found.get("namespace"):
-            found["namespace"] = intern(namespace)
+        projection = _of(metadata, METADATA)
+        if namespace := projection.get("namespace"):
+            projection["namespace"] = intern(namespace)
         if labels := metadata.get("labels"):
-            found["labels"] = self.share(labels)
+            projection["labels"] = self.share(labels)
         if annotations := _annotations(metadata.get("annotations") or {}):
-            found["annotations"] = self.share(annotations)
+            projection["annotations"] = self.share(annotations)
         if owners := metadata.get("ownerReferences"):
-            found["ownerReferences"] = self.share([_of(owner, _OWNER) for owner in owners])
-        return found
+            projection["ownerReferences"] = self.share([_of(owner, _OWNER) for owner in owners])
+        return projection
 
     def node(self, node: Json) -> Json:
         """Return the projection of a node: without images, addresses and node info."""
@@ -132,14 +132,14 @@ class Projection:
 
     def resource_claim(self, value: Json) -> Json:
         """Return the projection of a ResourceClaim: its requests and its allocation."""
-        found: Json = {"metadata": _of(value["metadata"], METADATA)}
-        found["spec"] = self.share(value.get("spec") or {})
+        projection: Json = {"metadata": _of(value["metadata"], METADATA)}
+        projection["spec"] = self.share(value.get("spec") or {})
         allocation = (value.get("status") or {}).get("allocation")
         if allocation is not None:
             results = (allocation.get("devices") or {}).get("results") or []
             kept = [_of(item, ("driver", "pool", "device", "adminAccess")) for item in results]
-            found["status"] = {"allocation": {"devices": {"results": kept}}}
-        return found
+            projection["status"] = {"allocation": {"devices": {"results": kept}}}
+        return projection
 
     def share(self, value: T) -> T:
         """Return an equal value that may be shared with others."""
@@ -158,14 +158,14 @@ class Projection:
 
     def _pod_status(self, pod: Json) -> Json:
         status = pod.get("status") or {}
-        found: Json = {}
+        projection: Json = {}
         if phase := status.get("phase"):
-            found["phase"] = intern(phase)
-        found |= _of(status, ("podIP", "startTime", "resourceClaimStatuses"))
+            projection["phase"] = intern(phase)
+        projection |= _of(status, ("podIP", "startTime", "resourceClaimStatuses"))
         conditions = [item for item in status.get("conditions") or [] if item.get("type") in _CONDITIONS]
         if conditions:
-            found["conditions"] = [_of(item, _CONDITION) for item in conditions]
-        return found
+            projection["conditions"] = [_of(item, _CONDITION) for item in conditions]
+        return projection
 
 
 _ATTRIBUTES: Final = frozenset({"type", *(driver.product for driver in DRIVERS.values())})
@@ -187,7 +187,7 @@ def _annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
 
 def _volume(volume: Json) -> Json:
     """Return the kinds of a volume, and whether it is in memory."""
-    found: Json = {name: {} for name in volume if name != "name"}
+    projection: Json = {name: {} for name in volume if name != "name"}
     if medium := (volume.get("emptyDir") or {}).get("medium"):
-        found["emptyDir"] = {"medium": medium}
-    return found
+        projection["emptyDir"] = {"medium": medium}
+    return projection

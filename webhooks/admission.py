@@ -72,8 +72,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
             now, before = form.targets()
             named, known = [*named, *now], [*known, *before]
         taken = {_identity(claim) for claim in known}
-        found = {_identity(claim): claim for claim in reversed(named) if claim.is_scaled}
-        return [claim for identity, claim in reversed(found.items()) if identity not in taken]
+        by_identity = {_identity(claim): claim for claim in reversed(named) if claim.is_scaled}
+        return [claim for identity, claim in reversed(by_identity.items()) if identity not in taken]
 
     def _fitting(self, value: Json) -> list[Reference]:
         fitting = judge(self.version.declaration).fitting(value)
@@ -90,10 +90,10 @@ def subject_of(request: AdmissionRequest) -> Subject | None:
     sent, stored = decode_object(request.object), decode_object(request.old_object)
     if sent is None:
         return None
-    found = find_version(sent.api_version, sent.kind)
-    if found is None or (stored is not None and _is_untouched(found[0], stored, sent)):
+    known = find_version(sent.api_version, sent.kind)
+    if known is None or (stored is not None and _is_untouched(known[0], stored, sent)):
         return None
-    kind, version = found
+    kind, version = known
     namespace = request.namespace or ""
     return Subject(
         kind=kind,
@@ -115,14 +115,14 @@ def annotation_warnings(request: AdmissionRequest) -> tuple[str, ...]:
     sent, stored = decode_object(request.object), decode_object(request.old_object)
     if request.operation != "UPDATE" or request.sub_resource or sent is None or stored is None:
         return ()
-    found = find_version(sent.api_version, sent.kind)
-    if found is None:
+    known = find_version(sent.api_version, sent.kind)
+    if known is None:
         return ()
     before = (stored.metadata or {}).get("annotations") or {}
     now = (sent.metadata or {}).get("annotations") or {}
     changed = ((name, text) for name, text in now.items() if before.get(name) != text)
     compared = dict(islice(changed, _MOST_COMPARED))
-    return tuple(annotation_advice(found[0].kind, {"metadata": {"annotations": compared}}))
+    return tuple(annotation_advice(known[0].kind, {"metadata": {"annotations": compared}}))
 
 
 def decode_object(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
@@ -181,8 +181,8 @@ def plain_object(value: ReviewedObject, namespace: str) -> Json:
 
 
 def _read(member: msgspec.Raw, name: str) -> JsonValue:
-    found: JsonValue = _decode(_any, member, root=f"$.{name}")
-    return found
+    value: JsonValue = _decode(_any, member, root=f"$.{name}")
+    return value
 
 
 def _is_untouched(kind: Kind, old: ReviewedObject, new: ReviewedObject) -> bool:

@@ -28,8 +28,8 @@ async def advise(request: AdmissionRequest) -> AdmissionResponse:
         sent = decode_object(request.object)
         if sent is None:
             return AdmissionResponse()
-        found = autoscaler_warnings(plain_object(sent, request.namespace or ""))
-        return AdmissionResponse(warnings=tuple(islice(found, _MOST_WARNINGS)))
+        warnings = autoscaler_warnings(plain_object(sent, request.namespace or ""))
+        return AdmissionResponse(warnings=tuple(islice(warnings, _MOST_WARNINGS)))
     except Exception:  # noqa: BLE001 (without advice, the object is as good as before)
         _log.exception("no advice about an autoscaler", uid=request.uid)
         return AdmissionResponse()

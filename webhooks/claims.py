@@ -62,8 +62,8 @@ class Autoscalers:
 
     def of(self, reference: Reference, namespace: str) -> list[Autoscaler]:
         """Return those that scale a target, sorted by name."""
-        found = self._records.get((namespace, reference.group, reference.kind, reference.name), {})
-        return [found[name] for name in sorted(found)]
+        records = self._records.get((namespace, reference.group, reference.kind, reference.name), {})
+        return [records[name] for name in sorted(records)]
 
 
 def autoscaler_only(value: Json) -> Json:
@@ -75,9 +75,9 @@ def autoscaler_only(value: Json) -> Json:
 
 def targets_only(group: str, kind: str) -> Callable[[Json], Json]:
     """Return the function that reduces an object of one of our kinds to its scale targets."""
-    found = find_kind(group, kind)
-    assert found is not None, f"{kind} of {group} is a kind of Stowplan"
-    references = found.storage_version.references
+    known = find_kind(group, kind)
+    assert known is not None, f"{kind} of {group} is a kind of Stowplan"
+    references = known.storage_version.references
 
     def reduce(value: Json) -> Json:
         try:

@@ -141,15 +141,15 @@ def _assess(
     judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
     is_advised = is_final and judgement.is_sound
     advised = [*advice(subject.kind, subject.version, subject.value)] if is_advised else []
-    found = [*judgement.errors]
-    if subject.forms and not found:  # these are conversions of the object, and would repeat its errors
-        found = form_errors(subject.kind, subject.forms)
+    problems = [*judgement.errors]
+    if subject.forms and not problems:  # these are conversions of the object, and would repeat its errors
+        problems = form_errors(subject.kind, subject.forms)
     if is_final:
-        found += record_errors(subject, request)
-    assessed = _Assessment(subject=subject, judgement=judgement, advice=advised, errors=found, asked=[])
+        problems += record_errors(subject, request)
+    assessed = _Assessment(subject=subject, judgement=judgement, advice=advised, errors=problems, asked=[])
     try:
         if claims := subject.claims(is_typed=judgement.is_sound or bool(judgement.completion.is_typed)):
-            found += scaling.errors(claims)
+            problems += scaling.errors(claims)
             assessed.asked += scaling.required_permissions(
                 claims, user=user_of(request), namespace=subject.namespace
             )

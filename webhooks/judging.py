@@ -68,9 +68,9 @@ class SettingsAdmission:
             return AdmissionResponse()
         fresh = {key: text for key, text in now.items() if before.get(key) != text}
         known = {key: text for key, text in now.items() if key not in fresh}
-        if found := settings_errors(name, fresh, self.names):
+        if problems := settings_errors(name, fresh, self.names):
             return AdmissionResponse(
-                refusal=errors.invalid_status("", "ConfigMap", name, found[:_MOST_ERRORS])
+                refusal=errors.invalid_status("", "ConfigMap", name, problems[:_MOST_ERRORS])
             )
         warnings = [str(error) for error in settings_errors(name, known, self.names)]
         metadata: Json = dict(sent.metadata or {}) if sent else {}

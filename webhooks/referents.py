@@ -105,8 +105,8 @@ class CachedReferents:
     def _has_settings(self, reference: Reference) -> bool | None:
         if self._settings is None or not self._settings.synced.is_set():
             return None
-        found = self._settings.get(self._namespace, reference.name)
-        return found is not None and (not reference.key or reference.key in found)
+        keys = self._settings.get(self._namespace, reference.name)
+        return keys is not None and (not reference.key or reference.key in keys)
 
 
 async def _subscribe(
@@ -141,12 +141,12 @@ async def _until_served(cluster: Cluster, resource: Resource) -> None:
         await asyncio.sleep(_LOOK_AGAIN_SECONDS)
 
 
-def _bare(found: Json) -> Json:
+def _bare(value: Json) -> Json:
     """Drop all content; only the existence of the object matters."""
-    del found
+    del value
     return {}
 
 
-def _keys(found: Json) -> Json:
+def _keys(value: Json) -> Json:
     """Keep only the names of the keys."""
-    return dict.fromkeys([*(found.get("data") or {}), *(found.get("binaryData") or {})])
+    return dict.fromkeys([*(value.get("data") or {}), *(value.get("binaryData") or {})])

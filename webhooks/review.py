@@ -216,10 +216,10 @@ def _uid(body: bytes, kind: str) -> str:
 def _unreadable(body: bytes, error: Exception) -> Exception:
     """Return the error for an unreadable body, with the uid if it is where API servers write it."""
     why = f"the body is not valid JSON: {error}"
-    found = _UID.match(body)
-    if found is None:
+    match = _UID.match(body)
+    if match is None:
         return MalformedReviewError(why)
-    return UnreadableRequestError(found.group(1).decode(), why)
+    return UnreadableRequestError(match.group(1).decode(), why)
 
 
 def encode_response(uid: str, response: AdmissionResponse) -> bytes:

@@ -149,7 +149,7 @@ class Cluster:
     async def _list_pages(
         self, selection: Selection, kept: Callable[[Json], T], page_size: int
     ) -> _Listed[T]:
-        found: list[T] = []
+        items: list[T] = []
         continue_token, size = "", page_size
         while True:
             try:
@@ -162,10 +162,10 @@ class Cluster:
                 if not selection.metadata_only:  # the items of a list of a built-in kind lack these
                     item.setdefault("apiVersion", selection.resource.api_version)
                     item.setdefault("kind", selection.resource.kind)
-                found.append(kept(item))
+                items.append(kept(item))
             continue_token = page["metadata"].get("continue") or ""
             if not continue_token:
-                return found, str(page["metadata"]["resourceVersion"])
+                return items, str(page["metadata"]["resourceVersion"])
 
     async def _list_page(self, selection: Selection, page_size: int, *, continue_token: str) -> Json:
         query = selection.query()

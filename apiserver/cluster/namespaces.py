@@ -57,10 +57,10 @@ def _contexts(document: Json) -> Iterator[Json]:
 
 def _document(path: Path) -> Json:
     try:
-        found: JsonValue = yaml.safe_load(_text(path))
+        document: JsonValue = yaml.safe_load(_text(path))
     except yaml.YAMLError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _text(path: Path) -> str:

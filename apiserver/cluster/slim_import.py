@@ -26,10 +26,10 @@ class _PackagesWithoutCode(MetaPathFinder, Loader):
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Return the spec of one of the packages, and None for all other modules."""
-        found = PathFinder.find_spec(fullname, path, target) if fullname in _WITHOUT_CODE else None
-        if found is not None:
-            found.loader = self
-        return found
+        spec = PathFinder.find_spec(fullname, path, target) if fullname in _WITHOUT_CODE else None
+        if spec is not None:
+            spec.loader = self
+        return spec
 
     def exec_module(self, module: ModuleType) -> None:
         """Leave a package empty, but for what the rest of the library imports from `client` itself."""

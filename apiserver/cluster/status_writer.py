@@ -67,15 +67,15 @@ class StatusWriter:
         try:
             answer = await apply_status(self.cluster, resource, value, new, field_manager=self.field_manager)
         except Unavailable as error:
-            found = frozenset(_UNDECLARED.findall(error.message)) - unknown
-            if not found:
+            undeclared = frozenset(_UNDECLARED.findall(error.message)) - unknown
+            if not undeclared:
                 raise
             _log.warning(
                 "the installed definition lacks fields of the status",
                 kind=resource.kind,
-                without=sorted(found),
+                without=sorted(undeclared),
             )
-            self.undeclared[resource] = unknown | found
+            self.undeclared[resource] = unknown | undeclared
             await self.write(resource, value, new, own=own)
             return
         if answer is None:

@@ -172,14 +172,14 @@ def _reading(item: Json) -> MetricReading:
 
 def _of_keda(spec: Json, declared: Json) -> Iterator[MetricReading]:
     """Yield the triggers of a ScaledObject; without one, the metrics of KEDA, which have names of its own."""
-    made = [found for found in map(_reading, _metrics(spec)) if found.name is not None]
+    made = [reading for reading in map(_reading, _metrics(spec)) if reading.name is not None]
     triggers = [as_object(item) for item in as_list(declared.get("triggers"))]
     if not triggers:
-        yield from (replace(found, name=None, text=None, selector=None) for found in made)
+        yield from (replace(reading, name=None, text=None, selector=None) for reading in made)
     for place, trigger in enumerate(triggers):
         kind, metadata = str(trigger.get("type") or ""), as_object(trigger.get("metadata"))
         texts = [str(text) for text in metadata.values()] if kind in _READABLE else []
-        known = next((found for found in made if str(found.name).startswith(f"s{place}-")), None)
+        known = next((reading for reading in made if str(reading.name).startswith(f"s{place}-")), None)
         declared_value = _amount(metadata.get(_READABLE.get(kind, "")))
         name, selector = _metric_in(str(metadata.get("url") or "")) if kind == "metrics-api" else (None, None)
         yield MetricReading(
@@ -234,5 +234,5 @@ def _amount(value: object) -> Decimal | None:
 
 
 def _number(value: object, default: float) -> float:
-    found = _amount(value)
-    return default if found is None else float(found)
+    quantity = _amount(value)
+    return default if quantity is None else float(quantity)

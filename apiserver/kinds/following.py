@@ -106,12 +106,12 @@ def target_subject(binding: Json, kind: str, name: str) -> Subject:
 
 def following_problems(autoscalers: Sequence[Autoscaler], subject: Subject) -> tuple[Problem, ...]:
     """Return why the autoscalers of one target do not follow a decision as it is meant; empty if they do."""
-    found = [problem for autoscaler in autoscalers for problem in _problems(autoscaler, subject)]
+    problems = [problem for autoscaler in autoscalers for problem in _problems(autoscaler, subject)]
     if len(autoscalers) > 1:
         named = " and ".join(autoscaler.shown for autoscaler in autoscalers)
         text = f"{named} scale it at the same time, and Kubernetes lets neither act: delete all but one"
-        found.insert(0, Problem(reason=FollowingProblem.SCALED_TWICE, message=text))
-    return tuple(found)
+        problems.insert(0, Problem(reason=FollowingProblem.SCALED_TWICE, message=text))
+    return tuple(problems)
 
 
 def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
@@ -149,8 +149,8 @@ def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
 
 def _nearest_metric(others: Sequence[MetricReading], subject: Subject) -> str:
     """Return the name of the subject's metric that a misspelt one most resembles; empty if none does."""
-    found = [nearest(item.name, subject.metrics, likeness=_LIKENESS) for item in others if item.name]
-    return next(filter(None, found), "")
+    similar = [nearest(item.name, subject.metrics, likeness=_LIKENESS) for item in others if item.name]
+    return next(filter(None, similar), "")
 
 
 def _may_be(item: MetricReading, subject: Subject) -> bool:

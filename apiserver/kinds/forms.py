@@ -35,9 +35,9 @@ class Form:
     def faults(self) -> list[str]:
         """Return the errors of this form that the stored object does not have."""
         before = set() if self.old is None else set(self._errors(self.old))
-        found = [error for error in self._errors(self.value) if error not in before]
+        new = [error for error in self._errors(self.value) if error not in before]
         is_same = same(self._status(self.value), self._status(self.old or {}))
-        return found if is_same else [*found, "status: may not be changed by this request"]
+        return new if is_same else [*new, "status: may not be changed by this request"]
 
     def _errors(self, value: Json) -> list[str]:
         bare = {name: item for name, item in value.items() if name != "status"}

@@ -43,20 +43,20 @@ def complete_and_judge(kind: Kind, version: Version, value: Json, old: Json | No
     checks return the same errors, in the order of the fields.
     """
     completion = complete(version, value)
-    found = judge(version.declaration).validate(
+    problems = judge(version.declaration).validate(
         value, old, fits=completion.fits, is_typed=completion.is_typed
     )
-    is_sound = completion.fits and not found
-    if found and old is not None:
-        found = _less_forgiven(version.declaration, found, old=old, new=value)
-    if kind.has_conversion and not found:
-        found = _conversion_errors(kind, value, old)
-    return Judgement(errors=found, completion=completion, is_sound=is_sound)
+    is_sound = completion.fits and not problems
+    if problems and old is not None:
+        problems = _less_forgiven(version.declaration, problems, old=old, new=value)
+    if kind.has_conversion and not problems:
+        problems = _conversion_errors(kind, value, old)
+    return Judgement(errors=problems, completion=completion, is_sound=is_sound)
 
 
-def _less_forgiven(declared: type, found: list[FieldError], *, old: Json, new: Json) -> list[FieldError]:
+def _less_forgiven(declared: type, problems: list[FieldError], *, old: Json, new: Json) -> list[FieldError]:
     stored = frozenset(judge(declared).validate(old))
-    return [error for error in found if not is_forgiven(declared, error, old=old, new=new, stored=stored)]
+    return [error for error in problems if not is_forgiven(declared, error, old=old, new=new, stored=stored)]
 
 
 def errors_of(kind: Kind, version: Version, value: Json) -> list[FieldError]:

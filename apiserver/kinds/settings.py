@@ -95,7 +95,9 @@ def read_class(text: str) -> Setting:
         return Setting(None, (_unreadable(str(error)),), is_readable=False)
     if not isinstance(document, dict):
         return Setting(document, (_unreadable("must be a mapping with name, priority, attainment and data"),))
-    twice = [errors.duplicate(found.path, found.path.parts[-1]) for found in duplicate_fields(text)]
+    twice = [
+        errors.duplicate(duplicate.path, duplicate.path.parts[-1]) for duplicate in duplicate_fields(text)
+    ]
     return Setting(document, (*twice, *document_errors(ServiceClassDocument, document)))
 
 
@@ -116,14 +118,14 @@ def settings_errors(name: str, data: JsonValue, names: NamesConfig) -> list[Fiel
     if not isinstance(data, Mapping):
         return [] if data is None else [errors.wrong_type(here, data, "must be a map of texts")]
     read = read_price if name == names.unit_costs else read_class
-    found: list[FieldError] = []
+    problems: list[FieldError] = []
     for key, text in data.items():
         at = here.key(str(key))
         if isinstance(text, str):
-            found += [within(at, error) for error in read(text).errors]
+            problems += [within(at, error) for error in read(text).errors]
         else:
-            found.append(errors.wrong_type(at, text, "must be a string"))
-    return found
+            problems.append(errors.wrong_type(at, text, "must be a string"))
+    return problems
 
 
 def within(path: FieldPath, error: FieldError) -> FieldError:

@@ -76,23 +76,23 @@ class MetricIndex:
         if metric_name not in SUBJECTS:
             served = ", ".join(SUBJECTS)
             raise NotFoundError(f"no external metric {metric_name!r}: Stowplan serves {served}")
-        found = [self._confirmed(entry) for entry in self._matching(namespace, metric_name, selector)]
-        if not found:
+        entries = [self._confirmed(entry) for entry in self._matching(namespace, metric_name, selector)]
+        if not entries:
             raise NotFoundError(
                 f"no {SUBJECTS[metric_name].sought} in namespace {namespace!r} matches the selector of"
                 f" {metric_name}"
             )
-        series = [entry for entry in found if isinstance(entry, Series) and not self._is_stale(entry, now)]
-        if len(series) < len(found):
-            raise self._unavailable(found, now)
+        series = [entry for entry in entries if isinstance(entry, Series) and not self._is_stale(entry, now)]
+        if len(series) < len(entries):
+            raise self._unavailable(entries, now)
         return series
 
     def _matching(self, namespace: str, metric_name: str, selector: Selector) -> list[Series | Unknown]:
         bucket = self._buckets.get((namespace, metric_name), {})
         names = selector.allowed_values(SUBJECTS[metric_name].entry_label)
         candidates = (bucket.get(name) for name in (bucket if names is None else names))
-        found = [entry for entry in candidates if entry is not None and selector.matches(entry.labels)]
-        return sorted(found, key=_entry_name) if len(found) > 1 else found
+        entries = [entry for entry in candidates if entry is not None and selector.matches(entry.labels)]
+        return sorted(entries, key=_entry_name) if len(entries) > 1 else entries
 
     def _confirmed(self, entry: Series | Unknown) -> Series | Unknown:
         beat = self._heartbeat
@@ -105,15 +105,15 @@ class MetricIndex:
         # A time in the future, beyond clock skew, would never become stale.
         return not -_CLOCK_SKEW <= now - series.time <= self._stale_after
 
-    def _unavailable(self, found: Sequence[Series | Unknown], now: dt.datetime) -> ServiceUnavailableError:
+    def _unavailable(self, entries: Sequence[Series | Unknown], now: dt.datetime) -> ServiceUnavailableError:
         reasons = [
             f"{SUBJECTS[entry.metric_name].called} {entry.namespace}/{_object_name(entry)}: {why}"
-            for entry in found
+            for entry in entries
             if (why := self._why_unknown(entry, now))
         ]
         more = f" (and {len(reasons) - 1} more)" if len(reasons) > 1 else ""
         return ServiceUnavailableError(
-            f"{found[0].metric_name} is currently not available: {reasons[0]}{more}"
+            f"{entries[0].metric_name} is currently not available: {reasons[0]}{more}"
         )
 
     def _why_unknown(self, entry: Series | Unknown, now: dt.datetime) -> str | None:

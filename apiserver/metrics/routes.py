@@ -142,13 +142,13 @@ def routes(
         if request.query.get("watch") in _TRUE:
             raise status.MethodNotAllowedError("external metrics cannot be watched")
         _require_json(request)
-        found = index.query(
+        series = index.query(
             namespace=request.match_info["namespace"],
             metric_name=metric_name,
             selector=parse_selector(request.query.get("labelSelector", "")),
             now=clock(),
         )
-        return web.Response(body=msgspec.json.encode(value_list(found)), content_type=JSON_TYPE)
+        return web.Response(body=msgspec.json.encode(value_list(series)), content_type=JSON_TYPE)
 
     return [
         web.get("/", _document({"paths": ["/apis", GROUP_PATH, VERSION_PATH]})),
@@ -159,7 +159,7 @@ def routes(
     ]
 
 
-def value_list(found: Sequence[Series]) -> Json:
+def value_list(entries: Sequence[Series]) -> Json:
     """Return an `ExternalMetricValueList`.
 
     Source: `k8s.io/metrics/pkg/apis/external_metrics/v1beta1/types.go`.
@@ -171,7 +171,7 @@ def value_list(found: Sequence[Series]) -> Json:
             "timestamp": f"{series.time.isoformat()[:_WHOLE_SECONDS]}Z",
             "value": canonical_quantity(series.value_milli),
         }
-        for series in found
+        for series in entries
     ]
     return {
         "kind": "ExternalMetricValueList",

@@ -102,9 +102,9 @@ async def review(token: str, request: web.Request, tokens: TokenReviewer | None)
     """
     if tokens is None:
         raise ServiceUnavailableError("the API server, which reviews tokens, has not been reached yet")
-    found = request.match_info
-    if "metric" in found:
-        await tokens.authorize(token, namespace=found["namespace"], metric_name=found["metric"])
+    parts = request.match_info
+    if "metric" in parts:
+        await tokens.authorize(token, namespace=parts["namespace"], metric_name=parts["metric"])
     else:
         await tokens.authenticate(token)
 

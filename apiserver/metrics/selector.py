@@ -142,9 +142,9 @@ class _Parser:
         return self._tokens.pop() if self._tokens else _END
 
     def _expect(self, token: str, *, wanted: str) -> None:
-        found = self._take()
-        if found != token:
-            raise self._error(f"found {found!r}, expected {wanted}")
+        actual = self._take()
+        if actual != token:
+            raise self._error(f"found {actual!r}, expected {wanted}")
 
     def _error(self, detail: str) -> BadRequestError:
         return BadRequestError(f"unable to parse the label selector {self._text!r}: {detail}")

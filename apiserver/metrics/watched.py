@@ -89,13 +89,13 @@ def record_metrics_of(config_map: Json) -> Mapping[str, tuple[Series | Unknown, 
     Never raises, whatever its content: what is no record is omitted.
     """
     namespace, data = config_map["metadata"]["namespace"], as_object(config_map.get("data"))
-    found: dict[str, tuple[Series | Unknown, ...]] = {}
+    entries: dict[str, tuple[Series | Unknown, ...]] = {}
     for record in map(read_record, data.values()):
         if labels := record.get("labels"):
             name = record["name"]
             labels |= place_labels(namespace, name)
-            found[name] = tuple(_entry(metric, record["status"], labels=labels) for metric in _VALUES)
-    return found
+            entries[name] = tuple(_entry(metric, record["status"], labels=labels) for metric in _VALUES)
+    return entries
 
 
 def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Series | Unknown:
@@ -146,8 +146,8 @@ def bound_metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
     """
     status = as_object(value.get("status"))
     targets = status.get("targets")
-    found = [item for item in targets if isinstance(item, dict)] if isinstance(targets, list) else []
-    return tuple(_of_target(value, status, target) for target in found)
+    objects = [item for item in targets if isinstance(item, dict)] if isinstance(targets, list) else []
+    return tuple(_of_target(value, status, target) for target in objects)
 
 
 def bound_essentials(value: Json) -> Json:

@@ -173,7 +173,7 @@ def duplicate_fields(text: str) -> list[DuplicateField]:
     The loader is that of `safe_load`: another one does not accept exactly the same texts.
     """
     roots = list(yaml.compose_all(text, Loader=yaml.SafeLoader))
-    return sorted(_duplicates(roots), key=lambda found: found.line)
+    return sorted(_duplicates(roots), key=lambda duplicate: duplicate.line)
 
 
 def _duplicates(roots: list[yaml.Node]) -> Iterator[DuplicateField]:

@@ -75,17 +75,17 @@ def without_depths(text: bytes | bytearray) -> bytes:
 
 def _structure(text: bytes | bytearray) -> Iterator[bytes | bytearray]:
     depth = start = 0
-    for found in _NEXT_BRACKET.finditer(text):
-        bracket = found["bracket"]
+    for match in _NEXT_BRACKET.finditer(text):
+        bracket = match["bracket"]
         if bracket in _OPENING:
             depth += 1
             if depth == LEVELS + 1:
-                yield text[start : found.start("bracket")]
+                yield text[start : match.start("bracket")]
                 start = len(text)
             elif depth > _MOST_LEVELS:
                 return
         elif bracket:
             if depth == LEVELS + 1:
-                start = found.end()
+                start = match.end()
             depth -= 1
     yield text[start:]

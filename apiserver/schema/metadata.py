@@ -160,11 +160,11 @@ def metadata_errors(metadata: JsonValue) -> list[MetadataError]:
     if not isinstance(metadata, dict | None):
         return [MetadataError(errors.wrong_type(path, metadata, "must be an object"), path)]
     members = metadata or {}
-    found = [*_names(members, path)]
+    problems = [*_names(members, path)]
     for name, check in _CHECKS:
         if members.get(name) is not None:
-            found += check(members[name], path.child(name))
-    return found
+            problems += check(members[name], path.child(name))
+    return problems
 
 
 def _names(metadata: Json, path: FieldPath) -> Iterator[MetadataError]:

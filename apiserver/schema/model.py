@@ -191,13 +191,13 @@ def _node_of_union(annotation: object) -> Node:
     return _node(kept[0])
 
 
-def _with_markers(node: Node, found: list[object]) -> Node:
-    markers = [marker for marker in found if isinstance(marker, Marker)]
+def _with_markers(node: Node, metadata: list[object]) -> Node:
+    markers = [marker for marker in metadata if isinstance(marker, Marker)]
     keywords: Json = dict(node.keywords)
     for marker in markers:
         keywords |= marker.as_json()
     says = next((marker.says for marker in markers if marker.says), node.says)
-    rules = tuple(rule for rule in found if isinstance(rule, Rule))
+    rules = tuple(rule for rule in metadata if isinstance(rule, Rule))
     return replace(node, keywords=keywords, says=says, rules=(*node.rules, *rules))
 
 
@@ -219,13 +219,13 @@ def _module_descriptions(module_name: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def _field_descriptions(node: ast.ClassDef) -> Mapping[str, str]:
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for member, below in zip(node.body, node.body[1:], strict=False):
         if not isinstance(member, ast.AnnAssign) or not isinstance(member.target, ast.Name):
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            found[member.target.id] = _flowing(str(below.value.value))
-    return found
+            descriptions[member.target.id] = _flowing(str(below.value.value))
+    return descriptions
 
 
 def _flowing(text: str) -> str:

@@ -54,10 +54,10 @@ def amount(quantity: str | float) -> Decimal | None:
 
 @functools.lru_cache(maxsize=4096)
 def _amount(text: str) -> Decimal | None:
-    found = _PARTS.fullmatch(text)
-    if not found:
+    match = _PARTS.fullmatch(text)
+    if not match:
         return None
-    number, suffix, exponent = found.group(1), found.group(4) or "", found.group(5) or ""
+    number, suffix, exponent = match.group(1), match.group(4) or "", match.group(5) or ""
     if len(exponent.lstrip("eE+-")) > _MOST_EXPONENT_DIGITS:
         return None
     return Decimal(number + exponent) * _FACTORS[suffix]

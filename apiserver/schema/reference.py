@@ -83,15 +83,15 @@ def _types(root: Node, *, heading: str) -> Iterator[str]:
 
 
 def _declared_below(root: Node) -> list[Node]:
-    found: dict[type, Node] = {}
+    declared: dict[type, Node] = {}
     waiting = [root]
     while waiting:
         node = waiting.pop(0)
         if node.declared is not None:
-            found.setdefault(node.declared, node)
+            declared.setdefault(node.declared, node)
         waiting += [prop.node for prop in node.properties]
         waiting += [inner for inner in (node.items, node.values) if inner is not None]
-    return list(found.values())
+    return list(declared.values())
 
 
 def _names(word: str, names: tuple[str, ...]) -> list[str]:

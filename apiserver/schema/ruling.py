@@ -36,15 +36,15 @@ class UniqueKeys(Rule):
 
 def _repeated_keys(names: tuple[str, ...], value: list[JsonValue], path: FieldPath) -> Sequence[FieldError]:
     """Return an error for each item with the keys of an earlier one."""
-    found: list[FieldError] = []
+    problems: list[FieldError] = []
     seen: set[tuple[JsonValue, ...]] = set()
     for position, item in enumerate(value):
         key = item_key(item, names)
         if key and key in seen:
             keys = {name: item[name] for name in names if name in item}
-            found.append(errors.duplicate(path.index(position), keys))
+            problems.append(errors.duplicate(path.index(position), keys))
         seen.add(key)
-    return found
+    return problems
 
 
 def _too_deep(value: JsonValue, path: FieldPath) -> Sequence[FieldError]:

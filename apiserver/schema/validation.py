@@ -94,18 +94,18 @@ class Judge:
             return self._listed([*changed, *broken], Cut())
         cut = Cut()
         is_typed = self.is_well_typed(value) if is_typed is None else is_typed
-        found, ruled = self._of_misfit(value, cut, is_typed=is_typed)
-        known = [*found, *changed]
+        problems, ruled = self._of_misfit(value, cut, is_typed=is_typed)
+        known = [*problems, *changed]
         return self._listed([*known, *islice(_unless_mistyped(ruled, known), MOST_ERRORS + 1)], cut)
 
     def _changed(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
         before, after = self.fitting(old), new if fits else self.fitting(new)
         return list(islice(change_errors(self._changes, before, after), MOST_ERRORS + 1))
 
-    def _listed(self, found: list[FieldError], cut: Cut) -> list[FieldError]:
-        found = [*cut.errors, *(error for error in found if error.path not in cut.replaced)]
-        listed = sorted(_once(found)[:MOST_ERRORS], key=lambda error: field_order(self.node, error.path))
-        return listed + ([_and_more()] if len(found) > MOST_ERRORS else [])
+    def _listed(self, problems: list[FieldError], cut: Cut) -> list[FieldError]:
+        problems = [*cut.errors, *(error for error in problems if error.path not in cut.replaced)]
+        listed = sorted(_once(problems)[:MOST_ERRORS], key=lambda error: field_order(self.node, error.path))
+        return listed + ([_and_more()] if len(problems) > MOST_ERRORS else [])
 
     def _of_misfit(
         self, value: Json, cut: Cut, *, is_typed: bool
@@ -115,19 +115,19 @@ class Judge:
         if _is_large(pruned):
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
         try:
-            found = self._schema_errors(pruned)
+            problems = self._schema_errors(pruned)
         except ValueError:  # nested beyond the library's own limit
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
-            found = self._schema_errors(pruned)
+            problems = self._schema_errors(pruned)
         typed = pruned if is_typed else well_typed(self.node, pruned)
-        return found, rule_errors(self._checks, typed)
+        return problems, rule_errors(self._checks, typed)
 
     def _schema_errors(self, value: Json) -> list[FieldError]:
         failures = islice(self._schema.iter_errors(value), MOST_ERRORS + 1)
-        found = [field_error(self.node, failure) for failure in failures]
-        mistyped = {error.path for error in found if error.reason == WRONG_TYPE}
+        problems = [field_error(self.node, failure) for failure in failures]
+        mistyped = {error.path for error in problems if error.reason == WRONG_TYPE}
         # A bound does not apply to a value of another type; an enum does, as on the API server.
-        return [error for error in found if error.reason != INVALID or error.path not in mistyped]
+        return [error for error in problems if error.reason != INVALID or error.path not in mistyped]
 
 
 @functools.cache
@@ -141,10 +141,10 @@ def validate(declared: type, value: Json, old: Json | None = None) -> list[Field
     return judge(declared).validate(value, old)
 
 
-def _unless_mistyped(found: Iterator[FieldError], known: Sequence[FieldError]) -> Iterator[FieldError]:
+def _unless_mistyped(problems: Iterator[FieldError], known: Sequence[FieldError]) -> Iterator[FieldError]:
     """Yield errors of rules, except those caused by values of a wrong type."""
     mistyped = [error.path for error in known if error.reason == WRONG_TYPE]
-    for error in found:
+    for error in problems:
         if not any(_follows(error, path) for path in mistyped):
             yield error
 
@@ -168,8 +168,8 @@ def _and_more() -> FieldError:
     return FieldError(FieldPath().child("spec"), "FieldValueTooMany", body)
 
 
-def _once(found: list[FieldError]) -> list[FieldError]:
-    return list(dict.fromkeys(found))
+def _once(problems: list[FieldError]) -> list[FieldError]:
+    return list(dict.fromkeys(problems))
 
 
 def field_order(node: Node, path: FieldPath) -> list[tuple[int, str]]:

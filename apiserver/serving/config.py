@@ -141,7 +141,7 @@ def _read(path: str | None) -> Json:
     if document is not None and not isinstance(document, dict):
         raise ConfigurationError([f"--config {path}: must contain one YAML mapping"])
     if repeated := duplicate_fields(text):
-        raise ConfigurationError([f"--config {path}:{found.line}: {found}" for found in repeated])
+        raise ConfigurationError([f"--config {path}:{duplicate.line}: {duplicate}" for duplicate in repeated])
     return document or {}
 
 
@@ -180,16 +180,16 @@ def flag_name(path: Sequence[str]) -> str:
 
 
 def _leaves(node: Node, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Property]]:
-    found: list[tuple[tuple[str, ...], Property]] = []
+    leaves: list[tuple[tuple[str, ...], Property]] = []
     for prop in node.properties:
         here = (*path, prop.name)
         if prop.name in _FILE_ONLY:
             continue
         if prop.node.properties:
-            found += _leaves(prop.node, here)
+            leaves += _leaves(prop.node, here)
         elif prop.node.type in {"string", "integer", "number", "boolean"}:
-            found.append((here, prop))
-    return found
+            leaves.append((here, prop))
+    return leaves
 
 
 def _scalar(node: Node, text: str) -> JsonValue:

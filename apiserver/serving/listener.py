@@ -43,8 +43,8 @@ def listening_socket(host: str | None, port: int) -> socket.socket:
     """
     if host is None and socket.has_dualstack_ipv6():
         return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, address = found[0]
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = addresses[0]
     return socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
 
 

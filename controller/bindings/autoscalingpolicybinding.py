@@ -393,8 +393,8 @@ def _due(
     results: Sequence[BindingResult], statuses: Sequence[Json], *, most: int, now: datetime
 ) -> list[int]:
     """Return which statuses to write now."""
-    found = []
+    news = []
     for place, (result, status) in enumerate(zip(results, statuses, strict=True)):
         old = result.case.value.get("status") or {}
-        found.append((place, binding_news(old, status, now=now), str(old.get("lastDecisionTime") or "")))
-    return in_turn(found, most=most)
+        news.append((place, binding_news(old, status, now=now), str(old.get("lastDecisionTime") or "")))
+    return in_turn(news, most=most)

@@ -135,16 +135,16 @@ def limit_to_grant(
         return decision, {BindingCondition.PLACED: (grant.has_nothing_to_place, reason, text)}
     if grant is None:
         text = "no plan arrived in time; until the next plan, the published decision stays"
-        found = (False, BindingReason.AWAITING_PLAN, text)
+        finding = (False, BindingReason.AWAITING_PLAN, text)
         granted = _published_replicas(case)
     else:
         reason = BindingReason.TOO_LITTLE_ROOM if grant.is_short else BindingReason.ALL_PLACED
-        found = (not grant.is_short, reason, grant.message)
+        finding = (not grant.is_short, reason, grant.message)
         granted = [grant.replicas[key] for key in ask.variants]
     placed = granted_decision(
-        decision, ask.binding, granted, history=history, now_seconds=now_seconds, detail=found[2]
+        decision, ask.binding, granted, history=history, now_seconds=now_seconds, detail=finding[2]
     )
-    return placed, {**(grant.resolved if grant else {}), BindingCondition.PLACED: found}
+    return placed, {**(grant.resolved if grant else {}), BindingCondition.PLACED: finding}
 
 
 def _published_replicas(case: Case) -> list[int]:
@@ -153,11 +153,11 @@ def _published_replicas(case: Case) -> list[int]:
         (item.get("kind"), item.get("name")): item.get("replicas")
         for item in (case.value.get("status") or {}).get("targets") or []
     }
-    found = []
+    replicas = []
     for state in case.targets:
         count = said.get((state.bound.target.kind, state.bound.target.name))
-        found.append(count if isinstance(count, int) else state.current_replicas)
-    return found
+        replicas.append(count if isinstance(count, int) else state.current_replicas)
+    return replicas
 
 
 def _refusal(ask: Ask, variants: Mapping[Key, Variant]) -> Grant | None:
@@ -184,11 +184,11 @@ def _resolution_findings(ask: Ask, gathered: Gathered) -> Iterator[tuple[Binding
     findings = [item.service_class for item in items]
     # All have the same service class. Without a class, an InferenceObjective may apply to some of them.
     holds, reason, text = next(
-        (found for found in findings if found[1] is ConditionReason.OBJECTIVE_FOUND), findings[0]
+        (finding for finding in findings if finding[1] is ConditionReason.OBJECTIVE_FOUND), findings[0]
     )
     if len(set(findings)) > 1:
         names = (bound.target.name for bound in ask.binding.targets)
-        text = "; ".join(f"{name}: {found[2]}" for name, found in zip(names, findings, strict=True))
+        text = "; ".join(f"{name}: {finding[2]}" for name, finding in zip(names, findings, strict=True))
     yield BindingCondition.SERVICE_CLASS_RESOLVED, (holds, BindingReason(str(reason)), text)
     if unpriced := dict.fromkeys(item.unpriced for item in items if item.unpriced):
         yield BindingCondition.COST_RESOLVED, (False, BindingReason.COST_NOT_ALLOWED, "; ".join(unpriced))

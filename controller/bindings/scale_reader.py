@@ -116,9 +116,9 @@ class ScaleReader:
             listed = (await self._cluster.get_path(path)).get("resources") or []
         except NotFound:
             listed = []
-        found = _scalable(listed, api_version, kind)
-        self._resources[api_version, kind] = found, self._clock()
-        return found
+        resource = _scalable(listed, api_version, kind)
+        self._resources[api_version, kind] = resource, self._clock()
+        return resource
 
     def last_scales(self, pods: Sequence[Json]) -> Scaled:
         """Return the current state of the targets, among all pods."""
@@ -129,9 +129,9 @@ class ScaleReader:
         scales = {key: self.last_scale(key) for key in wanted}
         claimed = (target_key(namespace, reference) for namespace, reference in references)
         others = frozenset(key for key in claimed if key.kind is not TargetKind.SCALED)
-        found = with_scales(scales, pods, self._templates, claimed=others)
-        self._templates |= {key: item["spec"]["template"] for key, item in found.workloads.items()}
-        return found
+        scaled = with_scales(scales, pods, self._templates, claimed=others)
+        self._templates |= {key: item["spec"]["template"] for key, item in scaled.workloads.items()}
+        return scaled
 
     def last_scale(self, key: TargetKey) -> Scale | str:
         """Return a target's last known scale, or the reason why it is unknown."""

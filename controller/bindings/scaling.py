@@ -148,22 +148,22 @@ class DirectScaler:
         self._tries += 1
         self._last_try[version] = self._tries
         try:
-            found: BindingFinding | None = await self._try(result)
+            finding: BindingFinding | None = await self._try(result)
         except _Stopped as stopped:
             self._endings[stopped.ending] += 1
-            found = stopped.finding
+            finding = stopped.finding
         except Conflict:
             self._endings[Ending.CONFLICT] += 1
-            found = None
+            finding = None
         except ClusterError as error:
             self._endings[Ending.FAILED] += 1
-            found = False, BindingReason.WRITE_FAILED, f"{error.message}; it is retried in the next cycle"
+            finding = False, BindingReason.WRITE_FAILED, f"{error.message}; it is retried in the next cycle"
         except Exception:  # noqa: BLE001 (an error of one binding must not affect others)
             self._endings[Ending.FAILED] += 1
             _log.exception("scale not written", binding="/".join(result.case.key))
-            found = False, BindingReason.WRITE_FAILED, "internal error in the controller: see its log"
-        if found is not None:
-            self._tried[version] = found
+            finding = False, BindingReason.WRITE_FAILED, "internal error in the controller: see its log"
+        if finding is not None:
+            self._tried[version] = finding
 
     async def _try(self, result: BindingResult) -> BindingFinding:
         """Write all scales of one binding. Raises _Stopped, or ClusterError if a call is rejected."""

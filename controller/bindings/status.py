@@ -194,20 +194,24 @@ def _metric(asked: Recommendation) -> Json:
 
 
 def _findings(result: BindingResult) -> Mapping[BindingCondition, BindingFinding]:
-    found = dict(result.case.findings)
+    findings = dict(result.case.findings)
     if result.decision is not None:
-        found[BindingCondition.METRICS_AVAILABLE] = _metrics_finding(result, result.decision)
+        findings[BindingCondition.METRICS_AVAILABLE] = _metrics_finding(result, result.decision)
     else:
         reason = BindingReason.METRICS_UNAVAILABLE
-        found[BindingCondition.METRICS_AVAILABLE] = False, reason, "nothing is decided, so no pod is queried"
+        findings[BindingCondition.METRICS_AVAILABLE] = (
+            False,
+            reason,
+            "nothing is decided, so no pod is queried",
+        )
     if result.acting:
-        found[BindingCondition.DECISION_FOLLOWED] = _following_finding(result.acting, result.case)
-    found |= result.placement
+        findings[BindingCondition.DECISION_FOLLOWED] = _following_finding(result.acting, result.case)
+    findings |= result.placement
     if result.scaling:
-        found[BindingCondition.SCALING_ACTIVE] = result.scaling
+        findings[BindingCondition.SCALING_ACTIVE] = result.scaling
     if result.advice:
-        found[BindingCondition.ADVISORY] = True, *result.advice
-    return {kind: found[kind] for kind in BindingCondition if kind in found}
+        findings[BindingCondition.ADVISORY] = True, *result.advice
+    return {kind: findings[kind] for kind in BindingCondition if kind in findings}
 
 
 def _following_finding(acting: ActingFinding, case: Case) -> BindingFinding:

@@ -68,20 +68,20 @@ class Said:
             raise UnreadableMetricsError(f"no series of vLLM or SGLang: {NO_SERIES}")
         if len(kinds) > 1:
             raise UnreadableMetricsError("series of vLLM and of SGLang in one pod: only one of them is read")
-        found: dict[Meaning, Sequence[Series]] = {}
+        by_meaning: dict[Meaning, Sequence[Series]] = {}
         for meaning in Meaning:
             name = next((name for name in names_of(kinds[0], meaning) if name in by_name), None)
             if name is not None:
-                found[meaning] = _without_parts(_of_one_shard(by_name[name]))
-        return cls(kinds[0], found)
+                by_meaning[meaning] = _without_parts(_of_one_shard(by_name[name]))
+        return cls(kinds[0], by_meaning)
 
     def by_endpoint(self) -> Mapping[Endpoint, Said]:
         """Return the series of each endpoint of the pod, which are scraped, and restart, together."""
-        found: dict[Endpoint, dict[Meaning, list[Series]]] = {}
+        grouped: dict[Endpoint, dict[Meaning, list[Series]]] = {}
         for meaning, series in self.by_meaning.items():
             for item in series:
-                found.setdefault(endpoint_of(item.labels), {}).setdefault(meaning, []).append(item)
-        return {endpoint: Said(self.kind, by_meaning) for endpoint, by_meaning in found.items()}
+                grouped.setdefault(endpoint_of(item.labels), {}).setdefault(meaning, []).append(item)
+        return {endpoint: Said(self.kind, by_meaning) for endpoint, by_meaning in grouped.items()}
 
     def values(self, meaning: Meaning, *, most: float = MOST_COUNTED) -> list[float]:
         """Return the values of a series, one for each engine; empty if it is missing."""

@@ -87,15 +87,15 @@ def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tup
         by_name[item.name].append(item)
     counted: list[Series] = []
     oldest_seconds = 0.0
-    for found in by_name.values():
+    for own_series in by_name.values():
         endpoints: dict[Origin, set[Endpoint]] = defaultdict(set)
-        for item in found:
+        for item in own_series:
             endpoints[_part(item.labels, _GIVEN)].add(endpoint_of(item.labels))
         try:
             chosen = _choose({origin: ages.get(origin, math.inf) for origin in endpoints}, endpoints)
         except UnreadableMetricsError:
             continue
-        counted += _once([item for item in found if _part(item.labels, _GIVEN) == chosen])
+        counted += _once([item for item in own_series if _part(item.labels, _GIVEN) == chosen])
         oldest_seconds = max(oldest_seconds, ages.get(chosen, math.inf))
     return counted, oldest_seconds
 
@@ -150,8 +150,8 @@ def forgeable_jobs(text: str) -> list[str]:
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UnreadableMetricsError("the configuration of Prometheus is no YAML") from error
     jobs = [as_object(job) for job in as_list(document.get("scrape_configs"))]
-    found = [str(job.get("job_name")) for job in jobs if not _is_enforced(job)]
-    return [*found, *map(str, as_list(document.get("scrape_config_files")))]
+    forgeable = [str(job.get("job_name")) for job in jobs if not _is_enforced(job)]
+    return [*forgeable, *map(str, as_list(document.get("scrape_config_files")))]
 
 
 def _is_enforced(job: Json) -> bool:

@@ -103,13 +103,13 @@ class PrometheusSource:
         if why := await self._why_untrusted():
             return Scraped(readings={}, failures=dict.fromkeys(map(key_of, pods), why))
         chosen = f'"{"|".join(NAMES)}"'
-        found = await _of_each(batches_of(pods), partial(self._answers, chosen=chosen, dated=_WAITING))
+        answers = await _of_each(batches_of(pods), partial(self._answers, chosen=chosen, dated=_WAITING))
         readings: dict[Key, Reading] = {}
         failures: dict[Key, str] = {}
         for pod in pods:
             key = key_of(pod)
             try:
-                readings[key] = self._reading(found[key], key)
+                readings[key] = self._reading(answers[key], key)
             except UnreadableMetricsError as error:
                 failures[key] = str(error)
         return Scraped(readings=readings, failures=failures)
@@ -123,12 +123,12 @@ class PrometheusSource:
             key = key_of(item.pod)
             names[key] = names.get(key, frozenset()) | item.names
         pods = {key_of(item.pod): item.pod for item in questions}
-        found = await _of_each(batches_of(list(pods.values())), partial(self._looks, names=names))
+        answers = await _of_each(batches_of(list(pods.values())), partial(self._looks, names=names))
         looks: dict[Endpoint, Look] = {}
         failures: dict[Endpoint, str] = {}
         for item in questions:
             key = key_of(item.pod)
-            answer = found[key]
+            answer = answers[key]
             if isinstance(answer, str):
                 failures[item.endpoint] = answer
             elif look := answer.get(key):
@@ -248,16 +248,16 @@ async def _of_each(
     """
     answers = await asyncio.gather(*(ask(batch) for batch in batches))
     refused = [batch for batch, answer in zip(batches, answers, strict=True) if isinstance(answer, _Refusal)]
-    found = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
+    results = {key: answer for batch, answer in zip(batches, answers, strict=True) for key in batch.pods}
     halves = [half for batch in refused for half in batch.halves]
-    return found | (await _of_each(halves, ask) if halves else {})
+    return results | (await _of_each(halves, ask) if halves else {})
 
 
 def _looks_by_pod(answer: _Answers, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look]:
     """Return what each pod exposes of the metrics with these names."""
     looks = {}
-    for key, found in answer.values.items():
-        series, age_seconds = of_one_origin_each(found, answer.ages.get(key, ()))
+    for key, series_of_pod in answer.values.items():
+        series, age_seconds = of_one_origin_each(series_of_pod, answer.ages.get(key, ()))
         if series and math.isfinite(age_seconds):
             said = exposed_series(series, names.get(key, frozenset()))
             looks[key] = Look(answer.asked_seconds - age_seconds, said)
@@ -354,12 +354,12 @@ def _values(samples: Sequence[_Sample]) -> list[Series]:
 
 def _ages(samples: Sequence[_Sample]) -> list[Series]:
     """Return series with their age as value: infinite if unknown, 0 if in the future."""
-    found = []
+    ages = []
     for item in samples:
         age_seconds = item.value[0] - _number(item.value[1])
         age_seconds = math.inf if math.isnan(age_seconds) else max(0.0, age_seconds)
-        found.append(Series(name="", labels=item.metric, value=age_seconds))
-    return found
+        ages.append(Series(name="", labels=item.metric, value=age_seconds))
+    return ages
 
 
 def _number(text: str) -> float:
@@ -370,10 +370,10 @@ def _number(text: str) -> float:
 
 
 def _by_pod(series: Sequence[Series]) -> Mapping[Key, list[Series]]:
-    found: dict[Key, list[Series]] = defaultdict(list)
+    by_pod: dict[Key, list[Series]] = defaultdict(list)
     for item in series:
-        found[item.labels.get("namespace", ""), item.labels.get("pod", "")].append(item)
-    return found
+        by_pod[item.labels.get("namespace", ""), item.labels.get("pod", "")].append(item)
+    return by_pod
 
 
 def _any(names: Sequence[str]) -> str:
@@ -381,4 +381,4 @@ def _any(names: Sequence[str]) -> str:
 
 
 def _escape(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9_-]", lambda found: "\\" + found[0], name)
+    return re.sub(r"[^A-Za-z0-9_-]", lambda match: "\\" + match[0], name)

@@ -143,14 +143,14 @@ def _totals(said: Said, *, running: int) -> Totals:
         "inter_token_seconds": Meaning.SECONDS_BETWEEN,
         "inter_tokens": Meaning.INTER_TOKENS,
     }
-    found = {meaning: said.total(meaning) for meaning in names.values()}
+    values = {meaning: said.total(meaning) for meaning in names.values()}
     if said.kind is Kind.SGLANG:
-        found = _with_unborn(found, running=running)
-    elif _none_of(found, _DECODED):  # a pooling model decodes nothing
-        found |= dict.fromkeys(_DECODED, 0.0)
-    said.refuse_missing([meaning for meaning, value in found.items() if value is None])
-    said.refuse_partial([Meaning.WAITING, *found])
-    counted = {field: found[meaning] or 0.0 for field, meaning in names.items()}
+        values = _with_unborn(values, running=running)
+    elif _none_of(values, _DECODED):  # a pooling model decodes nothing
+        values |= dict.fromkeys(_DECODED, 0.0)
+    said.refuse_missing([meaning for meaning, value in values.items() if value is None])
+    said.refuse_partial([Meaning.WAITING, *values])
+    counted = {field: values[meaning] or 0.0 for field, meaning in names.items()}
     begun = ended = counted["finished"]  # SGLang counts tokens when a request ends
     if said.kind is Kind.VLLM:
         begun = counted["first_tokens"]
@@ -180,13 +180,13 @@ _BETWEEN: Final = (Meaning.SECONDS_BETWEEN, Meaning.INTER_TOKENS)
 _DECODED: Final = (Meaning.GENERATION_TOKENS, *_BETWEEN)
 
 
-def _with_unborn(found: Mapping[Meaning, float | None], *, running: int) -> dict[Meaning, float | None]:
+def _with_unborn(values: Mapping[Meaning, float | None], *, running: int) -> dict[Meaning, float | None]:
     """Return the counters with zeros for those that await their first event, if the others prove it.
 
     Without a first token, nothing has ended. While nothing has ended, no more requests have begun than are
     running. Times between tokens are missing while every response came in one piece.
     """
-    counters = dict(found)
+    counters = dict(values)
     if _none_of(counters, _BEGUN) and _none_of(counters, _ENDED) and _none_of(counters, _BETWEEN):
         return dict.fromkeys(counters, 0.0)
     if _none_of(counters, _ENDED) and (counters[Meaning.FIRST_TOKENS] or 0.0) <= running:
@@ -196,8 +196,8 @@ def _with_unborn(found: Mapping[Meaning, float | None], *, running: int) -> dict
     return counters
 
 
-def _none_of(found: Mapping[Meaning, float | None], meanings: Sequence[Meaning]) -> bool:
-    return all(found[meaning] is None for meaning in meanings)
+def _none_of(values: Mapping[Meaning, float | None], meanings: Sequence[Meaning]) -> bool:
+    return all(values[meaning] is None for meaning in meanings)
 
 
 def _computed_tokens(said: Said, prompt_tokens: float) -> tuple[float | None, float | None]:

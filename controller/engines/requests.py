@@ -76,14 +76,14 @@ class CredentialFiles:
 
     def _arguments(self, *, is_encrypted: bool) -> dict[str, Any]:
         credentials = self._credentials
-        found: dict[str, Any] = {}
+        arguments: dict[str, Any] = {}
         if credentials.token_file:
-            found["headers"] = {"Authorization": f"Bearer {_token(credentials.token_file)}"}
+            arguments["headers"] = {"Authorization": f"Bearer {_token(credentials.token_file)}"}
         if is_encrypted:
-            found["ssl"] = self._current_context()
+            arguments["ssl"] = self._current_context()
             if credentials.server_name:
-                found["server_hostname"] = credentials.server_name
-        return found
+                arguments["server_hostname"] = credentials.server_name
+        return arguments
 
     def _current_context(self) -> ssl.SSLContext:
         credentials = self._credentials

@@ -65,9 +65,9 @@ class Turns(Generic[K, T]):
             await asyncio.wait(pending, timeout=_LATE_SECONDS)
         self._late |= self._began.keys() & wanted.keys()
         answers |= self._take(wanted)
-        found = {key: answers.get(key, self._silent.get(key, _NOT_YET)) for key in wanted}
-        self._silent = {key: item for key, item in found.items() if isinstance(item, str)}
-        return found
+        results = {key: answers.get(key, self._silent.get(key, _NOT_YET)) for key in wanted}
+        self._silent = {key: item for key, item in results.items() if isinstance(item, str)}
+        return results
 
     async def close(self) -> None:
         """End all requests."""

@@ -166,7 +166,7 @@ def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json
 
     `owned` has the pods of each variant, in the order in which they are to be removed.
     """
-    found: list[Target] = []
+    pods_to_evict: list[Target] = []
     others = {key_of(pod): pod for pod in pods}
     for move in plan.moves:
         key = (move.namespace, move.name)
@@ -174,8 +174,8 @@ def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json
         there = [pod for pod in listed if pod["spec"].get("nodeName") == move.node and is_present(pod)]
         if len(there) < move.replicas or any(not _is_owned(pod) for pod in there):
             return ()
-        found += [Target(pod=pod, move=move) for pod in there[: move.replicas]]
-    return tuple(found)
+        pods_to_evict += [Target(pod=pod, move=move) for pod in there[: move.replicas]]
+    return tuple(pods_to_evict)
 
 
 def begin(rounds: Rounds, evicted: Sequence[Target], pods: Sequence[Json], *, now_seconds: float) -> Rounds:
@@ -271,13 +271,13 @@ class EvictionRecord:
 def moments_in(lease: Json) -> tuple[float, ...]:
     """Return the times in a Lease's record. Raises ValueError if it is malformed."""
     text = (lease["metadata"].get("annotations") or {}).get(ANNOTATION, "")
-    found: list[float] = []
+    moments: list[float] = []
     for entry in text.split(", ") if text else ():
         moment, _, times = entry.partition(_TIMES)
         if not (times.isdecimal() and 1 <= int(times) <= MOST_AT_ONCE):
             raise ValueError(f"{ANNOTATION}: {entry!r} must end in x1 to x{MOST_AT_ONCE}")
-        found += [datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).timestamp()] * int(times)
-    return tuple(found)
+        moments += [datetime.strptime(moment, _MOMENT).replace(tzinfo=UTC).timestamp()] * int(times)
+    return tuple(moments)
 
 
 def record_of(moments: Iterable[float]) -> str:

@@ -131,7 +131,7 @@ def _requested(container: Json, names: Sequence[str]) -> int:
 
 def whole(quantity: str | int) -> int:
     """Return a quantity rounded up to an integer; 0 for an invalid one, which the API server rejects."""
-    found = _QUANTITY.match(str(quantity))
-    if found is None:
+    match = _QUANTITY.match(str(quantity))
+    if match is None:
         return 0
-    return math.ceil(Decimal(found["number"]) * _FACTORS[found["suffix"] or ""])
+    return math.ceil(Decimal(match["number"]) * _FACTORS[match["suffix"] or ""])

@@ -145,12 +145,16 @@ def annotations_finding(value: Json) -> BindingFinding:
 def grace_seconds(value: Json, default_seconds: float) -> float:
     """Return the time without activity before a binding's last replica is removed, in seconds."""
     text = (value["metadata"].get("annotations") or {}).get(SCALE_TO_ZERO_GRACE)
-    return default_seconds if text is None or (found := _grace(text)) is None else found
+    return default_seconds if text is None or (grace := _grace(text)) is None else grace
 
 
 def _grace(text: str) -> float | None:
-    found = seconds(str(text))
-    return found if found is not None and 0 <= found <= _LONGEST_GRACE_SECONDS else None
+    duration_seconds = seconds(str(text))
+    return (
+        duration_seconds
+        if duration_seconds is not None and 0 <= duration_seconds <= _LONGEST_GRACE_SECONDS
+        else None
+    )
 
 
 def _grace_problems(ours: Mapping[str, str]) -> list[str]:

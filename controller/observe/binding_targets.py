@@ -128,11 +128,11 @@ def bound_references(bindings: Sequence[Json]) -> Iterator[ScaleReference]:
 
 def bound_targets(bindings: Sequence[Json]) -> Mapping[TargetKey, tuple[str, Key]]:
     """Return the oldest binding that claims each target, with its creation timestamp, by target."""
-    found: dict[TargetKey, tuple[str, Key]] = {}
+    claimants: dict[TargetKey, tuple[str, Key]] = {}
     for item in sorted(bindings, key=seniority):
         for key in keys_of(item):
-            found.setdefault(key, seniority(item))
-    return found
+            claimants.setdefault(key, seniority(item))
+    return claimants
 
 
 Owner = tuple[str, str, Key]
@@ -286,7 +286,7 @@ def _rival(
 
 def _heeding(states: Sequence[TargetState], misread: Sequence[Sequence[Problem]]) -> BindingFinding:
     """Return the condition on whether the autoscalers of every target follow the decision."""
-    problems = [problem for found in misread for problem in found]
+    problems = [problem for own_problems in misread for problem in own_problems]
     if problems:
         text = "; ".join(problem.message for problem in problems)
         return False, BindingReason(str(problems[0].reason)), text
@@ -335,16 +335,16 @@ _BINDING: Final = "AutoscalingPolicyBinding"
 
 def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
     """Return the objects that claim each target, the oldest first."""
-    found: dict[TargetKey, list[Owner]] = {}
+    owners: dict[TargetKey, list[Owner]] = {}
     for item in world.bindings:
         for key in keys_of(item):
-            found.setdefault(key, []).append((seniority(item)[0], _BINDING, key_of(item)))
+            owners.setdefault(key, []).append((seniority(item)[0], _BINDING, key_of(item)))
     for item in world.autoscalings:
         for reference in scale_references([item]):
-            found.setdefault(target_key(*reference), []).append(
+            owners.setdefault(target_key(*reference), []).append(
                 (seniority(item)[0], "VariantAutoscaling", key_of(item))
             )
-    return {key: sorted(items) for key, items in found.items()}
+    return {key: sorted(items) for key, items in owners.items()}
 
 
 def _serving(pods: Iterable[Json]) -> list[Json]:
@@ -353,11 +353,13 @@ def _serving(pods: Iterable[Json]) -> list[Json]:
 
 def _activity_pods(world: BoundWorld) -> Mapping[str, Sequence[Json]]:
     """Return the pods of the namespaces whose bindings name an activity source."""
-    found: dict[str, list[Json]] = {key_of(item)[0]: [] for item in world.bindings if activity_source(item)}
-    for pod in world.pods if found else ():
-        if (pods := found.get(pod["metadata"]["namespace"])) is not None:
+    by_namespace: dict[str, list[Json]] = {
+        key_of(item)[0]: [] for item in world.bindings if activity_source(item)
+    }
+    for pod in world.pods if by_namespace else ():
+        if (pods := by_namespace.get(pod["metadata"]["namespace"])) is not None:
             pods.append(pod)
-    return found
+    return by_namespace
 
 
 def _before(binding: Binding, pods: Sequence[Json]) -> tuple[Json, ...]:

@@ -29,8 +29,8 @@ def priority_of(claim: Claim, policies: Policies, objective: Objective | None = 
 
     Priority 1 is served first.
     """
-    found = class_of(claim, policies) or objective
-    return found.priority if found else LOWEST_PRIORITY
+    source = class_of(claim, policies) or objective
+    return source.priority if source else LOWEST_PRIORITY
 
 
 def class_finding(claim: Claim, policies: Policies, objective: Objective | None = None) -> Finding:
@@ -41,15 +41,15 @@ def class_finding(claim: Claim, policies: Policies, objective: Objective | None 
     place, instead = _place(claim, policies), _instead(objective)
     if place is None:
         return _without_class(claim, policies, objective)
-    found = policies.classes.get(place)
-    if found is None:
+    service_class = policies.classes.get(place)
+    if service_class is None:
         where = f"ConfigMap {place[0]!r} of Stowplan's namespace contains no service class under"
         why = f"; {problem}" if (problem := policies.class_problem(place)) else ""
         return False, ConditionReason.CLASS_NOT_FOUND, f"{where} {place[1]!r}: {instead}{why}"
     if why := class_refusal(claim, policies, objective):
         return False, ConditionReason.CLASS_NOT_ALLOWED, why
     before = f", which takes precedence over {objective}" if objective else ""
-    text = f"service class {found.name!r}, priority {found.priority}{before}"
+    text = f"service class {service_class.name!r}, priority {service_class.priority}{before}"
     if problem := policies.class_problem(place):
         return False, ConditionReason.CLASS_INVALID, f"{text}; {problem}"
     return True, ConditionReason.CLASS_FOUND, text
@@ -78,10 +78,10 @@ def _misspelt(model_id: str, policies: Policies) -> tuple[str, bool]:
     their numbers, such as that of parameters, or from their ends, such as `-AWQ`.
     """
     listed = {
-        name.casefold(): (found.name, name)
-        for (config_map, _), found in policies.classes.items()
+        name.casefold(): (service_class.name, name)
+        for (config_map, _), service_class in policies.classes.items()
         if policies.default_classes in {"", config_map}
-        for name in (*found.ttft_ms, *found.tpot_ms)
+        for name in (*service_class.ttft_ms, *service_class.tpot_ms)
         if _NUMBER.findall(name) == _NUMBER.findall(model_id)
     }
     own = model_id.casefold()

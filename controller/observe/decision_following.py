@@ -98,8 +98,8 @@ class Situation:
 
 def acting_finding(seen: Situation) -> ActingFinding:
     """Return whether the decision on a target is followed. Of several causes, the most general is given."""
-    if found := _without_metrics(seen) or _inactive(seen):
-        return False, *found
+    if obstacle := _without_metrics(seen) or _inactive(seen):
+        return False, *obstacle
     text = f"{seen.decided} decided, {seen.requested} requested"
     text += f", {seen.existing} with pods" if seen.lacks_pods else ""
     if not seen.is_short:
@@ -169,11 +169,13 @@ class ReplicaWatch:
     ) -> Mapping[K, ActingFinding]:
         """Return whether each decision is followed."""
         known, self._since = self._since, {}
-        found: dict[K, ActingFinding] = {}
+        results: dict[K, ActingFinding] = {}
         for key, seen in situations.items():
             replicas = seen.requested + (seen.existing or 0)
             since, before = known.get(key, (now_seconds, replicas))
             since = now_seconds if replicas > before or not seen.is_short else since
             self._since[key] = since, replicas
-            found[key] = acting_finding(replace(seen, external=external, waited_seconds=now_seconds - since))
-        return found
+            results[key] = acting_finding(
+                replace(seen, external=external, waited_seconds=now_seconds - since)
+            )
+        return results

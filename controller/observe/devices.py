@@ -123,8 +123,8 @@ def _product(driver: Driver, name: str, device: Json) -> str | None:
 
 def _text(attributes: Json, driver: str, name: str) -> str:
     """Return an attribute; a name without a domain belongs to the driver's domain."""
-    found = attributes.get(name) or attributes.get(f"{driver}/{name}") or {}
-    return str(found.get("string") or "")
+    attribute = attributes.get(name) or attributes.get(f"{driver}/{name}") or {}
+    return str(attribute.get("string") or "")
 
 
 def _is_repellent(device: Json) -> bool:

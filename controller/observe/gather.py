@@ -170,8 +170,8 @@ def gather(
         variant_of, policies=policies, report_age=report_age, may_scale_to_zero=may_scale_to_zero
     )
     obstacles = _obstacles(world, claims, around, asks)
-    found, unplanned = _observe(claims, obstacles, around.observe, record)
-    items, variants = [item for item, _ in found], tuple(variant for _, variant in found)
+    planned, unplanned = _observe(claims, obstacles, around.observe, record)
+    items, variants = [item for item, _ in planned], tuple(variant for _, variant in planned)
     claimed = frozenset(item.target.key for item in items)
     floor = lowest_priority([item.pods for item in items])
     movable = movable_pods(world.pods, claimed, around.disruptions, highest_priority=floor)
@@ -242,7 +242,7 @@ def _observe(
     record: Callable[[Observed], Variant],
 ) -> tuple[Sequence[tuple[Observed, Variant]], Mapping[Key, Unplanned]]:
     """Return what was found about each claim that can be planned, by precedence, and why others cannot."""
-    found: list[tuple[Observed, Variant]] = []
+    planned: list[tuple[Observed, Variant]] = []
     unplanned = dict(claims.unplanned)
     claimed: dict[TargetKey, Claim] = {}
     for claim in claims.by_precedence():
@@ -252,25 +252,25 @@ def _observe(
                 unplanned[claim.key] = target
                 continue
             item = observe(claim, target)
-            found.append((item, record(item)))
+            planned.append((item, record(item)))
         except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
             unplanned[claim.key] = unplanned_by(error)
         else:
             claimed[claim.target] = claim
-    return found, unplanned
+    return planned, unplanned
 
 
 def _targets(
     world: World, groups: Mapping[TargetKey, tuple[Json, ...]]
 ) -> Mapping[TargetKey, Target | Unplanned]:
     """Return the scale targets as their pods run, or why they cannot be planned."""
-    found: dict[TargetKey, Target | Unplanned] = {}
+    targets: dict[TargetKey, Target | Unplanned] = {}
     for key, value in world.targets.items():
         try:
-            found[key] = as_running(target_of(key, value), groups.get(key, ()))
+            targets[key] = as_running(target_of(key, value), groups.get(key, ()))
         except Exception as error:  # noqa: BLE001 (an error of one target must not affect others)
-            found[key] = unplanned_target(key, error)
-    return found
+            targets[key] = unplanned_target(key, error)
+    return targets
 
 
 def _obstacles(world: World, claims: Claims, around: Surroundings, asks: Sequence[Ask]) -> Obstacles:
@@ -285,11 +285,11 @@ def _obstacles(world: World, claims: Claims, around: Surroundings, asks: Sequenc
 
 def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:
     """Return the declared pools as they can still grow, and Karpenter's that are not declared."""
-    found = karpenter_pools(world.node_pools, world.nodes)
+    karpenter = karpenter_pools(world.node_pools, world.nodes)
     declared = {pool.name for pool in terms.pools}
     own_pools = (growing(pool, nodes) for pool in terms.pools)
-    others = (pool for pool in found.pools if pool.name not in declared)
-    return replace(found, pools=(*own_pools, *others))
+    others = (pool for pool in karpenter.pools if pool.name not in declared)
+    return replace(karpenter, pools=(*own_pools, *others))
 
 
 def _problems(item: Observed) -> Iterator[str]:

@@ -55,7 +55,7 @@ class KarpenterPools:
 
 def karpenter_pools(objects: Sequence[Json], nodes: Sequence[Json]) -> KarpenterPools:
     """Return the pools with accelerators among NodePools (`karpenter.sh/v1`); others are skipped."""
-    found: list[NodePool] = []
+    pools: list[NodePool] = []
     problems: list[str] = []
     for item in objects:
         if not _is_about_accelerators(item) or not _is_in_use(item):
@@ -65,10 +65,10 @@ def karpenter_pools(objects: Sequence[Json], nodes: Sequence[Json]) -> Karpenter
             problems.append(f"{where} is not ready, so no nodes of it are planned: {why_not}")
             continue
         try:
-            found.append(_pool(item, nodes))
+            pools.append(_pool(item, nodes))
         except ValueError as error:
             problems.append(f"{where}: {error}; to plan with its nodes, declare it in planning.nodePools")
-    return KarpenterPools(pools=tuple(found), problems=tuple(problems))
+    return KarpenterPools(pools=tuple(pools), problems=tuple(problems))
 
 
 def _is_in_use(item: Json) -> bool:
@@ -117,13 +117,13 @@ def _pool(item: Json, nodes: Sequence[Json]) -> NodePool:
 
 
 def _type(labels: Mapping[str, str], twin: Json) -> str:
-    found = product_of(labels) or product_of(_labels(twin))
-    if not found:
+    product = product_of(labels) or product_of(_labels(twin))
+    if not product:
         raise ValueError(
             "its requirements leave the accelerator's type open"
             f" (none has one {PROVISIONED_PRODUCT_LABELS[0]})"
         )
-    return found
+    return product
 
 
 def _number(labels: Mapping[str, str], twin: Json) -> int:

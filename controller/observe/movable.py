@@ -43,14 +43,14 @@ def movable_pods(
 
     `highest_priority` is the maximum Kubernetes priority value of a movable pod.
     """
-    found: dict[str, list[MovablePod]] = defaultdict(list)
+    by_node: dict[str, list[MovablePod]] = defaultdict(list)
     for pod in pods:
         if not _is_consenting(pod) or target_of_pod(pod) in planned:
             continue
         has_accelerators = 0 < accelerators_of(pod["spec"]) <= MOST_ACCELERATORS
         if has_accelerators and _is_portable(pod) and _priority(pod) <= highest_priority:
-            found[pod["spec"]["nodeName"]].append(_record(pod, disruptions))
-    return {node: tuple(listed) for node, listed in found.items()}
+            by_node[pod["spec"]["nodeName"]].append(_record(pod, disruptions))
+    return {node: tuple(listed) for node, listed in by_node.items()}
 
 
 def lowest_priority(groups: Sequence[Sequence[Json]]) -> int:
@@ -139,9 +139,9 @@ class Disruptions:
             if len(names) > 1:
                 return "", 0
             replicas[group_of(pod)].update(names)
-        found = {frozenset(counts) for counts in replicas.values()} or {frozenset()}
-        names = [*found.pop()]
-        if found or len(names) > 1:
+        budgets = {frozenset(counts) for counts in replicas.values()} or {frozenset()}
+        names = [*budgets.pop()]
+        if budgets or len(names) > 1:
             return "", 0
         if not names:
             return "", None

@@ -65,8 +65,10 @@ class Objectives:
             return None
         # Template labels count, too: the target may have no pods at the moment.
         every = [*target.labels, *((pod["metadata"].get("labels") or {}) for pod in pods)]
-        found = [said for wanted, said in known if any(wanted.items() <= labels.items() for labels in every)]
-        return min(found, key=lambda said: (-said.number, said.name, said.pool), default=None)
+        matching = [
+            said for wanted, said in known if any(wanted.items() <= labels.items() for labels in every)
+        ]
+        return min(matching, key=lambda said: (-said.number, said.name, said.pool), default=None)
 
 
 NO_OBJECTIVES: Final = Objectives((), ())

@@ -69,11 +69,11 @@ class Obstacles:
             remedy = "delete one of the two" if claimed[target].is_annotated else _remedy(claim)
             text = f"{before} {target.called} {target.name!r}; {remedy}"
             return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
-        found = self.targets[target]
-        if isinstance(found, Unplanned):
-            return found
-        why = why_apart(claim, found, self.roles)
-        return Unplanned(reason=ConditionReason.TARGET_NOT_SUPPORTED, message=why) if why else found
+        known = self.targets[target]
+        if isinstance(known, Unplanned):
+            return known
+        why = why_apart(claim, known, self.roles)
+        return Unplanned(reason=ConditionReason.TARGET_NOT_SUPPORTED, message=why) if why else known
 
     def _missing(self, target: TargetKey) -> Unplanned:
         if target.kind is TargetKind.SCALED:

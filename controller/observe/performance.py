@@ -43,14 +43,14 @@ def facts_of(claim: Claim, target: Target, pods: Sequence[Json], policies: Polic
 
 def targets_of(claim: Claim, policies: Policies) -> Targets:
     """Return the latency targets of the service class for the variant's model; empty without a class."""
-    found = class_of(claim, policies)
-    if found is None:
+    service_class = class_of(claim, policies)
+    if service_class is None:
         return Targets()
-    ttft, itl = found.ttft_ms.get(claim.model_id), found.tpot_ms.get(claim.model_id)
+    ttft, itl = service_class.ttft_ms.get(claim.model_id), service_class.tpot_ms.get(claim.model_id)
     return Targets(
         ttft_seconds=ttft / 1e3 if ttft else None,
         itl_seconds=itl / 1e3 if itl else None,
-        attainment=found.attainment,
+        attainment=service_class.attainment,
     )
 
 
@@ -121,10 +121,10 @@ def _number(value: object, *, most: float = _LARGEST) -> float | None:
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
-        found = float(value)
+        number = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if found == 0 or _SMALLEST <= found <= most else None
+    return number if number == 0 or _SMALLEST <= number <= most else None
 
 
 def _start_seconds(pod: Json) -> float | None:
@@ -148,6 +148,6 @@ def engine_argument(pod_spec: Json, name: str) -> int | None:
     flag = re.compile(rf"(?<!\S)--{name.replace('-', '[-_]')}(?:=|\s+)([0-9]{{1,9}})(?!\S)")
     for container in pod_spec.get("containers") or []:
         text = "\n".join([*(container.get("command") or []), *(container.get("args") or [])])
-        if found := flag.search(text.translate(_QUOTING)):
-            return int(found[1])
+        if match := flag.search(text.translate(_QUOTING)):
+            return int(match[1])
     return None

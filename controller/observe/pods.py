@@ -73,9 +73,9 @@ def target_of_pod(pod: Json) -> TargetKey | None:
     labels = metadata.get("labels") or {}
     for owner in metadata.get("ownerReferences") or []:
         if owner.get("controller") and str(owner.get("apiVersion", "apps/v1")).startswith("apps/"):
-            found = _maker(owner["kind"], owner["name"], labels)
-            if found:
-                return TargetKey(found[0], metadata["namespace"], found[1])
+            maker = _maker(owner["kind"], owner["name"], labels)
+            if maker:
+                return TargetKey(maker[0], metadata["namespace"], maker[1])
     return None
 
 
@@ -171,8 +171,8 @@ def _worker_index(pod: Json) -> int:
 
 
 def _ordinal(name: str) -> int:
-    found = _ORDINAL.search(name)
-    return int(found[0]) if found else 0
+    match = _ORDINAL.search(name)
+    return int(match[0]) if match else 0
 
 
 def removal_ranks(

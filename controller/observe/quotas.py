@@ -61,7 +61,7 @@ def limits(
         namespace = pod["metadata"]["namespace"]
         if namespace in at_home and is_present(pod) and target_of_pod(pod) not in planned:
             others[namespace].append(pod["spec"])
-    found: list[Quota] = []
+    quotas: list[Quota] = []
     problems: list[str] = []
     for item, name, hard in _entries(objects, at_home.keys(), resources):
         namespace = item["metadata"]["namespace"]
@@ -71,8 +71,8 @@ def limits(
             where = f"ResourceQuota {namespace}/{item['metadata']['name']}, {name}"
             problems.append(f"{where}: {error}; it is not considered")
         else:
-            found += [quota] if quota else []
-    return Limits(quotas=tuple(found), problems=tuple(problems))
+            quotas += [quota] if quota else []
+    return Limits(quotas=tuple(quotas), problems=tuple(problems))
 
 
 def _entries(
@@ -94,10 +94,10 @@ def _quota(
     users = [tenant for tenant in tenants if accelerators_of(tenant.pod_spec, (resource,))]
     if not users:
         return None
-    found = {_is_in_scope(item["spec"], tenant.pod_spec) for tenant in users}
-    if found == {False}:
+    in_scope = {_is_in_scope(item["spec"], tenant.pod_spec) for tenant in users}
+    if in_scope == {False}:
         return None
-    if found != {True}:
+    if in_scope != {True}:
         raise ValueError("its scopes hold for some variants of the namespace only, or cannot be judged")
     used = sum(accelerators_of(spec, (resource,)) for spec in others if _is_in_scope(item["spec"], spec))
     return Quota(
@@ -122,10 +122,10 @@ def _type(users: Sequence[Tenant], tenants: Sequence[Tenant]) -> str:
 
 def _is_in_scope(spec: Json, pod_spec: Json) -> bool | None:
     """Return whether a quota counts a pod; None if that cannot be determined."""
-    found = [_holds(scope, operator, values, pod_spec) for scope, operator, values in _scopes_of(spec)]
-    if False in found:
+    matches = [_holds(scope, operator, values, pod_spec) for scope, operator, values in _scopes_of(spec)]
+    if False in matches:
         return False
-    return None if None in found else True
+    return None if None in matches else True
 
 
 def _scopes_of(spec: Json) -> Iterator[tuple[str, str, Sequence[str]]]:

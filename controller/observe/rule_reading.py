@@ -172,14 +172,14 @@ def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
         names = ", ".join(told_apart) or "the revision"
         reading.leave_out(where, f"it distinguishes pods of the target by {names}")
         return False
-    found = {selects(_narrow(selector, rule, labels), labels) for labels in target.labels}
+    selected = {selects(_narrow(selector, rule, labels), labels) for labels in target.labels}
     if not REVISION_LABELS & matched:
         other = reading.scene.neighbours.selected(_narrow(selector, rule, target.labels[0]), target.key)
         if other:
             reading.leave_out(where, f"it also applies to {other}, which is not considered")
-    if len(found) > 1:
+    if len(selected) > 1:
         reading.leave_out(where, "it applies only to some of the target's pods")
-    return found == {True}
+    return selected == {True}
 
 
 def _narrow(selector: Json, rule: Json, labels: Mapping[str, str]) -> Json:

@@ -83,22 +83,22 @@ def _revision(pod: Json) -> tuple[str | None, ...]:
     return tuple(labels.get(name) for name in sorted(REVISION_LABELS))
 
 
-def _additions(own: Mapping[str, str], found: Sequence[Mapping[str, str]]) -> dict[str, str]:
+def _additions(own: Mapping[str, str], of_pods: Sequence[Mapping[str, str]]) -> dict[str, str]:
     """Return what all pods have in common and a template has not, or otherwise."""
-    shared = set(found[0].items()).intersection(*(item.items() for item in found))
+    shared = set(of_pods[0].items()).intersection(*(item.items() for item in of_pods))
     return dict(sorted(shared - own.items()))
 
 
 def _tolerations(spec: Json, running: Sequence[Json]) -> list[Json]:
     """Return the tolerations that all pods have and the template lacks."""
     own = spec.get("tolerations") or []
-    found = [pod["spec"].get("tolerations") or [] for pod in running]
+    of_pods = [pod["spec"].get("tolerations") or [] for pod in running]
     return [
         item
-        for item in found[0]
+        for item in of_pods[0]
         if item not in own
         and item.get("key") not in _DEFAULT_TOLERATIONS
-        and all(item in others for others in found)
+        and all(item in others for others in of_pods)
     ]
 
 
@@ -108,9 +108,9 @@ def _labels(
     """Return the labels of new pods, and those that their only template lacks."""
     if len(target.labels) != 1:
         return target.labels, {}
-    found = [pod["metadata"].get("labels") or {} for pod in running]
+    of_pods = [pod["metadata"].get("labels") or {} for pod in running]
     added = {
-        name: text for name, text in _additions(target.labels[0], found).items() if name not in ADDED_LABELS
+        name: text for name, text in _additions(target.labels[0], of_pods).items() if name not in ADDED_LABELS
     }
     return ({**target.labels[0], **added},), added
 
@@ -151,10 +151,10 @@ def _selected_types(pod_spec: Json) -> frozenset[str]:
     """Return the types that pods require of their nodes; empty if any will do."""
     if product := product_of(pod_spec.get("nodeSelector") or {}):
         return frozenset({product})
-    found: set[str] = set()
+    types: set[str] = set()
     for term in node_affinity(pod_spec):
         named = [item for item in term if item.key in PRODUCT_LABELS and item.operator == "In"]
         if not named:
             return frozenset()
-        found.update(map(short_name, named[0].values))
-    return frozenset(found)
+        types.update(map(short_name, named[0].values))
+    return frozenset(types)

@@ -35,15 +35,15 @@ def autoscalers_by_target(
     for item in scaled_objects:
         namespace, name = key_of(item)
         declared.setdefault(namespace, {})[name] = item
-    found: dict[TargetKey, list[Autoscaler]] = {}
+    by_target: dict[TargetKey, list[Autoscaler]] = {}
     to_come = tuple(_to_come(autoscalers, scaled_objects))
     for item, is_created in (*((item, True) for item in autoscalers), *((item, False) for item in to_come)):
         reference = as_object(item.get("spec")).get("scaleTargetRef")
         if is_reference(reference):
             namespace = item["metadata"]["namespace"]
             record = replace(autoscaler_of(item, declared.get(namespace)), is_created=is_created)
-            found.setdefault(target_key(namespace, reference), []).append(record)
-    return {key: tuple(sorted(items, key=_seniority)) for key, items in found.items()}
+            by_target.setdefault(target_key(namespace, reference), []).append(record)
+    return {key: tuple(sorted(items, key=_seniority)) for key, items in by_target.items()}
 
 
 def _seniority(autoscaler: Autoscaler) -> tuple[str, str]:

@@ -65,12 +65,12 @@ def scale_references(autoscalings: Iterable[Json]) -> Iterator[ScaleReference]:
 
 def scaled_targets(references: Iterable[ScaleReference]) -> Mapping[TargetKey, str]:
     """Return the targets of other kinds, with the API version for requesting their scale."""
-    found: dict[TargetKey, str] = {}
+    versions: dict[TargetKey, str] = {}
     for namespace, reference in references:
         if not is_planned(reference):
             key = target_key(namespace, reference)
-            found.setdefault(key, str(reference.get("apiVersion") or "apps/v1"))
-    return found
+            versions.setdefault(key, str(reference.get("apiVersion") or "apps/v1"))
+    return versions
 
 
 def is_reference(value: JsonValue) -> TypeGuard[Json]:

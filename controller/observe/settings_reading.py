@@ -93,63 +93,63 @@ class PolicyReader:
         error must not invalidate all others. The content of a ConfigMap that is gone stays in force if it is
         a configured one, or among those `named` by objects. Unchanged text is not parsed again.
         """
-        before, found = self._parsed, _Found()
+        before, result = self._parsed, _Found()
         self._parsed = {}
         held = {self._unit_costs, self._default_classes, *named}
         for name in sorted({*config_maps, *self.last_valid.texts} - {LAST_VALID}):
             config_map = config_maps.get(name)
             last = self.last_valid.texts.get(name, {})
             if last and _is_held_back(config_map, is_held=name in held):
-                self._hold(name, last, found, before, is_gone=config_map is None)
+                self._hold(name, last, result, before, is_gone=config_map is None)
             elif config_map is not None:
-                self._read(name, config_map.get("data") or {}, last, found, before)
-        if misplaced := self._misplaced(config_maps, found):
-            found.wrong.setdefault((self._default_classes, ""), misplaced)
-        since = self._since(found)
-        self.last_valid = LastValid(texts=found.valid, since=since)
+                self._read(name, config_map.get("data") or {}, last, result, before)
+        if misplaced := self._misplaced(config_maps, result):
+            result.wrong.setdefault((self._default_classes, ""), misplaced)
+        since = self._since(result)
+        self.last_valid = LastValid(texts=result.valid, since=since)
         problems = tuple(
             SettingsProblem(config_map=place[0], key=place[1], text=text, since=since.get(place))
-            for place, text in found.wrong.items()
+            for place, text in result.wrong.items()
         )
         return Policies(
             unit_costs={
                 short_name(place[1]): value
-                for place, value in found.values.items()
+                for place, value in result.values.items()
                 if isinstance(value, Decimal)
             },
             classes={
-                place: value for place, value in found.values.items() if isinstance(value, ServiceClass)
+                place: value for place, value in result.values.items() if isinstance(value, ServiceClass)
             },
             price_list=self._unit_costs,
             default_classes=self._default_classes,
             problems=problems,
-            missing=self._missing(config_maps, found),
+            missing=self._missing(config_maps, result),
         )
 
     def _hold(
         self,
         name: str,
         last: Mapping[str, str],
-        found: _Found,
+        result: _Found,
         before: Mapping[tuple[Place, str], _Entry],
         *,
         is_gone: bool,
     ) -> None:
         """Let the last valid content of a ConfigMap stay in force that is gone or empty."""
         why = "is missing" if is_gone else "has no entries"
-        found.wrong[name, ""] = f"{why}; {_PREVIOUS}: {_RESTORE}"
-        found.valid[name] = dict(last)
+        result.wrong[name, ""] = f"{why}; {_PREVIOUS}: {_RESTORE}"
+        result.valid[name] = dict(last)
         for key, text in last.items():
             entry = self._entry((name, key), text, before)
             if entry.value is not None:
-                found.values[name, key] = entry.value
+                result.values[name, key] = entry.value
 
     def _read(
         self,
         name: str,
         data: Mapping[str, str],
         last: Mapping[str, str],
-        found: _Found,
+        result: _Found,
         before: Mapping[tuple[Place, str], _Entry],
     ) -> None:
         """Read the entries of a ConfigMap, each by itself. An entry that is no longer there is removed."""
@@ -168,11 +168,11 @@ class PolicyReader:
             elif entry.problems:
                 entry = _Entry(entry.value, (*entry.problems, self._instead(place, entry)))
             if entry.value is not None:
-                found.values[place] = entry.value
+                result.values[place] = entry.value
             if entry.problems:
-                found.wrong[place] = "; ".join(entry.problems)
+                result.wrong[place] = "; ".join(entry.problems)
         if valid:
-            found.valid[name] = valid
+            result.valid[name] = valid
 
     def _instead(self, place: Place, entry: _Entry) -> str:
         """Return what applies in place of an entry that was never valid."""
@@ -192,13 +192,13 @@ class PolicyReader:
         self._parsed[place, text] = known
         return known
 
-    def _since(self, found: _Found) -> Mapping[Place, datetime]:
+    def _since(self, result: _Found) -> Mapping[Place, datetime]:
         if self._now is None:
             return {}
         now = self._now().replace(microsecond=0)
-        return {place: self.last_valid.since.get(place, now) for place in found.wrong}
+        return {place: self.last_valid.since.get(place, now) for place in result.wrong}
 
-    def _missing(self, config_maps: Mapping[str, Json], found: _Found) -> Mapping[str, str]:
+    def _missing(self, config_maps: Mapping[str, Json], result: _Found) -> Mapping[str, str]:
         settings = (
             (self._unit_costs, "names.unitCosts", _NO_PRICES),
             (self._default_classes, "names.serviceClasses", _NO_CLASSES),
@@ -206,13 +206,13 @@ class PolicyReader:
         return {
             name: f"ConfigMap {name}, named by {setting}, is missing: {effect}"
             for name, setting, effect in settings
-            if name and name not in config_maps and name not in found.valid
+            if name and name not in config_maps and name not in result.valid
         }
 
-    def _misplaced(self, config_maps: Mapping[str, Json], found: _Found) -> str:
+    def _misplaced(self, config_maps: Mapping[str, Json], result: _Found) -> str:
         """Return a message if only ConfigMaps that are not the configured one have classes; else nothing."""
         ours = self._default_classes
-        holders = {name for (name, _), value in found.values.items() if isinstance(value, ServiceClass)}
+        holders = {name for (name, _), value in result.values.items() if isinstance(value, ServiceClass)}
         if not (ours and holders) or ours in holders:
             return ""
         lacks = "has no service class" if ours in config_maps else "is missing"
@@ -264,9 +264,9 @@ def _class_entry(text: str, *, is_expected: bool) -> _Entry:
     return _Entry(_service_class(document), _messages(setting.errors))
 
 
-def _messages(found: Collection[FieldError]) -> tuple[str, ...]:
-    shown = [str(error) if error.path.parts else error.body for error in found][:_MOST_ERRORS]
-    more = len(found) - len(shown)
+def _messages(wrong: Collection[FieldError]) -> tuple[str, ...]:
+    shown = [str(error) if error.path.parts else error.body for error in wrong][:_MOST_ERRORS]
+    more = len(wrong) - len(shown)
     return (*shown, *([f"and {more} more"] if more else []))
 
 

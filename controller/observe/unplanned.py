@@ -33,7 +33,7 @@ def unplanned_by(error: Exception) -> Unplanned:
 
 def unplanned_target(key: TargetKey, error: Exception) -> Unplanned:
     """Return the result for a VariantAutoscaling whose target could not be read."""
-    found, text = unplanned_by(error), f"{key.called} {key.name!r} cannot be planned"
+    cause, text = unplanned_by(error), f"{key.called} {key.name!r} cannot be planned"
     is_foreseen = isinstance(error, UnplannableTargetError)
-    reason = ConditionReason.TARGET_NOT_SUPPORTED if is_foreseen else found.reason
-    return Unplanned(reason=reason, message=f"{text}: {found.message}", fault=found.fault)
+    reason = ConditionReason.TARGET_NOT_SUPPORTED if is_foreseen else cause.reason
+    return Unplanned(reason=reason, message=f"{text}: {cause.message}", fault=cause.fault)

@@ -107,9 +107,9 @@ class Case:
     @property
     def gives_way_later(self) -> str:
         """A clause that lower priorities hold what this variant lacks and are removed later; else empty."""
-        found = self.scarcity() if self.solved.gives_way else None
+        scarcity = self.scarcity() if self.solved.gives_way else None
         own, variants = self.demand.priority, self.solved.variants
-        later = [v for v, _ in found.holders if v >= 0 and variants[v].priority > own] if found else []
+        later = [v for v, _ in scarcity.holders if v >= 0 and variants[v].priority > own] if scarcity else []
         return f"; {self.solved.gives_way}" if later else ""
 
     @property
@@ -186,11 +186,11 @@ class Case:
         terms = self.solved.problem.variants[self.number]
         return BoundBy.TOPOLOGY if terms.is_topology_constrained else BoundBy.ACCELERATORS
 
-    def scarcity_clause(self, found: Scarcity) -> str:
+    def scarcity_clause(self, scarcity: Scarcity) -> str:
         """Return a scarcity in words."""
         solved = self.solved
         return scarcity_clause(
-            found,
+            scarcity,
             self.variant,
             nodes=solved.nodes,
             variants=solved.variants,

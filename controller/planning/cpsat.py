@@ -142,9 +142,9 @@ class Program:
         response = solver.solve(self._proto)  # type: ignore[no-untyped-call]  # its stub has no types
         if response.status == CpSolverStatus.MODEL_INVALID:
             raise RuntimeError(f"the solver refuses the program: {CpSatHelper.validate_model(self._proto)}")
-        found = response.status in (CpSolverStatus.OPTIMAL, CpSolverStatus.FEASIBLE)
+        has_solution = response.status in (CpSolverStatus.OPTIMAL, CpSolverStatus.FEASIBLE)
         return Result(
-            values=tuple(response.solution) if found else (),
+            values=tuple(response.solution) if has_solution else (),
             bound=response.best_objective_bound,
             is_optimal=response.status == CpSolverStatus.OPTIMAL,
             deterministic_seconds=response.deterministic_time,

@@ -92,7 +92,7 @@ def _missing(solved: SolvedProblem) -> Mapping[int, int]:
     Replicas that a quota, a budget or a ceiling forbids anyway do not justify a move.
     """
     replicas = solved.granted.replicas
-    headroom, found = Headroom(solved.problem, replicas), {}
+    headroom, missing = Headroom(solved.problem, replicas), {}
     for model, demand in enumerate(solved.demands):
         if not demand.signal.decides:
             continue
@@ -102,9 +102,9 @@ def _missing(solved: SolvedProblem) -> Mapping[int, int]:
             most = headroom.most(v, solved.wanted.replicas[v] - replicas[v])
             terms = solved.problem.variants[v]
             if terms.accelerators and terms.pods == 1 and not terms.is_topology_constrained and most > 0:
-                found[v] = most
+                missing[v] = most
                 headroom.take(v, most)
-    return found
+    return missing
 
 
 def _counts(offered: Sequence[Sequence[Offer]], kinds: Sequence[Kind]) -> Integers:
@@ -173,12 +173,12 @@ def offers(
     placed: Counter[tuple[int, int]] = Counter()
     for v, node, count in solved.granted.placements:
         placed[node, v] += count * solved.problem.variants[v].accelerators
-    found = [[*_replicas(solved, after, node, placed)] for node in bin_.nodes]
+    by_node = [[*_replicas(solved, after, node, placed)] for node in bin_.nodes]
     nodes = [solved.nodes[node] for node in bin_.nodes]
     for row, pods in enumerate(_others(nodes, bin_.sizes)):
-        found[row] += pods
+        by_node[row] += pods
     held = [a.accelerators_allocatable - after.free[n] for n, a in zip(bin_.nodes, nodes, strict=True)]
-    return _within(found, held, disruptions)
+    return _within(by_node, held, disruptions)
 
 
 def _replicas(
@@ -238,17 +238,17 @@ def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]
 
 
 def _within(
-    found: Sequence[Sequence[Offer]], held: Sequence[int], disruptions: DisruptionLedger
+    by_node: Sequence[Sequence[Offer]], held: Sequence[int], disruptions: DisruptionLedger
 ) -> list[list[Offer]]:
     """Return the offers within the budgets, filled first on nodes where the least remains after eviction."""
     taken: Counter[BudgetKey] = Counter()
-    kept: list[list[Offer]] = [[] for _ in found]
+    kept: list[list[Offer]] = [[] for _ in by_node]
     stays = [
         there - sum(offer.replicas * offer.kind.accelerators for offer in row)
-        for there, row in zip(held, found, strict=True)
+        for there, row in zip(held, by_node, strict=True)
     ]
-    for row in sorted(range(len(found)), key=lambda row: (stays[row], row)):
-        for offer in found[row]:
+    for row in sorted(range(len(by_node)), key=lambda row: (stays[row], row)):
+        for offer in by_node[row]:
             left = disruptions.remaining(offer.budget)
             most = offer.replicas if left is None else min(offer.replicas, left - taken[offer.budget])
             if most > 0:

@@ -66,8 +66,8 @@ def _decision(case: Case) -> Decision:
 
 def _explanation(case: Case) -> Explanation:
     for explain in _EXPLANATIONS:
-        if found := explain(case):
-            return found
+        if explanation := explain(case):
+            return explanation
     return _explain_service(case)
 
 
@@ -117,9 +117,9 @@ def _holding(case: Case) -> Explanation | None:
         return None
     stale = case.demand.signal is Signal.HELD and not case.demand.load.silent_replicas
     message = f"{case.variant.name} {_change(case)}: {_ignorance(case)}"
-    found = case.scarcity() if case.placed < case.published else None
-    if found:
-        message += f"; {case.published - case.placed} without a place: {case.scarcity_clause(found)}"
+    scarcity = case.scarcity() if case.placed < case.published else None
+    if scarcity:
+        message += f"; {case.published - case.placed} without a place: {case.scarcity_clause(scarcity)}"
     bound_by = BoundBy.STALE_METRICS if stale else BoundBy.MISSING_METRICS
     return Explanation(bound_by=bound_by, reason=Reason.HOLDING, message=message)
 
@@ -170,9 +170,9 @@ def _explain_replacement(case: Case) -> Explanation | None:
     """Explain that demand is served by other variants than it would be with unlimited nodes."""
     if case.wanted <= case.placed or _is_frozen(case):
         return None
-    found, limit = case.scarcity(), case.limit
-    rule = "" if found else case.rule_clause
-    why = case.scarcity_clause(found) if found else rule or case.dearer_clause
+    scarcity, limit = case.scarcity(), case.limit
+    rule = "" if scarcity else case.rule_clause
+    why = case.scarcity_clause(scarcity) if scarcity else rule or case.dearer_clause
     if limit:
         why = case.solved.limit_clause(limit)
     otherwise = case.rule_bound_by if rule else case.unusable_bound_by
@@ -185,7 +185,7 @@ def _explain_replacement(case: Case) -> Explanation | None:
     ]
     instead = f", {listing(others)} instead" if others else ""
     return Explanation(
-        bound_by=_LIMITED[limit.kind] if limit else found.bound_by if found else otherwise,
+        bound_by=_LIMITED[limit.kind] if limit else scarcity.bound_by if scarcity else otherwise,
         reason=_movement(case),
         message=f"{_need(case)}; granted {case.published}{instead}: {why}",
     )
@@ -253,20 +253,20 @@ _EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
 def _lacking(case: Case, what: str, *, joint: str = "; ") -> Explanation:
     """Explain a shortage with its cause: the variant's own limit, unknown capacity, or the nodes."""
     maximum = case.variant.max_replicas
-    found, limit = case.scarcity(), case.limit
+    scarcity, limit = case.scarcity(), case.limit
     if maximum is not None and case.placed >= maximum:
         why = f"maxReplicas is {maximum}" if maximum else "its autoscaler starts none"  # as it is disabled
         bound_by = BoundBy.MAX_REPLICAS
-    elif found and not found.nodes:  # whatever a replica serves
-        bound_by, why = found.bound_by, case.scarcity_clause(found)
+    elif scarcity and not scarcity.nodes:  # whatever a replica serves
+        bound_by, why = scarcity.bound_by, case.scarcity_clause(scarcity)
     elif case.variant.capacity is None and case.demand.required_rate:
         bound_by, why = BoundBy.CAPACITY_UNKNOWN, "what one replica serves is not known yet"
     elif unusable := case.unusable_clause:
         bound_by, why = case.unusable_bound_by, unusable
     elif limit:
         bound_by, why = _LIMITED[limit.kind], case.solved.limit_clause(limit)
-    elif found:
-        bound_by, why = found.bound_by, case.scarcity_clause(found)
+    elif scarcity:
+        bound_by, why = scarcity.bound_by, case.scarcity_clause(scarcity)
     elif rule := case.rule_clause:
         bound_by, why = case.rule_bound_by, rule
     else:

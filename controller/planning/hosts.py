@@ -19,11 +19,11 @@ class Hosts:
 
     def fullest(self, bins: Sequence[int], accelerators: int) -> int | None:
         """Return the fullest node of some bins with enough free accelerators, or None."""
-        found = []
+        candidates = []
         for bin_ in bins:
             own = self._in_order[bin_]
-            found += own[(at := bisect_left(own, (accelerators, 0))) : at + 1]
-        return min(found)[1] if found else None
+            candidates += own[(at := bisect_left(own, (accelerators, 0))) : at + 1]
+        return min(candidates)[1] if candidates else None
 
     def fullest_first(self, bins: Sequence[int], accelerators: int) -> Iterator[int]:
         """Yield the nodes of some bins with enough free accelerators; none may be taken meanwhile."""
@@ -42,17 +42,17 @@ class Hosts:
         `allowed` returns how many units a node may get at most. The fullest node remains the fullest as long
         as it has room.
         """
-        found: list[tuple[int, int]] = []
+        chosen: list[tuple[int, int]] = []
         for node in self.fullest_first(bins, accelerators) if count else ():
             units = min(count, self.free[node] // accelerators, allowed(node) if allowed else count)
             if units:
-                found.append((node, units))
+                chosen.append((node, units))
                 count -= units
             if not count:
                 break
-        for node, units in found:
+        for node, units in chosen:
             self.take_on(node, units * accelerators)
-        return found
+        return chosen
 
     def take_on(self, node: int, accelerators: int) -> None:
         """Take accelerators on a node that has them, or return some if negative."""

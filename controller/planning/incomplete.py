@@ -105,7 +105,7 @@ class _Rooms:
         for node in self._nodes.values():
             if self._free[node.name] >= variant.accelerators_per_pod and admits(node, variant):
                 domains[self._domain(variant, [node.name])].append(node.name)
-        found: dict[str, tuple[str, ...]] = {}
+        nodes: dict[str, tuple[str, ...]] = {}
         for replica in replicas:
             domain = self._domain(variant, replica.nodes)
             names = [] if domain is None else domains[domain]
@@ -114,8 +114,8 @@ class _Rooms:
             taken = tuple(islice(self._places(variant, names), missing))
             if len(taken) == missing:
                 self._put(variant, taken)
-                found[replica.name] = taken
-        return found
+                nodes[replica.name] = taken
+        return nodes
 
     def _places(self, variant: Variant, names: Sequence[str]) -> Iterator[str]:
         """Yield each node as often as a pod fits on it."""

@@ -93,14 +93,14 @@ def _meets(value: str | None, requirement: NodeRequirement) -> bool:
 
 def known_labels(node: Node, keys: frozenset[str]) -> frozenset[str]:
     """Return those of some labels of which a node has exactly one value."""
-    found = Counter(key for key, _ in node.labels if key in keys)
-    return frozenset(key for key, number in found.items() if number == 1)
+    counts = Counter(key for key, _ in node.labels if key in keys)
+    return frozenset(key for key, number in counts.items() if number == 1)
 
 
 def _number(text: str) -> int | None:
     """Return a 64-bit integer, or None for other text, with which kube-scheduler matches no node."""
-    found = _INTEGER.fullmatch(text)
-    number = int(found[1] + found[2]) if found else None
+    match = _INTEGER.fullmatch(text)
+    number = int(match[1] + match[2]) if match else None
     return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
@@ -139,7 +139,7 @@ def bins(
             groups[kind] += [index] if index < len(nodes) else []
     in_order = sorted(groups, key=lambda kind: (users[kind[0]], kind[1]))
     order = {kind: position for position, kind in enumerate(in_order)}
-    found = tuple(
+    sorted_bins = tuple(
         Bin(
             nodes=tuple(groups[kind]),
             sizes=tuple(sorted({variants[index].accelerators_per_pod for index in users[kind[0]]})),
@@ -147,7 +147,7 @@ def bins(
         )
         for kind in in_order
     )
-    return found, tuple(order.get(kind) for kind in kinds[len(nodes) :])
+    return sorted_bins, tuple(order.get(kind) for kind in kinds[len(nodes) :])
 
 
 def node_to_come(pool: NodePool) -> Node:

@@ -48,10 +48,10 @@ def dearest(problem: PlacementProblem) -> list[VariantTerms | GrowthTerms]:
     ]
     priced += [(growth.price * growth.limit, growth) for growth in problem.growth]
     total = sum(price for price, _ in priced)
-    found: list[VariantTerms | GrowthTerms] = []
+    dearest_terms: list[VariantTerms | GrowthTerms] = []
     for price, terms in sorted(priced, key=itemgetter(0), reverse=True):
         if total < EXACT_LIMIT:
             break
-        found.append(terms)
+        dearest_terms.append(terms)
         total -= price
-    return found
+    return dearest_terms

@@ -104,12 +104,12 @@ def fewest_evictions(
 def _short(room: Integers, kinds: Sequence[Kind], wanted: Mapping[int, int]) -> dict[int, int]:
     """Return the slots of each size, ascending, that has too few slots for all wanted pods."""
     largest = max((size for size, count in wanted.items() if count), default=0)
-    found = {}
+    lacking = {}
     for size in sorted(size for size in {*wanted, *(kind.accelerators for kind in kinds)} if size <= largest):
         slots = int((room // size).sum())
         if sum(count * (k // size) for k, count in wanted.items() if k >= size) > slots:
-            found[size] = slots
-    return found
+            lacking[size] = slots
+    return lacking
 
 
 class _States:
@@ -119,11 +119,11 @@ class _States:
         first, self._state_of, counts = _alike(np.column_stack([free, movable]))
         self._choices = choices
         self._movable = movable[first].tolist()
-        found = [choices.ways(*state) for state in zip(free[first].tolist(), self._movable, strict=True)]
-        self._replicas = [tuple(replicas for _, replicas in own) for own in found]
+        ways = [choices.ways(*state) for state in zip(free[first].tolist(), self._movable, strict=True)]
+        self._replicas = [tuple(replicas for _, replicas in own) for own in ways]
         self.is_whole = choices.is_whole
         group_of: dict[tuple[Way, ...], int] = {}
-        offered = [tuple(way for way, _ in own) for own in found]
+        offered = [tuple(way for way, _ in own) for own in ways]
         self._group_of = np.array(
             [group_of.setdefault(own, len(group_of)) for own in offered], dtype=np.int64
         )
@@ -224,15 +224,15 @@ class Choices:
     def ways(self, free: int, movable: Sequence[int]) -> tuple[tuple[Way, tuple[int, ...]], ...]:
         """Return the non-dominated ways, the cheapest first, each with its replicas per size."""
         prices = [[*accumulate(self._prices(size, movable), initial=0)] for size in self._of_size]
-        found: dict[Way, tuple[int, ...]] = {}
+        cheapest: dict[Way, tuple[int, ...]] = {}
         for counts, gained in self._useful(free, tuple(len(known) - 1 for known in prices)):
             price = sum(known[count] for known, count in zip(prices, counts, strict=True))
-            found.setdefault(Way(price=price, replicas=sum(counts), gained=gained), counts)
+            cheapest.setdefault(Way(price=price, replicas=sum(counts), gained=gained), counts)
         kept: list[Way] = []
-        for way in sorted(found):
+        for way in sorted(cheapest):
             if not any(way.is_no_better_than(other) for other in kept):
                 kept.append(way)
-        return tuple((way, found[way]) for way in kept)
+        return tuple((way, cheapest[way]) for way in kept)
 
     def evictions(self, counts: Sequence[int], movable: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Yield (kind, replicas) for these counts per size, the cheapest kinds of a size first."""

@@ -63,12 +63,12 @@ def comparable(snapshot: Snapshot, settings: Settings) -> Comparable:
     while True:
         given = prepare(_without(snapshot, variants, pools), settings)
         # The plain problem has other prices: a variant that is dearer in one of them may not be in the other.
-        found = dearest(given.problem) or dearest(given.plain_problem)
-        if not found:
+        omitted = dearest(given.problem) or dearest(given.plain_problem)
+        if not omitted:
             return Comparable(prepared=given, variants=variants, pools=pools)
         keyed = {"/".join(variant.key): variant for variant in snapshot.variants}
         named = {pool.name: pool for pool in snapshot.pools}
-        for terms in found:
+        for terms in omitted:
             if isinstance(terms, GrowthTerms):
                 pools[terms.name] = _why_pool(named[terms.name])
             else:

@@ -102,9 +102,9 @@ def _effort(settings: Settings) -> Effort:
 
 
 def _plan(solved: SolvedProblem) -> Plan:
-    found = defragmentations(solved, most=solved.settings.most_moves, effort=_effort(solved.settings))
+    groups = defragmentations(solved, most=solved.settings.most_moves, effort=_effort(solved.settings))
     report = _report(solved.granted, unavoidable_shortfalls(solved.problem))
-    return _assemble(solved, report, tuple(move for group in found for move in group.moves))
+    return _assemble(solved, report, tuple(move for group in groups for move in group.moves))
 
 
 def _report(granted: Solution, unavoidable: Mapping[str, int]) -> SolverReport:

@@ -242,15 +242,15 @@ class SpreadTerms(DomainTerms):
         The other domains take as many as they can while this one has the fewest.
         """
         known: dict[tuple[int, ...], Sequence[int]] = {}
-        found = {}
+        least = {}
         for domain in domains.reachable:
             here = domains.pods[domain]
             others = tuple(sorted(domains.pods[d] - here for d in domains.reachable if d != domain))
             if others not in known:
                 totals = self._totals(others, max(pods, default=0))
                 known[others] = [bisect_left(totals, number) for number in pods]
-            found[domain] = known[others]
-        return found
+            least[domain] = known[others]
+        return least
 
     def _totals(self, others: Sequence[int], most: int) -> list[int]:
         """Return the most new pods of all domains together if this one gets 0, 1, and so on, up to `most`.

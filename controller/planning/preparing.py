@@ -110,13 +110,13 @@ def prepare(snapshot: Snapshot, settings: Settings) -> Prepared:
 def preemptions(solved: SolvedProblem) -> list[tuple[int, int]]:
     """Return (variant, replicas) that a solution preempts from models in need, lowest priority first."""
     running, granted = _running(solved), solved.granted.replicas
-    found = []
+    preempted = []
     for model, demand in sorted(enumerate(solved.demands), key=lambda item: (-item[1].priority, item[0])):
         stopped = [(v, running[v] - granted[v]) for v in solved.variants_of(model) if granted[v] < running[v]]
         is_needed = demand.signal.decides and stopped
         if is_needed and solved.unmet_per_mille(model, granted) > solved.unmet_per_mille(model, running):
-            found += stopped
-    return found
+            preempted += stopped
+    return preempted
 
 
 def first_step(solved: SolvedProblem, problem: PlacementProblem) -> tuple[PlacementProblem, int] | None:
@@ -253,14 +253,14 @@ def _main(
     demand: ModelDemand, problem: PlacementProblem, own: Sequence[int], room: Callable[[int], int] | None
 ) -> int | None:
     """Return the variant that serves all demand alone at least cost, including starts, or None."""
-    found: list[tuple[int, int]] = []
+    priced: list[tuple[int, int]] = []
     for index, variant in zip(own, demand.variants, strict=True):
         rate, terms = rate_of(variant), problem.variants[index]
         replicas = -(-demand.required_rate // rate) if rate else 0
         more = max(0, replicas - terms.current)
         if 0 < replicas <= terms.upper and (room is None or more <= room(index)):
-            found.append((replicas * terms.cost + more * terms.start_price, index))
-    return min(found)[1] if found else None
+            priced.append((replicas * terms.cost + more * terms.start_price, index))
+    return min(priced)[1] if priced else None
 
 
 def _room(problem: PlacementProblem) -> Callable[[int], int]:

@@ -349,21 +349,21 @@ def provided_by(problem: PlacementProblem, row: CoverRow, replicas: tuple[int, .
 
 def unavoidable_shortfalls(problem: PlacementProblem) -> Mapping[str, int]:
     """Return by level what rows for existing or ready replicas are short of if all of these stay."""
-    found = Counter[str]()
+    shortfalls = Counter[str]()
     for row in problem.rows:
         if row.counted is not CountedReplicas.ALL:
             most = sum(amount * problem.variants[v].most_counted(row.counted) for v, amount in row.terms)
-            found[level_name(*row.level)] += row.weight * row.shortfall(most)
-    return found
+            shortfalls[level_name(*row.level)] += row.weight * row.shortfall(most)
+    return shortfalls
 
 
 def bins_of(problem: PlacementProblem) -> list[list[int]]:
     """Return the bins that each variant may use."""
-    found: list[list[int]] = [[] for _ in problem.variants]
+    by_variant: list[list[int]] = [[] for _ in problem.variants]
     for index, bin_ in enumerate(problem.bins):
         for variant in bin_.variants:
-            found[variant].append(index)
-    return found
+            by_variant[variant].append(index)
+    return by_variant
 
 
 def staying_pods(problem: PlacementProblem, variant: int, replicas: int) -> Counter[int]:

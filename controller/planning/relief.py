@@ -70,12 +70,12 @@ def reliefs(
     }
     lacking = (model for model, unmet in before.items() if unmet)
     short = sorted(lacking, key=lambda model: (solved.demands[model].priority, -before[model], model))
-    found: dict[int, list[Relief]] = defaultdict(list)
+    by_model: dict[int, list[Relief]] = defaultdict(list)
     for model, relief in _moves(solved, short, effort):
-        found[model].append(relief)
-    changes = _in_turn(_promising(solved, short), short, found) if most_solves else ()
+        by_model[model].append(relief)
+    changes = _in_turn(_promising(solved, short), short, by_model) if most_solves else ()
     for number, change in enumerate(islice(changes, most_solves)):
-        if number >= usual_solves and (found[short[0]] or short[0] not in change.models):
+        if number >= usual_solves and (by_model[short[0]] or short[0] not in change.models):
             break
         after = again(change.made())
         if after is None:
@@ -86,23 +86,23 @@ def reliefs(
         # A node of another type helps where other models move to it.
         for model in short if change.kind is ReliefKind.NODE else change.models:
             if then[model] < before[model]:
-                found[model].append(Relief(kind=change.kind, text=text, unmet_per_mille=then[model]))
-    return {model: tuple(listed) for model, listed in found.items()}
+                by_model[model].append(Relief(kind=change.kind, text=text, unmet_per_mille=then[model]))
+    return {model: tuple(listed) for model, listed in by_model.items()}
 
 
 def _in_turn(
-    changes: Sequence[Change], short: Sequence[int], found: Mapping[int, list[Relief]]
+    changes: Sequence[Change], short: Sequence[int], reliefs_of: Mapping[int, list[Relief]]
 ) -> Iterator[Change]:
     """Yield the changes for each short model in turn until one is found that helps it, then all others.
 
     For each model that is the most promising change, then those for it alone: what others share may help
-    these others instead. The consumer adds to `found` meanwhile.
+    these others instead. The consumer adds to `reliefs_of` meanwhile.
     """
     left = list(changes)
     for model in short:
         own = [change for change in left if model in change.models]
         for change in sorted(own, key=lambda change: change is not own[0] and len(change.models) > 1):
-            if found.get(model):
+            if reliefs_of.get(model):
                 break
             left.remove(change)
             yield change
@@ -137,34 +137,34 @@ def _promising(solved: SolvedProblem, short: Sequence[int]) -> Sequence[Change]:
     return sorted((change for change in changes if change.models), key=rank)
 
 
-def _prices(found: DualPrices | None) -> Mapping[str, Mapping[Row, float]]:
+def _prices(prices: DualPrices | None) -> Mapping[str, Mapping[Row, float]]:
     """Return the dual price of each row by level, as far as the search computed them."""
-    if found is None:
+    if prices is None:
         return {}
-    names: tuple[Row, ...] = (*found.slots, *found.limits)
-    return {one.level: dict(zip(names, one.rows, strict=True)) for one in found.levels}
+    names: tuple[Row, ...] = (*prices.slots, *prices.limits)
+    return {one.level: dict(zip(names, one.rows, strict=True)) for one in prices.levels}
 
 
 def _missing(solved: SolvedProblem) -> Mapping[int, Sequence[tuple[Level, int]]]:
     """Return the weighted shortfalls of each model, with their levels."""
-    found: dict[int, list[tuple[Level, int]]] = defaultdict(list)
+    shortfalls: dict[int, list[tuple[Level, int]]] = defaultdict(list)
     for row in solved.problem.rows:
         short = row.shortfall(provided_by(solved.problem, row, solved.granted.replicas))
         if short and row.counted is CountedReplicas.ALL:
-            found[row.model].append((row.level, row.weight * short))
-    return found
+            shortfalls[row.model].append((row.level, row.weight * short))
+    return shortfalls
 
 
 def _moves(solved: SolvedProblem, short: Sequence[int], effort: Effort) -> Iterator[tuple[int, Relief]]:
     """Yield for each model what moving replicas of other models would achieve."""
-    for found in defragmentations(solved, most=None, effort=effort) if short else ():
+    for group in defragmentations(solved, most=None, effort=effort) if short else ():
         replicas = list(solved.granted.replicas)
-        for v, more in found.replicas.items():
+        for v, more in group.replicas.items():
             replicas[v] += more
         for model in short:
             unmet = solved.shortage_per_mille(model, replicas)
             if unmet < solved.shortage_per_mille(model, solved.granted.replicas):
-                text = f"moving {count(found.moved, 'replica')} of others"
+                text = f"moving {count(group.moved, 'replica')} of others"
                 yield model, Relief(kind=ReliefKind.MOVES, text=text, unmet_per_mille=unmet)
 
 
@@ -279,8 +279,8 @@ def _minimums(solved: SolvedProblem, model: int) -> Iterator[Change]:
     than its minimum.
     """
     for v in _growing(solved, model)[:1]:
-        found, variant = solved.scarcities.of(v), solved.variants[v]
-        for holder, _ in found.holders if found else ():
+        scarcity, variant = solved.scarcities.of(v), solved.variants[v]
+        for holder, _ in scarcity.holders if scarcity else ():
             other = solved.variants[holder] if holder != OTHERS else variant
             is_named = solved.settings.names_all or other.namespace == variant.namespace
             if other.priority <= variant.priority:

@@ -93,13 +93,13 @@ class SolvedProblem:
     @cached_property
     def _limits_of(self) -> Mapping[int, list[tuple[LimitRow, int]]]:
         """The limits that apply to each variant, each with its use after one more replica, by variant."""
-        found: dict[int, list[tuple[LimitRow, int]]] = defaultdict(list)
+        limits: dict[int, list[tuple[LimitRow, int]]] = defaultdict(list)
         for row in self.problem.limits:
             used = sum(each * self.granted.replicas[v] for v, each in row.terms)
             for v, amount in row.terms:
                 if amount:
-                    found[v].append((row, used + amount))
-        return found
+                    limits[v].append((row, used + amount))
+        return limits
 
     def exceeded_limit(self, variant: int) -> LimitRow | None:
         """Return the first limit that one more replica of a variant would exceed, or None."""
@@ -131,7 +131,7 @@ class SolvedProblem:
     @cached_property
     def excess_of(self) -> Mapping[int, list[str]]:
         """Quotas and budgets that current replicas exceed, by how much and with what effect, by variant."""
-        found: dict[int, list[str]] = defaultdict(list)
+        by_variant: dict[int, list[str]] = defaultdict(list)
         terms = self.problem.variants
         for stated, row, is_exceeded in stated_limits(self.snapshot, self.variants, terms):
             if is_exceeded:
@@ -140,8 +140,8 @@ class SolvedProblem:
                 by = f"{cost_of(excess):f}" if row.kind is LimitKind.BUDGET else str(excess)
                 limit = f"{row.kind} {row.name} of {self.limit_text(row)}"
                 for v, _ in row.terms:
-                    found[v].append(f"what runs exceeds {limit} by {by}: nothing new starts under it")
-        return found
+                    by_variant[v].append(f"what runs exceeds {limit} by {by}: nothing new starts under it")
+        return by_variant
 
 
 def _limit_of(row: LimitRow) -> int:

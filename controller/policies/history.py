@@ -183,21 +183,21 @@ def read_history(text: str) -> History:
     if len(text) > LONGEST_CHARACTERS:
         raise UnreadableHistoryError(f"longer than {LONGEST_CHARACTERS} characters")
     try:
-        found = json.loads(text)
-        if found["format"] != _FORMAT:
+        document = json.loads(text)
+        if document["format"] != _FORMAT:
             raise UnreadableHistoryError(f"its format is not {_FORMAT}")
         return History(
-            highs=_read_entries(found["highs"], falling=True),
-            lows=_read_entries(found["lows"], rising=True),
-            peaks=_read_entries(found["peaks"], falling=True),
-            dips=_read_entries(found["dips"], rising=True),
+            highs=_read_entries(document["highs"], falling=True),
+            lows=_read_entries(document["lows"], rising=True),
+            peaks=_read_entries(document["peaks"], falling=True),
+            dips=_read_entries(document["dips"], rising=True),
             # Older documents lack the time of the decision.
-            decided_seconds=_read_moment(found.get("decided", found["recommended"])),
-            recommended_seconds=_read_moment(found["recommended"]),
-            panic_since_seconds=_read_moment(found["panicSince"]),
-            panic_until_seconds=_read_moment(found["panicUntil"]),
-            active_seconds=_read_moment(found["active"]),
-            silent=_read_silent(found["silent"]),
+            decided_seconds=_read_moment(document.get("decided", document["recommended"])),
+            recommended_seconds=_read_moment(document["recommended"]),
+            panic_since_seconds=_read_moment(document["panicSince"]),
+            panic_until_seconds=_read_moment(document["panicUntil"]),
+            active_seconds=_read_moment(document["active"]),
+            silent=_read_silent(document["silent"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
         raise UnreadableHistoryError(f"no history: {error}") from error

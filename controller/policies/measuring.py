@@ -63,12 +63,12 @@ class PodMemory:
 
     def values(self, look: Look) -> dict[str, float]:
         """Return the values of a scrape by metric; those that cannot be computed yet are omitted."""
-        found = {}
+        values = {}
         for name, item in look.exposed.items():
             value = self._value(name, item, look.seconds)
             if value is not None:
-                found[name] = value
-        return found
+                values[name] = value
+        return values
 
     def _value(self, name: str, now: Exposed, now_seconds: float) -> float | None:
         if not now.is_counter and not now.buckets:
@@ -171,13 +171,13 @@ class Exposed:
 
 def exposed_values(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exposed]:
     """Return the values of the given names in metric families; names that are not found are omitted."""
-    found: dict[str, Exposed] = {}
+    values: dict[str, Exposed] = {}
     wanted = _by_series(names)
     for family in families:
         for name, samples in _matching(family, wanted).items():
             if said := _value_of(family, name_of(name), samples):
-                found.setdefault(name, said)
-    return found
+                values.setdefault(name, said)
+    return values
 
 
 def name_of(wanted: str) -> str:
@@ -192,23 +192,23 @@ series, and bindings may name hundreds of metrics.
 
 
 def _by_series(names: Collection[str]) -> _Wanted:
-    found: dict[str, dict[tuple[str, ...], dict[tuple[str, ...], list[str]]]] = {}
+    by_series: dict[str, dict[tuple[str, ...], dict[tuple[str, ...], list[str]]]] = {}
     for name in names:
         matchers = _MATCHER.findall(name)
         labels, values = tuple(label for label, _ in matchers), tuple(value for _, value in matchers)
-        found.setdefault(name_of(name), {}).setdefault(labels, {}).setdefault(values, []).append(name)
-    return found
+        by_series.setdefault(name_of(name), {}).setdefault(labels, {}).setdefault(values, []).append(name)
+    return by_series
 
 
 def _matching(family: Metric, wanted: _Wanted) -> Mapping[str, list[Sample]]:
     """Return the samples of each name that a family has."""
-    found: dict[str, list[Sample]] = {}
+    matching: dict[str, list[Sample]] = {}
     for sample in family.samples:
         for series in _series_of(family, sample.name):
             for labels, values in wanted.get(series, {}).items():
                 for name in values.get(tuple(map(sample.labels.get, labels)), ()):  # type: ignore[arg-type]
-                    found.setdefault(name, []).append(sample)
-    return found
+                    matching.setdefault(name, []).append(sample)
+    return matching
 
 
 def _series_of(family: Metric, name: str) -> Iterator[str]:

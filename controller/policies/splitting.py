@@ -105,8 +105,8 @@ def split(required: float, shares: Sequence[Share], *, expansion_percent: int) -
         added = _additions(rest, expansion_percent) if rest.needed > 0 else [0] * len(shares)
     else:
         added = [span if size else 0 for span, size in zip(_spans(rest.shares), rest.sizes, strict=True)]
-    found = [share.min_replicas + more for share, more in zip(rest.shares, added, strict=True)]
-    return _fit(needed, shares, sizes, found)
+    replicas = [share.min_replicas + more for share, more in zip(rest.shares, added, strict=True)]
+    return _fit(needed, shares, sizes, replicas)
 
 
 def cells_of(required: float, shares: Sequence[Share]) -> int:
@@ -175,9 +175,11 @@ def _split_by_grain(
     return _Rest(needed=-(-needed // grain), shares=left, sizes=coarse)
 
 
-def _fit(needed: int, shares: Sequence[Share], sizes: Sequence[int], found: Sequence[int]) -> tuple[int, ...]:
+def _fit(
+    needed: int, shares: Sequence[Share], sizes: Sequence[int], enough: Sequence[int]
+) -> tuple[int, ...]:
     """Return a mix with enough capacity and no superfluous replica; an exact one is unchanged."""
-    replicas = list(found)
+    replicas = list(enough)
     over = sum(
         (count - share.min_replicas) * size
         for share, size, count in zip(shares, sizes, replicas, strict=True)

@@ -115,8 +115,8 @@ class Engine:
             )
         if self.is_idle:
             self._now_us = now_us
-        found = self.profile.found_tokens(request.request_id, prompt_tokens=request.prompt_tokens)
-        sequence = Sequence(request=request, submitted_us=now_us, found_tokens=found)
+        found_tokens = self.profile.found_tokens(request.request_id, prompt_tokens=request.prompt_tokens)
+        sequence = Sequence(request=request, submitted_us=now_us, found_tokens=found_tokens)
         self._queue.append(sequence)
         if patience_end_us is not None:
             self._patience.add(sequence, patience_end_us)

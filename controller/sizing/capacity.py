@@ -97,10 +97,10 @@ def sized_capacity(
     assumed = met[0].assumed_rate / full
     hopeless = _hopeless(parameters, lengths, targets)
     allowed = 1 - targets.attainment
-    found = experience.utilization(
+    learned = experience.utilization(
         assumed, allowed if hopeless > allowed else allowed - hopeless, unavoidable=hopeless
     )
-    utilization = min(max(found, _LEAST_OF_ASSUMED * assumed), min(item.most_rate for item in met) / full)
+    utilization = min(max(learned, _LEAST_OF_ASSUMED * assumed), min(item.most_rate for item in met) / full)
     rate = min(MOST_RATE, utilization * full * engines)
     return Sized(
         capacity=Capacity(
@@ -160,7 +160,7 @@ def _prefill(parameters: StepParameters, lengths: Lengths) -> float:
 
 def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work: float) -> list[_Limit]:
     alpha, share = parameters.alpha_ms / 1e3, shares(targets.attainment)
-    found = []
+    limits = []
     if targets.itl_seconds is not None and lengths.output > 1:
         text, left = f"ITL {duration(targets.itl_seconds)}", targets.itl_seconds - alpha
 
@@ -168,7 +168,7 @@ def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work
             return (1 - alpha / (alpha + share * left)) / work
 
         idle = alpha + parameters.beta_ms / 1e3
-        found.append(_limit(Target.ITL, text, (left, idle), within_itl, share))
+        limits.append(_limit(Target.ITL, text, (left, idle), within_itl, share))
     if targets.ttft_seconds is not None:
         alone = max(_LEAST_SECONDS, _prefill(parameters, lengths) + alpha)
         text, left = f"TTFT {duration(targets.ttft_seconds)}", targets.ttft_seconds - alone
@@ -177,8 +177,8 @@ def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work
             busy = share * left / (alone * lengths.inequality / 2)
             return busy / ((1 + busy) * work)
 
-        found.append(_limit(Target.TTFT, text, (left, alone), within_ttft, share))
-    return found
+        limits.append(_limit(Target.TTFT, text, (left, alone), within_ttft, share))
+    return limits
 
 
 def _limit(

@@ -99,10 +99,10 @@ def load_of(
     )
     if load.signal is Signal.UNKNOWN:
         return load, memory
-    found = forecast([tick.requests_per_second for tick in ticks])
+    expected = forecast([tick.requests_per_second for tick in ticks])
     backlog = float(max(0, seen.waiting - _QUEUED_PER_ENGINE * seen.engines))
     work_off_seconds = max(settings.interval_seconds, load.start_seconds)
-    required = min(max(found.upper, found.now + backlog / work_off_seconds), most_required)
+    required = min(max(expected.upper, expected.now + backlog / work_off_seconds), most_required)
     now_seconds = ticks[-1].moment_seconds
     since = now_seconds - settings.hold_seconds
     before = [item for item in memory.required if since < item[0] < now_seconds]
@@ -112,8 +112,8 @@ def load_of(
     load = replace(
         load,
         backlog_requests=min(MOST_REQUESTS, backlog),
-        requests_per_second=min(MOST_RATE, found.now),
-        upper_requests_per_second=min(MOST_RATE, found.upper),
+        requests_per_second=min(MOST_RATE, expected.now),
+        upper_requests_per_second=min(MOST_RATE, expected.upper),
         required_requests_per_second=min(MOST_RATE, required),
         releasable_requests_per_second=None if releasable is None else min(MOST_RATE, releasable),
         is_growing=bool(before) and required > max([rate for _, rate in before]),

@@ -116,9 +116,9 @@ def performance(
     # Nothing would ever be known of a variant that has had too much load from the first moment on.
     shown = calm or seen if expected is None and memory.result is None else calm
     samples = [
-        found
+        sample
         for report, interval, _ in shown
-        if (found := sample_of(interval, lengths=lengths, engines=report.engines)) is not None
+        if (sample := sample_of(interval, lengths=lengths, engines=report.engines)) is not None
     ]
     times = learn(memory.times, samples, expected=expected)
     result = result_time(memory.result, [item[:2] for item in shown], lengths=lengths)
@@ -217,7 +217,7 @@ def estimated_capacity(
     variant: Variant, facts: VariantFacts, siblings: Sequence[tuple[Variant, Performance]], lengths: Lengths
 ) -> Sized | None:
     """Return the estimated capacity of a variant that never ran: the least by its siblings, or None."""
-    found = [
+    estimates = [
         _capacity(
             estimate(variant, sibling, theirs.parameters),
             facts,
@@ -229,7 +229,7 @@ def estimated_capacity(
         for sibling, theirs in siblings
         if theirs.parameters is not None
     ]
-    return min(found, key=lambda item: item.capacity.requests_per_second, default=None)
+    return min(estimates, key=lambda item: item.capacity.requests_per_second, default=None)
 
 
 def _capacity(

@@ -41,8 +41,8 @@ def result_time(
             continue
         mean_seconds = interval.first_token_seconds / interval.first_tokens
         present = interval.first_token_seconds / (interval.seconds * report.engines)
-        found = _parameters(mean_seconds / (1 + present), lengths)
-        known = found if known is None else _smooth(known, found)
+        fitted = _parameters(mean_seconds / (1 + present), lengths)
+        known = fitted if known is None else _smooth(known, fitted)
     return known
 
 
@@ -53,9 +53,9 @@ def _parameters(seconds: float, lengths: Lengths) -> StepParameters:
     )
 
 
-def _smooth(known: StepParameters, found: StepParameters) -> StepParameters:
+def _smooth(known: StepParameters, fitted: StepParameters) -> StepParameters:
     return StepParameters(
-        alpha_ms=known.alpha_ms + _SMOOTHING * (found.alpha_ms - known.alpha_ms),
+        alpha_ms=known.alpha_ms + _SMOOTHING * (fitted.alpha_ms - known.alpha_ms),
         beta_ms=0.0,
-        delta_ms=known.delta_ms + _SMOOTHING * (found.delta_ms - known.delta_ms),
+        delta_ms=known.delta_ms + _SMOOTHING * (fitted.delta_ms - known.delta_ms),
     )

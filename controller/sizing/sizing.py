@@ -245,7 +245,7 @@ def _with_capacities(
     siblings = {
         variant.key: (variant, shown[variant.key]) for variant in variants if shown[variant.key].parameters
     }
-    found, sizes = [], {}
+    resized, sizes = [], {}
     for variant in variants:
         own, given = shown[variant.key], facts.get(variant.key, _NO_FACTS)
         capacity = variant.capacity  # a stated capacity is kept
@@ -255,12 +255,12 @@ def _with_capacities(
             )
             if size is not None:
                 capacity, sizes[variant.key] = size.capacity, size
-        found.append(replace(variant, capacity=capacity, start_seconds=own.start_seconds))
-    found = [_limit_unknown(item, settings) for item in found]
+        resized.append(replace(variant, capacity=capacity, start_seconds=own.start_seconds))
+    resized = [_limit_unknown(item, settings) for item in resized]
     some_meet = any(
-        item.capacity and item.capacity.is_usable and not item.capacity.unreachable for item in found
+        item.capacity and item.capacity.is_usable and not item.capacity.unreachable for item in resized
     )
-    return [_not_counted(item) if some_meet and _misses(item) else item for item in found], sizes
+    return [_not_counted(item) if some_meet and _misses(item) else item for item in resized], sizes
 
 
 def _misses(variant: Variant) -> bool:

@@ -253,16 +253,16 @@ class Prior:
     @property
     def times(self) -> StepTimes:
         """The equations of samples that obey the parameters."""
-        found = StepTimes()
+        equations = StepTimes()
         if self.parameters is None:
-            return found
+            return equations
         for sequences, prompts in _POINTS:
             tau = _step_seconds(self.parameters, sequences, prompts)
             share = self.weight / len(_POINTS)
-            found = found.add(
+            equations = equations.add(
                 Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau, weight=share)
             )
-        return found
+        return equations
 
 
 TYPICAL: Final = Prior()

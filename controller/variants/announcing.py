@@ -101,5 +101,5 @@ _ANNOUNCED: Final = (
 
 def _conditions(status: Json) -> Mapping[str, Json]:
     """Return the conditions whose changes are announced, by type."""
-    found = {str(item.get("type")): item for item in status.get("conditions") or []}
-    return {kind: found[kind] for kind in _ANNOUNCED if kind in found}
+    conditions = {str(item.get("type")): item for item in status.get("conditions") or []}
+    return {kind: conditions[kind] for kind in _ANNOUNCED if kind in conditions}

@@ -55,14 +55,14 @@ def due_annotations(
     claimants: Iterable[Claimant], statuses: Mapping[Key, Json]
 ) -> list[tuple[Claimant, str]]:
     """Return the autoscalers whose annotation means something else than their status, with the new text."""
-    found = []
+    due = []
     for item in claimants:
         if item.is_annotated and item.key in statuses and not _is_controlled(item.value):
             content = annotation_of(statuses[item.key])
             stored = as_object(item.value["metadata"].get("annotations")).get(DECISION)
             if _meaning(_parsed(stored)) != _meaning(content):
-                found.append((item, json.dumps(content, ensure_ascii=False)))
-    return found
+                due.append((item, json.dumps(content, ensure_ascii=False)))
+    return due
 
 
 class DecisionAnnotator:

@@ -48,11 +48,11 @@ def binding_situations(results: Sequence[BindingResult]) -> Mapping[tuple[Key, i
 
 
 def with_acting(
-    results: Sequence[BindingResult], found: Mapping[tuple[Key, int], ActingFinding]
+    results: Sequence[BindingResult], findings: Mapping[tuple[Key, int], ActingFinding]
 ) -> list[BindingResult]:
     """Return results with whether their decisions are followed: by all targets, or why not."""
     by_binding: dict[Key, list[ActingFinding]] = {}
-    for (key, _), finding in found.items():
+    for (key, _), finding in findings.items():
         by_binding.setdefault(key, []).append(finding)
     return [replace(result, acting=_joint(result, by_binding.get(result.case.key, ()))) for result in results]
 
@@ -66,15 +66,17 @@ def why_not_followed(result: BindingResult) -> Iterator[str]:
     yield from () if result.acting[0] else (str(result.acting[1]),)
 
 
-def _joint(result: BindingResult, found: Sequence[ActingFinding]) -> ActingFinding | None:
+def _joint(result: BindingResult, findings: Sequence[ActingFinding]) -> ActingFinding | None:
     """Return one finding for all targets: the first problem's, with the messages of all that have one."""
-    if not found:
+    if not findings:
         return None
-    wrong = [place for place, (is_followed, _, _) in enumerate(found) if not is_followed]
-    shown = wrong or range(len(found))
-    first = found[shown[0]]
+    wrong = [place for place, (is_followed, _, _) in enumerate(findings) if not is_followed]
+    shown = wrong or range(len(findings))
+    first = findings[shown[0]]
     targets = [state.bound.target for state in result.case.targets]
-    text = "; ".join(f"{targets[place].kind} {targets[place].name!r}: {found[place][2]}" for place in shown)
+    text = "; ".join(
+        f"{targets[place].kind} {targets[place].name!r}: {findings[place][2]}" for place in shown
+    )
     return first[0], first[1], text
 
 

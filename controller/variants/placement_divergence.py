@@ -71,7 +71,7 @@ IN_STEP: Final = Divergence()
 
 def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot) -> Divergence:
     """Return the differences to the last plan; `known` replicas stay pending until something fits them."""
-    found: list[Waiting] = []
+    pending: list[Waiting] = []
     elsewhere = 0
     unplaced = _unplaced_pods(now)
     if last is not None:
@@ -82,9 +82,9 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
         surplus = {spot: pods[placed[spot] :] for spot, pods in fresh.items() if len(pods) > placed[spot]}
         unused = {spot: pods - len(fresh.get(spot, ())) for spot, pods in placed.items()}
         elsewhere = sum(map(len, surplus.values()))
-        found = [*_waiting(unplaced, unused, surplus, now)]
+        pending = [*_waiting(unplaced, unused, surplus, now)]
     old = {(item.variant[0], item.pod): item for item in known}
-    new = {(item.variant[0], item.pod): item for item in found}
+    new = {(item.variant[0], item.pod): item for item in pending}
     still = {(namespace, pod) for (namespace, _), pods in unplaced.items() for pod in pods}
     waiting = [item for pod, item in sorted((new | old).items()) if pod in still]
     return Divergence(elsewhere=elsewhere, waiting=tuple(waiting))
@@ -127,13 +127,13 @@ def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[_Spot, tuple[str, .
         for variant in before.variants
         for replica in variant.replicas
     }
-    found: dict[_Spot, list[str]] = defaultdict(list)
+    bound: dict[_Spot, list[str]] = defaultdict(list)
     for variant in now.variants:
         for replica in variant.replicas if variant.accelerators_per_replica else ():
             fresh = Counter(replica.nodes) - known.get((variant.namespace, replica.name), Counter())
             for node in fresh.elements():
-                found[variant.key, node].append(replica.name)
-    return {spot: tuple(sorted(names)) for spot, names in found.items()}
+                bound[variant.key, node].append(replica.name)
+    return {spot: tuple(sorted(names)) for spot, names in bound.items()}
 
 
 def _waiting(
@@ -164,7 +164,7 @@ def _waiting(
 
 def _late(now: Snapshot) -> Mapping[str, Mapping[Key, str]]:
     """Return, by node, the variants that run more replicas than decided, and how many."""
-    found: dict[str, dict[Key, str]] = defaultdict(dict)
+    late: dict[str, dict[Key, str]] = defaultdict(dict)
     for variant in now.variants:
         bound = [replica for replica in variant.replicas if replica.nodes]
         decided = variant.desired_replicas
@@ -173,8 +173,8 @@ def _late(now: Snapshot) -> Mapping[str, Mapping[Key, str]]:
         number = count(len(bound), "replica")
         for replica in bound:
             for node in replica.nodes:
-                found[node][variant.key] = f"{variant.name} still runs {number} instead of {decided}"
-    return found
+                late[node][variant.key] = f"{variant.name} still runs {number} instead of {decided}"
+    return late
 
 
 def _unplaced_pods(now: Snapshot) -> Mapping[Key, Sequence[str]]:

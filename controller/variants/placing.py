@@ -87,8 +87,8 @@ def let_in(
             gated = [pod for pod in gated if group_of(pod) in due]
         free = _untaken(places[key], item.pods) if acted_on(key) else ()
         domain_of = partial(_domain, labels, item.target.together_in)
-        found = dict(_place(gated, item, free, domain_of))
-        yield from (LetIn(pod=pod, node=found.get(key_of(pod))) for pod in gated)
+        node_of = dict(_place(gated, item, free, domain_of))
+        yield from (LetIn(pod=pod, node=node_of.get(key_of(pod))) for pod in gated)
 
 
 def _domain(labels: Mapping[str, Iterable[tuple[str, str]]], topology: str, node: str) -> str:

@@ -133,12 +133,12 @@ class Publisher:
 
 def expected_errors(errors: Mapping[Key, BaseException]) -> Mapping[Key, ClusterError]:
     """Return errors of the API server, by object. Raises the first error of another type."""
-    found: dict[Key, ClusterError] = {}
+    expected: dict[Key, ClusterError] = {}
     for key, error in errors.items():
         if not isinstance(error, ClusterError):
             raise error
-        found[key] = error
-    return found
+        expected[key] = error
+    return expected
 
 
 def log_unwritten(kind: str, errors: Mapping[Key, ClusterError]) -> None:
@@ -155,23 +155,23 @@ def left_over(stored: Json, ours: Json) -> Json:
     An apply does not remove fields of other managers, so an earlier number would pass for our decision. Where
     we write no allocation, its accelerator stays: conversion may need it to choose among candidates.
     """
-    found: Json = {}
+    patch: Json = {}
     for member in _OURS & stored.keys():
         names = (stored[member] or {}).keys()
         stale = names - ours[member].keys() if member in ours else names & _ACTED_ON.get(member, frozenset())
         if stale:
-            found[member] = dict.fromkeys(sorted(stale))
-    return found
+            patch[member] = dict.fromkeys(sorted(stale))
+    return patch
 
 
 def due(claimants: Sequence[Claimant], statuses: Mapping[Key, Json], *, most: int) -> list[Claimant]:
     """Return the objects whose status should be written now."""
-    found = [
+    candidates = [
         (item, news(item.status, new) if item.is_stored else News.URGENT, _status_text(item.status))
         for item in claimants
         if (new := statuses.get(item.key)) is not None
     ]
-    return in_turn(found, most=most)
+    return in_turn(candidates, most=most)
 
 
 def _status_text(status: Json) -> str:

@@ -94,10 +94,10 @@ class SettingsKeeper:
         self._known = now
 
     def _record(self, name: str, type_: EventKind, reason: EventReason, note: str) -> None:
-        found = self._config_maps().get(name) or {}
+        config_map = self._config_maps().get(name) or {}
         about = {
             "apiVersion": CONFIG_MAPS.api_version,
             "kind": CONFIG_MAPS.kind,
-            "metadata": {"name": name, "namespace": self._namespace} | (found.get("metadata") or {}),
+            "metadata": {"name": name, "namespace": self._namespace} | (config_map.get("metadata") or {}),
         }
         self._events.record(about, type=type_, reason=reason, action="ReadSettings", note=note)

@@ -24,14 +24,14 @@ def silent_objects(asked: Iterable[tuple[Key, Asked]], failures: Mapping[Asked, 
 
     `asked` are the endpoints of each object, and `failures` the causes of those that failed.
     """
-    found: dict[Key, str] = {}
+    causes: dict[Key, str] = {}
     responding: set[Key] = set()
     for key, endpoint in asked:
         if endpoint in failures:
-            found.setdefault(key, failures[endpoint])
+            causes.setdefault(key, failures[endpoint])
         else:
             responding.add(key)
-    return {key: cause for key, cause in found.items() if key not in responding}
+    return {key: cause for key, cause in causes.items() if key not in responding}
 
 
 def silence_of(variant: Variant, failures: Mapping[Key, str]) -> str:

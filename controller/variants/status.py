@@ -126,39 +126,39 @@ def unplanned_status(value: Json, why: Unplanned, *, now: datetime, published: J
 def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
     advice, misplaced, excess = inputs.advice, inputs.misplaced, inputs.decision.excess
     seen = inputs.observed
-    found: dict[ConditionType, Finding] = {
+    findings: dict[ConditionType, Finding] = {
         ConditionType.TARGET_RESOLVED: _target_finding(inputs),
         ConditionType.SERVICE_CLASS_RESOLVED: seen.service_class,
         ConditionType.ANNOTATIONS_RESOLVED: orders_finding(seen.claim.orders),
         ConditionType.METRICS_AVAILABLE: _metrics_finding(inputs),
     }
     if inputs.acting:
-        found[ConditionType.DECISION_FOLLOWED] = _following_finding(seen, inputs.acting)
+        findings[ConditionType.DECISION_FOLLOWED] = _following_finding(seen, inputs.acting)
     if seen.mistyped:
         differs = ConditionReason.ACCELERATOR_DIFFERS
-        found[ConditionType.ACCELERATOR_RESOLVED] = False, differs, seen.mistyped
+        findings[ConditionType.ACCELERATOR_RESOLVED] = False, differs, seen.mistyped
     if seen.unpriced:
-        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, seen.unpriced)
+        findings[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, seen.unpriced)
     elif seen.unlisted:
-        found[ConditionType.COST_RESOLVED] = (False, ConditionReason.PRICE_INVALID, seen.unlisted)
+        findings[ConditionType.COST_RESOLVED] = (False, ConditionReason.PRICE_INVALID, seen.unlisted)
     differences = (*seen.claim.problems, *inputs.problems)
     if problems := (*differences, *inputs.hard_targets):
         differs, hard = ConditionReason.PERFORMANCE_DIFFERS, ConditionReason.TARGETS_UNREALISTIC
-        found[ConditionType.PERFORMANCE_AS_DECLARED] = (
+        findings[ConditionType.PERFORMANCE_AS_DECLARED] = (
             False,
             differs if differences else hard,
             "; ".join(problems),
         )
     if (level := inputs.service_level) and level.attained.requests >= _FEWEST_JUDGED:
-        found[ConditionType.ATTAINMENT_KEPT] = _attainment_finding(level)
-    found[ConditionType.OPTIMIZATION_READY] = _solver_finding(inputs)
+        findings[ConditionType.ATTAINMENT_KEPT] = _attainment_finding(level)
+    findings[ConditionType.OPTIMIZATION_READY] = _solver_finding(inputs)
     if excess:
-        found[ConditionType.LIMITS_KEPT] = (False, ConditionReason.LIMIT_EXCEEDED, "; ".join(excess))
+        findings[ConditionType.LIMITS_KEPT] = (False, ConditionReason.LIMIT_EXCEEDED, "; ".join(excess))
     if advice:
-        found[ConditionType.ADVISORY] = (True, advice.reason, advice.message)
+        findings[ConditionType.ADVISORY] = (True, advice.reason, advice.message)
     if misplaced:
-        found[ConditionType.PLACEMENT_FOLLOWED] = (False, ConditionReason.PLACED_ELSEWHERE, misplaced)
-    return found
+        findings[ConditionType.PLACEMENT_FOLLOWED] = (False, ConditionReason.PLACED_ELSEWHERE, misplaced)
+    return findings
 
 
 def _target_finding(inputs: StatusInputs) -> Finding:
@@ -298,10 +298,10 @@ def _learned_json(inputs: StatusInputs) -> Json | None:
     learned = inputs.learned
     if learned is None:
         return None
-    found = learned.parameters
+    parameters = learned.parameters
     said: Json = {
-        "decodeParms": {"alpha": _number(found.alpha_ms), "beta": _number(found.beta_ms)},
-        "prefillParms": {"delta": _number(found.delta_ms)},
+        "decodeParms": {"alpha": _number(parameters.alpha_ms), "beta": _number(parameters.beta_ms)},
+        "prefillParms": {"delta": _number(parameters.delta_ms)},
         "samples": round(learned.samples),
         "startSeconds": round(inputs.variant.start_seconds),
         "kvCacheTokens": learned.kv_tokens,

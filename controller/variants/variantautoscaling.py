@@ -204,8 +204,8 @@ class VariantAutoscalingReconciler:
         gathered = await self._gathered(world, claims, policies, objectives, taken.asks)
         wrong = map(str, policies.problems)
         self._tell_problems((*wrong, *policies.missing.values(), *gathered.problems))
-        found = await asyncio.to_thread(self._watch.sized, gathered)
-        gathered = replace(gathered, snapshot=found.snapshot)
+        sized = await asyncio.to_thread(self._watch.sized, gathered)
+        gathered = replace(gathered, snapshot=sized.snapshot)
         plan, advices = await self._plan(gathered)
         _tell_omissions(plan)
         misplaced = sentences(self._follower.compare(own.claimants, gathered.snapshot))
@@ -219,7 +219,7 @@ class VariantAutoscalingReconciler:
         seen, external = situations(gathered, plan, advices.keys()), tools.external_metrics()
         acting = self._replica_watch.findings(seen, external, now_seconds=self._steady())
         published = tools.now()
-        build = partial(self._statuses, sized=found, failures=failures, acting=acting, advices=advices)
+        build = partial(self._statuses, sized=sized, failures=failures, acting=acting, advices=advices)
         statuses, faults = await asyncio.to_thread(build, gathered, plan)
         self._tell_faults({**gathered.unplanned, **faults})
         sound = replace(plan, decisions=tuple(item for item in plan.decisions if item.key not in faults))
@@ -237,7 +237,7 @@ class VariantAutoscalingReconciler:
             scrape_failures=len(failures),
             silent_models=self._watch.silent,
             advices={key: item for key, item in advices.items() if not gathered.observed[key].claim.is_bound},
-            service_levels=found.service_levels,
+            service_levels=sized.service_levels,
             evictions=evictions,
             acting=acting,
             divergence=self._follower.divergence,
@@ -338,16 +338,16 @@ class VariantAutoscalingReconciler:
             )
             return planned_status(claimant.value, inputs, now=now, published=claimant.status)
 
-        found: dict[Key, Json | None] = {}
+        statuses: dict[Key, Json | None] = {}
         faults: dict[Key, Unplanned] = {}
         for claimant in gathered.claimants:
             key = claimant.key
             try:
-                found[key] = status_of(claimant)
+                statuses[key] = status_of(claimant)
             except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
                 faults[key] = faulty(error)
-                found[key] = unplanned(claimant, faults[key])
-        return {key: status for key, status in found.items() if status is not None}, faults
+                statuses[key] = unplanned(claimant, faults[key])
+        return {key: status for key, status in statuses.items() if status is not None}, faults
 
     def _tell_problems(self, problems: tuple[str, ...]) -> None:
         known = frozenset(self._problems)

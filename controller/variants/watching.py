@@ -90,15 +90,15 @@ class EngineWatch:
     def sized(self, gathered: Gathered) -> Sized:
         """Return loads and capacities, and keep what was learned."""
         with without_collection():
-            found = size_models(
+            sized = size_models(
                 gathered.snapshot,
                 {key: item.facts for key, item in gathered.observed.items()},
                 self._engines.reports(now_seconds=gathered.snapshot.taken_seconds),
                 self._memory,
                 self._settings,
             )
-        self._memory = found.memory
-        return found
+        self._memory = sized.memory
+        return sized
 
 
 def _of_their_model(

@@ -56,14 +56,14 @@ class News(StrEnum):
     """In turn: an explanation or the state for a restart changed, which noise alone can cause."""
 
 
-def in_turn(found: Sequence[tuple[T, News | None, str]], *, most: int) -> list[T]:
+def in_turn(candidates: Sequence[tuple[T, News | None, str]], *, most: int) -> list[T]:
     """Return what to write now, given for each status how soon, and when it was last written.
 
     These are all urgent ones. If there are fewer than `most`, ordinary ones are added, starting with the
     least recently written, so that none starves.
     """
-    urgent = [item for item, how_soon, _ in found if how_soon is News.URGENT]
-    ordinary = [(written, item) for item, how_soon, written in found if how_soon is News.ORDINARY]
+    urgent = [item for item, how_soon, _ in candidates if how_soon is News.URGENT]
+    ordinary = [(written, item) for item, how_soon, written in candidates if how_soon is News.ORDINARY]
     ordinary.sort(key=lambda dated: dated[0])
     return [*urgent, *(item for _, item in ordinary[: max(0, most - len(urgent))])]
 
@@ -159,5 +159,9 @@ def _has_attained(old: Json, new: Json) -> bool:
 
 
 def _typical_step_ms(learned: Learned) -> float:
-    found = learned.parameters
-    return found.alpha_ms + found.beta_ms * _TYPICAL_SEQUENCES + found.delta_ms * _TYPICAL_PROMPT_TOKENS
+    parameters = learned.parameters
+    return (
+        parameters.alpha_ms
+        + parameters.beta_ms * _TYPICAL_SEQUENCES
+        + parameters.delta_ms * _TYPICAL_PROMPT_TOKENS
+    )

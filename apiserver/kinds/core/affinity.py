@@ -29,16 +29,18 @@ def _label_key_list_errors(value: Json, path: FieldPath) -> Sequence[FieldError]
         detail = "may not be set when `labelSelector` is not set"
         return [errors.forbidden(path.child(name), detail) for name in named]
     matched, mismatched = value.get("matchLabelKeys", []), set(value.get("mismatchLabelKeys", []))
-    found: list[FieldError] = []
+    problems: list[FieldError] = []
     selected = {*selector.get("matchLabels", {})}
     selected |= {expression.get("key") for expression in selector.get("matchExpressions", [])}
     for position, key in enumerate(matched):
         here = path.child("matchLabelKeys").index(position)
         if key in selected:
-            found.append(errors.invalid(here, key, "exists in both `matchLabelKeys` and `labelSelector`"))
+            problems.append(errors.invalid(here, key, "exists in both `matchLabelKeys` and `labelSelector`"))
         if key in mismatched:
-            found.append(errors.invalid(here, key, "exists in both `matchLabelKeys` and `mismatchLabelKeys`"))
-    return found
+            problems.append(
+                errors.invalid(here, key, "exists in both `matchLabelKeys` and `mismatchLabelKeys`")
+            )
+    return problems
 
 
 @declaration(

@@ -95,11 +95,11 @@ def _name_errors(name: str) -> Iterator[str]:
 
 def label_errors(value: dict[str, str], path: FieldPath) -> list[FieldError]:
     """Return the errors of labels: those of a key at the path of the map, of a value at its own path."""
-    found: list[FieldError] = []
+    problems: list[FieldError] = []
     for key, text in value.items():
-        found += [errors.invalid(path, key, detail) for detail in label_key_errors(key)]
-        found += [errors.invalid(path.key(key), text, detail) for detail in label_value_errors(text)]
-    return found
+        problems += [errors.invalid(path, key, detail) for detail in label_key_errors(key)]
+        problems += [errors.invalid(path.key(key), text, detail) for detail in label_value_errors(text)]
+    return problems
 
 
 def _selector_value_errors(value: list[str], path: FieldPath) -> list[FieldError]:

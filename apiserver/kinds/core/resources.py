@@ -96,16 +96,16 @@ def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -
 def resource_errors(value: Json, path: FieldPath) -> list[FieldError]:
     """Return the errors of requests and limits, each on its own and compared with each other."""
     limits, requests = value.get("limits", {}), value.get("requests", {})
-    found = list(_entry_errors(limits, path.child("limits")))
-    if found or requests != limits:  # equal ones have no errors either
-        found += _entry_errors(requests, path.child("requests"))
+    problems = list(_entry_errors(limits, path.child("limits")))
+    if problems or requests != limits:  # equal ones have no errors either
+        problems += _entry_errors(requests, path.child("requests"))
     for name, request in requests.items():
         if request != limits.get(name):
-            found += _pair_errors(name, request, limits, path)
+            problems += _pair_errors(name, request, limits, path)
     names = limits.keys() | requests.keys()
     if names.isdisjoint({"cpu", "memory"}) and any(name.startswith(_HUGE_PAGES) for name in names):
-        found.append(errors.forbidden(path, "huge pages require cpu or memory"))
-    return found
+        problems.append(errors.forbidden(path, "huge pages require cpu or memory"))
+    return problems
 
 
 @declaration()

@@ -31,21 +31,21 @@ def parse_selector(text: str) -> Json:
 def _parts(text: str) -> Iterator[str]:
     """Yield the requirements; a comma in parentheses separates values."""
     start = 0
-    for found in _VALUES_OR_COMMA.finditer(text):
-        if found[0] == ",":
-            yield text[start : found.start()]
-            start = found.end()
+    for match in _VALUES_OR_COMMA.finditer(text):
+        if match[0] == ",":
+            yield text[start : match.start()]
+            start = match.end()
     yield text[start:]
 
 
 def _demand(part: str) -> Json:
-    if found := _SET.fullmatch(part):
-        values = [value.strip() for value in found[3].split(",")]
-        return {"key": found[1], "operator": "In" if found[2] == "in" else "NotIn", "values": values}
-    if found := _EQUAL.fullmatch(part):
-        return {"key": found[1], "operator": "NotIn" if found[2] == "!=" else "In", "values": [found[3]]}
-    if found := _PRESENT.fullmatch(part):
-        return {"key": found[2], "operator": "DoesNotExist" if found[1] else "Exists"}
+    if match := _SET.fullmatch(part):
+        values = [value.strip() for value in match[3].split(",")]
+        return {"key": match[1], "operator": "In" if match[2] == "in" else "NotIn", "values": values}
+    if match := _EQUAL.fullmatch(part):
+        return {"key": match[1], "operator": "NotIn" if match[2] == "!=" else "In", "values": [match[3]]}
+    if match := _PRESENT.fullmatch(part):
+        return {"key": match[2], "operator": "DoesNotExist" if match[1] else "Exists"}
     raise ValueError(f"{part[:_SHOWN_CHARACTERS]!r} is not a label requirement")
 
 

@@ -36,11 +36,11 @@ def _objects(entries: list[JsonValue]) -> list[Json]:
 
 def _fields(entry: Json) -> Json:
     profile = {name: entry[name] for name in ("perfParms", "maxBatchSize") if name in entry}
-    found: Json = {"variantProfile": profile} if profile else {}
+    fields: Json = {"variantProfile": profile} if profile else {}
     for name, source in (("accelerator", "acc"), ("acceleratorCount", "accCount")):
         if source in entry:
-            found[name] = entry[source]
-    return found
+            fields[name] = entry[source]
+    return fields
 
 
 def to_remember(value: Json, profile: JsonValue, accelerator: JsonValue) -> Json:
@@ -48,8 +48,8 @@ def to_remember(value: Json, profile: JsonValue, accelerator: JsonValue) -> Json
     if label_of(value) == accelerator:  # conversion has put a candidate in its place
         return {}
     candidates = _objects(as_list(as_object(profile).get("accelerators")))
-    found = candidates[_position(value, candidates, None)].get("acc") if candidates else None
-    return {} if same(found, accelerator) else {"accelerator": accelerator}
+    chosen = candidates[_position(value, candidates, None)].get("acc") if candidates else None
+    return {} if same(chosen, accelerator) else {"accelerator": accelerator}
 
 
 def _position(value: Json, entries: list[Json], remembered: JsonValue) -> int:

@@ -43,13 +43,13 @@ def _known_fields(value: Json, facts: Facts, current: Json) -> Json:
     """Return the fields of an allocation that are known from other parts of the object."""
     identifier = as_object(value.get("spec")).get("variantID")
     cost = total_cost(facts.cost, current.get("numReplicas"))
-    found = {
+    known = {
         "variantID": identifier,
         "accelerator": facts.accelerator,
         "maxBatch": facts.batch,
         "variantCost": cost,
     }
-    return {name: item for name, item in found.items() if item is not None}
+    return {name: item for name, item in known.items() if item is not None}
 
 
 def _allocation(

@@ -165,34 +165,34 @@ def output_file(text: str) -> Path:
 
 def _rate(text: str) -> Rate:
     name, equals, number = text.rpartition("=")
-    found = _RATE.match(number)
-    if not (equals and name and found):
+    match = _RATE.match(number)
+    if not (equals and name and match):
         raise argparse.ArgumentTypeError(
             f"{text!r}: must be NAME=RATE in requests per second, such as meta/llama-3.1-8b=41 or"
             f" ...=41@1155/211; numbers have {_DIGITS}"
         )
-    lengths = (float(found["prompt"]), float(found["output"])) if found["prompt"] else None
-    return Rate(name=name, requests_per_second=float(found["rate"]), lengths=lengths)
+    lengths = (float(match["prompt"]), float(match["output"])) if match["prompt"] else None
+    return Rate(name=name, requests_per_second=float(match["rate"]), lengths=lengths)
 
 
 def _capacity(text: str) -> Rate:
-    found = _rate(text)
-    if found.lengths:
+    rate = _rate(text)
+    if rate.lengths:
         raise argparse.ArgumentTypeError(
             f"{text!r}: a capacity applies to the lengths of the model's own requests: omit @PROMPT/ANSWER"
         )
-    return found
+    return rate
 
 
 def _addition(text: str) -> Addition:
-    found = _ADDITION.match(text)
-    size, count = (int(found["size"]), int(found["count"] or 1)) if found else (0, 0)
-    if found is None or not size or not count:
+    match = _ADDITION.match(text)
+    size, count = (int(match["size"]), int(match["count"] or 1)) if match else (0, 0)
+    if match is None or not size or not count:
         raise argparse.ArgumentTypeError(
             f"{text!r}: must be TYPExACCELERATORS[:COUNT], such as H100x8 or L40Sx4:3; numbers are from 1 to"
             " 9999"
         )
-    return Addition(accelerator=short_name(found["type"]), accelerators=size, nodes=count)
+    return Addition(accelerator=short_name(match["type"]), accelerators=size, nodes=count)
 
 
 def _cost(text: str) -> Decimal:

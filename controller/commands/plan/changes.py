@@ -100,11 +100,11 @@ def resolve(name: str, keys: Iterable[Key], *, what: str) -> Key:
     spelled = {f"{namespace}/{own}": (namespace, own) for namespace, own in known}
     if name in spelled:
         return spelled[name]
-    found = [key for key in known if key[1] == name]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        namespaces = ", ".join(f"{namespace}/{own}" for namespace, own in found)
+    matching = [key for key in known if key[1] == name]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        namespaces = ", ".join(f"{namespace}/{own}" for namespace, own in matching)
         raise UnknownNameError(f"{what} {name!r} is in several namespaces: specify one of {namespaces}")
     raise UnknownNameError(f"no {what} {name!r}: {_there_are([*spelled], name)}")
 
@@ -113,17 +113,17 @@ def _by_key(
     work: _Work, rates: Iterable[Rate], keys: Collection[Key], *, option: str, what: str
 ) -> dict[Key, Rate]:
     """Return the rates by what they are for; report names that are unknown or given more than once."""
-    found: dict[Key, Rate] = {}
+    by_key: dict[Key, Rate] = {}
     for rate in rates:
         try:
             key = resolve(rate.name, keys, what=what)
         except UnknownNameError as error:
             work.problems.append(f"{option}: {error}")
             continue
-        if key in found:
+        if key in by_key:
             work.problems.append(f"{option}: {what} {'/'.join(key)} is given more than once")
-        found[key] = rate
-    return found
+        by_key[key] = rate
+    return by_key
 
 
 def _demands(work: _Work, changes: Changes) -> None:

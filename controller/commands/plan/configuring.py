@@ -145,8 +145,8 @@ def _config_maps(document: JsonValue) -> list[Json]:
         return []
     kind, items = document.get("kind"), document.get("items")
     if kind in {"List", "ConfigMapList"} and isinstance(items, list):
-        found = [item for item in items if isinstance(item, dict)]
-        return [item for item in found if item.get("kind", "ConfigMap") == "ConfigMap"]
+        objects = [item for item in items if isinstance(item, dict)]
+        return [item for item in objects if item.get("kind", "ConfigMap") == "ConfigMap"]
     return [document] if kind == "ConfigMap" else []
 
 

@@ -64,31 +64,31 @@ class Gathering:
     problems: tuple[Problem, ...] = ()
 
 
-def gather_objects(found: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
+def gather_objects(objects: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
     """Return the snapshot of some objects; it is empty if there are problems."""
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
-    problems, broken = list(found.problems), dict(found.broken)
+    problems, broken = list(objects.problems), dict(objects.broken)
     variants: dict[Key, Json] = {}
     missing: dict[Key, Problem] = {}
-    targets = targets_in(found)
-    for key, manifest in of_kind(found.manifests, "VariantAutoscaling").items():
+    targets = targets_in(objects)
+    for key, manifest in of_kind(objects.manifests, "VariantAutoscaling").items():
         value, wrong = stored_variant(manifest)
         if wrong:
             broken[manifest.label] = wrong
             continue
         variants[key] = value
-        for problem in targetless(manifest, value, targets, found.refused):
+        for problem in targetless(manifest, value, targets, objects.refused):
             missing[key] = problem
     further = configuring.terms.further
-    problems += _oversized_nodes(found, further)
+    problems += _oversized_nodes(objects, further)
     whole = [key for key, value in variants.items() if scaled_by(value) in targets]
-    if problems or (found.manifests and not whole and (broken or missing)):
+    if problems or (objects.manifests and not whole and (broken or missing)):
         found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
         return Gathering(inputs=nothing, problems=found_wrong)
-    policies, doubts = policies_in(found, configuring.names, settings_namespace)
-    world = _world(found, [*variants.values()], further)
+    policies, doubts = policies_in(objects, configuring.names, settings_namespace)
+    world = _world(objects, [*variants.values()], further)
     claims = claims_in(world)
-    objectives = _objectives(found, configuring.objectives)
+    objectives = _objectives(objects, configuring.objectives)
     try:
         seen = gather(
             world,
@@ -105,13 +105,13 @@ def gather_objects(found: Found, *, configuring: Configuring, settings_namespace
     titles = {item.key: f"{item.value['kind']} {'/'.join(key_of(item.value))}" for item in claims.claimants}
     told = (
         *doubts,
-        *_claimless(found),
+        *_claimless(objects),
         *_misunderstood(claims, titles),
         *_classless(seen),
         *seen.problems,
         *unread,
         *_misread(seen, titles),
-        *_left_out(seen, found, claims, missing, titles=titles),
+        *_left_out(seen, objects, claims, missing, titles=titles),
         *(f"{problem}: it is left out" for problem in chain.from_iterable(broken.values())),
     )
     snapshot = with_published(seen)
@@ -127,7 +127,7 @@ def gather_objects(found: Found, *, configuring: Configuring, settings_namespace
 
 def _left_out(
     seen: Gathered,
-    found: Found,
+    objects: Found,
     claims: Claims,
     missing: Mapping[Key, Problem],
     *,
@@ -138,7 +138,7 @@ def _left_out(
         name, target = titles[key], targets.get(key)
         if key in missing:
             text = missing[key].text.removeprefix(f"{name}: ")
-        elif target and (target.kind, target.namespace, target.name) in found.refused:
+        elif target and (target.kind, target.namespace, target.name) in objects.refused:
             text = f"its {target.kind} {target.name!r} is left out"
         else:
             text = why.message
@@ -167,11 +167,11 @@ def _classless(seen: Gathered) -> Iterator[str]:
             yield f"VariantAutoscaling {'/'.join(key)}: spec.sloClassRef: {text}"
 
 
-def _claimless(found: Found) -> Iterator[str]:
+def _claimless(objects: Found) -> Iterator[str]:
     """Yield a warning if the pods' ResourceClaims were not exported: their devices count as free."""
-    pods = of_kind(found.manifests, "Pod").values()
+    pods = of_kind(objects.manifests, "Pod").values()
     holders = [pod for pod in pods if pod.value["spec"].get("resourceClaims")]
-    if holders and not of_kind(found.manifests, "ResourceClaim"):
+    if holders and not of_kind(objects.manifests, "ResourceClaim"):
         yield (
             f"the input contains no ResourceClaim, but {holders[0].label} holds devices by one: also"
             " export them with kubectl get"
@@ -182,10 +182,10 @@ def _claimless(found: Found) -> Iterator[str]:
 def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
     """Return a VariantAutoscaling with its defaults, in the version that planning uses."""
     api_version, value = str(manifest.value["apiVersion"]), manifest.value
-    found = find_version(api_version, "VariantAutoscaling")
-    if found is None:
-        known = find_kind("llmd.ai", "VariantAutoscaling")
-        there_are = ", ".join(version.name for version in known.versions) if known else ""
+    known = find_version(api_version, "VariantAutoscaling")
+    if known is None:
+        kind = find_kind("llmd.ai", "VariantAutoscaling")
+        there_are = ", ".join(version.name for version in kind.versions) if kind else ""
         path = FieldPath().child("apiVersion")
         return value, [manifest.problem(f"no version {api_version}: its versions are {there_are}", path)]
     if is_deeper_than(value, DEEPEST):
@@ -193,21 +193,21 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
     value = copy.deepcopy(value)
     problems = [
         Problem(file=manifest.file, line=error.line, text=f"{manifest.label}: {error.message}")
-        for error in strict_errors(manifest.tree, node_of(found[1].declaration))
+        for error in strict_errors(manifest.tree, node_of(known[1].declaration))
         # A status is written by controllers, also by newer ones.
         if error.reason != "UnknownField" or error.field.partition(".")[0] != "status"
     ]
-    errors = complete_and_judge(*found, value).errors
+    errors = complete_and_judge(*known, value).errors
     problems += [manifest.problem(str(error.body), error.path) for error in errors]
     return (value, problems) if problems else (convert(value, HUB), [])
 
 
-def targets_in(found: Found) -> Mapping[TargetKey, Json]:
+def targets_in(objects: Found) -> Mapping[TargetKey, Json]:
     """Return all scale targets."""
     return {
         TargetKey(kind, *key): item.value
         for kind in TargetKind
-        for key, item in of_kind(found.manifests, kind).items()
+        for key, item in of_kind(objects.manifests, kind).items()
     }
 
 
@@ -230,18 +230,18 @@ def targetless(
         yield manifest.problem(text, FieldPath().child("spec", "scaleTargetRef"))
 
 
-def _oversized_nodes(found: Found, further: FurtherAccelerators) -> Iterator[Problem]:
+def _oversized_nodes(objects: Found, further: FurtherAccelerators) -> Iterator[Problem]:
     """Yield nodes with an implausible number of accelerators: a typing error, and too many to draw."""
-    for node in of_kind(found.manifests, "Node").values():
+    for node in of_kind(objects.manifests, "Node").values():
         count = accelerators_in(further.node(completed_node(node.value))["status"]["allocatable"])
         if count > MOST_ACCELERATORS:
             text = f"{count} accelerators: a node can have at most {MOST_ACCELERATORS}"
             yield node.problem(text, FieldPath().child("status", "allocatable"))
 
 
-def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tuple[Policies, list[str]]:
+def policies_in(objects: Found, names: NamesConfig, settings_namespace: str) -> tuple[Policies, list[str]]:
     """Return prices and service classes, with warnings about invalid or ignored ones."""
-    listed = of_kind(found.manifests, "ConfigMap")
+    listed = of_kind(objects.manifests, "ConfigMap")
     ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
     doubts: list[str] = []
     try:
@@ -261,9 +261,9 @@ def policies_in(found: Found, names: NamesConfig, settings_namespace: str) -> tu
     return policies, [*doubts, *map(str, policies.problems), *elsewhere]
 
 
-def _world(found: Found, autoscalings: Sequence[Json], further: FurtherAccelerators) -> World:
+def _world(objects: Found, autoscalings: Sequence[Json], further: FurtherAccelerators) -> World:
     def values(kind: str) -> list[Json]:
-        return [item.value for item in of_kind(found.manifests, kind).values()]
+        return [item.value for item in of_kind(objects.manifests, kind).values()]
 
     dynamic = Translation(
         slices=values("ResourceSlice"),
@@ -274,14 +274,14 @@ def _world(found: Found, autoscalings: Sequence[Json], further: FurtherAccelerat
     )
     return World(
         autoscalings=autoscalings,
-        targets={key: dynamic.workload(item) for key, item in targets_in(found).items()},
+        targets={key: dynamic.workload(item) for key, item in targets_in(objects).items()},
         pods=[dynamic.pod(item) for item in values("Pod")],
         nodes=[dynamic.node(completed_node(item)) for item in values("Node")],
         autoscalers=values("HorizontalPodAutoscaler"),
         scaled_objects=values("ScaledObject"),
         records={
             key[0]: item.value.get("data") or {}
-            for key, item in of_kind(found.manifests, "ConfigMap").items()
+            for key, item in of_kind(objects.manifests, "ConfigMap").items()
             if key[1] == DECISIONS
         },
         quotas=values("ResourceQuota"),
@@ -290,10 +290,10 @@ def _world(found: Found, autoscalings: Sequence[Json], further: FurtherAccelerat
     )
 
 
-def _objectives(found: Found, rules: ObjectiveRules) -> Objectives:
+def _objectives(objects: Found, rules: ObjectiveRules) -> Objectives:
     # Not keyed by kind, namespace and name: both API groups may have a pool of the same name.
     named = {
-        kind: [item.value for item in found.manifests if item.kind[1] == kind]
+        kind: [item.value for item in objects.manifests if item.kind[1] == kind]
         for kind in ("InferenceObjective", "InferencePool")
     }
     return rules.counting(named["InferenceObjective"], named["InferencePool"])

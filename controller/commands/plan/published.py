@@ -87,17 +87,17 @@ def _capacity(decision: Json, own: VariantFacts) -> Capacity | None:
 
 def _limits(text: object, rate: float) -> tuple[RateLimit, ...]:
     """Return the limit in the status, such as `TTFT 2 s`; empty if it is none of the known ones."""
-    found = next((target for start, target in _LIMITS.items() if str(text).startswith(start)), None)
-    return (RateLimit(target=found, text=str(text), requests_per_second=rate),) if found else ()
+    limit = next((target for start, target in _LIMITS.items() if str(text).startswith(start)), None)
+    return (RateLimit(target=limit, text=str(text), requests_per_second=rate),) if limit else ()
 
 
 def _number(value: object, *, most: float = MOST_RATE) -> float | None:
     """Return a number from 0 to `most`, given as text or number; else None."""
     try:
-        found = float(value)  # type: ignore[arg-type]
+        number = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) and 0 <= found <= most else None
+    return number if math.isfinite(number) and 0 <= number <= most else None
 
 
 def _decision(claimant: Claimant) -> Json:

@@ -95,19 +95,19 @@ class Found:
 
 def read(sources: Sequence[Source], *, namespace: str) -> Found:
     """Return the content of the files; objects without a namespace are in the given one."""
-    found = Found()
+    content = Found()
     for source in sources:
         if source.problem:
-            found.problems.append(Problem(file=source.name, line=0, text=source.problem))
+            content.problems.append(Problem(file=source.name, line=0, text=source.problem))
         elif _is_saved(source):
-            _take_saved(found, source)
+            _take_saved(content, source)
         else:
-            _take_documents(found, source, namespace)
-    found.problems += _repetitions(found.manifests)
-    if found.saved and (len(found.saved) > 1 or found.manifests):
+            _take_documents(content, source, namespace)
+    content.problems += _repetitions(content.manifests)
+    if content.saved and (len(content.saved) > 1 or content.manifests):
         text = "a saved decision is complete: use it without other files"
-        found.problems.append(Problem(file=sources[-1].name, line=0, text=text))
-    return found
+        content.problems.append(Problem(file=sources[-1].name, line=0, text=text))
+    return content
 
 
 def _is_saved(source: Source) -> bool:
@@ -122,14 +122,14 @@ def _is_saved(source: Source) -> bool:
     return not members.isdisjoint(wanted) and "kind" not in members
 
 
-def _take_saved(found: Found, source: Source) -> None:
+def _take_saved(content: Found, source: Source) -> None:
     try:
-        found.saved.append(from_json(source.data))
+        content.saved.append(from_json(source.data))
     except ValueError as error:
         endless = [f"{path}: must be a finite number" for path in _endless(_with_endless(source.data), "")]
         for reason in endless[:_MOST_NAMED] or [str(error)]:
             text = f"the saved decision cannot be read: {reason}"
-            found.problems.append(Problem(file=source.name, line=0, text=text))
+            content.problems.append(Problem(file=source.name, line=0, text=text))
 
 
 def _with_endless(data: bytes) -> Json:
@@ -153,16 +153,16 @@ def _endless(value: JsonValue, path: str) -> Iterator[str]:
             yield from _endless(item, f"{path}[{position}]")
 
 
-def _take_documents(found: Found, source: Source, namespace: str) -> None:
+def _take_documents(content: Found, source: Source, namespace: str) -> None:
     for document in read_documents(source.data):
         if isinstance(document, UnreadableError):
-            found.problems.append(Problem(file=source.name, line=document.line, text=document.message))
+            content.problems.append(Problem(file=source.name, line=document.line, text=document.message))
             continue
         if joined := _missing_separator(source, document):
-            found.problems.append(joined)
+            content.problems.append(joined)
             continue
         for tree in _objects(document):
-            _take_object(found, source, tree, namespace)
+            _take_object(content, source, tree, namespace)
 
 
 def _missing_separator(source: Source, document: Tree) -> Problem | None:
@@ -198,30 +198,32 @@ def _is_list(value: JsonValue) -> bool:
     )
 
 
-def _take_object(found: Found, source: Source, tree: Tree, namespace: str) -> None:
+def _take_object(content: Found, source: Source, tree: Tree, namespace: str) -> None:
     value = tree.value
     if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in _HEAD):
         if source.is_named:
             text = "not an object: a manifest is a mapping with apiVersion and kind"
-            found.problems.append(Problem(file=source.name, line=tree.line, text=text))
+            content.problems.append(Problem(file=source.name, line=tree.line, text=text))
         return
     group_kind = value["apiVersion"].rpartition("/")[0], value["kind"]
     judge = judge_of(group_kind)
     if judge is None:
-        found.skipped[f"{value['kind']} ({value['apiVersion']})"] += 1
+        content.skipped[f"{value['kind']} ({value['apiVersion']})"] += 1
         return
     problems = [
         Problem(file=source.name, line=tree.line_of(error.path), text=f"{_label(value)}: {error}")
         for error in judge.validate(value)
     ]
     if problems and can_be_left_out(value):
-        found.broken.setdefault(_label(value, namespace), []).extend(problems)
+        content.broken.setdefault(_label(value, namespace), []).extend(problems)
     else:
-        found.problems += problems
+        content.problems += problems
     if not problems:
-        found.manifests.append(Manifest(file=source.name, tree=tree, value=_with_namespace(value, namespace)))
+        content.manifests.append(
+            Manifest(file=source.name, tree=tree, value=_with_namespace(value, namespace))
+        )
     elif isinstance(metadata := value.get("metadata"), dict):
-        found.refused.add(
+        content.refused.add(
             (value["kind"], str(metadata.get("namespace") or namespace), str(metadata.get("name")))
         )
 

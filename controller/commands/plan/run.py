@@ -135,16 +135,16 @@ def _gather(options: argparse.Namespace, configuring: Configuring) -> Gathering:
     if configuring.problems:
         nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
         return Gathering(inputs=nothing, problems=configuring.problems)
-    found = read(list(read_sources(options.files)), namespace=options.namespace)
-    sys.stderr.write(found.skipped_note)
-    if found.saved and not found.problems:
-        inputs = configuring.over(found.saved[0])
+    content = read(list(read_sources(options.files)), namespace=options.namespace)
+    sys.stderr.write(content.skipped_note)
+    if content.saved and not content.problems:
+        inputs = configuring.over(content.saved[0])
         return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
     namespace = options.settings_namespace or configuring.namespace or _NAMESPACE
-    given = gather_objects(found, configuring=configuring, settings_namespace=namespace)
-    if given.problems or any(map(_asks_for_decisions, found.manifests)):
+    given = gather_objects(content, configuring=configuring, settings_namespace=namespace)
+    if given.problems or any(map(_asks_for_decisions, content.manifests)):
         return given
-    broken = tuple(chain.from_iterable(found.broken.values()))
+    broken = tuple(chain.from_iterable(content.broken.values()))
     return replace(given, problems=broken) if broken else _without_variants(given.inputs)
 
 

@@ -150,22 +150,22 @@ class Shown:
     def short(self) -> tuple[str, ...]:
         """Namespace and model of each that gets less than it needs, or more than there is a place for."""
         without = unplaced_variants(self.snapshot, self.plan)
-        found = {
+        models = {
             f"{item.namespace}/{item.model_id}"
             for item in self.plan.decisions
             if goes_short(item) or (item.namespace, item.name) in without
         }
-        return tuple(sorted(found))
+        return tuple(sorted(models))
 
     @property
     def unknown(self) -> tuple[str, ...]:
         """Namespace and model of each whose demand is unknown, or what its replicas serve."""
-        found = {
+        models = {
             f"{item.namespace}/{item.model_id}"
             for item in self.plan.decisions
             if item.load.requests_per_second is None or item.bound_by is BoundBy.CAPACITY_UNKNOWN
         }
-        return tuple(sorted(found))
+        return tuple(sorted(models))
 
     @property
     def is_enough(self) -> bool:
@@ -209,7 +209,7 @@ def _cost_sources(shown: Shown, codes: Mapping[Key, str]) -> Iterator[Renderable
         if key in codes:
             by_source.setdefault(source, []).append(codes[key])
     if by_source:
-        listed = (f"{source} ({first_of(sorted(found), _MOST_NAMED)})" for source, found in by_source.items())
+        listed = (f"{source} ({first_of(sorted(names), _MOST_NAMED)})" for source, names in by_source.items())
         yield wrapping_text(f"  of a replica by {', '.join(listed)}", Tone.FAINT)
 
 

@@ -38,15 +38,15 @@ def documents_of(data: bytes) -> list[JsonValue]:
     except (yaml.YAMLError, ValueError) as error:
         raise UnreadableError(f"not YAML: {' '.join(str(error).split())}", 0) from error
     if repeated := duplicate_fields(text):
-        more = [f"line {found.line}: {found}" for found in repeated[1:]]
+        more = [f"line {duplicate.line}: {duplicate}" for duplicate in repeated[1:]]
         raise UnreadableError("; ".join([str(repeated[0]), *more]), repeated[0].line)
     return documents
 
 
 def with_lines(file: str, data: bytes, texts: Iterable[str]) -> tuple[Problem, ...]:
     """Return problems with the lines of the fields that they begin with, in the order of the lines."""
-    found = [Problem(file=file, line=_line_of(data, text), text=text) for text in texts]
-    return tuple(sorted(found, key=lambda problem: problem.line))
+    problems = [Problem(file=file, line=_line_of(data, text), text=text) for text in texts]
+    return tuple(sorted(problems, key=lambda problem: problem.line))
 
 
 def _line_of(data: bytes, problem: str) -> int:
@@ -54,8 +54,8 @@ def _line_of(data: bytes, problem: str) -> int:
 
     Return 0 for a message without a path. `data` is readable, and contains one mapping.
     """
-    found, tree = _PATH.match(problem), next(read_documents(data), None)
-    if found is None or not isinstance(tree, Tree):
+    match, tree = _PATH.match(problem), next(read_documents(data), None)
+    if match is None or not isinstance(tree, Tree):
         return 0
-    parts = (int(key) if key.isdigit() else key or name for key, name in _PART.findall(found[0]))
+    parts = (int(key) if key.isdigit() else key or name for key, name in _PART.findall(match[0]))
     return tree.line_of(FieldPath(tuple(parts)))

@@ -143,11 +143,11 @@ def move_problems(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
 
 
 def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
-    found: dict[Place, _Lot] = {}
+    lots: dict[Place, _Lot] = {}
     for variant in snapshot.variants:
         for node, replicas in Counter(replica.node for replica in variant.replicas).items():
             if node is not None:
-                found[variant.namespace, variant.name, node, False] = _Lot(
+                lots[variant.namespace, variant.name, node, False] = _Lot(
                     replicas=replicas,
                     is_protected=variant.is_paused
                     or variant.pinned_replicas is not None
@@ -158,13 +158,13 @@ def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
                 )
     for host in snapshot.nodes:
         for pod in host.movable:
-            found[pod.namespace, pod.name, host.name, True] = _Lot(
+            lots[pod.namespace, pod.name, host.name, True] = _Lot(
                 replicas=1,
                 is_protected=False,
                 budget=(pod.namespace, pod.disruption_budget or f"pod {pod.name}"),
                 allowed=pod.evictable,
             )
-    return found
+    return lots
 
 
 def _exceeded_disruption_budgets(

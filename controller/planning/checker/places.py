@@ -126,10 +126,10 @@ def _fullest(pods: Sequence[tuple[int, int]], room: int) -> Counter[int]:
     (size, most), *others = pods
     best: Counter[int] = Counter()
     for count in range(min(most, room // size), -1, -1):
-        found = _fullest(others, room - count * size)
-        found[size] += count
-        if _sum(found) > _sum(best):
-            best = found
+        chosen = _fullest(others, room - count * size)
+        chosen[size] += count
+        if _sum(chosen) > _sum(best):
+            best = chosen
         if _sum(best) == room:
             break
     return best
