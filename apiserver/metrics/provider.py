@@ -9,7 +9,7 @@ from typing import Final
 
 from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.metrics.selector import Selector
-from apiserver.metrics.series import SUBJECTS, Series, Unknown
+from apiserver.metrics.series import SUBJECTS, MetricValue, Unknown
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
 
 _CLOCK_SKEW: Final = dt.timedelta(minutes=1)
@@ -24,12 +24,12 @@ class MetricIndex:
 
     def __init__(self, *, stale_after_seconds: float) -> None:
         self._stale_after = dt.timedelta(seconds=stale_after_seconds)
-        self._buckets: dict[tuple[str, str], dict[str, Series | Unknown]] = {}
+        self._buckets: dict[tuple[str, str], dict[str, MetricValue | Unknown]] = {}
         self._newest: dt.datetime | None = None
         self._unproven: Heartbeat | None = None
         self._heartbeat: Heartbeat | None = None
 
-    def put(self, entries: Iterable[Series | Unknown], *, now: dt.datetime) -> None:
+    def put(self, entries: Iterable[MetricValue | Unknown], *, now: dt.datetime) -> None:
         """Add entries, each replacing the one with the same name.
 
         Only somebody else can have written a time in the future, so it does not show what was received.
@@ -37,7 +37,7 @@ class MetricIndex:
         for entry in entries:
             bucket = self._buckets.setdefault((entry.namespace, entry.metric_name), {})
             bucket[_entry_name(entry)] = entry
-            if isinstance(entry, Series) and entry.time <= now + _CLOCK_SKEW:
+            if isinstance(entry, MetricValue) and entry.time <= now + _CLOCK_SKEW:
                 self._newest = max(entry.time, self._newest or entry.time)
         self._prove()
 
@@ -67,7 +67,7 @@ class MetricIndex:
 
     def query(
         self, *, namespace: str, metric_name: str, selector: Selector, now: dt.datetime
-    ) -> Sequence[Series]:
+    ) -> Sequence[MetricValue]:
         """Return the matching series, at least one, sorted by name.
 
         Raises NotFoundError if there is no such metric or object. Raises ServiceUnavailableError if any
@@ -82,30 +82,34 @@ class MetricIndex:
                 f"no {SUBJECTS[metric_name].sought} in namespace {namespace!r} matches the selector of"
                 f" {metric_name}"
             )
-        series = [entry for entry in entries if isinstance(entry, Series) and not self._is_stale(entry, now)]
+        series = [
+            entry for entry in entries if isinstance(entry, MetricValue) and not self._is_stale(entry, now)
+        ]
         if len(series) < len(entries):
             raise self._unavailable(entries, now)
         return series
 
-    def _matching(self, namespace: str, metric_name: str, selector: Selector) -> list[Series | Unknown]:
+    def _matching(self, namespace: str, metric_name: str, selector: Selector) -> list[MetricValue | Unknown]:
         bucket = self._buckets.get((namespace, metric_name), {})
         names = selector.allowed_values(SUBJECTS[metric_name].entry_label)
         candidates = (bucket.get(name) for name in (bucket if names is None else names))
         entries = [entry for entry in candidates if entry is not None and selector.matches(entry.labels)]
         return sorted(entries, key=_entry_name) if len(entries) > 1 else entries
 
-    def _confirmed(self, entry: Series | Unknown) -> Series | Unknown:
+    def _confirmed(self, entry: MetricValue | Unknown) -> MetricValue | Unknown:
         beat = self._heartbeat
         if beat is None or isinstance(entry, Unknown) or beat.time <= entry.time:
             return entry
         kind, key = SUBJECTS[entry.metric_name].kind, (entry.namespace, _object_name(entry))
         return replace(entry, time=beat.time) if beat.confirms(kind, key) else entry
 
-    def _is_stale(self, series: Series, now: dt.datetime) -> bool:
+    def _is_stale(self, series: MetricValue, now: dt.datetime) -> bool:
         # A time in the future, beyond clock skew, would never become stale.
         return not -_CLOCK_SKEW <= now - series.time <= self._stale_after
 
-    def _unavailable(self, entries: Sequence[Series | Unknown], now: dt.datetime) -> ServiceUnavailableError:
+    def _unavailable(
+        self, entries: Sequence[MetricValue | Unknown], now: dt.datetime
+    ) -> ServiceUnavailableError:
         reasons = [
             f"{SUBJECTS[entry.metric_name].called} {entry.namespace}/{_object_name(entry)}: {why}"
             for entry in entries
@@ -116,7 +120,7 @@ class MetricIndex:
             f"{entries[0].metric_name} is currently not available: {reasons[0]}{more}"
         )
 
-    def _why_unknown(self, entry: Series | Unknown, now: dt.datetime) -> str | None:
+    def _why_unknown(self, entry: MetricValue | Unknown, now: dt.datetime) -> str | None:
         if isinstance(entry, Unknown):
             return entry.why
         if not self._is_stale(entry, now):
@@ -130,9 +134,9 @@ class MetricIndex:
         return f"the last decision is {age_seconds} s old, and the limit is {limit_seconds} s"
 
 
-def _entry_name(entry: Series | Unknown) -> str:
+def _entry_name(entry: MetricValue | Unknown) -> str:
     return entry.labels[SUBJECTS[entry.metric_name].entry_label]
 
 
-def _object_name(entry: Series | Unknown) -> str:
+def _object_name(entry: MetricValue | Unknown) -> str:
     return entry.labels[SUBJECTS[entry.metric_name].object_label]

@@ -15,7 +15,7 @@ from apiserver.log import EventLogger
 from apiserver.metrics import status
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.selector import parse_selector
-from apiserver.metrics.series import Series
+from apiserver.metrics.series import MetricValue
 from apiserver.schema.json import Json
 
 _SUFFIXES: Final = ("m", "", "k", "M", "G", "T", "P", "E")
@@ -159,7 +159,7 @@ def routes(
     ]
 
 
-def value_list(entries: Sequence[Series]) -> Json:
+def value_list(entries: Sequence[MetricValue]) -> Json:
     """Return an `ExternalMetricValueList`.
 
     Source: `k8s.io/metrics/pkg/apis/external_metrics/v1beta1/types.go`.

@@ -72,7 +72,7 @@ SUBJECTS: Final[Mapping[str, Subject]] = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Series:
+class MetricValue:
     """A number, and the time of the decision."""
 
     metric_name: str

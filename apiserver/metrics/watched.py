@@ -49,7 +49,7 @@ from apiserver.metrics.series import (
     DESIRED_REPLICAS,
     DESIRED_REPLICAS_LEGACY,
     METRIC_NAMES,
-    Series,
+    MetricValue,
     Unknown,
 )
 from apiserver.metrics.tokens import TokenReviewer
@@ -61,7 +61,7 @@ _SPEC_FIELDS: Final = ("modelID", "accelerator", "acceleratorCount")
 _STATUS_FIELDS: Final = ("desiredOptimizedAlloc", "currentAlloc", "actuation")
 
 
-def metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
+def metrics_of(value: Json) -> tuple[MetricValue | Unknown, ...]:
     """Return one entry per metric name for a raw `v1alpha2` VariantAutoscaling.
 
     Never raises, whatever its content: an unreadable value becomes an `Unknown` with the reason.
@@ -83,13 +83,13 @@ def essentials(value: Json) -> Json:
     }
 
 
-def record_metrics_of(config_map: Json) -> Mapping[str, tuple[Series | Unknown, ...]]:
+def record_metrics_of(config_map: Json) -> Mapping[str, tuple[MetricValue | Unknown, ...]]:
     """Return one entry per metric name for each variant with a record in a raw ConfigMap, by its name.
 
     Never raises, whatever its content: what is no record is omitted.
     """
     namespace, data = config_map["metadata"]["namespace"], as_object(config_map.get("data"))
-    entries: dict[str, tuple[Series | Unknown, ...]] = {}
+    entries: dict[str, tuple[MetricValue | Unknown, ...]] = {}
     for record in map(read_record, data.values()):
         if labels := record.get("labels"):
             name = record["name"]
@@ -98,10 +98,10 @@ def record_metrics_of(config_map: Json) -> Mapping[str, tuple[Series | Unknown, 
     return entries
 
 
-def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> Series | Unknown:
+def _entry(metric_name: str, status: Json, *, labels: Mapping[str, str]) -> MetricValue | Unknown:
     namespace = labels["namespace"]
     try:
-        return Series(
+        return MetricValue(
             metric_name=metric_name,
             namespace=namespace,
             labels=labels,
@@ -139,7 +139,7 @@ _BINDING_FIELDS: Final = ("lastDecisionTime", "targets")
 _UNDECIDED: Final = "it has no decision yet, or its decision is only advice"
 
 
-def bound_metrics_of(value: Json) -> tuple[Series | Unknown, ...]:
+def bound_metrics_of(value: Json) -> tuple[MetricValue | Unknown, ...]:
     """Return one entry for each target of a raw binding.
 
     Never raises, whatever its content: an unreadable value becomes an `Unknown` with the reason.
@@ -160,14 +160,14 @@ def bound_essentials(value: Json) -> Json:
     }
 
 
-def _of_target(value: Json, status: Json, target: Json) -> Series | Unknown:
+def _of_target(value: Json, status: Json, target: Json) -> MetricValue | Unknown:
     metadata = value["metadata"]
     namespace = str(metadata.get("namespace", ""))
     labels = target_labels(value, str(target.get("kind", "")), str(target.get("name", "")))
     replicas, time = bound_replicas(target), moment_of(status.get("lastDecisionTime"))
     if replicas is None or time is None:
         return Unknown(metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, why=_UNDECIDED)
-    return Series(
+    return MetricValue(
         metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, value_milli=1000 * replicas, time=time
     )
 
@@ -185,7 +185,7 @@ class Watched:
         self._bindings: OptionalCache | None = None
         self._records: OptionalCache | None = None
         self._names: set[Key] = set()
-        self._annotated: dict[str, Mapping[str, tuple[Series | Unknown, ...]]] = {}
+        self._annotated: dict[str, Mapping[str, tuple[MetricValue | Unknown, ...]]] = {}
         """Entries of annotated autoscalers by namespace and name; in the index, a VariantAutoscaling with the
         same name takes precedence."""
 

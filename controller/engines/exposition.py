@@ -66,7 +66,7 @@ def _lines_of(text: str, heads: tuple[str, ...]) -> str:
     return wanted
 
 
-class Kind(StrEnum):
+class EngineKind(StrEnum):
     """The kind of engine."""
 
     VLLM = "vLLM"
@@ -99,7 +99,7 @@ class Meaning(StrEnum):
 class Named:
     """One name of one series."""
 
-    kind: Kind
+    kind: EngineKind
     meaning: Meaning
     name: str
     since: str
@@ -109,7 +109,7 @@ class Named:
     """First release known not to serve it by default; empty while the newest does."""
 
 
-_V, _S = Kind.VLLM, Kind.SGLANG
+_V, _S = EngineKind.VLLM, EngineKind.SGLANG
 _UNKNOWN: Final = "unknown"
 _AT_THE_LATEST: Final = "0.4.6.post5"
 _EARLY: Final = "before 0.4.6.post5"
@@ -176,7 +176,7 @@ several levels).
 TOTALS: Final = frozenset({"", "total"})
 """Values of these labels in the series with the undivided number. Prometheus drops empty labels."""
 
-ENGINE_LABELS: Final = {Kind.VLLM: "engine", Kind.SGLANG: "dp_rank"}
+ENGINE_LABELS: Final = {EngineKind.VLLM: "engine", EngineKind.SGLANG: "dp_rank"}
 """The label that distinguishes the engines of one pod; aggregated series do not have it."""
 
 INSTANCE: Final = "instance"
@@ -199,11 +199,11 @@ def endpoint_of(labels: Mapping[str, str]) -> Endpoint:
     return frozenset((name, labels[name]) for name in names)
 
 
-def names_of(kind: Kind, meaning: Meaning) -> tuple[str, ...]:
+def names_of(kind: EngineKind, meaning: Meaning) -> tuple[str, ...]:
     """Return the names of a series, in order of preference."""
     return tuple(named.name for named in SERIES if (named.kind, named.meaning) == (kind, meaning))
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> EngineKind:
     """Return the engine kind of a name in the table."""
     return next(named.kind for named in SERIES if named.name == name)

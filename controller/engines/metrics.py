@@ -17,7 +17,7 @@ from controller.engines.exposition import (
     SHARD_LABELS,
     TOTALS,
     Endpoint,
-    Kind,
+    EngineKind,
     Meaning,
     UnreadableMetricsError,
     endpoint_of,
@@ -31,8 +31,8 @@ MOST_COUNTED: Final = 1e15
 """Maximum of a counter: as tokens, three centuries at 100,000 per second."""
 
 _REMEDY: Final = {
-    Kind.VLLM: "use vLLM 0.8 or newer, and start it without --disable-log-stats",
-    Kind.SGLANG: "use SGLang 0.4.6 or newer",
+    EngineKind.VLLM: "use vLLM 0.8 or newer, and start it without --disable-log-stats",
+    EngineKind.SGLANG: "use SGLang 0.4.6 or newer",
 }
 
 
@@ -51,7 +51,7 @@ class Series:
 class Said:
     """The series of one pod, by meaning."""
 
-    kind: Kind
+    kind: EngineKind
     by_meaning: Mapping[Meaning, Sequence[Series]]
 
     @classmethod

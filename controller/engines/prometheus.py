@@ -25,7 +25,7 @@ import msgspec
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
 from controller.engines.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
-from controller.engines.exposition import NAMES, Kind, Meaning, UnreadableMetricsError, names_of
+from controller.engines.exposition import NAMES, EngineKind, Meaning, UnreadableMetricsError, names_of
 from controller.engines.metrics import Series
 from controller.engines.origins import forgeable_jobs, of_one_origin, of_one_origin_each
 from controller.engines.readings import Reading, reading_of
@@ -57,7 +57,7 @@ _AT_ONCE: Final = 4
 _MOST_JOBS: Final = 3
 """The number of jobs that a reason names."""
 
-_WAITING: Final = tuple(name for kind in Kind for name in names_of(kind, Meaning.WAITING))
+_WAITING: Final = tuple(name for kind in EngineKind for name in names_of(kind, Meaning.WAITING))
 
 
 class RefusedQueryError(UnreadableMetricsError):

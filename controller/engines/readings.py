@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.engines.exposition import NAMES, SIZE_LABELS, Endpoint, Kind, Meaning, families_in
+from controller.engines.exposition import NAMES, SIZE_LABELS, Endpoint, EngineKind, Meaning, families_in
 from controller.engines.metrics import MOST_COUNTED, Said, Series, has_duplicates
 from controller.sizing.records import NO_HISTOGRAM, Histogram
 
@@ -144,7 +144,7 @@ def _totals(said: Said, *, running: int) -> Totals:
         "inter_tokens": Meaning.INTER_TOKENS,
     }
     values = {meaning: said.total(meaning) for meaning in names.values()}
-    if said.kind is Kind.SGLANG:
+    if said.kind is EngineKind.SGLANG:
         values = _with_unborn(values, running=running)
     elif _none_of(values, _DECODED):  # a pooling model decodes nothing
         values |= dict.fromkeys(_DECODED, 0.0)
@@ -152,7 +152,7 @@ def _totals(said: Said, *, running: int) -> Totals:
     said.refuse_partial([Meaning.WAITING, *values])
     counted = {field: values[meaning] or 0.0 for field, meaning in names.items()}
     begun = ended = counted["finished"]  # SGLang counts tokens when a request ends
-    if said.kind is Kind.VLLM:
+    if said.kind is EngineKind.VLLM:
         begun = counted["first_tokens"]
         ended = begun - running
         # vLLM observes one time per step and request. SGLang counts every token.
@@ -203,7 +203,7 @@ def _none_of(values: Mapping[Meaning, float | None], meanings: Sequence[Meaning]
 def _computed_tokens(said: Said, prompt_tokens: float) -> tuple[float | None, float | None]:
     """Return the prompt tokens of finished requests, and those of them that were computed, or None twice."""
     # vLLM's counters of hits are not used: a waiting request without room in the cache counts in every step.
-    if said.kind is Kind.VLLM:
+    if said.kind is EngineKind.VLLM:
         examined = said.optional(Meaning.FINISHED_PROMPT_TOKENS)
         computed = said.optional(Meaning.COMPUTED_PROMPT_TOKENS)
     else:
@@ -246,7 +246,7 @@ def _is_cumulative(buckets: Mapping[float, float]) -> bool:
 def _kv_tokens(said: Said) -> int | None:
     """Return the total size of the KV caches; None unless every engine reports its own."""
     series = said.by_meaning.get(Meaning.KV_SIZE, ())
-    sizes = [_labelled_size(item) if said.kind is Kind.VLLM else _whole(item.value) for item in series]
+    sizes = [_labelled_size(item) if said.kind is EngineKind.VLLM else _whole(item.value) for item in series]
     known = [size for size in sizes if size is not None]
     is_whole = (
         len(known) == len(sizes)

@@ -39,7 +39,7 @@ from controller.engines.requests import (
     cause_of,
     read_bounded,
 )
-from controller.engines.turns import Request, Turns
+from controller.engines.turns import PodRequest, Turns
 from controller.policies.measuring import Look
 
 K = TypeVar("K")
@@ -200,7 +200,7 @@ class Scraper:
         async with self._gate:
             return await self._read(f"{_origin(pod, port, self._limits)}{path}", {})
 
-    def _of_engine(self, pod: Json, arguments: dict[str, Any], budget: ParsingTime) -> Request[Reading]:
+    def _of_engine(self, pod: Json, arguments: dict[str, Any], budget: ParsingTime) -> PodRequest[Reading]:
         async def read() -> str:
             return await self._read(metrics_url(pod, self._limits), arguments)
 
@@ -211,11 +211,11 @@ class Scraper:
             )
             return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
 
-        return Request(read, parse)
+        return PodRequest(read, parse)
 
     def _of_endpoint(
         self, item: Question, names: set[str], arguments: dict[str, Any], budget: ParsingTime
-    ) -> Request[Look]:
+    ) -> PodRequest[Look]:
         async def read() -> str:
             origin = _origin(item.pod, item.endpoint.port, self._limits)
             return await self._read(f"{origin}{item.endpoint.path}", arguments)
@@ -227,7 +227,7 @@ class Scraper:
             )
             return Look(asked_seconds, said)
 
-        return Request(read, parse)
+        return PodRequest(read, parse)
 
     async def _read(self, url: str, arguments: dict[str, Any]) -> str:
         assert self._session is not None, "enter the scraper before asking"

@@ -29,7 +29,7 @@ _NOT_YET: Final = f"no answer within {_PROMPT_SECONDS:g} s, or it had no turn be
 """Why there is no answer yet; a later round may have one."""
 
 
-class Request(NamedTuple, Generic[T]):
+class PodRequest(NamedTuple, Generic[T]):
     """How to ask a pod: read a page from it, and parse the page. Both may raise UnreadableMetricsError."""
 
     read: Callable[[], Awaitable[str]]
@@ -52,7 +52,7 @@ class Turns(Generic[K, T]):
         self._silent: dict[K, str] = {}
         """Why pods did not answer when they were last asked."""
 
-    async def ask(self, wanted: Mapping[K, Request[T]]) -> Mapping[K, T | str]:
+    async def ask(self, wanted: Mapping[K, PodRequest[T]]) -> Mapping[K, T | str]:
         """Return what pods answered in this round, or since the last one, or why they did not."""
         answers = self._take(wanted)
         self._late &= wanted.keys()
@@ -96,7 +96,7 @@ class Turns(Generic[K, T]):
     def _pending(self, keys: Iterable[K]) -> list[asyncio.Task[T | str]]:
         return [task for key in keys if not (task := self._tasks[key]).done()]
 
-    async def _ask(self, key: K, request: Request[T]) -> T | str:
+    async def _ask(self, key: K, request: PodRequest[T]) -> T | str:
         gates = self._apart if key in self._late else self._prompt
         self._queued.add(key)
         try:
@@ -108,7 +108,7 @@ class Turns(Generic[K, T]):
         finally:
             self._queued.discard(key)
 
-    async def _page(self, key: K, request: Request[T]) -> str:
+    async def _page(self, key: K, request: PodRequest[T]) -> str:
         clock = asyncio.get_running_loop().time
         self._began[key] = clock()
         try:

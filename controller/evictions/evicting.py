@@ -25,8 +25,8 @@ from apiserver.schema.json import Json
 from controller.evictions.rounds import (
     EvictionRecord,
     EvictionRules,
+    PodToEvict,
     Rounds,
-    Target,
     after_plan,
     begin,
     may_begin,
@@ -42,13 +42,13 @@ from controller.observe.scheduling import MOVING
 from controller.planning.decision import Plan
 
 
-async def ask(cluster: Cluster, target: Target, *, dry_run: bool) -> None:
+async def ask(cluster: Cluster, target: PodToEvict, *, dry_run: bool) -> None:
     """Evict a pod, or check by a dry run whether that is allowed. Raises ClusterError if it is not."""
     metadata = target.pod["metadata"]
     await cluster.evict(metadata["namespace"], metadata["name"], uid=metadata["uid"], dry_run=dry_run)
 
 
-async def spent_budget(cluster: Cluster, budgets: Sequence[Json], chosen: Sequence[Target]) -> str:
+async def spent_budget(cluster: Cluster, budgets: Sequence[Json], chosen: Sequence[PodToEvict]) -> str:
     """Return why a disruption budget would refuse one of several evictions, or an empty string.
 
     A dry run consumes no budget, so both of two evictions pass where the budget allows one. Budgets are read
@@ -161,10 +161,10 @@ class Evictor:
         self._kept_closed = frozenset(kept_closed)
 
     async def _evict_all(
-        self, world: World, chosen: Sequence[Target], now_seconds: float
-    ) -> Sequence[Target]:
+        self, world: World, chosen: Sequence[PodToEvict], now_seconds: float
+    ) -> Sequence[PodToEvict]:
         """Return the evicted pods: none if one would be refused, else all up to the first failure."""
-        evicted: list[Target] = []
+        evicted: list[PodToEvict] = []
         try:
             for target in chosen:
                 await ask(self._cluster, target, dry_run=True)
@@ -207,7 +207,7 @@ class Evictor:
             _log.warning("no further evictions for now", why=why)
         self._told = why
 
-    def _tell(self, claimants: Sequence[Claimant], evicted: Sequence[Target]) -> None:
+    def _tell(self, claimants: Sequence[Claimant], evicted: Sequence[PodToEvict]) -> None:
         """Log each eviction, and record events on the variant of the pod and on those that benefit.
 
         The log has all names; events name only workloads of their own namespace.

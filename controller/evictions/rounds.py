@@ -60,7 +60,7 @@ NO_EVICTIONS: Final = EvictionRules()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
+class PodToEvict:
     """One pod to evict."""
 
     pod: Json
@@ -161,12 +161,12 @@ def may_begin(rounds: Rounds, rules: EvictionRules, plan: Plan, *, now_seconds: 
     return rules.enabled and rounds.current is None and rested and within and rounds.plans >= PLANS_IN_A_ROW
 
 
-def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json]) -> tuple[Target, ...]:
+def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json]) -> tuple[PodToEvict, ...]:
     """Return the pods of all moves, or none if one of them no longer matches the plan.
 
     `owned` has the pods of each variant, in the order in which they are to be removed.
     """
-    pods_to_evict: list[Target] = []
+    pods_to_evict: list[PodToEvict] = []
     others = {key_of(pod): pod for pod in pods}
     for move in plan.moves:
         key = (move.namespace, move.name)
@@ -174,11 +174,13 @@ def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json
         there = [pod for pod in listed if pod["spec"].get("nodeName") == move.node and is_present(pod)]
         if len(there) < move.replicas or any(not _is_owned(pod) for pod in there):
             return ()
-        pods_to_evict += [Target(pod=pod, move=move) for pod in there[: move.replicas]]
+        pods_to_evict += [PodToEvict(pod=pod, move=move) for pod in there[: move.replicas]]
     return tuple(pods_to_evict)
 
 
-def begin(rounds: Rounds, evicted: Sequence[Target], pods: Sequence[Json], *, now_seconds: float) -> Rounds:
+def begin(
+    rounds: Rounds, evicted: Sequence[PodToEvict], pods: Sequence[Json], *, now_seconds: float
+) -> Rounds:
     """Return the state after evictions; if there were none, the round is abandoned."""
     if not evicted:
         return replace(rounds, last_seconds=now_seconds, rest_seconds=0.0)

@@ -16,7 +16,7 @@ from apiserver.cluster.resource import INFERENCE_OBJECTIVES, MODEL_ROUTES, MODEL
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.schema.json import Json
 from controller.observe.conditions import condition_list, shorten
-from controller.traffic.conditions import Findings, Found, TrafficCondition, left_alone
+from controller.traffic.conditions import Findings, TrafficCondition, TrafficStatus, left_alone
 from controller.traffic.status import PoolWorld, objective_found, route_found, server_found
 
 RESOURCES: Final[Mapping[str, Resource]] = {
@@ -107,12 +107,12 @@ class TrafficReconciler:
         await self._writer.write(
             RESOURCES[key.kind],
             value,
-            traffic_status(value, Found(findings=findings, members=found.members), now=self._now()),
+            traffic_status(value, TrafficStatus(findings=findings, members=found.members), now=self._now()),
             own=dict.fromkeys(_OWN | (further.types if further else frozenset()), "False"),
         )
         return is_done
 
-    def _finding(self, key: TrafficKey, value: Json) -> Callable[[], Found]:
+    def _finding(self, key: TrafficKey, value: Json) -> Callable[[], TrafficStatus]:
         """Return a function that determines the status of an object, from what the caches have now."""
         world, namespace = self._world, key.namespace
         if key.kind == INFERENCE_OBJECTIVES.kind:
@@ -130,7 +130,7 @@ class TrafficReconciler:
         )
 
 
-def traffic_status(value: Json, found: Found, *, now: datetime) -> Json:
+def traffic_status(value: Json, found: TrafficStatus, *, now: datetime) -> Json:
     """Return the status of an object. The time of a condition changes only with the condition."""
     findings = {
         kind: (holds, reason, shorten(text)) for kind, (holds, reason, text) in found.findings.items()

@@ -34,7 +34,7 @@ class Tenant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
+class QuotaLimits:
     """The quotas that apply to variants, and a message for each that cannot be planned with."""
 
     quotas: tuple[Quota, ...] = ()
@@ -48,7 +48,7 @@ def limits(
     planned: frozenset[TargetKey],
     *,
     resources: Container[str] = RESOURCE_NAMES,
-) -> Limits:
+) -> QuotaLimits:
     """Return what ResourceQuotas leave to the variants; `planned` are the scale targets of these.
 
     `resources` are the names of extended resources that count as accelerators.
@@ -72,7 +72,7 @@ def limits(
             problems.append(f"{where}: {error}; it is not considered")
         else:
             quotas += [quota] if quota else []
-    return Limits(quotas=tuple(quotas), problems=tuple(problems))
+    return QuotaLimits(quotas=tuple(quotas), problems=tuple(problems))
 
 
 def _entries(

@@ -54,7 +54,7 @@ class _Entry:
 
 
 @dataclass(kw_only=True, slots=True)
-class _Found:
+class _Results:
     """What has been read so far."""
 
     values: dict[Place, Value] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class PolicyReader:
         error must not invalidate all others. The content of a ConfigMap that is gone stays in force if it is
         a configured one, or among those `named` by objects. Unchanged text is not parsed again.
         """
-        before, result = self._parsed, _Found()
+        before, result = self._parsed, _Results()
         self._parsed = {}
         held = {self._unit_costs, self._default_classes, *named}
         for name in sorted({*config_maps, *self.last_valid.texts} - {LAST_VALID}):
@@ -130,7 +130,7 @@ class PolicyReader:
         self,
         name: str,
         last: Mapping[str, str],
-        result: _Found,
+        result: _Results,
         before: Mapping[tuple[Place, str], _Entry],
         *,
         is_gone: bool,
@@ -149,7 +149,7 @@ class PolicyReader:
         name: str,
         data: Mapping[str, str],
         last: Mapping[str, str],
-        result: _Found,
+        result: _Results,
         before: Mapping[tuple[Place, str], _Entry],
     ) -> None:
         """Read the entries of a ConfigMap, each by itself. An entry that is no longer there is removed."""
@@ -192,13 +192,13 @@ class PolicyReader:
         self._parsed[place, text] = known
         return known
 
-    def _since(self, result: _Found) -> Mapping[Place, datetime]:
+    def _since(self, result: _Results) -> Mapping[Place, datetime]:
         if self._now is None:
             return {}
         now = self._now().replace(microsecond=0)
         return {place: self.last_valid.since.get(place, now) for place in result.wrong}
 
-    def _missing(self, config_maps: Mapping[str, Json], result: _Found) -> Mapping[str, str]:
+    def _missing(self, config_maps: Mapping[str, Json], result: _Results) -> Mapping[str, str]:
         settings = (
             (self._unit_costs, "names.unitCosts", _NO_PRICES),
             (self._default_classes, "names.serviceClasses", _NO_CLASSES),
@@ -209,7 +209,7 @@ class PolicyReader:
             if name and name not in config_maps and name not in result.valid
         }
 
-    def _misplaced(self, config_maps: Mapping[str, Json], result: _Found) -> str:
+    def _misplaced(self, config_maps: Mapping[str, Json], result: _Results) -> str:
         """Return a message if only ConfigMaps that are not the configured one have classes; else nothing."""
         ours = self._default_classes
         holders = {name for (name, _), value in result.values.items() if isinstance(value, ServiceClass)}

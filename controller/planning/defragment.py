@@ -20,7 +20,7 @@ from controller.planning.decision import Move
 from controller.planning.engine.assign import Headroom
 from controller.planning.engine.shared import Integers
 from controller.planning.inventory import satisfies
-from controller.planning.moves import Kind, fewest_evictions
+from controller.planning.moves import MovableKind, fewest_evictions
 from controller.planning.preparing import BudgetKey, DisruptionLedger, budget_of
 from controller.planning.problem import Bin, divide_each_other
 from controller.planning.shortage import OTHERS, Ledger, ledger
@@ -107,7 +107,7 @@ def _missing(solved: SolvedProblem) -> Mapping[int, int]:
     return missing
 
 
-def _counts(offered: Sequence[Sequence[Offer]], kinds: Sequence[Kind]) -> Integers:
+def _counts(offered: Sequence[Sequence[Offer]], kinds: Sequence[MovableKind]) -> Integers:
     """Return how many replicas of each kind can be evicted from each node, as an array (node, kind)."""
     column = {kind: index for index, kind in enumerate(kinds)}
     counts = np.zeros((len(offered), len(kinds)), dtype=np.int64)
@@ -118,7 +118,7 @@ def _counts(offered: Sequence[Sequence[Offer]], kinds: Sequence[Kind]) -> Intege
 
 
 def _evictions(
-    offered: Sequence[Sequence[Offer]], kinds: Sequence[Kind], evicted: Sequence[tuple[int, int, int]]
+    offered: Sequence[Sequence[Offer]], kinds: Sequence[MovableKind], evicted: Sequence[tuple[int, int, int]]
 ) -> Iterator[tuple[int, Offer, int]]:
     """Yield (row, offer, replicas): which replicas leave which node, lowest priority first."""
     for row, kind, count in evicted:
@@ -156,7 +156,7 @@ class Offer:
     """Name of the variant, or of the pod."""
 
     is_other: bool
-    kind: Kind
+    kind: MovableKind
     """Its price is 1 per accelerator of a variant, 2 to 4 per accelerator of other pods."""
 
     priority: int
@@ -193,7 +193,7 @@ def _replicas(
             namespace=variant.namespace,
             name=variant.name,
             is_other=False,
-            kind=Kind(accelerators=size, price=size),
+            kind=MovableKind(accelerators=size, price=size),
             priority=variant.priority,
             replicas=(held - placed[node, v]) // size,
             budget=budget_of(variant),
@@ -228,7 +228,7 @@ def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]
                         namespace=pod.namespace,
                         name=pod.name,
                         is_other=True,
-                        kind=Kind(accelerators=pod.accelerators, price=price),
+                        kind=MovableKind(accelerators=pod.accelerators, price=price),
                         priority=_OTHERS_PRIORITY,
                         replicas=1,
                         budget=budget_of(pod),

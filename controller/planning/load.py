@@ -72,7 +72,7 @@ class CapacitySource(StrEnum):
     """No data."""
 
 
-class Target(StrEnum):
+class LimitingTarget(StrEnum):
     """The target that limits the rate of one replica."""
 
     TTFT = "TTFT"
@@ -84,7 +84,7 @@ class Target(StrEnum):
 class RateLimit:
     """A limit on the rate of one replica. Raises ValueError for a rate that is not positive and finite."""
 
-    target: Target
+    target: LimitingTarget
     text: str
     """The condition, such as `TTFT 2 s` or `a batch of 256`."""
 

@@ -32,7 +32,7 @@ _EXACT_KEYS = 2**62
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class Kind:
+class MovableKind:
     """A kind of identical movable replicas."""
 
     accelerators: int
@@ -75,7 +75,7 @@ class Evictions:
 def fewest_evictions(
     free: Integers,
     movable: Integers,
-    kinds: Sequence[Kind],
+    kinds: Sequence[MovableKind],
     wanted: Mapping[int, int],
     *,
     most: int,
@@ -101,7 +101,7 @@ def fewest_evictions(
     return program.solve(order, most=most, effort=effort)
 
 
-def _short(room: Integers, kinds: Sequence[Kind], wanted: Mapping[int, int]) -> dict[int, int]:
+def _short(room: Integers, kinds: Sequence[MovableKind], wanted: Mapping[int, int]) -> dict[int, int]:
     """Return the slots of each size, ascending, that has too few slots for all wanted pods."""
     largest = max((size for size, count in wanted.items() if count), default=0)
     lacking = {}
@@ -209,7 +209,7 @@ def _alike(rows: Integers) -> tuple[Integers, Integers, Integers]:
 class Choices:
     """The ways of nodes, by their free accelerators and movable replicas."""
 
-    def __init__(self, kinds: Sequence[Kind], short: Sequence[int]) -> None:
+    def __init__(self, kinds: Sequence[MovableKind], short: Sequence[int]) -> None:
         """Take the movable kinds and the sizes that are short of slots, both ascending."""
         self._kinds = kinds
         self._sizes = sorted({kind.accelerators for kind in kinds})

@@ -8,7 +8,13 @@ from typing import Final
 
 from controller.policies.history import HORIZON_SECONDS, History
 from controller.policies.policy import Activity, Bounds, MetricSeen, Observation, PanicRules, ScalingPolicy
-from controller.policies.recommending import Limit, Recommendation, Step, correction_steps, recommendation_of
+from controller.policies.recommending import (
+    Limit,
+    LimitStep,
+    Recommendation,
+    correction_steps,
+    recommendation_of,
+)
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 _WHOLE_PERCENT = 100
@@ -26,7 +32,7 @@ recommendation.
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class ScalingDecision:
     """The replicas of one target or of several together, with all reasons."""
 
     current_replicas: int
@@ -38,7 +44,7 @@ class Decision:
     """Unrounded replicas that the metrics ask for; None while no metric is known."""
 
     recommendations: tuple[Recommendation, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[LimitStep, ...]
     """The limits that changed the recommendation, in order."""
 
     panic_since_seconds: float | None
@@ -59,7 +65,7 @@ def decide(
     now_seconds: float,
     *,
     settings: SizingSettings = DEFAULT_SIZING,
-) -> Decision:
+) -> ScalingDecision:
     """Return the decision for the current time. It is idempotent."""
     current = observation.current_replicas
     recommendations = _recommendations(policy, history, observation, now_seconds, settings)
@@ -79,7 +85,7 @@ def decide(
         _steps(policy, bounds, history, observation, wanted, may_fall=may_fall, now_seconds=now_seconds)
     )
     replicas = steps[-1].after if steps else (current if wanted is None else wanted)
-    return Decision(
+    return ScalingDecision(
         current_replicas=current,
         replicas=replicas,
         wanted_replicas=wanted,
@@ -179,21 +185,21 @@ def _steps(
     *,
     may_fall: bool,
     now_seconds: float,
-) -> Iterator[Step]:
+) -> Iterator[LimitStep]:
     """Yield the steps that change the recommendation, each starting with the result of the one before."""
     current = observation.current_replicas
     reached = current if wanted is None else wanted
     in_panic = history.panic_until_seconds is not None
     if wanted is None:
         detail = "no metric is known" if current else _ASLEEP[observation.activity]
-        yield Step(limit=Limit.METRICS, before=current, after=current, detail=detail)
+        yield LimitStep(limit=Limit.METRICS, before=current, after=current, detail=detail)
     elif not may_fall and wanted < current:
         detail = "a metric is old or not known, so nothing is scaled down"
-        yield Step(limit=Limit.METRICS, before=wanted, after=current, detail=detail)
+        yield LimitStep(limit=Limit.METRICS, before=wanted, after=current, detail=detail)
         reached = current
     elif wanted != current and abs(current - wanted) * _WHOLE_PERCENT < current * policy.tolerance_percent:
         detail = f"{abs(current - wanted)} is less than {policy.tolerance_percent} % of {current}"
-        yield Step(limit=Limit.TOLERANCE, before=wanted, after=current, detail=detail)
+        yield LimitStep(limit=Limit.TOLERANCE, before=wanted, after=current, detail=detail)
         reached = current
     else:
         for step in correction_steps(
@@ -206,7 +212,7 @@ def _steps(
 
 def _bound_steps(
     bounds: Bounds, history: History, observation: Observation, reached: int, now_seconds: float
-) -> Iterator[Step]:
+) -> Iterator[LimitStep]:
     current = observation.current_replicas
     idle_seconds = now_seconds - (now_seconds if history.active_seconds is None else history.active_seconds)
     if reached == 0 and current > 0:
@@ -216,9 +222,9 @@ def _bound_steps(
         elif idle_seconds < bounds.grace_seconds:
             detail = f"idle for {idle_seconds:.0f} s of {bounds.grace_seconds:g} s"
         if detail:
-            yield Step(limit=Limit.GRACE, before=reached, after=1, detail=detail)
+            yield LimitStep(limit=Limit.GRACE, before=reached, after=1, detail=detail)
             reached = 1
     bound = min(max(reached, bounds.min_replicas), bounds.max_replicas)
     if bound != reached:
         detail = f"minReplicas {bound}" if bound > reached else f"maxReplicas {bound}"
-        yield Step(limit=Limit.BOUND, before=reached, after=bound, detail=detail)
+        yield LimitStep(limit=Limit.BOUND, before=reached, after=bound, detail=detail)

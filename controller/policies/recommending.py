@@ -180,7 +180,7 @@ class Limit(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Step:
+class LimitStep:
     """One limit, with the replicas before and after it."""
 
     limit: Limit
@@ -191,7 +191,7 @@ class Step:
 
 def correction_steps(
     policy: ScalingPolicy, history: History, *, current: int, wanted: int, in_panic: bool, now_seconds: float
-) -> Iterator[Step]:
+) -> Iterator[LimitStep]:
     """Yield each limit that applies between current and wanted replicas; the last one decides."""
     if in_panic and policy.panic is not None:
         yield from _in_panic(policy.panic, history, current, wanted, now_seconds)
@@ -203,12 +203,12 @@ def correction_steps(
 
 def _upwards(
     limits: StableLimits, history: History, current: int, wanted: int, now_seconds: float
-) -> Iterator[Step]:
+) -> Iterator[LimitStep]:
     lowest = history.lowest(now_seconds, limits.window_seconds)
     steady = wanted if lowest is None else max(current, min(wanted, lowest))
     if steady != wanted:
         detail = f"the lowest recommendation of the last {limits.window_seconds:g} s is {lowest}"
-        yield Step(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
+        yield LimitStep(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
     if limits.period_seconds <= 0:
         return
     start = _fewest(history, current, now_seconds, limits.period_seconds)
@@ -216,17 +216,17 @@ def _upwards(
     choose = max if limits.select == "Or" else min
     reach = max(current, start + choose(limits.instances, by_percent))
     if steady > reach:
-        yield Step(limit=Limit.RATE, before=steady, after=reach, detail=_rate(limits, "up", start))
+        yield LimitStep(limit=Limit.RATE, before=steady, after=reach, detail=_rate(limits, "up", start))
 
 
 def _downwards(
     limits: StableLimits, history: History, current: int, wanted: int, now_seconds: float
-) -> Iterator[Step]:
+) -> Iterator[LimitStep]:
     highest = history.highest(now_seconds, limits.window_seconds)
     steady = wanted if highest is None else min(current, max(wanted, highest))
     if steady != wanted:
         detail = f"the highest recommendation of the last {limits.window_seconds:g} s is {highest}"
-        yield Step(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
+        yield LimitStep(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
     if limits.period_seconds <= 0:
         return
     most = history.most(now_seconds, limits.period_seconds)
@@ -235,22 +235,22 @@ def _downwards(
     choose = max if limits.select == "Or" else min
     reach = min(current, start - choose(limits.instances, by_percent))
     if steady < reach:
-        yield Step(limit=Limit.RATE, before=steady, after=reach, detail=_rate(limits, "down", start))
+        yield LimitStep(limit=Limit.RATE, before=steady, after=reach, detail=_rate(limits, "down", start))
 
 
 def _in_panic(
     rules: PanicRules, history: History, current: int, wanted: int, now_seconds: float
-) -> Iterator[Step]:
+) -> Iterator[LimitStep]:
     if wanted < current:
         detail = "nothing is scaled down in panic mode"
-        yield Step(limit=Limit.PANIC, before=wanted, after=current, detail=detail)
+        yield LimitStep(limit=Limit.PANIC, before=wanted, after=current, detail=detail)
         return
     start = _fewest(history, current, now_seconds, rules.period_seconds)
     reach = max(current, start + start * rules.percent // _WHOLE_PERCENT)
     if rules.period_seconds > 0 and start and wanted > reach:
         within = f"within {rules.period_seconds:g} s in panic mode"
         detail = f"up by at most {rules.percent} % {within}, from {count(start, 'replica')}"
-        yield Step(limit=Limit.RATE, before=wanted, after=reach, detail=detail)
+        yield LimitStep(limit=Limit.RATE, before=wanted, after=reach, detail=detail)
 
 
 def _fewest(history: History, current: int, now_seconds: float, period_seconds: float) -> int:

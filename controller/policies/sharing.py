@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 
 from controller.planning.load import Signal
 from controller.planning.wording import count
-from controller.policies.deciding import Decision, decide
+from controller.policies.deciding import ScalingDecision, decide
 from controller.policies.history import HORIZON_SECONDS, History
 from controller.policies.policy import (
     Activity,
@@ -31,7 +31,7 @@ from controller.policies.policy import (
     Value,
     activity_among,
 )
-from controller.policies.recommending import Limit, Recommendation, Step
+from controller.policies.recommending import Limit, LimitStep, Recommendation
 from controller.policies.splitting import Share, capacity_of, split
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
@@ -61,7 +61,7 @@ class BindingSeen:
 class BindingDecision:
     """The decision for all targets together, and the replicas of each."""
 
-    whole: Decision
+    whole: ScalingDecision
     replicas: tuple[int, ...]
 
     @property
@@ -130,7 +130,7 @@ def granted_decision(
     chosen = math.ceil(serving - _NEARLY)
     whole = decision.whole
     if replicas != decision.replicas and chosen != whole.replicas:
-        step = Step(limit=Limit.PLACEMENT, before=whole.replicas, after=chosen, detail=detail)
+        step = LimitStep(limit=Limit.PLACEMENT, before=whole.replicas, after=chosen, detail=detail)
         whole = replace(whole, replicas=chosen, steps=(*whole.steps, step))
     remembered = _with_choice(history.at(now_seconds), whole, chosen, now_seconds)
     return replace(decision, whole=replace(whole, history=remembered), replicas=replicas)
@@ -140,7 +140,7 @@ def _one_less(
     policy: ScalingPolicy,
     bounds: Bounds,
     history: History,
-    whole: Decision,
+    whole: ScalingDecision,
     shares: Sequence[Share],
     *,
     now_seconds: float,
@@ -158,7 +158,7 @@ def _one_less(
     return max(start - smallest, float(steady), 1.0 if is_graced else 0.0)
 
 
-def _with_choice(history: History, whole: Decision, chosen: int, now_seconds: float) -> History:
+def _with_choice(history: History, whole: ScalingDecision, chosen: int, now_seconds: float) -> History:
     """Return the history with what was chosen instead of what was decided for the whole."""
     if not history.counts:
         history = history.add_request(now_seconds - HORIZON_SECONDS, whole.current_replicas)
@@ -210,7 +210,7 @@ def _metrics(policy: ScalingPolicy, binding: Binding, seen: BindingSeen) -> dict
     }
 
 
-def _required_capacity(whole: Decision, serving: float) -> float:
+def _required_capacity(whole: ScalingDecision, serving: float) -> float:
     """Return the capacity that the targets must have together.
 
     Without a change it may be fractional: what is needed, or within the tolerance what exists, needs no
@@ -223,7 +223,7 @@ def _required_capacity(whole: Decision, serving: float) -> float:
     return max(serving, min(float(whole.replicas), whole.needed))
 
 
-def sentence(decision: Decision) -> str:
+def sentence(decision: ScalingDecision) -> str:
     """Return the number of replicas with all reasons."""
     begin = count(decision.replicas, "replica")
     if decision.replicas != decision.current_replicas:
@@ -255,7 +255,7 @@ def recommendation_text(asked: Recommendation) -> str:
     )
 
 
-def _asking(decision: Decision) -> Iterator[str]:
+def _asking(decision: ScalingDecision) -> Iterator[str]:
     """Yield the metric that asks for the most replicas, and the unknown ones."""
     if decision.current_replicas == 0 and decision.activity is Activity.SEEN:
         yield "requests arrive or wait before the replicas, which asks for 1"
@@ -265,7 +265,7 @@ def _asking(decision: Decision) -> Iterator[str]:
     yield from (recommendation_text(asked) for asked in decision.recommendations if asked.replicas is None)
 
 
-def _limit_text(step: Step) -> str:
+def _limit_text(step: LimitStep) -> str:
     return f"{step.after} by {step.limit} ({step.detail})"
 
 

@@ -22,7 +22,7 @@ from controller.simulation.workload import Request
 
 
 @dataclass(kw_only=True, slots=True)
-class Place:
+class SimulatedNode:
     """One node, with its free accelerators and its pods."""
 
     name: str
@@ -39,7 +39,7 @@ class Places:
 
     def __init__(self, nodes: Sequence[Json]) -> None:
         self._places = {
-            node["metadata"]["name"]: Place(
+            node["metadata"]["name"]: SimulatedNode(
                 name=node["metadata"]["name"],
                 accelerator=product_of(node["metadata"].get("labels") or {}),
                 free=accelerators_in((node.get("status") or {}).get("allocatable") or {}),
@@ -86,7 +86,7 @@ _DRAIN_LOOK_SECONDS = 1.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Counts:
+class ReplicaCounts:
     """Replicas of one variant: requested, ready, starting, and all that hold accelerators."""
 
     spec: int
@@ -154,12 +154,12 @@ class VirtualCluster:
         """Return the server of a ready pod."""
         return self.fleet.routers[self.variants[pod.variant].model_id].servers[pod.name]
 
-    def counts(self, variant: str) -> Counts:
+    def counts(self, variant: str) -> ReplicaCounts:
         """Return the current replica counts of a variant."""
         pods = self.pods_of(variant)
         ready = sum(pod.is_ready for pod in pods)
         held = sum(p.node is not None for p in self.pods.values() if p.variant == variant)
-        return Counts(spec=self.replicas[variant], ready=ready, starting=len(pods) - ready, held=held)
+        return ReplicaCounts(spec=self.replicas[variant], ready=ready, starting=len(pods) - ready, held=held)
 
     def scale(self, variant: str, replicas: int) -> None:
         """Set the requested replicas of a variant."""

@@ -21,7 +21,7 @@ from controller.simulation.workload import Request
 
 
 @dataclass(kw_only=True, slots=True, eq=False)
-class _Step:
+class _Iteration:
     """The computation in progress: a run of equal iterations, or one iteration with prompts.
 
     A request that arrives in the meantime may shorten the run to the iteration in progress. Only the new
@@ -34,7 +34,7 @@ class _Step:
     chunks: tuple[tuple[Sequence, int], ...]
 
 
-class Engine:
+class SimulatedEngine:
     """A queue, a running batch and a clock that only `advance` moves.
 
     The history depends on the requests, the times of their submission and, for a profile with noise, the
@@ -50,7 +50,7 @@ class Engine:
         self._aborted: list[Sequence] = []  # prompts in the batch, until the iteration ends
         self._abandoned: list[Request] = []
         self._batch = Batch(profile)
-        self._step: _Step | None = None
+        self._step: _Iteration | None = None
         self._now_us = now_us
         self._advanced_us = now_us
 
@@ -198,12 +198,12 @@ class Engine:
         if self._step is not None and self._batch.has_room(self._queue[0]):
             self._step.iterations = 1
 
-    def _schedule(self) -> _Step:
+    def _schedule(self) -> _Iteration:
         has_preempted = self._make_room()
         self._batch.grow()
         chunks = self._chunks(admits=not has_preempted)
         prompt_tokens = sum(tokens for _, tokens in chunks)
-        return _Step(
+        return _Iteration(
             each_us=self._iteration_us(prompt_tokens),
             iterations=1 if chunks or not self.profile.is_even else self._equal_iterations(),
             decodes=self._batch.decodes,
@@ -266,7 +266,7 @@ class Engine:
         """
         return max(1, min(self._batch.iterations_to_finish(), 1 + self._batch.safe_iterations()))
 
-    def _compute_until(self, step: _Step, until_us: int) -> None:
+    def _compute_until(self, step: _Iteration, until_us: int) -> None:
         """Compute the iterations of the run that end by then; one that begins at that time is left open."""
         ended, rest_us = divmod(until_us - self._now_us, step.each_us)
         if not ended:
@@ -278,7 +278,7 @@ class Engine:
         if not rest_us:
             self._step = None
 
-    def _complete(self, step: _Step) -> list[Completion]:
+    def _complete(self, step: _Iteration) -> list[Completion]:
         if step.iterations > 1:
             self._batch.grow(after=1, iterations=step.iterations - 1)
         self._step = None
@@ -292,7 +292,7 @@ class Engine:
         self._aborted.clear()
         return [self._finish(sequence) for sequence in self._batch.pop_finished()]
 
-    def _count(self, step: _Step, iterations: int) -> None:
+    def _count(self, step: _Iteration, iterations: int) -> None:
         """End iterations of a step, with the tokens of all decoding sequences.
 
         Like vLLM, one time per iteration and sequence is observed, however many tokens it yields, and

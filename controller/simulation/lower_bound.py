@@ -29,7 +29,7 @@ from typing import TypeAlias
 from ortools.linear_solver import pywraplp
 
 from controller.simulation.outcome import PolicyOutcome, VariantOutcome
-from controller.simulation.scenario import LAST_SECONDS, Model, Scenario, VariantSetup
+from controller.simulation.scenario import LAST_SECONDS, Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Request
 
 ATTAINMENT = 0.99
@@ -93,7 +93,7 @@ def lower_bound(
     )
 
 
-def least_work(variant: VariantSetup, model: Model, requests: Sequence[Request]) -> Work:
+def least_work(variant: VariantSetup, model: ScenarioModel, requests: Sequence[Request]) -> Work:
     """Return the least work of requests on a variant.
 
     Sequences share an iteration by their number or by their tokens in the cache. Either is a bound for all
@@ -217,7 +217,7 @@ class _Program:
     """The linear program of one model; times are in steps since scoring began."""
 
     def __init__(
-        self, scenario: Scenario, model: Model, requests: Sequence[Request], attainment: float
+        self, scenario: Scenario, model: ScenarioModel, requests: Sequence[Request], attainment: float
     ) -> None:
         self._scenario = scenario
         self._model = model

@@ -12,7 +12,7 @@ from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
 from controller.simulation.autoscaler import as_behaviour
 from controller.simulation.profile import EngineProfile
-from controller.simulation.scenario import Model, NodeGroup, Scenario, VariantSetup
+from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
 
 NAMESPACE = "simulated"
 UNIT_COSTS = "accelerator-unit-costs"
@@ -245,7 +245,7 @@ def _node(group: NodeGroup, name: str) -> Json:
     }
 
 
-def _classes(models: Sequence[Model]) -> Json:
+def _classes(models: Sequence[ScenarioModel]) -> Json:
     """Return a service class for each model, with targets and priority; JSON is valid YAML."""
     return {
         "data": {
@@ -262,6 +262,6 @@ def _classes(models: Sequence[Model]) -> Json:
     }
 
 
-def _milliseconds(model: Model) -> Json:
+def _milliseconds(model: ScenarioModel) -> Json:
     targets = {"slo-tpot": model.targets.itl_seconds, "slo-ttft": model.targets.ttft_seconds}
     return {name: round(seconds * 1000) for name, seconds in targets.items() if seconds is not None}

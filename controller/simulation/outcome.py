@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from controller.simulation.batch import Completion
-from controller.simulation.scenario import Model, Scenario, VariantSetup
+from controller.simulation.scenario import Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Request
 
 
@@ -237,7 +237,7 @@ def _later(requests: Sequence[Request], since_us: int) -> int:
 
 
 def model_outcome(
-    model: Model, count: int, finished: Iterable[Completion], *, abandoned: int = 0, since_us: int = 0
+    model: ScenarioModel, count: int, finished: Iterable[Completion], *, abandoned: int = 0, since_us: int = 0
 ) -> ModelOutcome:
     """Return the outcome of the `count` requests that arrived since then; unfinished ones are missed.
 

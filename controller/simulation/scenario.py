@@ -22,7 +22,7 @@ LAST_SECONDS = 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Model:
+class ScenarioModel:
     """One model with its workload and targets; priority 1 goes first, 100 last."""
 
     model_id: str
@@ -93,7 +93,7 @@ class Scenario:
     """
 
     name: str
-    models: tuple[Model, ...]
+    models: tuple[ScenarioModel, ...]
     variants: tuple[VariantSetup, ...]
     nodes: tuple[NodeGroup, ...]
     duration_seconds: float = 3600.0

@@ -17,7 +17,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from controller.simulation.batch import Completion, Sequence
-from controller.simulation.engine import Engine
+from controller.simulation.engine import SimulatedEngine
 from controller.simulation.measures import Histogram
 from controller.simulation.profile import EngineProfile
 from controller.simulation.workload import Request
@@ -32,7 +32,8 @@ class Server:
     def __init__(self, profile: EngineProfile, *, now_us: int = 0, seed: int = 0) -> None:
         self.profile = profile
         self.ranks = tuple(
-            Engine(profile, now_us=now_us, seed=seed * profile.ranks + rank) for rank in range(profile.ranks)
+            SimulatedEngine(profile, now_us=now_us, seed=seed * profile.ranks + rank)
+            for rank in range(profile.ranks)
         )
 
     @property

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from controller.planning.load import MOST_RATE, Capacity, CapacitySource, RateLimit, Target
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, LimitingTarget, RateLimit
 from controller.planning.wording import percent
 from controller.sizing.attainment import Experience, above, shares
 from controller.sizing.lengths import Lengths
@@ -38,7 +38,7 @@ _LEAST_SECONDS: Final = 1e-12
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sized:
+class SizedCapacity:
     """A capacity, and what to remember of it."""
 
     capacity: Capacity
@@ -56,7 +56,7 @@ class Sized:
 class _Limit:
     """What one target allows. Rates are requests per second of one engine."""
 
-    target: Target
+    target: LimitingTarget
     text: str
     assumed_rate: float = 0.0
     most_rate: float = 0.0
@@ -80,13 +80,13 @@ def sized_capacity(
     batch: float,
     engines: int,
     source: CapacitySource,
-) -> Sized:
+) -> SizedCapacity:
     """Return the capacity of a replica of some engines, each with up to `batch` sequences at once."""
     work = _work(parameters, lengths)
     full = batch / (lengths.output * parameters.alpha_ms / 1e3 + batch * work)
     limits = [
         _Limit(
-            target=Target.BATCH,
+            target=LimitingTarget.BATCH,
             text=f"a batch of {batch:.0f}",
             assumed_rate=BATCH_SHARE * full,
             most_rate=BATCH_SHARE * full,
@@ -102,7 +102,7 @@ def sized_capacity(
     )
     utilization = min(max(learned, _LEAST_OF_ASSUMED * assumed), min(item.most_rate for item in met) / full)
     rate = min(MOST_RATE, utilization * full * engines)
-    return Sized(
+    return SizedCapacity(
         capacity=Capacity(
             requests_per_second=rate,
             source=source,
@@ -130,9 +130,9 @@ def _unreachable(limits: list[_Limit], targets: Targets, hopeless: float) -> Ite
     """Yield the targets that cannot be met, each with what can be."""
     for item in limits:
         if item.alone_seconds is not None:
-            what = "a step of an idle engine" if item.target is Target.ITL else "a request alone"
+            what = "a step of an idle engine" if item.target is LimitingTarget.ITL else "a request alone"
             yield f"{item.text} cannot be met: {what} takes {duration(item.alone_seconds)}"
-        elif item.target is Target.TTFT and hopeless > 1 - targets.attainment:
+        elif item.target is LimitingTarget.TTFT and hopeless > 1 - targets.attainment:
             yield (
                 f"{item.text} can be met for at most {percent(1 - hopeless)} of the requests, of the"
                 f" promised {percent(targets.attainment)}: the prompts of the others alone take longer"
@@ -168,7 +168,7 @@ def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work
             return (1 - alpha / (alpha + share * left)) / work
 
         idle = alpha + parameters.beta_ms / 1e3
-        limits.append(_limit(Target.ITL, text, (left, idle), within_itl, share))
+        limits.append(_limit(LimitingTarget.ITL, text, (left, idle), within_itl, share))
     if targets.ttft_seconds is not None:
         alone = max(_LEAST_SECONDS, _prefill(parameters, lengths) + alpha)
         text, left = f"TTFT {duration(targets.ttft_seconds)}", targets.ttft_seconds - alone
@@ -177,12 +177,12 @@ def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work
             busy = share * left / (alone * lengths.inequality / 2)
             return busy / ((1 + busy) * work)
 
-        limits.append(_limit(Target.TTFT, text, (left, alone), within_ttft, share))
+        limits.append(_limit(LimitingTarget.TTFT, text, (left, alone), within_ttft, share))
     return limits
 
 
 def _limit(
-    target: Target,
+    target: LimitingTarget,
     text: str,
     seconds: tuple[float, float],
     rate: Callable[[float], float],
@@ -200,7 +200,10 @@ def _limit(
 
 def _tightest_first(met: list[_Limit], experience: Experience, targets: Targets) -> list[_Limit]:
     """Return the limits, first that which most requests missed, or the lowest of the assumed ones."""
-    missed = {Target.TTFT: experience.attained.missed_ttft, Target.ITL: experience.attained.missed_itl}
+    missed = {
+        LimitingTarget.TTFT: experience.attained.missed_ttft,
+        LimitingTarget.ITL: experience.attained.missed_itl,
+    }
     least = (1 - targets.attainment) * experience.attained.requests / 2
     worst = max(met, key=lambda item: missed.get(item.target, 0.0))
     if missed.get(worst.target, 0.0) > least:

@@ -24,7 +24,7 @@ _QUEUED_PER_ENGINE: Final = 2
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Observed:
+class ModelObservation:
     """The observation of one model in one cycle, before its capacity is known."""
 
     memory: ModelMemory
@@ -41,7 +41,7 @@ def observe_model(
     *,
     now_seconds: float,
     settings: SizingSettings,
-) -> Observed:
+) -> ModelObservation:
     """Return the combined observation of a model's engines, with its updated memory."""
     ready = [(variant.namespace, pod.name) for variant in variants for pod in variant.replicas if pod.ready]
     answers = {key: reports[key] for key in ready if key in reports}
@@ -65,14 +65,14 @@ def observe_model(
         silent_since_seconds=graded.silent_since_seconds,
     )
     usable = [report for report in answers.values() if report.age_seconds <= settings.held_seconds]
-    return Observed(
+    return ModelObservation(
         memory=memory, grade=graded, waiting=sum([report.waiting for report in usable]), engines=len(ready)
     )
 
 
 def load_of(
     key: Key,
-    seen: Observed,
+    seen: ModelObservation,
     variants: Sequence[Variant],
     settings: SizingSettings,
     *,

@@ -17,7 +17,7 @@ from typing import Final
 from controller.planning.load import CapacitySource
 from controller.planning.snapshot import Variant
 from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience, attainment_of
-from controller.sizing.capacity import Sized, batch_of, duration, sized_capacity
+from controller.sizing.capacity import SizedCapacity, batch_of, duration, sized_capacity
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import VariantMemory
 from controller.sizing.records import (
@@ -206,7 +206,7 @@ def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> Lea
     )
 
 
-def capacity_of(own: Performance, facts: VariantFacts, lengths: Lengths) -> Sized | None:
+def capacity_of(own: Performance, facts: VariantFacts, lengths: Lengths) -> SizedCapacity | None:
     """Return the capacity of a replica from data about the variant itself, or None."""
     if own.parameters is None:
         return None
@@ -215,7 +215,7 @@ def capacity_of(own: Performance, facts: VariantFacts, lengths: Lengths) -> Size
 
 def estimated_capacity(
     variant: Variant, facts: VariantFacts, siblings: Sequence[tuple[Variant, Performance]], lengths: Lengths
-) -> Sized | None:
+) -> SizedCapacity | None:
     """Return the estimated capacity of a variant that never ran: the least by its siblings, or None."""
     estimates = [
         _capacity(
@@ -240,7 +240,7 @@ def _capacity(
     experience: Experience,
     *,
     source: CapacitySource,
-) -> Sized:
+) -> SizedCapacity:
     return sized_capacity(
         parameters,
         lengths,

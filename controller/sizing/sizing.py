@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controller.planning.load import Capacity, CapacitySource, ModelLoad, Target
+from controller.planning.load import Capacity, CapacitySource, LimitingTarget, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import percent
 from controller.sizing.attainment import (
@@ -19,8 +19,8 @@ from controller.sizing.attainment import (
     service_level,
     within_the_hour,
 )
-from controller.sizing.capacity import Sized as CapacitySize
-from controller.sizing.demand import Observed, load_of, observe_model
+from controller.sizing.capacity import SizedCapacity
+from controller.sizing.demand import ModelObservation, load_of, observe_model
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import ModelMemory, SizingMemory
 from controller.sizing.performance import Performance, capacity_of, estimated_capacity, performance
@@ -44,7 +44,7 @@ _LITTLE: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sized:
+class SizingResult:
     """The result of a cycle."""
 
     snapshot: Snapshot
@@ -70,7 +70,7 @@ def size_models(
     reports: Reports,
     memory: SizingMemory,
     settings: SizingSettings,
-) -> Sized:
+) -> SizingResult:
     """Return the snapshot with loads and capacities, and the next memory.
 
     A load that the snapshot already has is kept, because a user stated it. The current time is the
@@ -84,7 +84,7 @@ def size_models(
     }
     variants = {variant.key: variant for model in models.values() for variant in model.variants}
     shown = {key: item for model in models.values() for key, item in model.performances.items()}
-    return Sized(
+    return SizingResult(
         snapshot=replace(
             snapshot,
             variants=tuple([variants[variant.key] for variant in snapshot.variants]),
@@ -161,7 +161,7 @@ def _most_required(variants: Sequence[Variant], shown: Mapping[Key, Performance]
     )
 
 
-def _load_share(variants: Sequence[Variant], sizes: Mapping[Key, CapacitySize]) -> float:
+def _load_share(variants: Sequence[Variant], sizes: Mapping[Key, SizedCapacity]) -> float:
     """Return the planned utilization of a model's replicas relative to the assumed one, at most 1."""
     known = [(item.current_replicas, sizes[item.key]) for item in variants if item.key in sizes]
     planned = sum([count * size.full_rate * size.utilization for count, size in known])
@@ -195,7 +195,7 @@ def _by_model(variants: Sequence[Variant]) -> Mapping[Key, list[Variant]]:
     return {key: models[key] for key in sorted(models)}
 
 
-def _utilization(variants: Sequence[Variant], before: ModelMemory, seen: Observed) -> float:
+def _utilization(variants: Sequence[Variant], before: ModelMemory, seen: ModelObservation) -> float:
     """Return the utilization of a model's ready replicas, by the last cycle; 0 if nothing follows from it.
 
     It is that of the most that was required within the hold, for which the replicas exist. Nothing follows if
@@ -237,7 +237,7 @@ def _with_capacities(
     facts: Mapping[Key, VariantFacts],
     lengths: Lengths | None,
     settings: SizingSettings,
-) -> tuple[list[Variant], Mapping[Key, CapacitySize]]:
+) -> tuple[list[Variant], Mapping[Key, SizedCapacity]]:
     """Return the variants of a model with their capacities and start-up times, and how these were sized.
 
     A variant that cannot meet the targets is not counted on if another one can.
@@ -295,7 +295,8 @@ def _costly(capacity: Capacity | None) -> tuple[str, ...]:
         return ()
     tightest = capacity.limits[0]
     batch = max(
-        [item.requests_per_second for item in capacity.limits if item.target is Target.BATCH], default=0
+        [item.requests_per_second for item in capacity.limits if item.target is LimitingTarget.BATCH],
+        default=0,
     )
     if tightest.requests_per_second >= _LITTLE * batch:
         return ()

@@ -52,7 +52,7 @@ Findings = Mapping[StrEnum, Finding]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class TrafficStatus:
     """The status of one object."""
 
     findings: Findings
@@ -74,10 +74,10 @@ def acceptance(value: Json) -> Finding:
     return True, TrafficReason.ACCEPTED, "valid"
 
 
-def left_alone(kind: str, upstream: str) -> Found:
+def left_alone(kind: str, upstream: str) -> TrafficStatus:
     """Return the status of an object whose kind another controller manages."""
     reason = TrafficReason.UPSTREAM_CONTROLLER
-    return Found(findings={TrafficCondition.ACCEPTED: (None, reason, why_left_alone(kind, upstream))})
+    return TrafficStatus(findings={TrafficCondition.ACCEPTED: (None, reason, why_left_alone(kind, upstream))})
 
 
 def why_left_alone(kind: str, upstream: str) -> str:

@@ -18,18 +18,18 @@ from controller.observe.pods import target_of_pod
 from controller.observe.targets import TargetKey
 from controller.traffic.conditions import (
     Finding,
-    Found,
     TrafficCondition,
     TrafficReason,
+    TrafficStatus,
     acceptance,
 )
 from controller.traffic.endpoints import Endpoints, endpoints, selectors_of, selects, server_endpoints
 
 
-def server_found(server: Json, pods: Sequence[Json]) -> Found:
+def server_found(server: Json, pods: Sequence[Json]) -> TrafficStatus:
     """Return the status of a ModelServer; `pods` are those of its namespace."""
     found = server_endpoints(server, pods)
-    return Found(
+    return TrafficStatus(
         findings={
             TrafficCondition.ACCEPTED: acceptance(server),
             TrafficCondition.RESOLVED_REFS: found.resolved,
@@ -41,14 +41,14 @@ def server_found(server: Json, pods: Sequence[Json]) -> Found:
 
 def route_found(
     route: Json, *, servers: Mapping[str, Json], pods: Sequence[Json], routes: Sequence[Json]
-) -> Found:
+) -> TrafficStatus:
     """Return the status of a ModelRoute.
 
     `servers` are the ModelServers of its namespace by name, `pods` and `routes` those of its namespace.
     """
     found = {name: server_endpoints(servers[name], pods) for name in targets_of(route) if name in servers}
     ready = frozenset[str]().union(*(item.ready for item in found.values()))
-    return Found(
+    return TrafficStatus(
         findings={
             TrafficCondition.ACCEPTED: _acceptance(route, routes),
             TrafficCondition.RESOLVED_REFS: _resolution(route, servers),
@@ -160,7 +160,7 @@ class PoolWorld:
     """The models of scale targets, according to VariantAutoscalings."""
 
 
-def objective_found(objective: Json, world: PoolWorld) -> Found:
+def objective_found(objective: Json, world: PoolWorld) -> TrafficStatus:
     """Return the status of an InferenceObjective."""
     pool = _pool((objective.get("spec") or {}).get("poolRef"), world)
     if isinstance(pool, dict):
@@ -170,7 +170,7 @@ def objective_found(objective: Json, world: PoolWorld) -> Found:
         ready = found.readiness
     else:
         resolved = ready = pool
-    return Found(
+    return TrafficStatus(
         findings={
             TrafficCondition.ACCEPTED: acceptance(objective),
             TrafficCondition.RESOLVED_REFS: resolved,

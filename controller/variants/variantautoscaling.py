@@ -36,7 +36,7 @@ from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import ServiceLevel
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
-from controller.sizing.sizing import Sized
+from controller.sizing.sizing import SizingResult
 from controller.variants.advisory import (
     NOWHERE,
     Advice,
@@ -299,7 +299,7 @@ class VariantAutoscalingReconciler:
         gathered: Gathered,
         plan: Plan,
         *,
-        sized: Sized,
+        sized: SizingResult,
         failures: Mapping[Key, str],
         acting: Mapping[Key, ActingFinding],
         advices: Mapping[Key, Advice],

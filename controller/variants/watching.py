@@ -17,7 +17,7 @@ from controller.observe.pods import is_ready
 from controller.observe.replicas import ReportAge
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import SizingSettings
-from controller.sizing.sizing import Sized, size_models
+from controller.sizing.sizing import SizingResult, size_models
 from controller.uncollected import without_collection
 from controller.variants.silence import SilenceLog, silent_objects
 
@@ -87,7 +87,7 @@ class EngineWatch:
 
         return age
 
-    def sized(self, gathered: Gathered) -> Sized:
+    def sized(self, gathered: Gathered) -> SizingResult:
         """Return loads and capacities, and keep what was learned."""
         with without_collection():
             sized = size_models(

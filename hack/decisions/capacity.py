@@ -11,7 +11,7 @@ from typing import Final
 
 from controller.simulation.lower_bound import least_work
 from controller.simulation.run import simulate
-from controller.simulation.scenario import Model, NodeGroup, Scenario, VariantSetup
+from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Curve, Drawn, Trace
 from hack.decisions.points import requests_of
 from hack.decisions.rows import Row
@@ -23,7 +23,7 @@ _MOST_REQUESTS: Final = 20_000
 _HALVINGS: Final = 6
 
 
-def capacity(variant: VariantSetup, model: Model, lengths: Trace) -> float:
+def capacity(variant: VariantSetup, model: ScenarioModel, lengths: Trace) -> float:
     """Return the requests per second that one replica serves within the promise, for lengths of a trace.
 
     Arrivals are Poisson. The search halves the range below the rate that no schedule reaches, six times.
@@ -55,7 +55,7 @@ def sizes_of(row: Row) -> Mapping[str, tuple[int, int]]:
 
 
 def steady(
-    variant: VariantSetup, model: Model, lengths: Trace, rate: float, *, replicas: int = 1
+    variant: VariantSetup, model: ScenarioModel, lengths: Trace, rate: float, *, replicas: int = 1
 ) -> Scenario:
     """Return a constant rate on a few replicas of one variant, and no room for more: at most half an hour."""
     workload = Drawn(curve=Curve(shape="constant", high=rate), lengths=lengths)

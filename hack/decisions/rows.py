@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
-from controller.simulation.scenario import Model, NodeGroup, Outage, Scenario, VariantSetup
+from controller.simulation.scenario import NodeGroup, Outage, Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Curve, Drawn, Played, Workload, load_trace
 from controller.sizing.records import ATTAINMENT, SizingSettings, Targets
 from controller.variants.variantautoscaling import CycleSettings
@@ -239,7 +239,7 @@ def _short(
     """Return a row with accelerators by type, on one node of each type, or on nodes with so many."""
     pair = fleet.pair(start_up_seconds=start_up_seconds, window_seconds=window_seconds)
     models = tuple(
-        Model(model_id=model, workload=workload, targets=fleet.TARGETS, priority=priority)
+        ScenarioModel(model_id=model, workload=workload, targets=fleet.TARGETS, priority=priority)
         for model, workload, priority in zip(_NAMES, loads, _PRIORITIES, strict=True)
     )
     variants = tuple(
@@ -265,7 +265,7 @@ def scenario_of(
     targets: Targets = fleet.TARGETS,
 ) -> Scenario:
     """Return an hour of a load of one model, with enough nodes."""
-    model = Model(model_id=fleet.MODEL, workload=workload, targets=targets)
+    model = ScenarioModel(model_id=fleet.MODEL, workload=workload, targets=targets)
     return Scenario(name=name, models=(model,), variants=variants, nodes=fleet.NODES)
 
 

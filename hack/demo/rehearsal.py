@@ -13,7 +13,7 @@ from functools import cache
 
 from apiserver.kinds.settings_names import NamesConfig
 from controller.commands.check.documents import Source, read_sources
-from controller.commands.plan.reading import Found, of_kind, read
+from controller.commands.plan.reading import FileContents, of_kind, read
 from controller.commands.simulate.exported import Supplied, read_export
 from controller.config_planning import settings_of, sizing_of
 from controller.simulation.batch import Completion
@@ -125,7 +125,7 @@ def _nodes() -> Source:
     )
 
 
-def _supplied_inputs(found: Found) -> Supplied:
+def _supplied_inputs(found: FileContents) -> Supplied:
     """Return the inputs that no object contains: the load, and the profiles of simulated engines."""
     templates = {
         name: item.value["spec"]["template"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from controller.simulation.batch import Completion
 from controller.simulation.outcome import ModelOutcome, model_outcome
-from controller.simulation.scenario import Model
+from controller.simulation.scenario import ScenarioModel
 from controller.simulation.workload import Request
 
 
@@ -15,7 +15,7 @@ from controller.simulation.workload import Request
 class Served:
     """All requests that arrived until the end, and those that were completed."""
 
-    model: Model
+    model: ScenarioModel
     requests: Sequence[Request]
     finished: Sequence[Completion]
 

@@ -23,7 +23,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden
 from apiserver.cluster.events import SERIES_INTERVAL, EventRecorder
 from controller.evictions.evicting import ask, spent_budget
-from controller.evictions.rounds import Target
+from controller.evictions.rounds import PodToEvict
 from controller.planning.decision import Move
 
 if TYPE_CHECKING:
@@ -112,13 +112,13 @@ def test_users_need_the_role_for_a_service_class_or_a_cost(stage: RightsStage, r
 
 
 async def _evict(cluster: Cluster, pod: Json) -> None:
-    await ask(cluster, Target(pod=pod, move=MOVE), dry_run=True)
+    await ask(cluster, PodToEvict(pod=pod, move=MOVE), dry_run=True)
 
 
 async def _spend(cluster: Cluster, pod: Json) -> None:
     spec = {"selector": {"matchLabels": {"app": "chat"}}}
     budget = {"metadata": {"namespace": "default", "name": "chat"}, "spec": spec}
-    await spent_budget(cluster, [budget], [Target(pod=pod, move=MOVE)] * 2)
+    await spent_budget(cluster, [budget], [PodToEvict(pod=pod, move=MOVE)] * 2)
 
 
 async def _repeat(cluster: Cluster, pod: Json) -> None:

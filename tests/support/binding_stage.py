@@ -11,7 +11,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
-from apiserver.metrics.series import Series
+from apiserver.metrics.series import MetricValue
 from apiserver.metrics.watched import bound_essentials, bound_metrics_of
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
@@ -241,6 +241,6 @@ class Stage:
         """Return the published metrics of a binding, by target."""
         entries = bound_metrics_of(bound_essentials(self.bindings[name]))
         return {
-            item.labels["target_name"]: item.value_milli // 1000 if isinstance(item, Series) else None
+            item.labels["target_name"]: item.value_milli // 1000 if isinstance(item, MetricValue) else None
             for item in entries
         }

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from controller.planning.decision import BoundBy, Decision, Plan, Reason, SolverReport, SolverStatus
-from controller.planning.load import Capacity, CapacitySource, ModelLoad, RateLimit, Target
+from controller.planning.load import Capacity, CapacitySource, LimitingTarget, ModelLoad, RateLimit
 
 LOAD = ModelLoad(
     namespace="ns",
@@ -26,8 +26,8 @@ CAPACITY = Capacity(
     requests_per_second=9.4,
     source=CapacitySource.LEARNED,
     limits=(
-        RateLimit(target=Target.TTFT, text="TTFT 2 s", requests_per_second=9.4),
-        RateLimit(target=Target.ITL, text="ITL 80 ms", requests_per_second=11.0),
+        RateLimit(target=LimitingTarget.TTFT, text="TTFT 2 s", requests_per_second=9.4),
+        RateLimit(target=LimitingTarget.ITL, text="ITL 80 ms", requests_per_second=11.0),
     ),
 )
 

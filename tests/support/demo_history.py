@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from controller.simulation.batch import Completion
-from controller.simulation.scenario import Model
+from controller.simulation.scenario import ScenarioModel
 from controller.simulation.workload import Played, Request
 from controller.sizing.records import Targets
 from hack.demo.observation import ClientView, ModelView, Observation, VariantView
@@ -36,7 +36,9 @@ def variant(name: str, replicas: int, *, desired: int | None = None, **changes: 
 
 def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
     """Return one request per second of the premium model; those at `late_at` miss the TTFT target."""
-    model = Model(model_id="big", workload=Played(trace=()), targets=Targets(ttft_seconds=1.0), priority=1)
+    model = ScenarioModel(
+        model_id="big", workload=Played(trace=()), targets=Targets(ttft_seconds=1.0), priority=1
+    )
     requests = [
         Request(request_id=n, arrival_us=n * 1_000_000, prompt_tokens=1, output_tokens=1)
         for n in range(count)

@@ -8,7 +8,7 @@ from typing import Any
 from controller.planning.cluster import Node
 from controller.planning.decision import BoundBy, Decision, Reason
 from controller.planning.inputs import PlanningState, Settings
-from controller.planning.load import ModelLoad, RateLimit, Target
+from controller.planning.load import LimitingTarget, ModelLoad, RateLimit
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
 from support.planning_builders import capacity, load, node, variant
@@ -19,9 +19,9 @@ PER_SECOND = 10**6
 LIMITED = replace(
     capacity(16.1 * PER_SECOND),
     limits=(
-        RateLimit(target=Target.TTFT, text="TTFT 2 s", requests_per_second=16.1),
-        RateLimit(target=Target.ITL, text="ITL 80 ms", requests_per_second=19.2),
-        RateLimit(target=Target.BATCH, text="a batch of 256", requests_per_second=30.0),
+        RateLimit(target=LimitingTarget.TTFT, text="TTFT 2 s", requests_per_second=16.1),
+        RateLimit(target=LimitingTarget.ITL, text="ITL 80 ms", requests_per_second=19.2),
+        RateLimit(target=LimitingTarget.BATCH, text="a batch of 256", requests_per_second=30.0),
     ),
 )
 

@@ -19,7 +19,7 @@ from controller.sizing.records import (
     Targets,
     VariantFacts,
 )
-from controller.sizing.sizing import Sized, size_models
+from controller.sizing.sizing import SizingResult, size_models
 
 H100 = StepParameters(alpha_ms=8.0, beta_ms=0.05, delta_ms=0.03)
 TARGETS = Targets(ttft_seconds=2.0, itl_seconds=0.08)
@@ -87,7 +87,7 @@ class Watch:
     memory: SizingMemory = field(default_factory=SizingMemory)
     now: float = 100_000.0
 
-    def see(self, reports: Mapping[str, EngineReport]) -> Sized:
+    def see(self, reports: Mapping[str, EngineReport]) -> SizingResult:
         """Run sizing once, one cycle later; reports are by pod."""
         self.now += CYCLE_SECONDS
         snapshot = Snapshot(nodes=(), variants=self.variants, taken_seconds=self.now)
@@ -104,7 +104,7 @@ class Watch:
         """Yield all pods."""
         yield from (pod.name for item in self.variants for pod in item.replicas)
 
-    def steady(self, cycles: int, each: float = 10.0, **changes: Any) -> Sized:
+    def steady(self, cycles: int, each: float = 10.0, **changes: Any) -> SizingResult:
         """Run cycles in which every engine serves a number of requests per second."""
         found = [
             self.see({pod: report(interval(each, **changes)) for pod in self.pods()}) for _ in range(cycles)
@@ -112,7 +112,7 @@ class Watch:
         return found[-1]
 
 
-def load(found: Sized) -> ModelLoad:
+def load(found: SizingResult) -> ModelLoad:
     """Return the load of the only model."""
     assert len(found.snapshot.loads) == 1
     return found.snapshot.loads[0]

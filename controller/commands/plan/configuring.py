@@ -13,7 +13,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.config import ConfigurationError, load
 from controller.commands.check.tree import UnreadableError
 from controller.commands.plan.naming import first_of
-from controller.commands.plan.reading import Problem
+from controller.commands.plan.reading import InputProblem
 from controller.commands.plan.yaml_text import documents_of, with_lines
 from controller.config import ControllerConfig, further_accelerators
 from controller.config_planning import (
@@ -59,7 +59,7 @@ class Configuring:
     """Time in seconds for which a model keeps its last replica after its last request."""
 
     is_given: bool = False
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[InputProblem, ...] = ()
 
     def over(self, inputs: PlanningInputs) -> PlanningInputs:
         """Return the inputs of a saved decision, with this configuration instead of the saved one.
@@ -93,7 +93,7 @@ def read_configuration(path: Path | None) -> Configuring:
             problems=with_lines(str(path), b"", [f"cannot be read: {error.strerror or error}"])
         )
     except UnreadableError as error:
-        return Configuring(problems=(Problem(file=str(path), line=error.line, text=error.message),))
+        return Configuring(problems=(InputProblem(file=str(path), line=error.line, text=error.message),))
     # Lines within a ConfigMap are not those of the file.
     lines = b"" if any(_config_maps(document) for document in documents) else data
     try:

@@ -22,7 +22,7 @@ from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.commands.check.matching import strict_errors
 from controller.commands.plan.configuring import Configuring
 from controller.commands.plan.published import with_published
-from controller.commands.plan.reading import Found, Manifest, Problem, of_kind
+from controller.commands.plan.reading import FileContents, InputProblem, Manifest, of_kind
 from controller.observe.accelerators import accelerators_in
 from controller.observe.claim import Claims
 from controller.observe.devices import FurtherAccelerators
@@ -61,15 +61,15 @@ class Gathering:
     cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
     """Source of the cost of each variant; none for a saved decision."""
 
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[InputProblem, ...] = ()
 
 
-def gather_objects(objects: Found, *, configuring: Configuring, settings_namespace: str) -> Gathering:
+def gather_objects(objects: FileContents, *, configuring: Configuring, settings_namespace: str) -> Gathering:
     """Return the snapshot of some objects; it is empty if there are problems."""
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
     problems, broken = list(objects.problems), dict(objects.broken)
     variants: dict[Key, Json] = {}
-    missing: dict[Key, Problem] = {}
+    missing: dict[Key, InputProblem] = {}
     targets = targets_in(objects)
     for key, manifest in of_kind(objects.manifests, "VariantAutoscaling").items():
         value, wrong = stored_variant(manifest)
@@ -100,7 +100,7 @@ def gather_objects(objects: Found, *, configuring: Configuring, settings_namespa
             objectives=objectives,
         )
     except ValueError as error:
-        return Gathering(inputs=nothing, problems=(Problem(file="", line=0, text=str(error)),))
+        return Gathering(inputs=nothing, problems=(InputProblem(file="", line=0, text=str(error)),))
     unread = (text for item in seen.observed.values() for text in item.claim.problems)
     titles = {item.key: f"{item.value['kind']} {'/'.join(key_of(item.value))}" for item in claims.claimants}
     told = (
@@ -127,9 +127,9 @@ def gather_objects(objects: Found, *, configuring: Configuring, settings_namespa
 
 def _left_out(
     seen: Gathered,
-    objects: Found,
+    objects: FileContents,
     claims: Claims,
-    missing: Mapping[Key, Problem],
+    missing: Mapping[Key, InputProblem],
     *,
     titles: Mapping[Key, str],
 ) -> Iterator[str]:
@@ -167,7 +167,7 @@ def _classless(seen: Gathered) -> Iterator[str]:
             yield f"VariantAutoscaling {'/'.join(key)}: spec.sloClassRef: {text}"
 
 
-def _claimless(objects: Found) -> Iterator[str]:
+def _claimless(objects: FileContents) -> Iterator[str]:
     """Yield a warning if the pods' ResourceClaims were not exported: their devices count as free."""
     pods = of_kind(objects.manifests, "Pod").values()
     holders = [pod for pod in pods if pod.value["spec"].get("resourceClaims")]
@@ -179,7 +179,7 @@ def _claimless(objects: Found) -> Iterator[str]:
         )
 
 
-def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
+def stored_variant(manifest: Manifest) -> tuple[Json, list[InputProblem]]:
     """Return a VariantAutoscaling with its defaults, in the version that planning uses."""
     api_version, value = str(manifest.value["apiVersion"]), manifest.value
     known = find_version(api_version, "VariantAutoscaling")
@@ -192,7 +192,7 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
         return value, [manifest.problem("must not be nested as deeply as this")]
     value = copy.deepcopy(value)
     problems = [
-        Problem(file=manifest.file, line=error.line, text=f"{manifest.label}: {error.message}")
+        InputProblem(file=manifest.file, line=error.line, text=f"{manifest.label}: {error.message}")
         for error in strict_errors(manifest.tree, node_of(known[1].declaration))
         # A status is written by controllers, also by newer ones.
         if error.reason != "UnknownField" or error.field.partition(".")[0] != "status"
@@ -202,7 +202,7 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[Problem]]:
     return (value, problems) if problems else (convert(value, HUB), [])
 
 
-def targets_in(objects: Found) -> Mapping[TargetKey, Json]:
+def targets_in(objects: FileContents) -> Mapping[TargetKey, Json]:
     """Return all scale targets."""
     return {
         TargetKey(kind, *key): item.value
@@ -216,7 +216,7 @@ def targetless(
     value: Json,
     targets: Container[TargetKey],
     refused: Container[tuple[str, str, str]],
-) -> Iterator[Problem]:
+) -> Iterator[InputProblem]:
     """Yield a problem if the scale target of a VariantAutoscaling is missing; a refused one is not."""
     target = target_key(manifest.key[0], value["spec"]["scaleTargetRef"])
     if target.kind is TargetKind.SCALED or (target.kind, target.namespace, target.name) in refused:
@@ -230,7 +230,7 @@ def targetless(
         yield manifest.problem(text, FieldPath().child("spec", "scaleTargetRef"))
 
 
-def _oversized_nodes(objects: Found, further: FurtherAccelerators) -> Iterator[Problem]:
+def _oversized_nodes(objects: FileContents, further: FurtherAccelerators) -> Iterator[InputProblem]:
     """Yield nodes with an implausible number of accelerators: a typing error, and too many to draw."""
     for node in of_kind(objects.manifests, "Node").values():
         count = accelerators_in(further.node(completed_node(node.value))["status"]["allocatable"])
@@ -239,7 +239,9 @@ def _oversized_nodes(objects: Found, further: FurtherAccelerators) -> Iterator[P
             yield node.problem(text, FieldPath().child("status", "allocatable"))
 
 
-def policies_in(objects: Found, names: NamesConfig, settings_namespace: str) -> tuple[Policies, list[str]]:
+def policies_in(
+    objects: FileContents, names: NamesConfig, settings_namespace: str
+) -> tuple[Policies, list[str]]:
     """Return prices and service classes, with warnings about invalid or ignored ones."""
     listed = of_kind(objects.manifests, "ConfigMap")
     ours = {name: item.value for (namespace, name), item in listed.items() if namespace == settings_namespace}
@@ -261,7 +263,7 @@ def policies_in(objects: Found, names: NamesConfig, settings_namespace: str) -> 
     return policies, [*doubts, *map(str, policies.problems), *elsewhere]
 
 
-def _world(objects: Found, autoscalings: Sequence[Json], further: FurtherAccelerators) -> World:
+def _world(objects: FileContents, autoscalings: Sequence[Json], further: FurtherAccelerators) -> World:
     def values(kind: str) -> list[Json]:
         return [item.value for item in of_kind(objects.manifests, kind).values()]
 
@@ -290,7 +292,7 @@ def _world(objects: Found, autoscalings: Sequence[Json], further: FurtherAcceler
     )
 
 
-def _objectives(objects: Found, rules: ObjectiveRules) -> Objectives:
+def _objectives(objects: FileContents, rules: ObjectiveRules) -> Objectives:
     # Not keyed by kind, namespace and name: both API groups may have a pool of the same name.
     named = {
         kind: [item.value for item in objects.manifests if item.kind[1] == kind]

@@ -11,7 +11,7 @@ from apiserver.schema.json import Json
 from controller.commands.plan.changes import stated_load, with_loads
 from controller.observe.claim import Claimant
 from controller.observe.gather import Gathered
-from controller.planning.load import MOST_RATE, Capacity, CapacitySource, ModelLoad, RateLimit, Target
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, LimitingTarget, ModelLoad, RateLimit
 from controller.planning.ranges import MOST_START_SECONDS
 from controller.planning.snapshot import Snapshot
 from controller.sizing.memory import SizingMemory
@@ -20,7 +20,11 @@ from controller.sizing.sizing import size_models
 
 Key = tuple[str, str]
 
-_LIMITS: Final = {"TTFT ": Target.TTFT, "ITL ": Target.ITL, "a batch of ": Target.BATCH}
+_LIMITS: Final = {
+    "TTFT ": LimitingTarget.TTFT,
+    "ITL ": LimitingTarget.ITL,
+    "a batch of ": LimitingTarget.BATCH,
+}
 """Targets by the first words of a limit's text."""
 
 

@@ -27,7 +27,7 @@ _CLUSTER_WIDE: Final = frozenset({"Node", "NodePool", "ResourceSlice", "DeviceCl
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
+class InputProblem:
     """An error in the input; the line is 0 if it concerns the whole file."""
 
     file: str
@@ -63,21 +63,21 @@ class Manifest:
         """The object's kind and name, for messages."""
         return f"{self.kind[1]} {'/'.join(part for part in self.key if part)}"
 
-    def problem(self, text: str, path: FieldPath | None = None) -> Problem:
+    def problem(self, text: str, path: FieldPath | None = None) -> InputProblem:
         """Return a problem with this object, at a field."""
         where = f"{path}: " if path and path.parts else ""
         line = self.tree.line_of(path) if path else self.tree.line
-        return Problem(file=self.file, line=line, text=f"{self.label}: {where}{text}")
+        return InputProblem(file=self.file, line=line, text=f"{self.label}: {where}{text}")
 
 
 @dataclass(kw_only=True, slots=True)
-class Found:
+class FileContents:
     """The content of the files."""
 
     manifests: list[Manifest] = field(default_factory=list)
     saved: list[PlanningInputs] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
-    broken: dict[str, list[Problem]] = field(default_factory=dict)
+    problems: list[InputProblem] = field(default_factory=list)
+    broken: dict[str, list[InputProblem]] = field(default_factory=dict)
     """Errors of objects that can be left out, by kind and name."""
 
     refused: set[tuple[str, str, str]] = field(default_factory=set)
@@ -93,12 +93,12 @@ class Found:
         return f"skipped: {kinds}\n" if kinds else ""
 
 
-def read(sources: Sequence[Source], *, namespace: str) -> Found:
+def read(sources: Sequence[Source], *, namespace: str) -> FileContents:
     """Return the content of the files; objects without a namespace are in the given one."""
-    content = Found()
+    content = FileContents()
     for source in sources:
         if source.problem:
-            content.problems.append(Problem(file=source.name, line=0, text=source.problem))
+            content.problems.append(InputProblem(file=source.name, line=0, text=source.problem))
         elif _is_saved(source):
             _take_saved(content, source)
         else:
@@ -106,7 +106,7 @@ def read(sources: Sequence[Source], *, namespace: str) -> Found:
     content.problems += _repetitions(content.manifests)
     if content.saved and (len(content.saved) > 1 or content.manifests):
         text = "a saved decision is complete: use it without other files"
-        content.problems.append(Problem(file=sources[-1].name, line=0, text=text))
+        content.problems.append(InputProblem(file=sources[-1].name, line=0, text=text))
     return content
 
 
@@ -122,14 +122,14 @@ def _is_saved(source: Source) -> bool:
     return not members.isdisjoint(wanted) and "kind" not in members
 
 
-def _take_saved(content: Found, source: Source) -> None:
+def _take_saved(content: FileContents, source: Source) -> None:
     try:
         content.saved.append(from_json(source.data))
     except ValueError as error:
         endless = [f"{path}: must be a finite number" for path in _endless(_with_endless(source.data), "")]
         for reason in endless[:_MOST_NAMED] or [str(error)]:
             text = f"the saved decision cannot be read: {reason}"
-            content.problems.append(Problem(file=source.name, line=0, text=text))
+            content.problems.append(InputProblem(file=source.name, line=0, text=text))
 
 
 def _with_endless(data: bytes) -> Json:
@@ -153,10 +153,10 @@ def _endless(value: JsonValue, path: str) -> Iterator[str]:
             yield from _endless(item, f"{path}[{position}]")
 
 
-def _take_documents(content: Found, source: Source, namespace: str) -> None:
+def _take_documents(content: FileContents, source: Source, namespace: str) -> None:
     for document in read_documents(source.data):
         if isinstance(document, UnreadableError):
-            content.problems.append(Problem(file=source.name, line=document.line, text=document.message))
+            content.problems.append(InputProblem(file=source.name, line=document.line, text=document.message))
             continue
         if joined := _missing_separator(source, document):
             content.problems.append(joined)
@@ -165,12 +165,12 @@ def _take_documents(content: Found, source: Source, namespace: str) -> None:
             _take_object(content, source, tree, namespace)
 
 
-def _missing_separator(source: Source, document: Tree) -> Problem | None:
+def _missing_separator(source: Source, document: Tree) -> InputProblem | None:
     """Return a problem if the separator between two objects is missing, so that one replaces the other."""
     for name, line in document.marks_of(document.value).repeated:
         if name in _HEAD:
             text = f'duplicate field "{name}": separate objects by a line ---'
-            return Problem(file=source.name, line=line, text=text)
+            return InputProblem(file=source.name, line=line, text=text)
     return None
 
 
@@ -198,12 +198,12 @@ def _is_list(value: JsonValue) -> bool:
     )
 
 
-def _take_object(content: Found, source: Source, tree: Tree, namespace: str) -> None:
+def _take_object(content: FileContents, source: Source, tree: Tree, namespace: str) -> None:
     value = tree.value
     if not isinstance(value, dict) or not all(isinstance(value.get(name), str) for name in _HEAD):
         if source.is_named:
             text = "not an object: a manifest is a mapping with apiVersion and kind"
-            content.problems.append(Problem(file=source.name, line=tree.line, text=text))
+            content.problems.append(InputProblem(file=source.name, line=tree.line, text=text))
         return
     group_kind = value["apiVersion"].rpartition("/")[0], value["kind"]
     judge = judge_of(group_kind)
@@ -211,7 +211,7 @@ def _take_object(content: Found, source: Source, tree: Tree, namespace: str) -> 
         content.skipped[f"{value['kind']} ({value['apiVersion']})"] += 1
         return
     problems = [
-        Problem(file=source.name, line=tree.line_of(error.path), text=f"{_label(value)}: {error}")
+        InputProblem(file=source.name, line=tree.line_of(error.path), text=f"{_label(value)}: {error}")
         for error in judge.validate(value)
     ]
     if problems and can_be_left_out(value):
@@ -257,7 +257,7 @@ def _with_namespace(value: Json, namespace: str) -> Json:
     }
 
 
-def _repetitions(manifests: Sequence[Manifest]) -> Iterator[Problem]:
+def _repetitions(manifests: Sequence[Manifest]) -> Iterator[InputProblem]:
     first: dict[tuple[GroupKind, tuple[str, str]], Manifest] = {}
     for manifest in manifests:
         known = first.setdefault((manifest.kind, manifest.key), manifest)

@@ -26,7 +26,7 @@ from controller.commands.plan.ignorance import ignorance, useless
 from controller.commands.plan.layout import NodeLayout, layouts
 from controller.commands.plan.page import page
 from controller.commands.plan.published import with_capacities
-from controller.commands.plan.reading import Manifest, Problem, read
+from controller.commands.plan.reading import InputProblem, Manifest, read
 from controller.commands.plan.terminal import present, terminal
 from controller.commands.plan.text import Shown, conclusion, text_parts
 from controller.planning.decision import BoundBy, Plan
@@ -91,7 +91,7 @@ def _run(options: argparse.Namespace) -> int:
         inputs = replace(inputs, snapshot=snapshot)
     # A name may be unknown because its object is omitted.
     why = given.warnings if mistakes and given.omitted else ()
-    texts = (Problem(file="stowplan plan", line=0, text=text) for text in (*mistakes, *why))
+    texts = (InputProblem(file="stowplan plan", line=0, text=text) for text in (*mistakes, *why))
     _tell([*given.problems, *texts])
     if given.problems or mistakes:
         return _UNREADABLE
@@ -109,17 +109,17 @@ def _run(options: argparse.Namespace) -> int:
     return _ENOUGH if shown.is_enough else _SHORT
 
 
-def _unwritable(paths: Sequence[Path]) -> Iterator[Problem]:
+def _unwritable(paths: Sequence[Path]) -> Iterator[InputProblem]:
     """Yield problems with output files that are evident before anything is computed."""
     if len({path.resolve() for path in paths}) < len(paths):
-        yield Problem(file=str(paths[0]), line=0, text="--save and --html must name different files")
+        yield InputProblem(file=str(paths[0]), line=0, text="--save and --html must name different files")
     for path in paths:
         try:
             why = _obstacle(path)
         except OSError as error:
             why = error.strerror or str(error)
         if why:
-            yield Problem(file=str(path), line=0, text=f"cannot be written: {why}")
+            yield InputProblem(file=str(path), line=0, text=f"cannot be written: {why}")
 
 
 def _obstacle(path: Path) -> str:
@@ -160,7 +160,7 @@ def _without_variants(inputs: PlanningInputs) -> Gathering:
         "nothing to plan: the input contains no VariantAutoscaling, and no annotated autoscaler; export them"
         " with kubectl get va,hpa -A -o yaml, and with KEDA also scaledobjects"
     )
-    return Gathering(inputs=inputs, problems=(Problem(file="stowplan plan", line=0, text=text),))
+    return Gathering(inputs=inputs, problems=(InputProblem(file="stowplan plan", line=0, text=text),))
 
 
 def _changes(options: argparse.Namespace) -> Changes:
@@ -207,17 +207,17 @@ def _write_files(options: argparse.Namespace, inputs: PlanningInputs, shown: Sho
         wanted.append((options.save, to_json(inputs)))
     if options.html:
         wanted.append((options.html, page(shown).encode()))
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     for path, data in wanted:
         try:
             path.write_bytes(data)
         except OSError as error:
             text = f"cannot be written: {error.strerror or error}"
-            problems.append(Problem(file=str(path), line=0, text=text))
+            problems.append(InputProblem(file=str(path), line=0, text=text))
     _tell(problems)
     return not problems
 
 
-def _tell(problems: Iterable[Problem]) -> None:
+def _tell(problems: Iterable[InputProblem]) -> None:
     lines = (FileLine(item.file, item.line, Severity.ERROR, f"error: {item.text}") for item in problems)
     write_lines(lines, sys.stderr)

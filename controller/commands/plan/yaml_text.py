@@ -13,7 +13,7 @@ from apiserver.schema.json import JsonValue
 from apiserver.schema.paths import FieldPath
 from controller.commands.check.documents import read_documents
 from controller.commands.check.tree import Tree, UnreadableError
-from controller.commands.plan.reading import Problem
+from controller.commands.plan.reading import InputProblem
 
 _PATH: Final = re.compile(r"[A-Za-z0-9_.\-/\[\]]+(?=: )")
 _PART: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
@@ -43,9 +43,9 @@ def documents_of(data: bytes) -> list[JsonValue]:
     return documents
 
 
-def with_lines(file: str, data: bytes, texts: Iterable[str]) -> tuple[Problem, ...]:
+def with_lines(file: str, data: bytes, texts: Iterable[str]) -> tuple[InputProblem, ...]:
     """Return problems with the lines of the fields that they begin with, in the order of the lines."""
-    problems = [Problem(file=file, line=_line_of(data, text), text=text) for text in texts]
+    problems = [InputProblem(file=file, line=_line_of(data, text), text=text) for text in texts]
     return tuple(sorted(problems, key=lambda problem: problem.line))
 
 

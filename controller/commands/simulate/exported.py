@@ -18,7 +18,7 @@ from controller.commands.plan.gathering import (
     targetless,
     targets_in,
 )
-from controller.commands.plan.reading import Found, Manifest, of_kind
+from controller.commands.plan.reading import FileContents, Manifest, of_kind
 from controller.commands.simulate.scenario_file import Given
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.annotated import claim_of_annotated
@@ -33,7 +33,7 @@ from controller.observe.variantautoscaling import claim_of
 from controller.simulation.autoscaler import behaviour_of
 from controller.simulation.manifests import Manifests, VariantObjects
 from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
-from controller.simulation.scenario import Model, NodeGroup, Scenario, VariantSetup
+from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Workload
 from controller.sizing.records import MAX_NUM_SEQS, StepParameters
 
@@ -56,7 +56,7 @@ class Supplied:
 
 
 def read_export(
-    objects: Found,
+    objects: FileContents,
     supplied: Supplied,
     *,
     settings_namespace: str,
@@ -74,7 +74,7 @@ def read_export(
 class _Reader:
     """Builds the scenario from objects, and collects problems."""
 
-    def __init__(self, objects: Found, supplied: Supplied, namespace: str, names: NamesConfig) -> None:
+    def __init__(self, objects: FileContents, supplied: Supplied, namespace: str, names: NamesConfig) -> None:
         broken = (problem for problems in objects.broken.values() for problem in problems)
         self.problems = [str(problem) for problem in (*objects.problems, *broken)]
         self.warnings: list[str] = []
@@ -254,7 +254,7 @@ class _Reader:
             self.problems.append(f"{name}: {error}")
             return None
 
-    def _models(self) -> Iterator[Model]:
+    def _models(self) -> Iterator[ScenarioModel]:
         used: dict[str, Claim] = {}
         for claim in self._claims.values():
             used.setdefault(claim.model_id, claim)
@@ -308,8 +308,8 @@ def _with_uid(value: Json) -> Json:
     return value | {"metadata": {"uid": metadata["name"]} | kept}
 
 
-def _model(claim: Claim, workload: Workload, policies: Policies) -> Model:
-    return Model(
+def _model(claim: Claim, workload: Workload, policies: Policies) -> ScenarioModel:
+    return ScenarioModel(
         model_id=claim.model_id,
         workload=workload,
         targets=targets_of(claim, policies),

@@ -32,7 +32,7 @@ from controller.commands.simulate.results import (
 )
 from controller.commands.simulate.text import courses_of
 from controller.simulation.outcome import BindingCourse, ModelPoint, Point, PolicyOutcome
-from controller.simulation.scenario import Model, Scenario, VariantSetup
+from controller.simulation.scenario import Scenario, ScenarioModel, VariantSetup
 from controller.sizing.capacity import duration
 
 
@@ -107,7 +107,7 @@ def axes_of(results: Results) -> Axes:
     )
 
 
-def _model_axes(model: Model, points: Sequence[Point]) -> ModelAxes:
+def _model_axes(model: ScenarioModel, points: Sequence[Point]) -> ModelAxes:
     targets = model.targets
     course = [seen for point in points for seen in point.models if seen.model_id == model.model_id]
     return ModelAxes(
@@ -142,7 +142,7 @@ def _cost(outcome: PolicyOutcome, axes: Axes) -> Chart:
 
 
 def _model(
-    scenario: Scenario, outcome: PolicyOutcome, model: Model, axes: Axes, anchor: str
+    scenario: Scenario, outcome: PolicyOutcome, model: ScenarioModel, axes: Axes, anchor: str
 ) -> Sequence[Chart]:
     course = [
         (point.seconds, seen)
@@ -155,7 +155,9 @@ def _model(
     return [*_served_charts(model, course, axes), *replicas]
 
 
-def _served_charts(model: Model, course: list[tuple[float, ModelPoint]], axes: Axes) -> Iterator[Chart]:
+def _served_charts(
+    model: ScenarioModel, course: list[tuple[float, ModelPoint]], axes: Axes
+) -> Iterator[Chart]:
     targets, scales = model.targets, axes.models[model.model_id]
     load = [(seconds, seen.arrivals_per_second) for seconds, seen in course]
     ttft = [(seconds, seen.ttft_p90_seconds) for seconds, seen in course]

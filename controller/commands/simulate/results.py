@@ -11,7 +11,7 @@ import msgspec
 
 from apiserver.schema.json import Json
 from controller.simulation.outcome import ModelOutcome, PolicyOutcome
-from controller.simulation.scenario import Model, Scenario, VariantSetup
+from controller.simulation.scenario import Scenario, ScenarioModel, VariantSetup
 from controller.sizing.capacity import duration
 from controller.sizing.records import Targets
 
@@ -72,7 +72,7 @@ def summary(results: Results) -> str:
     )
 
 
-def model_text(scenario: Scenario, model: Model) -> str:
+def model_text(scenario: Scenario, model: ScenarioModel) -> str:
     """Return a model's targets and its variants, in one line."""
     ways = ", ".join(map(_way, scenario.variants_of(model.model_id)))
     return f"{model.model_id}: {_targets(model)}; {ways}"
@@ -84,7 +84,7 @@ def _way(variant: VariantSetup) -> str:
     return f"{variant.name} ({place}, {price}, {start_up})"
 
 
-def _targets(model: Model) -> str:
+def _targets(model: ScenarioModel) -> str:
     targets = {"TTFT": model.targets.ttft_seconds, "ITL": model.targets.itl_seconds}
     texts = [f"{name} {duration(seconds)}" for name, seconds in targets.items() if seconds is not None]
     return " and ".join(texts) or "no targets"
@@ -136,7 +136,7 @@ def _slowest(models: Sequence[ModelOutcome]) -> tuple[str, str, str]:
     )
 
 
-def _missed_shares(outcome: PolicyOutcome | ModelOutcome, models: Sequence[Model]) -> tuple[str, ...]:
+def _missed_shares(outcome: PolicyOutcome | ModelOutcome, models: Sequence[ScenarioModel]) -> tuple[str, ...]:
     """Return missed shares: all, TTFT, ITL, never finished, abandoned.
 
     It is `-` where no model has such a target.

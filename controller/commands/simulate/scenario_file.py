@@ -14,7 +14,7 @@ from apiserver.schema.paths import camel_case
 from apiserver.serving.config import ConfigurationError, load
 from controller.commands.check.documents import Source
 from controller.commands.check.tree import UnreadableError
-from controller.commands.plan.reading import Problem
+from controller.commands.plan.reading import InputProblem
 from controller.commands.plan.yaml_text import documents_of, with_lines
 from controller.commands.simulate.declared import ModelFile, ScenarioFile, VariantFile, WorkloadFile
 from controller.commands.simulate.recorded import trace_of
@@ -23,7 +23,7 @@ from controller.simulation.autoscaler import behaviour_of
 from controller.simulation.fleet import Routing
 from controller.simulation.manifests import Manifests
 from controller.simulation.profile import EngineProfile
-from controller.simulation.scenario import WARM_UP_SECONDS, Model, NodeGroup, Scenario, VariantSetup
+from controller.simulation.scenario import WARM_UP_SECONDS, NodeGroup, Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Curve, Drawn, Played, Trace, Workload, piece
 from controller.sizing.records import Targets
 
@@ -54,7 +54,7 @@ def read_scenario(source: Source) -> Given:
     try:
         declared = load(ScenarioFile, _document(source.data))
     except UnreadableError as error:
-        problem = Problem(file=source.name, line=error.line, text=error.message)
+        problem = InputProblem(file=source.name, line=error.line, text=error.message)
         return Given(problems=(str(problem),))
     except ConfigurationError as error:
         return Given(problems=tuple(map(str, with_lines(source.name, source.data, error.problems))))
@@ -140,11 +140,11 @@ class _Reader:
         models = self._declared.models
         return models[0].id if len(models) == 1 else ""
 
-    def _model(self, where: str, declared: ModelFile) -> Model | None:
+    def _model(self, where: str, declared: ModelFile) -> ScenarioModel | None:
         workload = self._workload(f"{where}.workload", declared.workload)
         if workload is None:
             return None
-        return Model(
+        return ScenarioModel(
             model_id=declared.id,
             workload=workload,
             targets=Targets(

@@ -73,7 +73,7 @@ _NEEDED: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Snapshot:
+class UninstallState:
     """The state of the cluster at one time."""
 
     namespaces: tuple[str, ...] = ()
@@ -105,10 +105,10 @@ def needed_permissions() -> Iterator[str]:
         yield f"{verb} {resource.plural}" + (f".{resource.group}" if resource.group else "")
 
 
-async def gather(cluster: Cluster) -> Snapshot:
+async def gather(cluster: Cluster) -> UninstallState:
     """Read the whole state, or only the missing permissions. Raises ClusterError if a read fails."""
     if missing := await missing_permissions(cluster, needed_permissions()):
-        return Snapshot(missing_permissions=missing)
+        return UninstallState(missing_permissions=missing)
     namespaces = await installations(cluster)
     resources = (*REMOVED, *WEBHOOK_CONFIGURATIONS)
     installed = {resource: await find(cluster, resource, namespaces) for resource in resources}
@@ -116,7 +116,7 @@ async def gather(cluster: Cluster) -> Snapshot:
     defined = [(kind, definition) for kind, definition in live if definition is not None]
     claim = await get_if_present(cluster, API_SERVICES, external_metrics.API_SERVICE)
     is_claimed = claim is not None and external_metrics.is_ours(claim)
-    return Snapshot(
+    return UninstallState(
         namespaces=namespaces,
         installed=installed,
         leaders=await leaders(cluster, namespaces),

@@ -17,7 +17,7 @@ from apiserver.kinds.authorship import is_recorded
 from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from controller.commands.uninstall.gather import Snapshot, has_writer
+from controller.commands.uninstall.gather import UninstallState, has_writer
 from controller.commands.uninstall.installed import (
     NAME_PREFIX,
     REMOVED,
@@ -70,7 +70,7 @@ class Action(Enum):
 
 
 def plan_removal(
-    snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = (), with_objects: bool = False
+    snapshot: UninstallState, cluster: str, *, accept: Sequence[str] = (), with_objects: bool = False
 ) -> Run:
     """Return the plan for a snapshot."""
     checks, steps = [check_permissions(snapshot.missing_permissions)], tuple[Step, ...]()
@@ -80,7 +80,7 @@ def plan_removal(
     return Run(verb="uninstall", cluster=cluster, checks=with_accepted(checks, accept), steps=steps)
 
 
-def _definitions(snapshot: Snapshot) -> Iterator[tuple[Kind, Json, Sequence[Json]]]:
+def _definitions(snapshot: UninstallState) -> Iterator[tuple[Kind, Json, Sequence[Json]]]:
     """Yield each installed definition of our kinds, with its objects."""
     for kind in KINDS:
         if live := snapshot.definitions.get(kind.crd_name):
@@ -111,7 +111,7 @@ def without_ownership(definition: Json) -> Json:
     return definition | {"metadata": metadata | {"managedFields": others}}
 
 
-def _checks(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Finding]:
+def _checks(snapshot: UninstallState, *, with_objects: bool) -> Iterator[Finding]:
     if len(snapshot.namespaces) > 1:
         yield note(
             "installations",
@@ -139,7 +139,7 @@ def _checks(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Finding]:
     yield from _losses(snapshot)
 
 
-def _owners(snapshot: Snapshot) -> Iterator[Finding]:
+def _owners(snapshot: UninstallState) -> Iterator[Finding]:
     """Yield findings about delivery tools that have installed what is to be removed."""
     marked, releases = defaultdict[str, list[str]](list), set[tuple[str, str]]()
     for resource, item in ((resource, item) for resource, its in snapshot.installed.items() for item in its):
@@ -163,7 +163,7 @@ def _owners(snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def _objects(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Finding]:
+def _objects(snapshot: UninstallState, *, with_objects: bool) -> Iterator[Finding]:
     """Yield findings about which definitions are deleted, and which stay with their objects."""
     has_hint = False
     for kind, live, objects in _definitions(snapshot):
@@ -194,7 +194,7 @@ def _two_versions(kind: Kind, live: Json) -> Iterator[Finding]:
         )
 
 
-def _losses(snapshot: Snapshot) -> Iterator[Finding]:
+def _losses(snapshot: UninstallState) -> Iterator[Finding]:
     """Yield the ConfigMaps whose data only users wrote, and the namespaces that others use, too."""
     settings = snapshot.installed.get(CONFIG_MAPS, ())
     names = [place_of(item) for item in settings if not item["metadata"]["name"].startswith(NAME_PREFIX)]
@@ -215,7 +215,7 @@ def _some(items: Sequence[str]) -> str:
     return "; ".join(items[:_MOST_NAMED]) + (f"; and {rest} more" if rest > 0 else "")
 
 
-def _steps(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
+def _steps(snapshot: UninstallState, *, with_objects: bool) -> Iterator[Step]:
     """Yield the remaining steps; none when all are done."""
     acting = filter(is_acting, snapshot.installed.get(DEPLOYMENTS, ()))
     names = dict.fromkeys([*(item["metadata"]["name"] for item in acting), *snapshot.leaders])
@@ -241,13 +241,13 @@ def _steps(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
             yield Step(action=Action.LEAVE, subject=namespace)
 
 
-def _rest(snapshot: Snapshot, resource: Resource) -> Sequence[Json]:
+def _rest(snapshot: UninstallState, resource: Resource) -> Sequence[Json]:
     """Return our objects of one kind, without the Deployments that the first step deletes."""
     items = snapshot.installed.get(resource, ())
     return [item for item in items if not is_acting(item)] if resource is DEPLOYMENTS else items
 
 
-def _definition_steps(snapshot: Snapshot, *, with_objects: bool) -> Iterator[Step]:
+def _definition_steps(snapshot: UninstallState, *, with_objects: bool) -> Iterator[Step]:
     forget = []
     for kind, live, objects in _definitions(snapshot):
         name, is_own = kind.crd_name, is_ours_still(kind, live)

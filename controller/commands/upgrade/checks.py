@@ -19,7 +19,7 @@ from controller.commands.upgrade.definitions import (
     served_versions,
     stored_versions,
 )
-from controller.commands.upgrade.gather import CONFIGURATION, UPSTREAM_LEASE, Snapshot
+from controller.commands.upgrade.gather import CONFIGURATION, UPSTREAM_LEASE, UpgradeState
 from controller.commands.upgrade.report import Finding, note, ok, problem
 
 ACCEPTABLE: Final = ("owners", "controllers")
@@ -39,7 +39,7 @@ minute."""
 _INSTALL: Final = "kubectl apply --server-side --field-manager=stowplan -k manifests/overlays/without-crds"
 
 
-def check_definition(snapshot: Snapshot) -> Iterator[Finding]:
+def check_definition(snapshot: UpgradeState) -> Iterator[Finding]:
     """Yield whether the definition is one that can be migrated."""
     live = snapshot.live
     if live is None:
@@ -62,7 +62,7 @@ def check_definition(snapshot: Snapshot) -> Iterator[Finding]:
         yield ok("definition", f"{_NAME} serves {', '.join(served)}, stored {', '.join(stored)}")
 
 
-def check_owners(snapshot: Snapshot) -> Iterator[Finding]:
+def check_owners(snapshot: UpgradeState) -> Iterator[Finding]:
     """Yield a finding for every other owner of the definition, which would revert or delete it."""
     live = snapshot.live
     if live is not None:
@@ -123,7 +123,7 @@ def _managers(managers: set[str], *, is_marked: bool) -> Iterator[Finding]:
             )
 
 
-def check_earlier_controllers(snapshot: Snapshot) -> Iterator[Finding]:
+def check_earlier_controllers(snapshot: UpgradeState) -> Iterator[Finding]:
     """Yield a finding for every sign of a running earlier controller, or of a second installation."""
     signs = [
         *_deployments(snapshot),
@@ -134,14 +134,14 @@ def check_earlier_controllers(snapshot: Snapshot) -> Iterator[Finding]:
     yield from signs or [ok("controllers", "no other controller is active on the objects")]
 
 
-def check_our_controller(snapshot: Snapshot) -> Iterator[Finding]:
+def check_our_controller(snapshot: UpgradeState) -> Iterator[Finding]:
     """Yield whether our own controller is running, which writes what an earlier release cannot hold."""
     stop = "kubectl --namespace {namespace} scale deployment stowplan-controller --replicas=0"
     signs = [*_leader(snapshot, LEASE_NAME, stop)]
     yield from signs or [ok("controllers", "our own controller is not active")]
 
 
-def _deployments(snapshot: Snapshot) -> Iterator[Finding]:
+def _deployments(snapshot: UpgradeState) -> Iterator[Finding]:
     for deployment in snapshot.deployments:
         if deployment["spec"].get("replicas", 1) and _is_upstream(deployment):
             namespace, name = deployment["metadata"]["namespace"], deployment["metadata"]["name"]
@@ -162,7 +162,7 @@ def _is_upstream(deployment: Json) -> bool:
     return any(name in word for name in _UPSTREAM for word in words)
 
 
-def _leader(snapshot: Snapshot, lease: str, stop: str) -> Iterator[Finding]:
+def _leader(snapshot: UpgradeState, lease: str, stop: str) -> Iterator[Finding]:
     for namespace, holder in _holders(snapshot, lease):
         yield problem(
             "controllers",
@@ -171,7 +171,7 @@ def _leader(snapshot: Snapshot, lease: str, stop: str) -> Iterator[Finding]:
         )
 
 
-def _second_installation(snapshot: Snapshot) -> Iterator[Finding]:
+def _second_installation(snapshot: UpgradeState) -> Iterator[Finding]:
     """Yield our controllers outside of the namespace to which the webhooks refer.
 
     All cluster-scoped objects have fixed names, and belong to the installation that was applied last.
@@ -187,7 +187,7 @@ def _second_installation(snapshot: Snapshot) -> Iterator[Finding]:
             )
 
 
-def _holders(snapshot: Snapshot, name: str) -> Iterator[tuple[str, str]]:
+def _holders(snapshot: UpgradeState, name: str) -> Iterator[tuple[str, str]]:
     """Yield the namespace and the holder of each held Lease of a name."""
     for lease in snapshot.leases:
         if lease["metadata"]["name"] == name and is_held(lease.get("spec") or {}, snapshot.now):
@@ -202,7 +202,7 @@ def is_held(spec: Json, now: datetime) -> bool:
     return bool(datetime.fromisoformat(spec["renewTime"]) + lifetime > now)
 
 
-def _writers(snapshot: Snapshot) -> Iterator[Finding]:
+def _writers(snapshot: UpgradeState) -> Iterator[Finding]:
     """Yield recent writers of a status other than our controller and kubectl."""
     latest: dict[str, datetime] = {}
     for item in snapshot.objects:
@@ -219,7 +219,7 @@ def _writers(snapshot: Snapshot) -> Iterator[Finding]:
             )
 
 
-def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
+def check_webhook(snapshot: UpgradeState) -> Iterator[Finding]:
     """Yield whether the conversion Service has endpoints, and whether our webhooks are reached."""
     service, place = snapshot.service, f"{snapshot.namespace}/{CONVERSION_SERVICE['name']}"
     why = f"kubectl --namespace {snapshot.namespace} describe pods shows the cause"
@@ -247,7 +247,7 @@ def check_webhook(snapshot: Snapshot) -> Iterator[Finding]:
         )
 
 
-def check_certificates(snapshot: Snapshot) -> Iterator[Finding]:
+def check_certificates(snapshot: UpgradeState) -> Iterator[Finding]:
     """Yield whether there is a caBundle by which the API server can verify the conversion webhook."""
     if snapshot.configuration is None:
         yield problem(

@@ -26,7 +26,7 @@ from controller.commands.upgrade.definitions import (
     stored_versions,
 )
 from controller.commands.upgrade.execution import Action, is_annotated, is_reshaped, step
-from controller.commands.upgrade.gather import Snapshot, gather
+from controller.commands.upgrade.gather import UpgradeState, gather
 from controller.commands.upgrade.report import (
     Finding,
     Run,
@@ -86,7 +86,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def plan_downgrade(
-    snapshot: Snapshot,
+    snapshot: UpgradeState,
     cluster: str,
     shape: Shape,
     *,
@@ -113,7 +113,7 @@ def plan_downgrade(
     )
 
 
-def _changes(snapshot: Snapshot, shape: Shape) -> Iterator[Json]:
+def _changes(snapshot: UpgradeState, shape: Shape) -> Iterator[Json]:
     """Yield the objects that lose values, or for which values are made up."""
     for item in snapshot.objects:
         shaped, metadata = in_shape(item, shape), item["metadata"]
@@ -122,7 +122,7 @@ def _changes(snapshot: Snapshot, shape: Shape) -> Iterator[Json]:
             yield place | {"lost": shaped.lost, "madeUp": shaped.made_up}
 
 
-def _advice(snapshot: Snapshot) -> tuple[str, ...]:
+def _advice(snapshot: UpgradeState) -> tuple[str, ...]:
     """Return what is left to do after the run, until the release has everything and Stowplan is removed."""
     if snapshot.live is not None and is_given_back(VARIANT_AUTOSCALING, snapshot.live):
         return (*_APPLY, _UNINSTALL)
@@ -155,7 +155,7 @@ def downgrade_steps(live: Json | None, *, is_clean: bool, is_bare: bool) -> Iter
         yield step(Action.SWEEP, kind)
 
 
-def _checks(snapshot: Snapshot, *, is_clean: bool) -> Iterator[Finding]:
+def _checks(snapshot: UpgradeState, *, is_clean: bool) -> Iterator[Finding]:
     live = snapshot.live
     if live is None or is_given_back(VARIANT_AUTOSCALING, live):
         yield from check_definition(snapshot)

@@ -44,7 +44,7 @@ _NEEDED: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Snapshot:
+class UpgradeState:
     """The state of the cluster at one time."""
 
     now: datetime
@@ -83,11 +83,11 @@ def needed_permissions(namespace: str) -> tuple[str, ...]:
     return (*_NEEDED, f"get services in {namespace}")
 
 
-async def gather(cluster: Cluster, *, now: datetime) -> Snapshot:
+async def gather(cluster: Cluster, *, now: datetime) -> UpgradeState:
     """Return the snapshot; only the missing permissions if there are any. Raises ClusterError."""
     namespace = await installed_namespace(cluster)
     if missing := await missing_permissions(cluster, needed_permissions(namespace)):
-        return Snapshot(now=now, namespace=namespace, missing_permissions=missing)
+        return UpgradeState(now=now, namespace=namespace, missing_permissions=missing)
     live = {kind.crd_name: await read_definition(cluster, kind) for kind in KINDS}
     definitions = {name: item for name, item in live.items() if item is not None}
     objects, refusal = await _objects(cluster, definitions.get(VARIANT_AUTOSCALING.crd_name))
@@ -96,7 +96,7 @@ async def gather(cluster: Cluster, *, now: datetime) -> Snapshot:
         for name in (UPSTREAM_LEASE, LEASE_NAME)
     ]
     service = str(CONVERSION_SERVICE["name"])
-    return Snapshot(
+    return UpgradeState(
         now=now,
         namespace=namespace,
         definitions=definitions,

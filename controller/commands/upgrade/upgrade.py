@@ -41,7 +41,7 @@ from controller.commands.upgrade.definitions import (
     transitional_definition,
 )
 from controller.commands.upgrade.execution import Action, Execution, step
-from controller.commands.upgrade.gather import Snapshot, gather
+from controller.commands.upgrade.gather import UpgradeState, gather
 from controller.commands.upgrade.report import (
     Finding,
     Run,
@@ -92,7 +92,7 @@ def starter(shape: Shape | None = None) -> Starter:
     return start
 
 
-def plan_upgrade(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()) -> Run:
+def plan_upgrade(snapshot: UpgradeState, cluster: str, *, accept: Sequence[str] = ()) -> Run:
     """Return the plan for a snapshot."""
     checks, steps = [check_permissions(snapshot.missing_permissions)], tuple[Step, ...]()
     if not snapshot.missing_permissions:
@@ -114,7 +114,7 @@ def plan_upgrade(snapshot: Snapshot, cluster: str, *, accept: Sequence[str] = ()
     )
 
 
-def state_of(snapshot: Snapshot, kinds: Sequence[Kind], changes: Sequence[Json] = ()) -> Json:
+def state_of(snapshot: UpgradeState, kinds: Sequence[Kind], changes: Sequence[Json] = ()) -> Json:
     """Return the members of the document that describe the state of the cluster.
 
     Without permissions nothing is known, and no definition is described.
@@ -141,7 +141,7 @@ def _definition_state(name: str, live: Json | None) -> Json:
     }
 
 
-def upgrade_steps(snapshot: Snapshot, kinds: Sequence[Kind] = KINDS) -> Iterator[Step]:
+def upgrade_steps(snapshot: UpgradeState, kinds: Sequence[Kind] = KINDS) -> Iterator[Step]:
     """Yield the remaining steps of an upgrade; none if it is complete."""
     for kind in kinds:
         live, hub = snapshot.definitions.get(kind.crd_name), kind.storage_version.name
@@ -153,7 +153,7 @@ def upgrade_steps(snapshot: Snapshot, kinds: Sequence[Kind] = KINDS) -> Iterator
                 yield step(Action.INSTALL, kind, hub)
 
 
-def _conversion_steps(snapshot: Snapshot, kind: Kind, live: Json) -> Iterator[Step]:
+def _conversion_steps(snapshot: UpgradeState, kind: Kind, live: Json) -> Iterator[Step]:
     hub, old = kind.storage_version.name, storage_version(live)
     wanted = transitional_definition(
         kind, live, storage=old, ca_bundle=snapshot.ca_bundle, namespace=snapshot.namespace
@@ -168,7 +168,7 @@ def _conversion_steps(snapshot: Snapshot, kind: Kind, live: Json) -> Iterator[St
         yield step(Action.PRUNE, kind, hub)
 
 
-def check_objects(snapshot: Snapshot) -> Iterator[Finding]:
+def check_objects(snapshot: UpgradeState) -> Iterator[Finding]:
     """Yield the objects that exceed the size limit of annotations, and those without a spec.
 
     An object that conversion cannot keep would make every list of the new version fail.

@@ -10,7 +10,7 @@ from typing import Final
 from controller.simulation.profile import EngineProfile
 from controller.simulation.reconciled import ReconciledPolicy
 from controller.simulation.run import play, silent
-from controller.simulation.scenario import Model
+from controller.simulation.scenario import ScenarioModel
 from controller.simulation.workload import load_trace
 from controller.sizing.records import Targets
 from controller.uncollected import without_collection
@@ -70,7 +70,7 @@ def learning(name: str) -> Learning:
     profile, lengths = ENGINES[name], load_trace(_TRACE)
     variant = replace(fleet.pair()[0], profile=profile, max_replicas=_REPLICAS)
     targets = Targets(ttft_seconds=3.0, itl_seconds=0.25)
-    model = Model(model_id=fleet.MODEL, workload=trace_workload(_TRACE), targets=targets)
+    model = ScenarioModel(model_id=fleet.MODEL, workload=trace_workload(_TRACE), targets=targets)
     truth = capacity(variant, model, lengths)
     rate = min(_MOST_RATE, max(_LEAST_RATE, _LOADED * truth))
     scenario = steady(variant, model, lengths, _REPLICAS * rate, replicas=_REPLICAS)

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.planning.moves import Kind
+from controller.planning.moves import MovableKind
 
 PER_NODE: Final = 8
 SIZES: Final = (1, 2, 4, 8)
@@ -43,7 +43,7 @@ class Fragments:
     movable: NDArray[np.int64]
     """Movable replicas of each kind on each node."""
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[MovableKind, ...]
 
     @property
     def wanted(self) -> int:
@@ -126,7 +126,7 @@ def fragments(
     return Fragments(
         free=np.array(cluster.free, dtype=np.int64),
         movable=_movable(cluster.pods, kinds, nodes=nodes, has_classes=has_classes),
-        kinds=tuple(Kind(accelerators=size, price=price) for size, price in kinds),
+        kinds=tuple(MovableKind(accelerators=size, price=price) for size, price in kinds),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from ortools.sat.python import cp_model
 
-from controller.planning.moves import Evictions, Kind, fewest_evictions
+from controller.planning.moves import Evictions, MovableKind, fewest_evictions
 from hack.bench.goals import Goal, short_number
 from hack.bench.placement.engines import effort_within
 from hack.bench.placement.fragments import PER_NODE, Fragments, ScoringStrategy, fragments
@@ -137,7 +137,7 @@ def most_for_least(world: Fragments, wanted: int, *, seconds: float) -> tuple[in
     return sum(solver.value(whole) for whole in placed), int(solver.value(price))
 
 
-def _size(kinds: Sequence[Kind], counts: Sequence[cp_model.IntVar]) -> cp_model.LinearExpr:
+def _size(kinds: Sequence[MovableKind], counts: Sequence[cp_model.IntVar]) -> cp_model.LinearExpr:
     return cp_model.LinearExpr.weighted_sum(counts, [kind.accelerators for kind in kinds])
 
 

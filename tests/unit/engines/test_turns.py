@@ -17,7 +17,7 @@ from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.engines.endpoints import question
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
-from controller.engines.turns import Request, Turns
+from controller.engines.turns import PodRequest, Turns
 
 PAGE: Final = exposition(model="m", usage=0.5, waiting=1)
 HEALTHY: Final = [("good", f"engine-{number}") for number in range(40)]
@@ -149,7 +149,7 @@ async def test_a_page_that_was_read_is_kept_while_another_pod_is_slow() -> None:
     """Only requests that wait for a connection are given up."""
     turns, is_parsed, is_over, reads = Turns[Key, str](4), asyncio.Event(), asyncio.Event(), Counter[str]()
 
-    def request(name: str, held: asyncio.Event | None) -> Request[str]:
+    def request(name: str, held: asyncio.Event | None) -> PodRequest[str]:
         async def read() -> str:
             reads[name] += 1
             if held:
@@ -160,9 +160,9 @@ async def test_a_page_that_was_read_is_kept_while_another_pod_is_slow() -> None:
             await is_parsed.wait()
             return page.upper()
 
-        return Request(read, parse)
+        return PodRequest(read, parse)
 
-    wanted: dict[Key, Request[str]] = {("ns", "a"): request("a", None), ("ns", "b"): request("b", is_over)}
+    wanted: dict[Key, PodRequest[str]] = {("ns", "a"): request("a", None), ("ns", "b"): request("b", is_over)}
     first = await turns.ask(wanted)
     is_parsed.set()
     second = await turns.ask(wanted)

@@ -13,7 +13,7 @@ from apiserver.cluster.cache import Change
 from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.selector import parse_selector
-from apiserver.metrics.series import BOUND_REPLICAS, Series
+from apiserver.metrics.series import BOUND_REPLICAS, MetricValue
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
 from apiserver.metrics.watched import Watched, bound_essentials, bound_metrics_of
 
@@ -119,7 +119,7 @@ def test_an_arbitrary_status_gives_no_series_and_no_exception(
     }
 
     for entry in bound_metrics_of(bound_essentials(value)):
-        assert not isinstance(entry, Series)
+        assert not isinstance(entry, MetricValue)
 
 
 def test_bindings_that_have_not_been_read_yet_are_unavailable() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.metrics.series import METRIC_NAMES, Series, Unknown
+from apiserver.metrics.series import METRIC_NAMES, MetricValue, Unknown
 from apiserver.metrics.watched import essentials, metrics_of
 
 TIME = "2026-11-21T12:00:00Z"
@@ -38,12 +38,12 @@ def variant(
     }
 
 
-def entries(value: dict[str, Any]) -> tuple[Series | Unknown, ...]:
+def entries(value: dict[str, Any]) -> tuple[MetricValue | Unknown, ...]:
     """Return the entries of an object as the process caches it."""
     return metrics_of(essentials(value))
 
 
-def by_name(value: dict[str, Any]) -> dict[str, Series | Unknown]:
+def by_name(value: dict[str, Any]) -> dict[str, MetricValue | Unknown]:
     """Return the entries by metric name."""
     return {entry.metric_name: entry for entry in entries(value)}
 
@@ -51,7 +51,7 @@ def by_name(value: dict[str, Any]) -> dict[str, Series | Unknown]:
 def values(value: dict[str, Any]) -> dict[str, int | str]:
     """Return the values in thousandths, or the reasons why there are none."""
     return {
-        name: entry.value_milli if isinstance(entry, Series) else entry.why
+        name: entry.value_milli if isinstance(entry, MetricValue) else entry.why
         for name, entry in by_name(value).items()
     }
 
@@ -221,7 +221,7 @@ def test_the_time_is_that_of_the_decision_in_utc() -> None:
     times = {
         entry.time
         for entry in entries(variant(status={"desiredOptimizedAlloc": decided}))
-        if isinstance(entry, Series)
+        if isinstance(entry, MetricValue)
     }
 
     assert times == {dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)}

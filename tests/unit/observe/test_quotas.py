@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.schema.json import Json
-from controller.observe.quotas import Limits, Tenant, limits
+from controller.observe.quotas import QuotaLimits, Tenant, limits
 from controller.observe.targets import TargetKey, TargetKind
 
 
@@ -37,7 +37,7 @@ def tenant(pod_spec: Json | None = None, *, accelerator: str = "A100") -> Tenant
     return Tenant(namespace="ns", accelerator=accelerator, pod_spec=pod_spec or spec())
 
 
-def found(item: Json, *tenants: Tenant, pods: tuple[Json, ...] = ()) -> Limits:
+def found(item: Json, *tenants: Tenant, pods: tuple[Json, ...] = ()) -> QuotaLimits:
     """Return the limits by one quota; Deployment `chat` is planned."""
     return limits(
         [item], tenants or [tenant()], pods, frozenset({TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")})
@@ -71,7 +71,7 @@ def test_the_use_of_other_pods_is_subtracted_from_a_quota(name: str) -> None:
 )
 def test_a_quota_that_applies_to_no_variant_is_ignored_without_a_report(item: Json) -> None:
     """It gives neither a limit nor a problem."""
-    assert found(item) == Limits()
+    assert found(item) == QuotaLimits()
 
 
 def selector(operator: str, *values: str) -> Json:

@@ -20,7 +20,7 @@ from controller.planning.cluster import (
     Toleration,
 )
 from controller.planning.inputs import PlanningInputs, PlanningState, Settings, from_json, to_json
-from controller.planning.load import RateLimit, Signal, Target
+from controller.planning.load import LimitingTarget, RateLimit, Signal
 from controller.planning.plan import plan
 from controller.planning.snapshot import Model, Snapshot
 from controller.planning.warm_start import DualPrices, LevelPrices
@@ -55,7 +55,7 @@ FULL = PlanningInputs(
                 cost="32.50",
                 capacity=replace(
                     capacity(9_400_000),
-                    limits=(RateLimit(target=Target.TTFT, text="TTFT 2 s", requests_per_second=9.4),),
+                    limits=(RateLimit(target=LimitingTarget.TTFT, text="TTFT 2 s", requests_per_second=9.4),),
                     unreachable=("ITL 5 ms cannot be met: 21 ms is the best",),
                 ),
                 start_seconds=140.5,

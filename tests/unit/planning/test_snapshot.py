@@ -12,7 +12,7 @@ from support.planning_builders import load, node, variant
 
 from controller.planning.cluster import Budget
 from controller.planning.inputs import Settings
-from controller.planning.load import Capacity, CapacitySource, ModelLoad, RateLimit, Target
+from controller.planning.load import Capacity, CapacitySource, LimitingTarget, ModelLoad, RateLimit
 from controller.planning.snapshot import Snapshot, Variant
 
 
@@ -63,7 +63,7 @@ def test_the_releasable_rate_must_be_at_least_the_required_rate() -> None:
 def test_an_invalid_rate_limit_is_rejected(value: float) -> None:
     """Targets that can never be met are recorded as unreachable, not as a limit of zero."""
     with pytest.raises(ValueError, match="must be greater than 0 and finite, was"):
-        RateLimit(target=Target.ITL, text="ITL 80 ms", requests_per_second=value)
+        RateLimit(target=LimitingTarget.ITL, text="ITL 80 ms", requests_per_second=value)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 2e9], ids=str)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject
-from controller.policies.deciding import Decision, decide
+from controller.policies.deciding import ScalingDecision, decide
 from controller.policies.history import History
 from controller.policies.measuring import Exposed, Look, PodMemory
 from controller.policies.policy import (
@@ -42,7 +42,7 @@ PLAIN = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), tolerance_
 
 def play(
     policy: ScalingPolicy, loads: Iterable[float], *, current: int, bounds: Bounds = BOUNDS
-) -> list[Decision]:
+) -> list[ScalingDecision]:
     """Return the decisions for a series of loads, each of which takes effect at once."""
     history, made = History(), []
     for number, load in enumerate(loads):
@@ -53,7 +53,7 @@ def play(
     return made
 
 
-def counts(decisions: list[Decision]) -> list[int]:
+def counts(decisions: list[ScalingDecision]) -> list[int]:
     """Return the replicas of decisions."""
     return [decision.replicas for decision in decisions]
 

@@ -27,7 +27,7 @@ from controller.simulation.outcome import (
     VariantPoint,
 )
 from controller.simulation.profile import EngineProfile
-from controller.simulation.scenario import Model, Scenario, VariantSetup
+from controller.simulation.scenario import Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Played
 from controller.sizing.records import Targets
 
@@ -58,9 +58,9 @@ def results(name: str = "m", *, policies: int = 2, models: int = 1) -> Results:
     return Results(scenario=scenario, outcomes=tuple(outcomes), warnings=(f"{name}: be careful",))
 
 
-def _model(model_id: str) -> Model:
+def _model(model_id: str) -> ScenarioModel:
     targets = Targets(ttft_seconds=2.0, itl_seconds=0.08)
-    return Model(model_id=model_id, workload=Played(trace=()), targets=targets)
+    return ScenarioModel(model_id=model_id, workload=Played(trace=()), targets=targets)
 
 
 def _variant(model_id: str) -> VariantSetup:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.simulation.profile import EngineProfile
-from controller.simulation.scenario import Model, NodeGroup, Scenario, VariantSetup
+from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Curve, Drawn, load_trace
 from controller.sizing.records import Targets
 
@@ -20,7 +20,7 @@ def scenario() -> Scenario:
     return Scenario(
         name="small",
         models=(
-            Model(
+            ScenarioModel(
                 model_id="m",
                 workload=Drawn(curve=Curve(shape="constant", high=10), lengths=lengths),
                 targets=Targets(ttft_seconds=2.0, itl_seconds=0.08),

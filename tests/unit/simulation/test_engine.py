@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.simulation.engine import Engine
+from controller.simulation.engine import SimulatedEngine
 from controller.simulation.profile import EngineProfile
 from controller.simulation.workload import Request
 
@@ -23,7 +23,7 @@ def request(request_id: int = 0, *, arrival_us: int = 0, prompt: int = 100, outp
 
 def test_a_single_request_takes_its_prefill_and_one_iteration_per_further_token() -> None:
     """TTFT is gamma + delta x prompt; the rest is (output - 1) x (alpha + beta)."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
     engine.submit(request(), now_us=0)
 
     (done,) = engine.advance(1_000_000)
@@ -36,7 +36,7 @@ def test_a_single_request_takes_its_prefill_and_one_iteration_per_further_token(
 
 def test_a_later_request_waits_for_the_current_iteration_and_slows_the_others() -> None:
     """It is prefilled in the next iteration, together with the other request's decode."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
     engine.submit(request(0, output=4), now_us=0)
     assert engine.advance(16_000) == []  # prefill ended at 15 ms, first decode lasts until 26 ms
     engine.submit(request(1, arrival_us=16_000, output=1), now_us=16_000)
@@ -50,7 +50,7 @@ def test_a_later_request_waits_for_the_current_iteration_and_slows_the_others() 
 
 def test_iterations_take_longer_as_the_cache_fills() -> None:
     """The prompt of 100 tokens takes 7 blocks of 16, so a decode step takes 112 x 10 us longer."""
-    engine = Engine(replace(PROFILE, context_us_per_token=10.0))
+    engine = SimulatedEngine(replace(PROFILE, context_us_per_token=10.0))
     engine.submit(request(), now_us=0)
 
     (done,) = engine.advance(1_000_000)
@@ -64,7 +64,7 @@ def test_noise_is_bounded_and_reproducible() -> None:
     noisy = replace(PROFILE, step_noise=0.3)
 
     def finish_us(seed: int) -> int:
-        engine = Engine(noisy, seed=seed)
+        engine = SimulatedEngine(noisy, seed=seed)
         engine.submit(request(output=101), now_us=0)
         return engine.advance(10_000_000)[0].finish_us
 
@@ -74,7 +74,7 @@ def test_noise_is_bounded_and_reproducible() -> None:
 
 def test_a_full_batch_admits_no_request_until_one_finishes() -> None:
     """The batch is limited to `max_num_seqs`, 4; the fifth request waits, and its queue time is measured."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
     for number in range(5):
         engine.submit(request(number), now_us=0)
     engine.advance(60_000)
@@ -89,7 +89,7 @@ def test_a_full_batch_admits_no_request_until_one_finishes() -> None:
 
 def test_long_prompts_are_computed_in_chunks_within_the_token_budget() -> None:
     """250 tokens at 100 per iteration take three iterations, each with its fixed time."""
-    engine = Engine(replace(PROFILE, max_num_batched_tokens=100))
+    engine = SimulatedEngine(replace(PROFILE, max_num_batched_tokens=100))
     engine.submit(request(prompt=250, output=1), now_us=0)
 
     (done,) = engine.advance(1_000_000)
@@ -99,7 +99,7 @@ def test_long_prompts_are_computed_in_chunks_within_the_token_budget() -> None:
 
 def test_the_last_admitted_sequence_is_preempted_when_the_cache_is_full() -> None:
     """Two sequences of 2 blocks grow in a cache of 5: one restarts, and its tokens are counted only once."""
-    engine = Engine(replace(PROFILE, num_gpu_blocks=5))
+    engine = SimulatedEngine(replace(PROFILE, num_gpu_blocks=5))
     for number in range(2):
         engine.submit(request(number, prompt=32, output=40), now_us=0)
 
@@ -114,7 +114,7 @@ def test_the_last_admitted_sequence_is_preempted_when_the_cache_is_full() -> Non
 
 def test_kv_usage_counts_whole_blocks_of_prompt_and_generated_tokens() -> None:
     """32 prompt tokens fill two of 100 blocks; the first generated token needs a third."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
     engine.submit(request(prompt=32, output=10), now_us=0)
 
     engine.advance(1)
@@ -136,7 +136,7 @@ def test_a_request_larger_than_the_cache_is_rejected_on_submission(
     prompt: int, output: int, *, fits: bool
 ) -> None:
     """The cache holds 100 x 16 = 1600 tokens; a request that can never finish would block the queue."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
 
     if fits:
         engine.submit(request(prompt=prompt, output=output), now_us=0)
@@ -148,7 +148,7 @@ def test_a_request_larger_than_the_cache_is_rejected_on_submission(
 
 def test_a_request_in_the_past_is_rejected() -> None:
     """It is earlier than the time to which the engine has advanced."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
     engine.advance(500)
 
     with pytest.raises(ValueError, match="must not be earlier than 500"):
@@ -157,7 +157,7 @@ def test_a_request_in_the_past_is_rejected() -> None:
 
 def test_a_waiting_request_leaves_the_queue_when_its_client_gives_up() -> None:
     """It waits behind a full batch. The next one, which is patient, takes its place."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
     for number in range(4):
         engine.submit(request(number, output=100), now_us=0)
     engine.submit(request(4), now_us=0, patience_end_us=500_000)
@@ -178,7 +178,7 @@ def test_a_waiting_request_leaves_the_queue_when_its_client_gives_up() -> None:
 
 def test_a_prompt_in_progress_is_dropped_at_the_end_of_the_iteration() -> None:
     """Its prefill takes 65 ms and would yield the first token; its client gives up before that."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
     engine.submit(request(0, prompt=600), now_us=0, patience_end_us=30_000)
 
     engine.advance(64_999)
@@ -193,7 +193,7 @@ def test_a_prompt_in_progress_is_dropped_at_the_end_of_the_iteration() -> None:
 
 def test_a_client_with_a_first_token_waits_for_the_rest() -> None:
     """The first token arrives at 15 ms, exactly when patience ends."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
     engine.submit(request(0, output=100), now_us=0, patience_end_us=15_000)
 
     assert len(engine.advance(10_000_000)) == 1
@@ -203,12 +203,12 @@ def test_a_client_with_a_first_token_waits_for_the_rest() -> None:
 def test_a_client_that_has_given_up_is_rejected() -> None:
     """The router counts it instead."""
     with pytest.raises(ValueError, match="patience_end_us must be later than now_us, 7"):
-        Engine(PROFILE).submit(request(), now_us=7, patience_end_us=7)
+        SimulatedEngine(PROFILE).submit(request(), now_us=7, patience_end_us=7)
 
 
 def test_tokens_in_the_prefix_cache_are_not_computed() -> None:
     """The mean is a quarter, so less than half of this prompt is found."""
-    engine = Engine(replace(PROFILE, prefix_hit_share=0.25))
+    engine = SimulatedEngine(replace(PROFILE, prefix_hit_share=0.25))
     found = engine.profile.found_tokens(1, prompt_tokens=1000)
     engine.submit(request(1, prompt=1000, output=1), now_us=0)
 
@@ -236,7 +236,7 @@ def test_the_mean_share_of_found_tokens_is_that_of_the_profile(share: float) -> 
 
 def test_speculative_decoding_yields_several_tokens_per_iteration() -> None:
     """24 further tokens take ten iterations, of 2 or 3 tokens each; times are counted per iteration."""
-    engine = Engine(replace(PROFILE, accepted_tokens_per_step=2.4))
+    engine = SimulatedEngine(replace(PROFILE, accepted_tokens_per_step=2.4))
     engine.submit(request(output=25), now_us=0)
 
     (done,) = engine.advance(1_000_000)
@@ -256,7 +256,7 @@ def test_speculative_decoding_yields_several_tokens_per_iteration() -> None:
 
 def test_iterations_without_a_token_are_not_observed() -> None:
     """Like vLLM, which observes an iteration with its outputs: two chunks of a prompt yield one token."""
-    engine = Engine(replace(PROFILE, max_num_batched_tokens=600))
+    engine = SimulatedEngine(replace(PROFILE, max_num_batched_tokens=600))
     engine.submit(request(1, prompt=1000, output=1), now_us=0)
 
     engine.advance(1_000_000)
@@ -266,7 +266,7 @@ def test_iterations_without_a_token_are_not_observed() -> None:
 
 def test_tokens_beyond_the_end_of_a_request_are_not_counted() -> None:
     """The first token and one more are asked for, and the only iteration yields four."""
-    engine = Engine(replace(PROFILE, accepted_tokens_per_step=4.0))
+    engine = SimulatedEngine(replace(PROFILE, accepted_tokens_per_step=4.0))
     engine.submit(request(output=2), now_us=0)
 
     (done,) = engine.advance(1_000_000)
@@ -278,7 +278,7 @@ def test_tokens_beyond_the_end_of_a_request_are_not_counted() -> None:
 
 def test_a_drained_engine_returns_all_unfinished_requests() -> None:
     """Running requests come first; when a pod is removed, they are sent to other engines."""
-    engine = Engine(PROFILE)
+    engine = SimulatedEngine(PROFILE)
     for number in range(6):
         engine.submit(request(number), now_us=0)
     engine.advance(50_000)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.simulation.engine import Engine
+from controller.simulation.engine import SimulatedEngine
 from controller.simulation.profile import EngineProfile
 from controller.simulation.workload import Request
 
@@ -179,7 +179,7 @@ patiences = st.sampled_from([math.inf, 1, 4_000, 9_000, 20_000, 40_000])
 
 
 def serve(
-    engine: Engine, requests: list[Request], cuts: list[int], patience_us: float = math.inf
+    engine: SimulatedEngine, requests: list[Request], cuts: list[int], patience_us: float = math.inf
 ) -> tuple[dict[int, int], dict[int, int]]:
     """Return first-token and finish times by request ID; `advance` is called at arrivals and at `cuts`."""
     done = []
@@ -208,7 +208,7 @@ def test_all_times_equal_those_of_the_plain_engine(
     """
     plain = PlainEngine(profile, patience_us=patience_us)
     plain.run(requests)
-    engine = Engine(profile)
+    engine = SimulatedEngine(profile)
 
     first_us, finish_us = serve(engine, requests, cuts=[], patience_us=patience_us)
 
@@ -242,6 +242,6 @@ def test_results_do_not_depend_on_how_time_is_divided_into_advances(
     """The demo advances ten times per second, a simulation in large steps."""
     profile = replace(profile, step_noise=noise)
 
-    cut, whole = Engine(profile), Engine(profile)
+    cut, whole = SimulatedEngine(profile), SimulatedEngine(profile)
     assert serve(cut, requests, cuts, patience_us) == serve(whole, requests, [], patience_us)
     assert cut.pop_abandoned() == whole.pop_abandoned()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.planning.load import MOST_RATE, Capacity, CapacitySource, Target
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, LimitingTarget
 from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience
 from controller.sizing.capacity import BATCH_SHARE, batch_of, duration, sized_capacity
 from controller.sizing.lengths import Lengths
@@ -43,9 +43,9 @@ def capacity(
 
 
 EXAMPLES = {
-    "the batch size is the tightest limit": (H100, CHAT, 256.0, 16.411, Target.BATCH),
-    "the time per step is the tightest limit": (L40S, CHAT, 114.2, 3.51, Target.ITL),
-    "waiting behind long prompts is the tightest limit": (H100, LONG, 31.5, 1.381, Target.TTFT),
+    "the batch size is the tightest limit": (H100, CHAT, 256.0, 16.411, LimitingTarget.BATCH),
+    "the time per step is the tightest limit": (L40S, CHAT, 114.2, 3.51, LimitingTarget.ITL),
+    "waiting behind long prompts is the tightest limit": (H100, LONG, 31.5, 1.381, LimitingTarget.TTFT),
 }
 
 
@@ -67,7 +67,7 @@ def test_an_unreachable_target_is_reported_with_the_time_of_an_idle_engine_and_i
     found = capacity(StepParameters(alpha_ms=90.0, beta_ms=0.12, delta_ms=0.11), CHAT, batch=114.2)
 
     assert found.unreachable == ("ITL 80 ms cannot be met: a step of an idle engine takes 90.1 ms",)
-    assert found.limits[0].target is Target.BATCH
+    assert found.limits[0].target is LimitingTarget.BATCH
 
 
 def test_a_target_that_too_many_prompts_exceed_is_reported_with_the_share_that_can_meet_it() -> None:
@@ -89,7 +89,7 @@ def test_without_targets_the_batch_size_is_the_only_limit() -> None:
     """It is used up to 85 % of the throughput with 256 sequences."""
     found = capacity(H100, CHAT, targets=Targets())
 
-    assert [item.target for item in found.limits] == [Target.BATCH]
+    assert [item.target for item in found.limits] == [LimitingTarget.BATCH]
     assert found.limits[0].text == "a batch of 256"
 
 
@@ -101,7 +101,7 @@ def test_requests_that_missed_a_target_lower_the_capacity_and_name_the_target() 
     found, before = capacity(H100, CHAT, experience=experience), capacity(H100, CHAT)
 
     assert found.requests_per_second < 0.5 * before.requests_per_second
-    assert found.limits[0].target is Target.TTFT
+    assert found.limits[0].target is LimitingTarget.TTFT
 
 
 def test_requests_within_their_targets_raise_the_capacity_up_to_that_of_the_batch() -> None:

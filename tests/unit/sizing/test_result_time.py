@@ -9,7 +9,7 @@ import pytest
 
 from controller.engines.readings import reading_of
 from controller.engines.records import EngineRecords
-from controller.planning.load import CapacitySource, Target
+from controller.planning.load import CapacitySource, LimitingTarget
 from controller.simulation.profile import EngineProfile
 from controller.simulation.reconciled import series_of
 from controller.simulation.server import Server
@@ -86,7 +86,7 @@ def test_a_target_between_tokens_is_no_limit_of_requests_with_one_result() -> No
     size = capacity_of(found, VariantFacts(targets=TARGETS), lengths)
 
     assert size is not None
-    assert [item.target for item in size.capacity.limits] == [Target.TTFT, Target.BATCH]
+    assert [item.target for item in size.capacity.limits] == [LimitingTarget.TTFT, LimitingTarget.BATCH]
     assert not size.capacity.unreachable
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from support.sizing_cycles import H100, TARGETS, Watch, facts, interval, report, variant
 
-from controller.planning.load import CapacitySource, ModelLoad, Target
+from controller.planning.load import CapacitySource, LimitingTarget, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
@@ -115,7 +115,7 @@ def test_requests_that_miss_their_targets_lower_the_capacity_of_a_variant() -> N
         found.append(size)
 
     assert found[1].requests_per_second < 0.6 * found[0].requests_per_second
-    assert found[1].limits[0].target is Target.TTFT
+    assert found[1].limits[0].target is LimitingTarget.TTFT
 
 
 def test_requests_that_miss_their_targets_in_a_long_queue_do_not_lower_the_capacity() -> None:

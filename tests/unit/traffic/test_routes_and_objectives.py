@@ -14,7 +14,7 @@ from apiserver.schema.validation import validate
 from controller.models.traffic import traffic_status
 from controller.observe.objectives import POOL_GROUPS
 from controller.observe.targets import TargetKey, TargetKind
-from controller.traffic.conditions import Found, TrafficCondition, TrafficReason, left_alone
+from controller.traffic.conditions import TrafficCondition, TrafficReason, TrafficStatus, left_alone
 from controller.traffic.status import PoolWorld, objective_found, route_found, server_found
 from hack.installation.manifests import ROOT
 
@@ -24,17 +24,17 @@ SERVERS = {"a": server("a", {"matchLabels": A}), "b": server("b", {"matchLabels"
 ONLY_A = [pod("a-1", A), pod("a-2", A)]
 
 
-def said(found: Found) -> Mapping[str, tuple[bool | None, str]]:
+def said(found: TrafficStatus) -> Mapping[str, tuple[bool | None, str]]:
     """Return status and reason of each condition."""
     return {str(kind): (holds, str(reason)) for kind, (holds, reason, _) in found.findings.items()}
 
 
-def of_route(value: Json, *others: Json, pods: list[Json] | None = None) -> Found:
+def of_route(value: Json, *others: Json, pods: list[Json] | None = None) -> TrafficStatus:
     """Return the findings for a route to the servers."""
     return route_found(value, servers=SERVERS, pods=ONLY_A if pods is None else pods, routes=[value, *others])
 
 
-ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
+ROUTES: Mapping[str, tuple[TrafficStatus, str, bool, str, str]] = {
     "all targets are ready": (
         of_route(route("chat", rule("a"))),
         "Ready",
@@ -118,7 +118,7 @@ ROUTES: Mapping[str, tuple[Found, str, bool, str, str]] = {
 
 @pytest.mark.parametrize(("found", "kind", "holds", "reason", "text"), ROUTES.values(), ids=ROUTES.keys())
 def test_conditions_of_a_route_have_the_expected_message(
-    found: Found, kind: str, holds: bool, reason: str, text: str
+    found: TrafficStatus, kind: str, holds: bool, reason: str, text: str
 ) -> None:
     """The message names the field or the object."""
     assert found.findings[TrafficCondition(kind)] == (holds, TrafficReason(reason), text)
@@ -239,7 +239,7 @@ STATUSES = {
 
 
 @pytest.mark.parametrize(("value", "found"), STATUSES.values(), ids=STATUSES.keys())
-def test_a_status_is_valid_and_unchanged_if_the_state_is(value: Json, found: Found) -> None:
+def test_a_status_is_valid_and_unchanged_if_the_state_is(value: Json, found: TrafficStatus) -> None:
     """A status computed an hour later from the same state has equal times, too."""
     status = traffic_status(value, found, now=NOW)
     declared = find_version(value["apiVersion"], value["kind"])

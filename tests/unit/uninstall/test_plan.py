@@ -21,7 +21,7 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
 from apiserver.schema.structural import crd_manifest
 from controller.certificates.former_claim import ANNOTATION, FormerClaim, former_claim
-from controller.commands.uninstall.gather import Snapshot
+from controller.commands.uninstall.gather import UninstallState
 from controller.commands.uninstall.installed import CLUSTER_ROLE_BINDINGS, is_for_us
 from controller.commands.uninstall.plan import Action, is_owned, plan_removal, without_ownership
 from controller.commands.uninstall.uninstall import without_conversion
@@ -69,8 +69,8 @@ THEIRS = crd_manifest(AUTOSCALING_POLICY_BINDING) | {"metadata": {"name": POLICI
 CLAIM = {"metadata": {"name": "v1beta1.external.metrics.k8s.io"}, "spec": {}}
 FORMER = FormerClaim(labels={}, spec={"service": {"namespace": "keda", "name": "adapter"}})
 WEBHOOKS: Installed = {VALIDATING_WEBHOOK_CONFIGURATIONS: [{"metadata": {"name": "stowplan"}}]}
-NOTHING = Snapshot(namespaces=("stowplan-system",))
-ALL = Snapshot(
+NOTHING = UninstallState(namespaces=("stowplan-system",))
+ALL = UninstallState(
     namespaces=("stowplan-system",),
     installed={**deployments("controller", "webhooks"), **WEBHOOKS},
     marks={"taints of nodes": 1},
@@ -88,7 +88,7 @@ WITHDRAW, DELETE, FORGET, REMOVE, LEAVE = (
     Action.REMOVE,
     Action.LEAVE,
 )
-PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
+PLANS: dict[str, tuple[UninstallState, list[Action]]] = {
     "nothing is installed": (NOTHING, []),
     "everything is installed": (
         ALL,
@@ -136,7 +136,7 @@ PLANS: dict[str, tuple[Snapshot, list[Action]]] = {
 
 
 @pytest.mark.parametrize(("snapshot", "want"), PLANS.values(), ids=PLANS.keys())
-def test_the_steps_depend_on_the_state_of_the_cluster(snapshot: Snapshot, want: list[Action]) -> None:
+def test_the_steps_depend_on_the_state_of_the_cluster(snapshot: UninstallState, want: list[Action]) -> None:
     """Controllers stop first; what the API server calls is deleted when it is no longer called."""
     assert [step.action for step in plan_removal(snapshot, "https://cluster").steps] == want
 
@@ -180,7 +180,7 @@ def test_the_plan_states_what_is_deleted_and_once_how_to_delete_objects() -> Non
         assert prices.endswith("will be deleted: stowplan-system/accelerator-unit-costs")
 
 
-PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
+PROBLEMS: dict[str, tuple[UninstallState, str, str]] = {
     "pod templates that depend on Stowplan": (
         replace(ALL, dependents=("Deployment a/b: the scheduling gate stowplan.dev/placement",)),
         "templates",
@@ -208,7 +208,7 @@ PROBLEMS: dict[str, tuple[Snapshot, str, str]] = {
 
 
 @pytest.mark.parametrize(("snapshot", "check", "words"), PROBLEMS.values(), ids=PROBLEMS.keys())
-def test_problems_are_found_before_any_change(snapshot: Snapshot, check: str, words: str) -> None:
+def test_problems_are_found_before_any_change(snapshot: UninstallState, check: str, words: str) -> None:
     """Only those of owners and templates can be accepted."""
     report = plan_removal(snapshot, "https://cluster")
     accepted = plan_removal(snapshot, "https://cluster", accept=("owners", "templates"))

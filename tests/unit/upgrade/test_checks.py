@@ -18,12 +18,12 @@ from controller.commands.upgrade.checks import (
     check_owners,
     check_webhook,
 )
-from controller.commands.upgrade.gather import Snapshot, needed_permissions, ready_pods
+from controller.commands.upgrade.gather import UpgradeState, needed_permissions, ready_pods
 from controller.commands.upgrade.report import Finding, Verdict, check_permissions, with_accepted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CRD = VARIANT_AUTOSCALING.crd_name
-EMPTY = Snapshot(now=NOW, namespace="stowplan-system")
+EMPTY = UpgradeState(now=NOW, namespace="stowplan-system")
 
 
 def problems(findings: Iterable[Finding]) -> list[str]:

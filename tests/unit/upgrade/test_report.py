@@ -22,7 +22,7 @@ from controller.commands.upgrade.calls import Failure
 from controller.commands.upgrade.checks import ACCEPTABLE
 from controller.commands.upgrade.definitions import transitional_definition, withdrawn_definition
 from controller.commands.upgrade.execution import Action, is_annotated, is_reshaped
-from controller.commands.upgrade.gather import Snapshot
+from controller.commands.upgrade.gather import UpgradeState
 from controller.commands.upgrade.report import (
     Run,
     RunOutcome,
@@ -42,7 +42,7 @@ contexts: [{name: x, context: {cluster: x, user: x}}]
 clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}]
 users: [{name: x, user: {token: x}}]
 """
-EMPTY = Snapshot(now=datetime(2026, 1, 1, tzinfo=UTC), namespace="stowplan-system")
+EMPTY = UpgradeState(now=datetime(2026, 1, 1, tzinfo=UTC), namespace="stowplan-system")
 
 
 def stored(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -268,7 +268,7 @@ def test_a_downgrade_continues_after_the_definition_of_our_chart_was_withdrawn()
 
 
 INSTALLED: dict[str, Any] = {"webhooks": []}
-NEXT: dict[str, tuple[Snapshot, str]] = {
+NEXT: dict[str, tuple[UpgradeState, str]] = {
     "the definition of the release is not applied yet": (
         replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: given_back()}, configuration=INSTALLED),
         "next: apply the definition of release v0.4.2 over the current one,",
@@ -290,7 +290,7 @@ NEXT: dict[str, tuple[Snapshot, str]] = {
 
 
 @pytest.mark.parametrize(("snapshot", "want"), NEXT.values(), ids=NEXT.keys())
-def test_a_downgrade_states_only_the_next_action(snapshot: Snapshot, want: str) -> None:
+def test_a_downgrade_states_only_the_next_action(snapshot: UpgradeState, want: str) -> None:
     """Each check is reported once."""
     report = downgrade.plan_downgrade(snapshot, "https://cluster", RELEASES["v0.4.2"])
 

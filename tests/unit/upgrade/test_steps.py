@@ -12,7 +12,7 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from controller.commands.upgrade.definitions import transitional_definition, withdrawn_definition
 from controller.commands.upgrade.downgrade import downgrade_steps
 from controller.commands.upgrade.execution import Action
-from controller.commands.upgrade.gather import Snapshot
+from controller.commands.upgrade.gather import UpgradeState
 from controller.commands.upgrade.upgrade import upgrade_steps
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -54,11 +54,11 @@ def labelled(live: Definition) -> Definition:
     return live | {"metadata": live["metadata"] | {"labels": {"app.kubernetes.io/part-of": "stowplan"}}}
 
 
-def snapshot(live: Definition | None) -> Snapshot:
+def snapshot(live: Definition | None) -> UpgradeState:
     """Return the snapshot of a cluster with this definition."""
     definitions = {VARIANT_AUTOSCALING.crd_name: live} if live else {}
     configuration = {"webhooks": [{"clientConfig": {"caBundle": BUNDLE}}]}
-    return Snapshot(
+    return UpgradeState(
         now=NOW, namespace="stowplan-system", definitions=definitions, configuration=configuration
     )
 
@@ -183,7 +183,7 @@ def test_a_definition_of_another_owner_is_not_changed() -> None:
     }
     found = {
         name: upgrade_steps(
-            Snapshot(now=NOW, namespace="stowplan-system", definitions=definitions), (MODEL_ROUTE,)
+            UpgradeState(now=NOW, namespace="stowplan-system", definitions=definitions), (MODEL_ROUTE,)
         )
         for name, definitions in cases.items()
     }
