@@ -83,7 +83,7 @@ class Caches:
         """Create the caches. `namespace` is our own; `annotated` autoscalers are planned if it is set."""
         self._further = further
         projection = Projection()
-        self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=projection.written)
+        self._autoscalings = Cache(cluster, VARIANT_AUTOSCALINGS, reduce=projection.with_writer)
         self._deployments = Cache(cluster, DEPLOYMENTS, reduce=projection.workload)
         self._stateful_sets = Cache(cluster, STATEFUL_SETS, reduce=projection.workload)
         self._pods = Cache(cluster, PODS, reduce=projection.pod)
@@ -93,7 +93,7 @@ class Caches:
         self._bindings = OptionalCache(
             cluster,
             AUTOSCALING_POLICY_BINDINGS,
-            reduce=projection.written,
+            reduce=projection.with_writer,
             without="AutoscalingPolicyBindings",
         )
         self._scales = ScaleReader(cluster, self._references, silent_seconds=SILENT_SECONDS)

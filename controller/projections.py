@@ -62,7 +62,7 @@ class Projection:
             spec["nodeName"] = intern(node)
         return {"metadata": self.metadata(pod["metadata"]), "spec": spec, "status": self._pod_status(pod)}
 
-    def written(self, value: Json) -> Json:
+    def with_writer(self, value: Json) -> Json:
         """Return an object with a recorded writer, without its managed fields.
 
         The record is shared, because one user with many groups may have written thousands of objects.

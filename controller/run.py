@@ -145,7 +145,7 @@ class Controller:
             )
             elector = self._elector(cluster)
             # A process that was suspended during a cycle may have lost the lease when it resumes.
-            fenced = cluster.fenced(elector.is_leading)
+            fenced = cluster.with_fence(elector.is_leading)
             events = EventRecorder(fenced, controller=REPORTER, instance=self._identity)
             settings = self._settings(fenced, events, caches)
             exchange = Exchange(interval_seconds=float(config.planning.interval_seconds))

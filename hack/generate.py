@@ -102,8 +102,8 @@ def _yaml(*documents: Json, allow_unicode: bool = False) -> str:
 def _with_tables(text: str) -> str:
     """Return a document with its tables of settings regenerated from the declaration."""
 
-    def table(found: re.Match[str]) -> str:
-        return f"{found[1]}\n{settings_table(PlanningConfig, found[2].split())}\n{found[3]}"
+    def table(match: re.Match[str]) -> str:
+        return f"{match[1]}\n{settings_table(PlanningConfig, match[2].split())}\n{match[3]}"
 
     return _TABLE.sub(table, text)
 

@@ -130,7 +130,7 @@ class Cache:
             return f"{self.resource.plural} have not been updated for {self.age_seconds():.0f} s"
         return None
 
-    def kept(self, obj: Json) -> _Entry:
+    def entry_of(self, obj: Json) -> _Entry:
         """Return the cache entry for an object (see `Sink`)."""
         key, stamp = key_of(obj), _stamp_of(obj)
         known = self._entries.get(key)

@@ -68,13 +68,13 @@ class Cluster:
         """The base URL of the API server."""
         return self._transport.host
 
-    def fenced(self, may_write: Callable[[], bool]) -> Self:
+    def with_fence(self, may_write: Callable[[], bool]) -> Self:
         """Return this connection with write fencing, for use with leader election.
 
         Before each request other than GET, `may_write` is called, and `NotLeading` is raised if it returns
         False: a process that was frozen must not complete its writes after another replica has become leader.
         """
-        return type(self)(self._transport.fenced(may_write))
+        return type(self)(self._transport.with_fence(may_write))
 
     async def close(self) -> None:
         """Close all connections."""

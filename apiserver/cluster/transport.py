@@ -66,7 +66,7 @@ class Transport:
         """The base URL of the API server."""
         return str(self._api.configuration.host)
 
-    def fenced(self, may_write: Callable[[], bool]) -> Self:
+    def with_fence(self, may_write: Callable[[], bool]) -> Self:
         """Return the same session, which sends only GET requests while `may_write()` is False."""
         fenced = copy.copy(self)
         fenced._may_write = may_write  # noqa: SLF001 (a copy of this object)

@@ -67,7 +67,7 @@ T = TypeVar("T")
 class Sink(Protocol[T]):
     """The receiver of a watch. Its methods must not block; an exception from them ends the watch."""
 
-    def kept(self, obj: Json) -> T:
+    def entry_of(self, obj: Json) -> T:
         """Return what to keep of an object. Nothing else of a page is kept while the next one is read."""
 
     def replace(self, objects: Sequence[T]) -> None:
@@ -130,7 +130,7 @@ class Watcher(Generic[T]):
                 await self._wait("watch interrupted", error)
 
     async def _list(self) -> None:
-        objects, version = await self._cluster.list_kept(self._selection, self._sink.kept)
+        objects, version = await self._cluster.list_kept(self._selection, self._sink.entry_of)
         self._sink.replace(objects)
         self._version = version
         self._sink.contact()
@@ -155,7 +155,7 @@ class Watcher(Generic[T]):
     def _pass_on(self, event: WatchEvent) -> None:
         version = event.resource_version
         if event.type in {"ADDED", "MODIFIED"}:
-            self._sink.upsert(self._sink.kept(event.object))
+            self._sink.upsert(self._sink.entry_of(event.object))
         elif event.type == "DELETED":
             self._sink.remove(event.object)
         self._version = version

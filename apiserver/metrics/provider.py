@@ -76,7 +76,7 @@ class MetricIndex:
         if metric_name not in SUBJECTS:
             served = ", ".join(SUBJECTS)
             raise NotFoundError(f"no external metric {metric_name!r}: Stowplan serves {served}")
-        entries = [self._confirmed(entry) for entry in self._matching(namespace, metric_name, selector)]
+        entries = [self._confirm(entry) for entry in self._matching(namespace, metric_name, selector)]
         if not entries:
             raise NotFoundError(
                 f"no {SUBJECTS[metric_name].sought} in namespace {namespace!r} matches the selector of"
@@ -96,7 +96,7 @@ class MetricIndex:
         entries = [entry for entry in candidates if entry is not None and selector.matches(entry.labels)]
         return sorted(entries, key=_entry_name) if len(entries) > 1 else entries
 
-    def _confirmed(self, entry: MetricValue | Unknown) -> MetricValue | Unknown:
+    def _confirm(self, entry: MetricValue | Unknown) -> MetricValue | Unknown:
         beat = self._heartbeat
         if beat is None or isinstance(entry, Unknown) or beat.time <= entry.time:
             return entry

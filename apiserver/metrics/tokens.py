@@ -114,7 +114,7 @@ class TokenReviewer:
             "kind": TOKEN_REVIEWS.kind,
             "spec": {"token": token},
         }
-        answer = await self._shared((digest, "", ""), TOKEN_REVIEWS, review)
+        answer = await self._answer((digest, "", ""), TOKEN_REVIEWS, review)
         status = as_object(answer.get("status"))
         if status.get("authenticated") is not True:
             # Answers about invented tokens would evict the others.
@@ -137,14 +137,14 @@ class TokenReviewer:
             user, verb="get", namespace=namespace, group=GROUP, resource=metric_name, name=""
         )
         key = (_digest(token), namespace, metric_name)
-        answer = await self._shared(key, SUBJECT_ACCESS_REVIEWS, review)
+        answer = await self._answer(key, SUBJECT_ACCESS_REVIEWS, review)
         if not is_allowed(answer):
             raise ForbiddenError(
                 f"user {user.get('username')!r} must not get {metric_name}.{GROUP} in namespace"
                 f" {namespace!r}: grant the verb get on this resource"
             )
 
-    async def _shared(self, key: _Key, resource: Resource, review: Json) -> Json:
+    async def _answer(self, key: _Key, resource: Resource, review: Json) -> Json:
         known = self._known.get(key)
         is_fresh = known is not None and self._seconds() - known.time_seconds < LIFETIME_SECONDS
         if known is not None and is_fresh and known.answer.done():

@@ -160,7 +160,7 @@ def cut_down(node: Node, value: JsonValue, path: FieldPath, cut: Cut) -> JsonVal
         cut.replaced.add(path)
         return None
     if isinstance(value, list) and node.items is not None:
-        items = _bounded(value, node.keywords.get("maxItems"), path, cut)
+        items = _cut_list(value, node.keywords.get("maxItems"), path, cut)
         below = node.items
         return [cut_down(below, item, path.index(place), cut) for place, item in enumerate(items)]
     if isinstance(value, dict) and node.type == "object":
@@ -179,7 +179,7 @@ def _bounded_text(node: Node, value: str, path: FieldPath, cut: Cut) -> str:
 
 def _bounded_object(node: Node, value: Json, path: FieldPath, cut: Cut) -> Json:
     if node.values is not None:
-        keys = _bounded(list(value), node.keywords.get("maxProperties"), path, cut)
+        keys = _cut_list(list(value), node.keywords.get("maxProperties"), path, cut)
         below = node.values
         return {key: cut_down(below, value[key], path.key(key), cut) for key in keys}
     return {
@@ -189,7 +189,7 @@ def _bounded_object(node: Node, value: Json, path: FieldPath, cut: Cut) -> Json:
     }
 
 
-def _bounded(entries: list[JsonValue], limit: int | None, path: FieldPath, cut: Cut) -> list[JsonValue]:
+def _cut_list(entries: list[JsonValue], limit: int | None, path: FieldPath, cut: Cut) -> list[JsonValue]:
     if limit is None or len(entries) <= limit:
         return entries
     cut.errors.append(errors.too_many(path, len(entries), limit))

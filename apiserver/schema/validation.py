@@ -87,22 +87,22 @@ class Judge:
         """
         if fits is None:
             fits = self.is_valid(value)
-        changed = [] if old is None else self._changed(old, value, fits=fits)
+        changed = [] if old is None else self._change_errors(old, value, fits=fits)
         if fits:
             is_kept = keeps_rules(self._checks, value)
             broken = () if is_kept else islice(rule_errors(self._checks, value), MOST_ERRORS + 1)
-            return self._listed([*changed, *broken], Cut())
+            return self._list([*changed, *broken], Cut())
         cut = Cut()
         is_typed = self.is_well_typed(value) if is_typed is None else is_typed
         problems, ruled = self._of_misfit(value, cut, is_typed=is_typed)
         known = [*problems, *changed]
-        return self._listed([*known, *islice(_unless_mistyped(ruled, known), MOST_ERRORS + 1)], cut)
+        return self._list([*known, *islice(_unless_mistyped(ruled, known), MOST_ERRORS + 1)], cut)
 
-    def _changed(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
+    def _change_errors(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
         before, after = self.fitting(old), new if fits else self.fitting(new)
         return list(islice(change_errors(self._changes, before, after), MOST_ERRORS + 1))
 
-    def _listed(self, problems: list[FieldError], cut: Cut) -> list[FieldError]:
+    def _list(self, problems: list[FieldError], cut: Cut) -> list[FieldError]:
         problems = [*cut.errors, *(error for error in problems if error.path not in cut.replaced)]
         listed = sorted(_once(problems)[:MOST_ERRORS], key=lambda error: field_order(self.node, error.path))
         return listed + ([_and_more()] if len(problems) > MOST_ERRORS else [])

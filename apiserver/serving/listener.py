@@ -93,11 +93,11 @@ class Acceptor:
             if guard:
                 beginning = loop.connect_accepted_socket(partial(_same, guard), stream, **self._options)
                 guard.handshake = asyncio.create_task(beginning)
-                guard.handshake.add_done_callback(partial(self._begun, guard, stream))
+                guard.handshake.add_done_callback(partial(self._end_handshake, guard, stream))
             else:
                 stream.close()
 
-    def _begun(self, guard: Guard, stream: socket.socket, handshake: asyncio.Task[Any]) -> None:
+    def _end_handshake(self, guard: Guard, stream: socket.socket, handshake: asyncio.Task[Any]) -> None:
         """Drop a connection whose handshake failed: its client left, was too slow, or speaks other TLS."""
         guard.handshake = None
         if not handshake.cancelled():

@@ -158,7 +158,7 @@ class ModelController:
             self._caches = [caches, traffic_caches, *([gateways] if gateways else [])]
             options = LeaseOptions(namespace=self._namespace, name=LEASE_NAME, identity=self._identity)
             elector = LeaderElector(cluster, options, on_lost=exit_at_once)
-            fenced = cluster.fenced(elector.is_leading)
+            fenced = cluster.with_fence(elector.is_leading)
             events = EventRecorder(fenced, controller=_REPORTER, instance=self._identity)
             writer = StatusWriter(cluster=fenced, events=events, field_manager=FIELD_MANAGER)
             further: dict[str, Further] = {}

@@ -105,8 +105,8 @@ def accelerators_of(pod_spec: Json, names: Sequence[str] = RESOURCE_NAMES) -> in
     claimed = int(pod_spec.get(CLAIMED) or 0) if names is RESOURCE_NAMES else 0
     starters = pod_spec.get("initContainers") or []
     sidecars = [item for item in starters if item.get("restartPolicy") == "Always"]
-    steady = sum(_requested(item, names) for item in [*(pod_spec.get("containers") or []), *sidecars])
-    return claimed + max([steady, *(_requested(item, names) for item in starters if item not in sidecars)])
+    steady = sum(_requests(item, names) for item in [*(pod_spec.get("containers") or []), *sidecars])
+    return claimed + max([steady, *(_requests(item, names) for item in starters if item not in sidecars)])
 
 
 def uncounted_resources(pod_spec: Json) -> Sequence[str]:
@@ -123,7 +123,7 @@ def uncounted_resources(pod_spec: Json) -> Sequence[str]:
     return sorted(name for name in named if "/" in name and not name.partition("/")[0].endswith(_OTHERS))
 
 
-def _requested(container: Json, names: Sequence[str]) -> int:
+def _requests(container: Json, names: Sequence[str]) -> int:
     resources = container.get("resources") or {}
     quantities = (resources.get("limits") or {}) | (resources.get("requests") or {})
     return sum(whole(quantities[name]) for name in names if name in quantities)

@@ -113,7 +113,7 @@ class Surroundings:
     def observe(self, claim: Claim, target: Target) -> Observed:
         """Return what was found about a claim and its target."""
         present = self.pods.get(target.key, ())
-        counted, mistyped = self.types.counted(claim, target, present)
+        counted, mistyped = self.types.with_type(claim, target, present)
         accelerator = accelerator_of(counted, target.pod_spec)
         reach = partial(self.reach.of, target.pod_spec, present)
         cost = effective_cost(counted, target, self.policies, reach)

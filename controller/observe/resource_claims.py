@@ -73,7 +73,7 @@ class Translation:
         for key, claim in self._claims_of(pod):
             if key not in self._given:
                 self._given.add(key)
-                held += self._held(claim)
+                held += self._accelerators(claim)
         return pod | {"spec": spec | {CLAIMED: held}} if held else pod
 
     def workload(self, value: Json) -> Json:
@@ -112,7 +112,7 @@ class Translation:
         if not name:
             shared = entry.get("resourceClaimName")
             claim = self._claims.get((namespace, shared or ""))
-            if claim is not None and not self._held(claim):
+            if claim is not None and not self._accelerators(claim):
                 return 0
             raise UnknownClaimError(
                 f"its pods share ResourceClaim {shared!r}: a replica has accelerators of its own only by"
@@ -121,7 +121,7 @@ class Translation:
         template = self._templates.get((namespace, name))
         if template is None:
             raise UnknownClaimError(f"ResourceClaimTemplate {name!r} does not exist")
-        return self._asked(template["spec"].get("spec") or {})
+        return self._requests(template["spec"].get("spec") or {})
 
     def _claims_of(self, pod: Json) -> Iterator[tuple[Key, Json]]:
         namespace = pod["metadata"]["namespace"]
@@ -137,12 +137,12 @@ class Translation:
                 # Not created yet, or not in the cache yet: what it will request counts all the same.
                 yield (namespace, f"{pod['metadata']['name']}/{entry['name']}"), template["spec"]
 
-    def _held(self, claim: Json) -> int:
+    def _accelerators(self, claim: Json) -> int:
         """Return the accelerators that a claim holds, or requests while it is not allocated."""
         allocation = (claim.get("status") or {}).get("allocation")
         if allocation is None:
             try:
-                return self._asked(claim.get("spec") or {})
+                return self._requests(claim.get("spec") or {})
             except UnknownClaimError:
                 return 0  # it still waits for a node, and takes nothing from any
         results = (allocation.get("devices") or {}).get("results") or []
@@ -151,7 +151,7 @@ class Translation:
         }
         return len(held & self._devices.known)
 
-    def _asked(self, spec: Json) -> int:
+    def _requests(self, spec: Json) -> int:
         return sum(self._count(item) for item in (spec.get("devices") or {}).get("requests") or [])
 
     def _count(self, request: Json) -> int:

@@ -174,7 +174,7 @@ def _is_about_own(reading: RuleReading, rule: Json, where: str) -> bool:
         return False
     selected = {selects(_narrow(selector, rule, labels), labels) for labels in target.labels}
     if not REVISION_LABELS & matched:
-        other = reading.scene.neighbours.selected(_narrow(selector, rule, target.labels[0]), target.key)
+        other = reading.scene.neighbours.workload_of(_narrow(selector, rule, target.labels[0]), target.key)
         if other:
             reading.leave_out(where, f"it also applies to {other}, which is not considered")
     if len(selected) > 1:
@@ -216,7 +216,7 @@ class Neighbours:
                 seen.add(looks)
                 self._add(namespace, (None, f"Pod {namespace}/{pod['metadata']['name']}", labels))
 
-    def selected(self, selector: Json, but: TargetKey) -> str:
+    def workload_of(self, selector: Json, but: TargetKey) -> str:
         """Return the name of another workload that a selector selects in the target's namespace, or ""."""
         return next(
             (

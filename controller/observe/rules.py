@@ -63,7 +63,7 @@ def _read_target(reading: RuleReading) -> None:
 def _read_exclusion(reading: RuleReading) -> None:
     """Interpret exclusive topology: what a group demands of other groups, in its set and its namespace."""
     target, where = reading.target, "exclusive-topology"
-    other = reading.scene.neighbours.selected(_OF_ANY_GROUP, target.key)
+    other = reading.scene.neighbours.workload_of(_OF_ANY_GROUP, target.key)
     if other:
         reading.leave_out(where, f"it also applies to {other}, which is not considered")
     if not accelerators_of(target.engine_spec):

@@ -125,7 +125,7 @@ class ActualTypes:
     def __init__(self, nodes: Iterable[Node]) -> None:
         self._types = {node.name: node.accelerator for node in nodes}
 
-    def counted(self, claim: Claim, target: Target, pods: Sequence[Json]) -> tuple[Claim, str]:
+    def with_type(self, claim: Claim, target: Target, pods: Sequence[Json]) -> tuple[Claim, str]:
         """Return a claim with the type that counts, and the contradiction to what it declares, if any."""
         declared = claim.accelerator
         running, selected = self._running(pods), _selected_types(target.pod_spec)

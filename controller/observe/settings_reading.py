@@ -103,7 +103,7 @@ class PolicyReader:
                 self._hold(name, last, result, before, is_gone=config_map is None)
             elif config_map is not None:
                 self._read(name, config_map.get("data") or {}, last, result, before)
-        if misplaced := self._misplaced(config_maps, result):
+        if misplaced := self._misplaced_message(config_maps, result):
             result.wrong.setdefault((self._default_classes, ""), misplaced)
         since = self._since(result)
         self.last_valid = LastValid(texts=result.valid, since=since)
@@ -209,7 +209,7 @@ class PolicyReader:
             if name and name not in config_maps and name not in result.valid
         }
 
-    def _misplaced(self, config_maps: Mapping[str, Json], result: _Results) -> str:
+    def _misplaced_message(self, config_maps: Mapping[str, Json], result: _Results) -> str:
         """Return a message if only ConfigMaps that are not the configured one have classes; else nothing."""
         ours = self._default_classes
         holders = {name for (name, _), value in result.values.items() if isinstance(value, ServiceClass)}

@@ -104,7 +104,9 @@ class BoundPolicy:
         """Return the replicas of each variant: those decided for scaled ones, and 0 for the others."""
         published = dict.fromkeys(cluster.variants, 0.0)
         seen = {
-            name: self._seen(cluster, name) for binding in self._bindings for name in target_names(binding)
+            name: self._observed_target(cluster, name)
+            for binding in self._bindings
+            for name in target_names(binding)
         }
         self._memories = {name: item for name, item in self._memories.items() if name in cluster.pods}
         for number, binding in enumerate(self._bindings):
@@ -141,7 +143,7 @@ class BoundPolicy:
             for name, replicas, count in zip(names, point.targets, counts, strict=True)
         ]
 
-    def _seen(self, cluster: VirtualCluster, variant: str) -> TargetSeen:
+    def _observed_target(self, cluster: VirtualCluster, variant: str) -> TargetSeen:
         pods = [pod for pod in cluster.pods_of(variant) if pod.is_ready]
         return TargetSeen(
             current_replicas=cluster.replicas[variant],

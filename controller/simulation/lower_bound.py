@@ -240,7 +240,7 @@ class _Program:
     def solve(self) -> list[VariantOutcome]:
         """Return the outcome of each variant in an optimum. Raises UnsolvedError."""
         solver, hours = self._solver, self._step_seconds / 3600
-        assigned = self._assigned()
+        assigned = self._assignment()
         held = {item.name: [_real(solver) for _ in range(self._steps)] for item in self._variants}
         for variant in self._variants:
             ready = [_real(solver) for _ in range(self._ends)]
@@ -266,7 +266,7 @@ class _Program:
             peak_replicas=math.ceil(round(max(replicas, default=0.0), 6)),
         )
 
-    def _assigned(self) -> list[_Shares]:
+    def _assignment(self) -> list[_Shares]:
         """Return for each class the share of its work on each variant that this variant does."""
         solver, dropped = self._solver, []
         shares: list[_Shares] = []

@@ -123,7 +123,7 @@ class ReconciledPolicy:
                         sentence=decision.message,
                     )
                 )
-        return self._objects.published()
+        return self._objects.metrics()
 
 
 class _Objects:
@@ -168,7 +168,7 @@ class _Objects:
             records=self._records,
         )
 
-    def published(self) -> Mapping[str, float]:
+    def metrics(self) -> Mapping[str, float]:
         published = {}
         for name, owner in self._owners.items():
             status = (owner if _has_status(owner) else self._record(owner)).get("status") or {}

@@ -250,7 +250,7 @@ class Recorder:
                     VariantPoint(
                         name=name,
                         published=published.get(name),
-                        wanted=self._wanted(name, published.get(name)),
+                        wanted=self._replicas_of(name, published.get(name)),
                         spec=seen.spec,
                         ready=seen.ready,
                         starting=seen.starting,
@@ -260,7 +260,7 @@ class Recorder:
             )
         )
 
-    def _wanted(self, name: str, metric: float | None) -> float | None:
+    def _replicas_of(self, name: str, metric: float | None) -> float | None:
         return None if metric is None else metric / self._per_replica.get(name, 1.0)
 
     def _model(self, cluster: VirtualCluster, model_id: str, elapsed_seconds: float) -> ModelPoint:

@@ -22,7 +22,7 @@ class Announcer:
     def __init__(self, events: EventRecorder) -> None:
         self._events = events
 
-    def decided(self, claimant: Claimant, decision: Decision) -> None:
+    def announce(self, claimant: Claimant, decision: Decision) -> None:
         """Log a decision that differs from the published one, and record an event."""
         before = claimant.status.get("decision") or {}
         was, because = before.get("grantedReplicas"), before.get("reason")

@@ -60,7 +60,7 @@ def due_annotations(
         if item.is_annotated and item.key in statuses and not _is_controlled(item.value):
             content = annotation_of(statuses[item.key])
             stored = as_object(item.value["metadata"].get("annotations")).get(DECISION)
-            if _meaning(_parsed(stored)) != _meaning(content):
+            if _meaning(_parse(stored)) != _meaning(content):
                 due.append((item, json.dumps(content, ensure_ascii=False)))
     return due
 
@@ -108,7 +108,7 @@ def _is_controlled(value: Json) -> bool:
     return any(owner.get("controller") for owner in value["metadata"].get("ownerReferences") or [])
 
 
-def _parsed(text: object) -> Json:
+def _parse(text: object) -> Json:
     try:
         return as_object(json.loads(str(text)))
     except (ValueError, RecursionError):

@@ -78,7 +78,7 @@ class Publisher:
         def announce(claimant: Claimant) -> None:
             self._announcer.status_written(claimant, statuses[claimant.key])
             if decision := decisions.get(claimant.key):
-                self._announcer.decided(claimant, decision)
+                self._announcer.announce(claimant, decision)
 
         async def write(claimant: Claimant) -> bool:
             key = claimant.key

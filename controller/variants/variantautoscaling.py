@@ -201,10 +201,10 @@ class VariantAutoscalingReconciler:
         if tools.privileges is not None:
             used = await asyncio.to_thread(questions, claims.readable, policies)
             policies = replace(policies, grants=await tools.privileges.grants(used))
-        gathered = await self._gathered(world, claims, policies, objectives, taken.asks)
+        gathered = await self._gather(world, claims, policies, objectives, taken.asks)
         wrong = map(str, policies.problems)
         self._tell_problems((*wrong, *policies.missing.values(), *gathered.problems))
-        sized = await asyncio.to_thread(self._watch.sized, gathered)
+        sized = await asyncio.to_thread(self._watch.size, gathered)
         gathered = replace(gathered, snapshot=sized.snapshot)
         plan, advices = await self._plan(gathered)
         _tell_omissions(plan)
@@ -255,7 +255,7 @@ class VariantAutoscalingReconciler:
         keeper.announce(policies.problems)
         return policies
 
-    async def _gathered(
+    async def _gather(
         self,
         world: World,
         claims: Claims,
@@ -309,13 +309,13 @@ class VariantAutoscalingReconciler:
         decisions = {item.key: item for item in plan.decisions}
         misplaced = sentences(self._follower.divergence.waiting)
 
-        def unplanned(claimant: Claimant, why: Unplanned) -> Json:
+        def status_without_plan(claimant: Claimant, why: Unplanned) -> Json:
             return unplanned_status(claimant.value, why, now=now, published=claimant.status)
 
         def status_of(claimant: Claimant) -> Json | None:
             key = claimant.key
             if key in gathered.unplanned:
-                return unplanned(claimant, gathered.unplanned[key])
+                return status_without_plan(claimant, gathered.unplanned[key])
             if key not in decisions:
                 return None
             variant, observed = variants[key], gathered.observed[key]
@@ -346,7 +346,7 @@ class VariantAutoscalingReconciler:
                 statuses[key] = status_of(claimant)
             except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
                 faults[key] = faulty(error)
-                statuses[key] = unplanned(claimant, faults[key])
+                statuses[key] = status_without_plan(claimant, faults[key])
         return {key: status for key, status in statuses.items() if status is not None}, faults
 
     def _tell_problems(self, problems: tuple[str, ...]) -> None:

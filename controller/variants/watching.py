@@ -53,12 +53,12 @@ class EngineWatch:
         ready = [pod for pod, _ in every if is_ready(pod)]
         scraped = await self._source.scrape(ready)
         models = {key_of(pod): model for pod, model in every}
-        failures = await asyncio.to_thread(self._noted, models, ready, scraped)
+        failures = await asyncio.to_thread(self._store, models, ready, scraped)
         self.silent = silent_objects([((key[0], models[key]), key) for key in map(key_of, ready)], failures)
         self._silence.update(self.silent)
         return failures
 
-    def _noted(self, models: Mapping[Key, str], pods: Sequence[Json], scraped: Scraped) -> Mapping[Key, str]:
+    def _store(self, models: Mapping[Key, str], pods: Sequence[Json], scraped: Scraped) -> Mapping[Key, str]:
         """Store the engines' metrics; return the reasons why some did not answer."""
         readings, failures = _of_their_model(models, scraped)
         now_seconds = self._seconds()
@@ -87,7 +87,7 @@ class EngineWatch:
 
         return age
 
-    def sized(self, gathered: Gathered) -> SizingResult:
+    def size(self, gathered: Gathered) -> SizingResult:
         """Return loads and capacities, and keep what was learned."""
         with without_collection():
             sized = size_models(

@@ -34,7 +34,7 @@ def in_child(
         cores.pin_server(process.pid or 0)
         if not ours.poll(patience_seconds):
             raise ChildError(f"did not end within {patience_seconds:.0f} s")
-        failure, found = ours.recv()
+        failure, outcome = ours.recv()
     except EOFError:
         process.join()
         raise ChildError(f"ended with {process.exitcode}") from None
@@ -43,7 +43,7 @@ def in_child(
         process.join()
     if failure:
         raise ChildError(failure)
-    answer: T = found
+    answer: T = outcome
     return answer
 
 
@@ -52,7 +52,7 @@ def _answer(
 ) -> None:
     with suppress(KeyboardInterrupt):
         try:
-            found = ("", work(*args, **kwargs))
+            outcome = ("", work(*args, **kwargs))
         except Exception as error:  # noqa: BLE001 (every error is reported to the parent)
-            found = (f"{type(error).__name__}: {error}", None)
-        there.send(found)
+            outcome = (f"{type(error).__name__}: {error}", None)
+        there.send(outcome)

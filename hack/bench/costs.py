@@ -68,7 +68,7 @@ def summarize(rounds: Sequence[Served]) -> Summed:
     """Summarize the rounds of one case on one server."""
     waits = [wait * MICRO for served in rounds for wait in served.latencies_seconds]
     by_round = tuple(served.cpu_per_request_seconds * MICRO for served in rounds)
-    p50, p99 = (float(found) for found in np.percentile(waits, (50, 99), method="inverted_cdf"))
+    p50, p99 = (float(value) for value in np.percentile(waits, (50, 99), method="inverted_cdf"))
     return Summed(
         cpu_us=statistics.median(by_round),
         cpu_us_by_round=by_round,

@@ -24,11 +24,11 @@ class Part:
 
 def part_of(
     name: str,
-    found: Sequence[Any],
+    results: Sequence[Any],
     *tables: Sequence[str],
     columns: Columns[Any] = (),
     goals: Iterable[Goal] = (),
 ) -> Part:
     """Return a part of data classes, each a row and, with columns, a line of a table."""
-    own = [table_lines(columns, found)] if columns else []
-    return Part(name=name, rows=[asdict(one) for one in found], tables=[*tables, *own], goals=[*goals])
+    own = [table_lines(columns, results)] if columns else []
+    return Part(name=name, rows=[asdict(one) for one in results], tables=[*tables, *own], goals=[*goals])

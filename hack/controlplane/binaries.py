@@ -36,14 +36,14 @@ def provide_binaries(progress: ProgressLine, *, prometheus: bool = False) -> dic
 
 def find_binaries(module: GoModule, environment: Mapping[str, str]) -> dict[str, Path]:
     """Return the programs of a module that are already on this machine."""
-    found = {}
+    results = {}
     for binary in module.binaries:
         path = _installed_program(binary, module.version(binary), environment) or _cached_program(
             binary, module
         )
         if path is not None:
-            found[binary.name] = path
-    return found
+            results[binary.name] = path
+    return results
 
 
 def built_directory(module: GoModule) -> Path:
@@ -53,19 +53,19 @@ def built_directory(module: GoModule) -> Path:
 
 def provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
     """Return the programs of one module, building those that are missing; raises as above."""
-    found = find_binaries(module, os.environ)
-    if len(found) == len(module.binaries):
-        return found
+    results = find_binaries(module, os.environ)
+    if len(results) == len(module.binaries):
+        return results
     directory = built_directory(module)
     with hold_lock(
         directory.with_name(f"{directory.name}.lock"),
         on_wait=lambda: progress.say(f"waiting for another build of {module.folder.name} to finish"),
     ):
-        found = find_binaries(module, os.environ)  # another process may have built them meanwhile
-        missing = tuple(binary for binary in module.binaries if binary.name not in found)
+        results = find_binaries(module, os.environ)  # another process may have built them meanwhile
+        missing = tuple(binary for binary in module.binaries if binary.name not in results)
         if missing:
             build(module, missing, directory=directory, progress=progress)
-    return found | {binary.name: directory / binary.name for binary in missing}
+    return results | {binary.name: directory / binary.name for binary in missing}
 
 
 def _cached_program(binary: Binary, module: GoModule) -> Path | None:
@@ -98,5 +98,5 @@ def _printed_version(path: Path, binary: Binary) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None  # it does not run on this machine, so it counts as missing
-    found = re.search(r"\bv?(\d+\.\d+\.\d+)", finished.stdout)
-    return found.group(1) if found else None
+    match = re.search(r"\bv?(\d+\.\d+\.\d+)", finished.stdout)
+    return match.group(1) if match else None

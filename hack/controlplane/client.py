@@ -164,8 +164,8 @@ class Client:
 
 
 def _is_true(condition: str, state: Json) -> bool:
-    found = state.get("status", {}).get("conditions") or []
-    return any(item["type"] == condition and item["status"] == "True" for item in found)
+    results = state.get("status", {}).get("conditions") or []
+    return any(item["type"] == condition and item["status"] == "True" for item in results)
 
 
 _ERRORS: Final[Mapping[int, type[RefusedError]]] = {

@@ -49,10 +49,10 @@ class GoModule:
     def version(self, binary: Binary) -> str:
         """Return the version of a program that `go.mod` requires, such as `1.36.3`."""
         text = (self.folder / "go.mod").read_text()
-        found = re.search(rf"^\s*(?:require )?{re.escape(binary.requirement)} v(\S+)", text, re.MULTILINE)
-        if found is None:
+        match = re.search(rf"^\s*(?:require )?{re.escape(binary.requirement)} v(\S+)", text, re.MULTILINE)
+        if match is None:
             raise LookupError(f"{self.folder / 'go.mod'} does not require {binary.requirement}")
-        return _release(found.group(1))
+        return _release(match.group(1))
 
     def rendered_linker_flags(self) -> str:
         """Return the linker flags with versions filled in, so that the programs print their version."""
@@ -70,10 +70,10 @@ class GoModule:
 
     def go_version(self) -> str:
         """Return the minimum Go version in `go.mod`, such as `1.26.0`."""
-        found = re.search(r"^go (\S+)$", (self.folder / "go.mod").read_text(), re.MULTILINE)
-        if found is None:
+        match = re.search(r"^go (\S+)$", (self.folder / "go.mod").read_text(), re.MULTILINE)
+        if match is None:
             raise LookupError(f"{self.folder / 'go.mod'} names no Go version")
-        return found.group(1)
+        return match.group(1)
 
 
 def _release(module_version: str) -> str:

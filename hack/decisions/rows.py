@@ -101,8 +101,8 @@ class Row:
 @cache
 def rows() -> Mapping[str, Row]:
     """Return all rows by name, in the order of the table."""
-    found = [*_real(), *_starts(), *_loads(), *_cheap(), *_shortages()]
-    return {row.name: row for row in found}
+    every_row = [*_real(), *_starts(), *_loads(), *_cheap(), *_shortages()]
+    return {row.name: row for row in every_row}
 
 
 def _real() -> list[Row]:
@@ -164,15 +164,15 @@ def _loads() -> list[Row]:
             (1227, 0.18),
         ),
     }
-    found = {
+    results = {
         name: Row(scenario=scenario_of(name, workload, fleet.pair()), before=before)
         for name, (workload, before) in loads.items()
     }
     for name in ("constant-28", "constant-60"):
-        found[name] = replace(found[name], most_reversals=0.0)
-    long = found["tenfold"]
-    found["tenfold"] = replace(long, scenario=replace(long.scenario, duration_seconds=_TENFOLD_SECONDS))
-    return [*found.values()]
+        results[name] = replace(results[name], most_reversals=0.0)
+    long = results["tenfold"]
+    results["tenfold"] = replace(long, scenario=replace(long.scenario, duration_seconds=_TENFOLD_SECONDS))
+    return [*results.values()]
 
 
 def _cheap() -> list[Row]:

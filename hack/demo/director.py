@@ -89,7 +89,7 @@ class Director:
         refusing = asyncio.create_task(self._try_bad_manifest())
         try:
             while self.clock.seconds < scenario.END_SECONDS:
-                observation = self._observed()
+                observation = self._observe()
                 self.history.observations.append(observation)
                 self._show(observation)
                 await asyncio.sleep(_OBSERVE_SECONDS)
@@ -106,13 +106,13 @@ class Director:
         playing = asyncio.create_task(chapter.play())
         try:
             while not playing.done():
-                self._show(self._observed())
+                self._show(self._observe())
                 await asyncio.sleep(_OBSERVE_SECONDS)
             await playing
         finally:
             playing.cancel()
 
-    def _observed(self) -> Observation:
+    def _observe(self) -> Observation:
         return observe(
             self.caches.world(),
             policies=read_policies(self.caches.config_maps(), unit_costs=NamesConfig().unit_costs),

@@ -51,7 +51,7 @@ class EngineHost:
         application = web.Application()
         application.router.add_get("/metrics", self._metrics)
         application.router.add_get("/health", self._health)
-        OpenAiApi(lambda request: self._called(request).served).add_routes(application.router)
+        OpenAiApi(lambda request: self._engine_at(request).served).add_routes(application.router)
         self._runner = web.AppRunner(application, access_log=None)
 
     async def __aenter__(self) -> Self:
@@ -95,20 +95,20 @@ class EngineHost:
         await hosted.site.stop()
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        text = exposition(self._called(request).server)
+        text = exposition(self._engine_at(request).server)
         return web.Response(body=text, headers={"Content-Type": CONTENT_TYPE})
 
     async def _health(self, request: web.Request) -> web.Response:
-        self._called(request)
+        self._engine_at(request)
         return web.Response()
 
-    def _called(self, request: web.Request) -> _Hosted:
+    def _engine_at(self, request: web.Request) -> _Hosted:
         """Return the engine at the called address, or raise 503, as connections may outlive pods."""
         assert request.transport is not None
-        found = self._at.get(request.transport.get_extra_info("sockname")[0])
-        if found is None:
+        hosted = self._at.get(request.transport.get_extra_info("sockname")[0])
+        if hosted is None:
             raise web.HTTPServiceUnavailable(text="no engine runs at this address\n", headers=_CLOSE)
-        return found
+        return hosted
 
 
 def _port(pod: Json) -> int:

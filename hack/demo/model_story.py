@@ -131,8 +131,8 @@ class ModelChapter:
         return items
 
     async def _items(self) -> list[Json]:
-        found = json.loads(await self._kubectl("get", _KINDS, "--output=json"))
-        items: list[Json] = found["items"]
+        document = json.loads(await self._kubectl("get", _KINDS, "--output=json"))
+        items: list[Json] = document["items"]
         return items
 
     async def _kubectl(self, *arguments: str) -> str:
@@ -146,14 +146,16 @@ def _of_kind(items: Sequence[Json], kind: str) -> list[Json]:
 
 def routes(items: Sequence[Json]) -> dict[str, set[str]]:
     """Return the model names that lead to each server, by the Model's route."""
-    found: dict[str, set[str]] = {}
+    by_server: dict[str, set[str]] = {}
     for route in _of_kind(items, "ModelRoute"):
         names = {route["spec"].get("modelName", ""), *route["spec"].get("loraAdapters", [])} - {""}
         for rule in route["spec"]["rules"]:
             named = ((rule.get("modelMatch") or {}).get("body") or {}).get("model")
             for target in rule["targetModels"]:
-                found.setdefault(target["modelServerName"], set()).update({named} & names if named else names)
-    return found
+                by_server.setdefault(target["modelServerName"], set()).update(
+                    {named} & names if named else names
+                )
+    return by_server
 
 
 def _engines(items: Sequence[Json], server: str = "") -> list[Json]:
@@ -187,15 +189,15 @@ def _is_lost(items: Sequence[Json]) -> bool:
 
 async def _answering_servers(items: Sequence[Json], model: str) -> list[str]:
     """Request a completion from an engine of each server of a name; return the servers that answer."""
-    found = []
+    servers = []
     async with aiohttp.ClientSession() as session:
         for server, names in sorted(routes(items).items()):
             if model not in names:
                 continue
             engines = _engines(items, server)
             if engines and await _completes(session, engines[0]["status"]["podIP"], model):
-                found.append(server)
-    return found
+                servers.append(server)
+    return servers
 
 
 async def _completes(session: aiohttp.ClientSession, address: str, model: str) -> bool:

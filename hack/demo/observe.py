@@ -89,17 +89,17 @@ def _model(
 
 def _variant(autoscaling: Json, world: World, policies: Policies) -> VariantView:
     claim, target = claim_of(autoscaling), _target(autoscaling)
-    found = target_of(target, world.targets[target])
+    scale_target = target_of(target, world.targets[target])
     status = autoscaling.get("status") or {}
     decision = status.get("decision") or {}
     pods = by_target(world.pods).get(target, ())
     return VariantView(
         name=autoscaling["metadata"]["name"],
         shape="legacy" if "variantProfile" in autoscaling["spec"] else "current",
-        accelerator=accelerator_of(claim, found.pod_spec),
-        accelerators_per_replica=found.accelerators_per_replica,
-        cost_per_replica=effective_cost(claim, found, policies)[0],
-        current_replicas=found.replicas,
+        accelerator=accelerator_of(claim, scale_target.pod_spec),
+        accelerators_per_replica=scale_target.accelerators_per_replica,
+        cost_per_replica=effective_cost(claim, scale_target, policies)[0],
+        current_replicas=scale_target.replicas,
         placed_replicas=sum("nodeName" in pod["spec"] for pod in pods),
         ready_replicas=sum(map(is_ready, pods)),
         desired_replicas=(status.get("desiredOptimizedAlloc") or {}).get("numReplicas"),

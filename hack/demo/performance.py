@@ -116,9 +116,9 @@ def _conclude(director: Director, installation: Installation, *, console: Consol
         console.print(f"the screen was saved to {options.picture}")
     for line in _footprint(director.control_plane, installation, without=options.without):
         console.print(line, highlight=False)
-    found = findings(director.history)
-    print_summary(console, found)
-    return 0 if all(finding.holds for finding in found) else 1
+    checks = findings(director.history)
+    print_summary(console, checks)
+    return 0 if all(finding.holds for finding in checks) else 1
 
 
 def _footprint(

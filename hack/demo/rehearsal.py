@@ -93,12 +93,12 @@ def demo_scenario() -> tuple[Scenario, Manifests]:
 
     Raises ValueError if they are invalid.
     """
-    found = read(
+    contents = read(
         [*read_sources([str(path) for path in (scenario.SETTINGS, *scenario.MODELS)]), _nodes()], namespace=""
     )
     given = read_export(
-        found,
-        _supplied_inputs(found),
+        contents,
+        _supplied_inputs(contents),
         settings_namespace=INSTALLATION_NAMESPACE,
         scenario=Scenario(
             name="demo",
@@ -125,11 +125,11 @@ def _nodes() -> Source:
     )
 
 
-def _supplied_inputs(found: FileContents) -> Supplied:
+def _supplied_inputs(contents: FileContents) -> Supplied:
     """Return the inputs that no object contains: the load, and the profiles of simulated engines."""
     templates = {
         name: item.value["spec"]["template"]
-        for (_, name), item in of_kind(found.manifests, "Deployment").items()
+        for (_, name), item in of_kind(contents.manifests, "Deployment").items()
     }
     profiles = {name: profile_of(template) for name, template in templates.items()}
     return Supplied(

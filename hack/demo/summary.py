@@ -27,9 +27,9 @@ _COMPARED = (
 
 def print_summary(console: Console, findings: Iterable[Finding]) -> None:
     """Print one row per check, or one line on a pipe."""
-    found = list(findings)
+    checks = list(findings)
     if not console.is_terminal:
-        for finding in found:
+        for finding in checks:
             console.print(
                 f"{'ok  ' if finding.holds else 'FAIL'} {finding.name}: {finding.detail}",
                 soft_wrap=True,
@@ -40,7 +40,7 @@ def print_summary(console: Console, findings: Iterable[Finding]) -> None:
     table = Table(box=box.SIMPLE_HEAD, title="checks", title_justify="left")
     for heading in ("", "check", "seen"):
         table.add_column(heading, overflow="fold")
-    for finding in found:
+    for finding in checks:
         mark = Text("ok", "green") if finding.holds else Text("FAIL", "bold red")
         table.add_row(mark, finding.name, Text(finding.detail))
     console.print(table)

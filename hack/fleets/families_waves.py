@@ -33,7 +33,7 @@ def waves(rng: np.random.Generator, size: int) -> Scenario:
     def changed(step: int) -> tuple[int, ...]:
         swing = 1 + _SWING * np.sin(phases + 2 * math.pi * step / _PERIOD_STEPS)
         burst = np.where(rng.random(size) < _BURST_SHARE, _BURST, 1.0)
-        return _scaled(asks, swing * burst)
+        return _scale(asks, swing * burst)
 
     steps = _STEPS if size <= _SMALL else _STEPS_OF_LARGE
     return _sequence(asks, rng, tuple(changed(step) for step in range(1, steps)))
@@ -47,7 +47,7 @@ def ripples(rng: np.random.Generator, size: int) -> Scenario:
     for _ in range(1, _STEPS_OF_LARGE):
         some = rng.permutation(size)[: max(1, round(size * _RIPPLE_SHARE))]
         factors[some] = rng.choice((1 - _SWING, 1 + _SWING), len(some))
-        demands.append(_scaled(asks, factors))
+        demands.append(_scale(asks, factors))
     return _sequence(asks, rng, tuple(demands))
 
 
@@ -56,7 +56,7 @@ def _sequence(asks: list[Ask], rng: np.random.Generator, demands: tuple[tuple[in
     return Scenario(problem=problem, demands=demands)
 
 
-def _scaled(asks: list[Ask], factors: np.typing.NDArray[np.float64]) -> tuple[int, ...]:
+def _scale(asks: list[Ask], factors: np.typing.NDArray[np.float64]) -> tuple[int, ...]:
     return tuple(
         math.ceil(ask.requirement * factor) for ask, factor in zip(asks, factors.tolist(), strict=True)
     )

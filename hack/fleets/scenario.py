@@ -48,7 +48,7 @@ def after(problem: PlacementProblem, solution: Solution, demands: Sequence[int])
             )
         )
     rows = _rows(problem, variants, demands)
-    return replace(problem, variants=_bounded(variants, rows), free=tuple(free), rows=tuple(rows))
+    return replace(problem, variants=_with_bounds(variants, rows), free=tuple(free), rows=tuple(rows))
 
 
 def _rows(
@@ -70,7 +70,7 @@ def _rows(
     return rows
 
 
-def _bounded(variants: Sequence[VariantTerms], rows: Sequence[CoverRow]) -> tuple[VariantTerms, ...]:
+def _with_bounds(variants: Sequence[VariantTerms], rows: Sequence[CoverRow]) -> tuple[VariantTerms, ...]:
     """Return the variants with upper bounds at the largest useful number of replicas."""
     upper = [terms.current for terms in variants]
     for row in rows:

@@ -84,7 +84,7 @@ def _broken_rules(problem: PlacementProblem, solution: Solution) -> Iterator[str
     for v, nodes in sorted(new.items()):
         terms = problem.variants[v]
         pods_on_node = nodes + _staying(terms, solution.replicas[v])
-        yield from _crowded(terms, nodes, pods_on_node)
+        yield from _crowding(terms, nodes, pods_on_node)
         yield from _torn(terms, nodes, problem, bin_of)
         yield from _uneven(terms, nodes, pods_on_node, problem)
 
@@ -95,7 +95,7 @@ def _staying(terms: VariantTerms, replicas: int) -> Counter[int]:
     return Counter(node for places in terms.bound_replicas[leaving:] for node in places)
 
 
-def _crowded(terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping[int, int]) -> Iterator[str]:
+def _crowding(terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping[int, int]) -> Iterator[str]:
     for rule in terms.node_rules:
         if not isinstance(rule, MostPerNode):
             raise TypeError(f"it is unknown how to verify {rule}")

@@ -81,12 +81,12 @@ def _model(ask: Ask, model: str, hosts: Mapping[str, _Hosts]) -> list[Variant]:
     wanted = max(served(best, ask.requirement), int(ask.is_warm))
     taken = [hosts[best.accelerator.name].take(best.size) for _ in range(wanted)]
     at = [node for node in taken if node is not None]
-    found = []
+    variants = []
     for number, offer in enumerate(ask.offers):
         name = f"{model}-v{number}-{offer.accelerator.name}"
         pods = tuple(_replica(f"{name}-{i}", node) for i, node in enumerate(at))
-        found.append(_variant(ask, offer, name, model, pods if offer is best else ()))
-    return found
+        variants.append(_variant(ask, offer, name, model, pods if offer is best else ()))
+    return variants
 
 
 def _variant(ask: Ask, offer: Offer, name: str, model: str, pods: tuple[Replica, ...]) -> Variant:
@@ -134,12 +134,13 @@ def carried_out(snapshot: Snapshot, plan: Plan) -> Snapshot:
     return replace(
         snapshot,
         variants=tuple(
-            _scaled(variant, counts[variant.key], nodes_of[variant.key]) for variant in snapshot.variants
+            _with_replicas(variant, counts[variant.key], nodes_of[variant.key])
+            for variant in snapshot.variants
         ),
     )
 
 
-def _scaled(variant: Variant, count: int, nodes: Sequence[str]) -> Variant:
+def _with_replicas(variant: Variant, count: int, nodes: Sequence[str]) -> Variant:
     kept = variant.replicas[max(0, len(variant.replicas) - count) :]
     at = [*nodes, *(pod.node for pod in kept if pod.node)]
     pods = tuple(_replica(f"{variant.name}-{i}", node) for i, node in enumerate(at))

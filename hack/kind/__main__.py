@@ -28,11 +28,11 @@ def main(arguments: list[str]) -> int:
         print(f"kind needs a container engine: install {' or '.join(ENGINES)}", file=sys.stderr)
         return 1
     try:
-        found = provide_module(KIND, ProgressLine()) | provide_module(KUBECTL, ProgressLine())
+        commands = provide_module(KIND, ProgressLine()) | provide_module(KUBECTL, ProgressLine())
     except ControlPlaneError as error:
         print(error, file=sys.stderr)
         return 1
-    programs = Programs(kind=found["kind"], kubectl=found["kubectl"], engine=engine)
+    programs = Programs(kind=commands["kind"], kubectl=commands["kubectl"], engine=engine)
     environment = os.environ | {"KIND_EXPERIMENTAL_PROVIDER": engine}
     with tempfile.TemporaryDirectory() as folder:
         steps = up(programs, Path(folder) / "image.tar") if options.verb == "up" else down(programs)

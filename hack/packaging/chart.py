@@ -196,8 +196,8 @@ def _with_config_names(value: JsonValue) -> JsonValue:
         return {key: _with_config_names(inner) for key, inner in value.items()}
     if isinstance(value, list):
         return [_with_config_names(inner) for inner in value]
-    if isinstance(value, str) and (found := _CONFIG_NAME.fullmatch(value)):
-        names = f'"name" "stowplan-{found[1]}-config" "config" $.Values.{found[1]}.config'
+    if isinstance(value, str) and (match := _CONFIG_NAME.fullmatch(value)):
+        names = f'"name" "stowplan-{match[1]}-config" "config" $.Values.{match[1]}.config'
         return _value(f'include "stowplan.config" (dict {names})')
     return value
 
@@ -210,8 +210,8 @@ def _shipped_values(shipped: Mapping[Name, Json]) -> Json:
     """Return the default values, from the manifests."""
 
     def pod(name: str) -> Json:
-        found: Json = shipped["Deployment", f"stowplan-{name}"]["spec"]["template"]["spec"]
-        return found
+        pod_spec: Json = shipped["Deployment", f"stowplan-{name}"]["spec"]["template"]["spec"]
+        return pod_spec
 
     quota = shipped["ResourceQuota", "stowplan-critical-pods"]["spec"]
     return {
@@ -246,15 +246,15 @@ def _in_namespaces(value: str, role: str, account: str) -> str:
 
 def _description() -> str:
     oldest = OLDEST_KUBERNETES.version(OLDEST_KUBERNETES.binaries[0])
-    found = project()
+    metadata = project()
     chart = {
         "apiVersion": "v2",
-        "name": found["name"],
-        "description": found["description"],
+        "name": metadata["name"],
+        "description": metadata["description"],
         "type": "application",
-        "version": found["version"],
-        "appVersion": found["version"],
+        "version": metadata["version"],
+        "appVersion": metadata["version"],
         "kubeVersion": f">={oldest[: oldest.rindex('.')]}.0-0",
-        "keywords": found["keywords"],
+        "keywords": metadata["keywords"],
     }
     return yaml.safe_dump(chart, sort_keys=False, width=110)

@@ -28,8 +28,8 @@ Name: TypeAlias = tuple[str, str]
 def project() -> dict[str, Any]:
     """Return the description of the project in pyproject.toml."""
     text = (MANIFESTS.parent / "pyproject.toml").read_text(encoding="utf-8")
-    found: dict[str, Any] = tomllib.loads(text)["project"]
-    return found
+    table: dict[str, Any] = tomllib.loads(text)["project"]
+    return table
 
 
 def render(kubectl: Path, folder: Path) -> str:

@@ -41,12 +41,12 @@ def locked_requirements(text: str) -> Iterator[Locked]:
     """Yield the entries of a lock file."""
     for block in re.split(r"^(?=\w)", text, flags=re.MULTILINE):
         lines = block.splitlines()
-        if lines and (found := _ENTRY.match(lines[0])):
+        if lines and (match := _ENTRY.match(lines[0])):
             vias = (via[1] for line in lines if (via := _VIA.match(line)) and via[1] != "via")
             yield Locked(
-                name=found[1],
-                version=found[2],
-                marker=found[3] or "",
+                name=match[1],
+                version=match[2],
+                marker=match[3] or "",
                 hashes=tuple(_HASH.findall(block)),
                 wanted_by=tuple(vias),
             )

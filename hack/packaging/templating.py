@@ -40,7 +40,7 @@ def template(shipped: Json, variants: Mapping[str, Json]) -> str:
         raise ValueError(f"the first member of a list's item depends on a condition:\n{text}")
     text = text.replace("{{", '{{ "{{" }}')
     for mark in (_LINE, _VALUE):
-        text = mark.sub(lambda found: actions.texts[int(found[1])], text)
+        text = mark.sub(lambda match: actions.texts[int(match[1])], text)
     return text
 
 
@@ -58,9 +58,11 @@ class _Actions:
         if all(isinstance(form, list) and len(form) >= len(shipped) for form in forms):
             return self._items(shipped, variants)
         if variants:
-            ways = [f"{{{{ if {key} }}}}{self._said(value)}" for key, value in variants.items()]
-            return self._value(f"{'{{ else }}'.join([*ways, self._said(shipped)])}{'{{ end }}' * len(ways)}")
-        return self._value(self._said(shipped)) if isinstance(shipped, Expression) else shipped
+            ways = [f"{{{{ if {key} }}}}{self._text_of(value)}" for key, value in variants.items()]
+            return self._value(
+                f"{'{{ else }}'.join([*ways, self._text_of(shipped)])}{'{{ end }}' * len(ways)}"
+            )
+        return self._value(self._text_of(shipped)) if isinstance(shipped, Expression) else shipped
 
     def _members(self, shipped: Json, variants: Mapping[str, Json]) -> Json:
         tree: Json = {}
@@ -105,5 +107,5 @@ class _Actions:
         return f"@value {len(self.texts) - 1}@"
 
     @staticmethod
-    def _said(value: JsonValue) -> str:
+    def _text_of(value: JsonValue) -> str:
         return f"{{{{ {value.text} }}}}" if isinstance(value, Expression) else json.dumps(value)

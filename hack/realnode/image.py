@@ -89,7 +89,7 @@ class _Store:
             self._buildah("copy", "--quiet", container, "/usr/bin/catatonit", "/catatonit")
             self._buildah("config", "--entrypoint", '["/catatonit", "-P"]', container)
             self._buildah("commit", "--quiet", "--rm", container, SANDBOX)
-        return self._exported(SANDBOX)
+        return self._export(SANDBOX)
 
     def stowplan(self, base: Path, progress: ProgressLine) -> Image:
         base_name = f"{_REGISTRY}/{base_reference()}"
@@ -105,7 +105,7 @@ class _Store:
         self._build("--target=build", "--tag=localhost/stowplan-build", *volumes, str(ROOT))
         self._build(f"--tag={name}", *volumes, str(ROOT))
         self._buildah("rmi", "--prune")
-        return self._exported(name)
+        return self._export(name)
 
     def stowplan_from_nothing(self, tree: Path, progress: ProgressLine) -> str:
         self._build("--no-cache", f"--tag={_AGAIN}", *self._volumes(progress), str(tree))
@@ -131,10 +131,10 @@ class _Store:
 
     def _has(self, name: str, label: str = "") -> bool:
         filters = [f"--filter=label={label}"] if label else []
-        found = self._buildah("images", *filters, "--format={{.Name}}:{{.Tag}}")
-        return name in found.split()
+        names = self._buildah("images", *filters, "--format={{.Name}}:{{.Tag}}")
+        return name in names.split()
 
-    def _exported(self, name: str) -> Image:
+    def _export(self, name: str) -> Image:
         archive = self.directory / f"{name.rpartition('/')[2].replace(':', '-')}-{self.digest(name)[:12]}.tar"
         if not archive.exists():
             for older in self.directory.glob(f"{archive.name.rpartition('-')[0]}-*.tar"):

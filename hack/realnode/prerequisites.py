@@ -40,19 +40,19 @@ def missing() -> list[str]:
     """Return messages about missing requirements that no package provides; empty if there are none."""
     if os.geteuid() != 0:
         return ["root: namespaces, mounts and cgroups are made"]  # without it, the checks below mean nothing
-    found = []
+    messages = []
     if not Path("/etc/debian_version").exists() or shutil.which("apt-get") is None:
-        found.append(
+        messages.append(
             f"Debian 12 ({SUITE}): runc, buildah, CNI plugins and the base of the image are its packages"
         )
     filesystems = Path("/proc/filesystems").read_text(encoding="ascii").split()
     if "overlay" not in filesystems:
-        found.append("the file system overlay in the kernel")
+        messages.append("the file system overlay in the kernel")
     if not all(Path(f"/sys/fs/cgroup/{name}").is_dir() for name in _CONTROLLERS):
-        found.append(
+        messages.append(
             f"cgroup v1 with the controllers {', '.join(_CONTROLLERS)} at /sys/fs/cgroup (v2 is untried)"
         )
-    return found + _missing_in_namespaces()
+    return messages + _missing_in_namespaces()
 
 
 def _missing_in_namespaces() -> list[str]:
@@ -67,15 +67,15 @@ def _missing_in_namespaces() -> list[str]:
         rule = "add table ip probe; add chain ip probe nat {type nat hook output priority -100;}"
         attempts["address translation by nftables"] = f"nft '{rule}'"
     command = ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "sh", "-c"]
-    found = []
+    messages = []
     for what, attempt in attempts.items():
         try:
             finished = subprocess.run([*command, attempt], capture_output=True, text=True, check=False)
         except FileNotFoundError:
             return ["unshare, of the package util-linux"]
         if finished.returncode != 0:
-            found.append(f"{what}: {finished.stderr.strip()}")
-    return found
+            messages.append(f"{what}: {finished.stderr.strip()}")
+    return messages
 
 
 def missing_packages() -> list[str]:

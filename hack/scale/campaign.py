@@ -103,8 +103,8 @@ class Campaign:
 
     def peaks_mebibytes(self) -> dict[str, float]:
         """Return the peak memory of this process, including the simulated engines, and of the solver."""
-        found = {"controller": memory_mebibytes("VmHWM")}
-        return found | ({"solver": memory_mebibytes("VmHWM", self.solver.pid)} if self.solver.pid else {})
+        peaks = {"controller": memory_mebibytes("VmHWM")}
+        return peaks | ({"solver": memory_mebibytes("VmHWM", self.solver.pid)} if self.solver.pid else {})
 
     async def phase(self, name: str, cycles: int, *, loaded: bool) -> Phase:
         """Run some cycles and count their requests."""
@@ -115,11 +115,11 @@ class Campaign:
             self.engines.pass_seconds(INTERVAL_SECONDS)
             before = self._versions()
             outcome = await self.reconciler.cycle()
-            await self._seen(before, outcome.written)
+            await self._wait_for_cache(before, outcome.written)
             await self.events.flush()
-            found = Counter(item.about for item in self.log.since(user_agent=USER_AGENT))
-            most = max(most, sum(count for what, count in found.items() if _is_write(what)))
-            asked += found
+            counts = Counter(item.about for item in self.log.since(user_agent=USER_AGENT))
+            most = max(most, sum(count for what, count in counts.items() if _is_write(what)))
+            asked += counts
         seconds = time.monotonic() - began
         return Phase(
             name=name,
@@ -135,7 +135,7 @@ class Campaign:
         items = self.caches.world().autoscalings
         return {item["metadata"]["uid"]: item["metadata"]["resourceVersion"] for item in items}
 
-    async def _seen(self, before: Mapping[str, str], written: int) -> None:
+    async def _wait_for_cache(self, before: Mapping[str, str], written: int) -> None:
         """Wait until the cache contains what was written, as it would before the next cycle in real time.
 
         Raises TimeoutError.
@@ -206,10 +206,10 @@ async def _lead(cluster: Cluster, pulse: Pulse) -> None:
     async def lead() -> None:
         await asyncio.Event().wait()
 
-    await LeaderElector(cluster, options, on_lost=_lost, annotations=pulse.annotations).run(lead)
+    await LeaderElector(cluster, options, on_lost=_lose_lease, annotations=pulse.annotations).run(lead)
 
 
-def _lost() -> None:
+def _lose_lease() -> None:
     raise RuntimeError("the lease is lost")
 
 

@@ -71,7 +71,7 @@ class Campaign:
         self._models = [_model(number, backends=2 + number % 2) for number in range(count)]
         self._process = start_models(control_plane)
         self._log = control_plane.audit_log
-        self._asked(after_seconds=_QUIET_SECONDS)  # discards the requests of its start
+        self._requests(after_seconds=_QUIET_SECONDS)  # discards the requests of its start
 
     def stop(self) -> None:
         """Stop the process."""
@@ -81,23 +81,23 @@ class Campaign:
         """Call `act`, and count the requests of the process until it is idle again."""
         began, before = time.monotonic(), cpu_seconds(self._process.pid)
         act()
-        seconds, asked = time.monotonic() - began, self._asked()
-        while more := self._asked(after_seconds=_QUIET_SECONDS):
+        seconds, asked = time.monotonic() - began, self._requests()
+        while more := self._requests(after_seconds=_QUIET_SECONDS):
             asked += more
-        found = Phase(
+        measured = Phase(
             name=name,
             seconds=seconds,
             cpu_seconds=cpu_seconds(self._process.pid) - before,
             requests=asked,
         )
-        print(found.line(len(self._models)), flush=True)
-        return found
+        print(measured.line(len(self._models)), flush=True)
+        return measured
 
-    def _asked(self, *, after_seconds: float = 0.0) -> Counter[str]:
+    def _requests(self, *, after_seconds: float = 0.0) -> Counter[str]:
         """Return the requests of the process since the last call, without those for the lease."""
         time.sleep(after_seconds)
-        found = self._log.since_of(account=_ACCOUNT)
-        return Counter(item.about for item in found if item.object_ref.resource != "leases")
+        records = self._log.since_of(account=_ACCOUNT)
+        return Counter(item.about for item in records if item.object_ref.resource != "leases")
 
     def create(self) -> None:
         """Create all Models, and wait until all are active."""
@@ -117,13 +117,13 @@ class Campaign:
         """Delete all Models, and wait until none of their objects is left."""
         for value in self._models:
             self._client.call("DELETE", f"{_path(value)}/{value['metadata']['name']}")
-        self._until(lambda: not any(self._made()))
+        self._until(lambda: not any(self._written_objects()))
 
     def waits_seconds(self) -> Sequence[float]:
         """Return the time from the creation of each Model until it became active, in whole seconds."""
         return [_wait_seconds(item) for item in self._items(_MODELS)]
 
-    def _made(self) -> Iterator[Json]:
+    def _written_objects(self) -> Iterator[Json]:
         for path in _MADE:
             yield from self._items(f"{path}?labelSelector=stowplan.dev/model")
 

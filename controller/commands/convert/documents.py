@@ -154,9 +154,9 @@ def _edit_json(text: str, old: JsonValue, new: JsonValue) -> tuple[str, str]:
     Unchanged values, such as numbers of many digits, keep their text.
     """
     try:
-        is_restyled = _styled(text, text) != text
+        is_restyled = _like(text, text) != text
         after = msgspec.json.encode(_with_text(msgspec.Raw(text), old, new)).decode()
-        return _styled(after, text), "spacing is reformatted" if is_restyled else ""
+        return _like(after, text), "spacing is reformatted" if is_restyled else ""
     except msgspec.DecodeError:
         # Half of a surrogate pair is JSON, but not for this library.
         return json.dumps(new, ensure_ascii=False), "numbers and spacing are reformatted"
@@ -178,7 +178,7 @@ def _with_text(text: msgspec.Raw, old: JsonValue, new: JsonValue) -> JsonValue:
     return new
 
 
-def _styled(text: str, former: str) -> str:
+def _like(text: str, former: str) -> str:
     """Return JSON text with the spacing, indentation and line endings of some former text."""
     indented = _FIRST_INDENT.search(former)
     if indented is None:

@@ -64,7 +64,7 @@ def splice(text: str, old: JsonValue, new: JsonValue) -> Spliced:
     Raises UnspliceableError.
     """
     splicer, root = _Splicer(text, newline_of(text)), _compose(text)
-    edits = sorted(splicer.changed(root, old, new, ""))
+    edits = sorted(splicer.edits(root, old, new, ""))
     for one, other in itertools.pairwise(edits):
         if other.start < one.end:
             raise UnspliceableError("two changes fall on the same text")
@@ -118,7 +118,7 @@ class _Splicer:
     text: str
     newline: str
 
-    def changed(self, node: yaml.Node, old: JsonValue, new: JsonValue, path: str) -> Iterator[Edit]:
+    def edits(self, node: yaml.Node, old: JsonValue, new: JsonValue, path: str) -> Iterator[Edit]:
         if same(old, new):
             return
         if isinstance(node, yaml.CollectionNode) and node.flow_style:
@@ -127,7 +127,7 @@ class _Splicer:
             yield from self._mapping(node, old, new, path)
         elif isinstance(node, yaml.SequenceNode) and isinstance(new, list) and len(node.value) == len(new):
             for position, (item, was, now) in enumerate(zip(node.value, old, new, strict=True)):
-                yield from self.changed(item, was, now, f"{path}[{position}]")
+                yield from self.edits(item, was, now, f"{path}[{position}]")
         else:
             raise UnspliceableError("a value is of another type now")
 
@@ -163,13 +163,13 @@ class _Splicer:
         if value.start_mark.index < key.end_mark.index:
             raise UnspliceableError("an alias changes")
         try:
-            edits = list(self.changed(value, old, new, path))
+            edits = list(self.edits(value, old, new, path))
         except UnspliceableError:
             edits = [self._replacement(key, value, new, path)]
         yield from edits
 
     def _replacement(self, key: yaml.Node, value: yaml.Node, new: JsonValue, path: str) -> Edit:
-        rendered = self._rendered({key.value: new}, key.start_mark.column).lstrip().rstrip("\r\n")
+        rendered = self._render({key.value: new}, key.start_mark.column).lstrip().rstrip("\r\n")
         return Edit(key.start_mark.index, self._end(key, value), rendered, path)
 
     def _deletion(self, key: yaml.Node, value: yaml.Node, path: str) -> Edit:
@@ -187,12 +187,12 @@ class _Splicer:
 
     def _insertion(self, node: yaml.MappingNode, column: int, added: Json, path: str) -> Edit:
         place = self._line_end(self._end(*node.value[-1]))
-        text = self._rendered(added, column)
+        text = self._render(added, column)
         if place and self.text[place - 1] != "\n":
             text = self.newline + text.rstrip("\r\n")
         return Edit(place, place, text, path)
 
-    def _rendered(self, members: Json, column: int) -> str:
+    def _render(self, members: Json, column: int) -> str:
         lines = as_yaml(members).removeprefix(_SEPARATOR_LINE).rstrip("\n").split("\n")
         return "".join(f"{' ' * column if line else ''}{line}{self.newline}" for line in lines)
 

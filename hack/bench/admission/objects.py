@@ -71,8 +71,8 @@ def variant() -> Json:
 
 def stored_object(value: Json) -> Json:
     """Return an object as read from storage: with defaults and a resource version."""
-    found = find_version(value["apiVersion"], value["kind"])
-    kept = with_defaults(found[1], value) if found else copy.deepcopy(value)
+    known = find_version(value["apiVersion"], value["kind"])
+    kept = with_defaults(known[1], value) if known else copy.deepcopy(value)
     kept["metadata"] |= {"generation": 1, "resourceVersion": "48211907"}
     return kept
 

@@ -41,6 +41,6 @@ def _response_of(decision: Coroutine[None, None, AdmissionResponse]) -> Admissio
     try:
         decision.send(None)
     except StopIteration as ended:
-        found: AdmissionResponse = ended.value
-        return found
+        response: AdmissionResponse = ended.value
+        return response
     raise RuntimeError("a handler waits, although there is no cluster")

@@ -53,8 +53,8 @@ class Known:
 
     def messages(self, value: Json, old: Json | None) -> list[str]:
         """Return all errors of an object with defaults; rules are only checked if the schema is satisfied."""
-        found = [f"{error.json_path}: {error.message}" for error in self.validator.iter_errors(value)]
-        return found or list(self._broken_rules(value, old))
+        problems = [f"{error.json_path}: {error.message}" for error in self.validator.iter_errors(value)]
+        return problems or list(self._broken_rules(value, old))
 
     def _broken_rules(self, value: Json, old: Json | None) -> Iterator[str]:
         yield from (f"{error.path}: {error.body}" for error in rule_errors(self.checks, value))

@@ -37,7 +37,7 @@ class Waits:
 
 def waits(seconds: Sequence[float]) -> Waits:
     """Summarize the durations of calls; percentiles are by nearest rank."""
-    p50, p99 = (float(found) * 1e3 for found in np.percentile(seconds, (50, 99), method="inverted_cdf"))
+    p50, p99 = (float(value) * 1e3 for value in np.percentile(seconds, (50, 99), method="inverted_cdf"))
     return Waits(calls=len(seconds), p50_ms=p50, p99_ms=p99)
 
 

@@ -63,12 +63,12 @@ def cases(sizes: Sequence[int] = MANY) -> Sequence[Case]:
 
     Raises WrongAnswerError unless both servers agree on each, and converting back restores the original.
     """
-    found = [case for name, make in variants.SHAPES.items() for case in _there_and_back(name, [make(7)])]
+    every_case = [case for name, make in variants.SHAPES.items() for case in _there_and_back(name, [make(7)])]
     for count in sizes:
-        found += _there_and_back("nothing kept", variants.mixed_objects((variants.current,), count))
-        found += _there_and_back("written in v1alpha1", variants.mixed_objects(variants.OLD, count))
-        found += _there_and_back("written in v1alpha2", variants.mixed_objects(_NEW, count))
-    return found
+        every_case += _there_and_back("nothing kept", variants.mixed_objects((variants.current,), count))
+        every_case += _there_and_back("written in v1alpha1", variants.mixed_objects(variants.OLD, count))
+        every_case += _there_and_back("written in v1alpha2", variants.mixed_objects(_NEW, count))
+    return every_case
 
 
 def _there_and_back(name: str, values: Sequence[Json]) -> list[Case]:

@@ -41,9 +41,9 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
     """Measure everything. Raises WrongAnswerError."""
     asked = cases()
     frame.progress("starts")
-    found = measure_starts(asked[0], count=_STARTS)
-    starts = part_of("starts", found, starts_table(found))
-    last = Part(goals=[start_goal(found)])
+    results = measure_starts(asked[0], count=_STARTS)
+    starts = part_of("starts", results, starts_table(results))
+    last = Part(goals=[start_goal(results)])
     with frame.pinned():
         frame.step("in process")
         local = _in_process(asked, options, frame)

@@ -60,22 +60,22 @@ def measure(settings: DecisionSettings, frame: Frame) -> Iterator[Sequence[Part]
         )
         yield [_rows_part(played, kept), *costs]
     if settings.engines:
-        found: dict[str, Learning] = {}
+        items: dict[str, Learning] = {}
         pool = in_pool(learning, [*ENGINES], processes=settings.processes, failures=frame.failures)
         for name, learned in pool:
-            found[name] = learned
+            items[name] = learned
             frame.progress(f"engine {name}")
-            ordered = [found[name] for name in ENGINES if name in found]
+            ordered = [items[name] for name in ENGINES if name in items]
             yield [_rows_part(played, kept), part_of("engines", ordered, columns=COLUMNS), *costs]
 
 
 def _rows_part(played: Mapping[Point, Played], kept: Mapping[str, Kept]) -> Part:
-    found, everywhere = results(played, kept), fixed_everywhere(kept)
+    items, everywhere = results(played, kept), fixed_everywhere(kept)
     return Part(
         name="rows",
-        rows=[asdict(result) for result in found],
-        tables=[rows_table(found, everywhere)],
-        goals=row_goals(found, everywhere),
+        rows=[asdict(result) for result in items],
+        tables=[rows_table(items, everywhere)],
+        goals=row_goals(items, everywhere),
     )
 
 
@@ -89,10 +89,10 @@ def _measured_rivals(settings: DecisionSettings, frame: Frame) -> Iterator[Seque
     tasks = [(tuple(names), kept.get(name)) for name, names in missing.items()]
     lines = [f"rivals of {len(tasks)} rows were missing"]
     yield [Part(tables=[lines])]
-    for (names, _), found in in_pool(
+    for (names, _), items in in_pool(
         _measure_task, tasks, processes=settings.processes, failures=frame.failures
     ):
-        kept[owner(rows()[names[0]])] = found
+        kept[owner(rows()[names[0]])] = items
         write(kept)
         frame.progress(f"rivals of {', '.join(names)}")
 

@@ -63,7 +63,7 @@ def sizing_cost(models: int = MODELS) -> SizingCost:
     facts = {variant.key: VariantFacts(targets=_TARGETS) for variant in variants}
     memory, spent = SizingMemory(), []
     for tick in range(_WARM_TICKS + _SAMPLES):
-        reports = {key: found for item in variants for key, found in _reports(item, tick).items()}
+        reports = {key: report for item in variants for key, report in _reports(item, tick).items()}
         taken = replace(snapshot, taken_seconds=tick * _INTERVAL_SECONDS)
         began = time.process_time()
         with without_collection():
@@ -101,19 +101,19 @@ def _variant(model: int, place: int) -> Variant:
 def _reports(variant: Variant, tick: int) -> Mapping[Key, EngineReport]:
     """Return reports that match the linear profile of the type, with a load that differs by pod and tick."""
     _, alpha, beta, delta, kv_tokens = next(item for item in _TYPES if item[0] == variant.accelerator)
-    found = {}
+    results = {}
     for number, pod in enumerate(variant.replicas):
         share = 0.2 + 0.1 * ((tick + number + len(variant.name)) % 5)
         decoded, prompted = share * 2400.0, share * 13_000.0
         tau = alpha / 1e3 / (1 - beta / 1e3 * decoded - delta / 1e3 * prompted)
-        found[variant.namespace, pod.name] = EngineReport(
+        results[variant.namespace, pod.name] = EngineReport(
             age_seconds=1.0,
             waiting=0,
             running=round(decoded * tau),
             kv_tokens=kv_tokens,
             interval=_interval(decoded, prompted, tau),
         )
-    return found
+    return results
 
 
 def _interval(decoded: float, prompted: float, tau_seconds: float) -> EngineInterval:

@@ -139,8 +139,8 @@ def _bounds(solved: Solved) -> dict[str, Bound]:
 
 def _mean_unmet(steps: Sequence[Solved]) -> tuple[Unmet, ...]:
     """Return the mean unmet demand over the steps, by priority."""
-    found = [one for step in steps for one in score.unmet(step.problem, step.solution.replicas)]
-    groups = group_by(sorted(found, key=lambda one: one.priority), lambda one: one.priority)
+    match = [one for step in steps for one in score.unmet(step.problem, step.solution.replicas)]
+    groups = group_by(sorted(match, key=lambda one: one.priority), lambda one: one.priority)
     return tuple(
         Unmet(
             priority=group[0].priority,

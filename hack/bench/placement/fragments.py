@@ -71,7 +71,7 @@ class _Cluster:
         """Add pods until `most` accelerators are in use; the size of a pod that does not fit is halved."""
         while self.used < most:
             (size,) = self._random.choices(SIZES, _SHARES)
-            while self.used + size > most or (node := self._chosen(size)) is None:
+            while self.used + size > most or (node := self._choose(size)) is None:
                 size //= 2
             self._give(node, -size)
             self.pods.append((node, size, self._random.choice(CLASSES)))
@@ -84,7 +84,7 @@ class _Cluster:
         self._give(node, size)
         return size
 
-    def _chosen(self, size: int) -> int | None:
+    def _choose(self, size: int) -> int | None:
         """Return a node with enough free accelerators, chosen by the strategy; None if there is none."""
         levels = [free for free in range(size, PER_NODE + 1) if self._nodes[free]]
         if not levels:

@@ -104,9 +104,11 @@ def _gates(answered: Sequence[EngineResult]) -> Iterator[Goal]:
     )
     yield Goal(name="bounds_disproved", value=len(disproved(answered)), unit="bounds", most=0)
     lost = {
-        found.other.instance
-        for found in comparisons(answered)
-        if found.other.engine in STRATEGIES and found.standing is Standing.LOSS and found.other.steps == 1
+        results.other.instance
+        for results in comparisons(answered)
+        if results.other.engine in STRATEGIES
+        and results.standing is Standing.LOSS
+        and results.other.steps == 1
     }
     yield Goal(name="worse_than_a_strategy", value=len(lost), unit="instances", most=0)
 

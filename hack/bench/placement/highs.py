@@ -67,15 +67,17 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: boo
     for name, terms in program.objectives().items():
         share = 1.0 if is_race or name == COST else _SHARE
         objective = _Objective(name=name, terms=terms, gap=gap, total=totals[name])
-        found = program.reached(objective, answer, clock, share=share)
-        if found is None:
+        results = program.reached(objective, answer, clock, share=share)
+        if results is None:
             break
-        answer = found
-        total = found.value if name == COST else totals[name]
-        proofs.append(Proof(level=name, value=found.value, bound=min(found.value, found.bound), total=total))
+        answer = results
+        total = results.value if name == COST else totals[name]
+        proofs.append(
+            Proof(level=name, value=results.value, bound=min(results.value, results.bound), total=total)
+        )
         if is_race and proofs[-1].improvable > gap:
             break
-        program.settle(objective, found.value)
+        program.settle(objective, results.value)
     return Solution(
         replicas=answer.replicas,
         placements=program.placements(answer),
@@ -210,11 +212,11 @@ class _Program:
     def objectives(self) -> dict[str, Terms]:
         """Return the terms to minimize at each level, the most important first."""
         rows = sorted(zip(self._problem.rows, self._shortfall, strict=True), key=lambda pair: pair[0].level)
-        found: dict[str, list[tuple[mathopt.Variable, float]]] = defaultdict(list)
+        results: dict[str, list[tuple[mathopt.Variable, float]]] = defaultdict(list)
         for row, short in rows:
-            found[level_name(*row.level)].append((short, float(row.weight)))
+            results[level_name(*row.level)].append((short, float(row.weight)))
         prices = [float(terms.cost + terms.start_price) for terms in self._problem.variants]
-        return {**found, COST: list(zip(self._replicas, prices, strict=True))}
+        return {**results, COST: list(zip(self._replicas, prices, strict=True))}
 
     def reached(
         self, objective: _Objective, begin: _Answer, clock: _Clock, *, share: float
@@ -223,16 +225,16 @@ class _Program:
 
         Its shortfalls become integers if rounding them up exceeds the gap.
         """
-        found = self._solve(objective, begin, seconds=clock.left() * share)
-        if found is None or objective.name == COST or found.value - found.bound <= objective.enough:
-            return found
+        results = self._solve(objective, begin, seconds=clock.left() * share)
+        if results is None or objective.name == COST or results.value - results.bound <= objective.enough:
+            return results
         for variable, _ in objective.terms:
             variable.integer = True
-        again = self._solve(objective, found, seconds=clock.left() * share)
+        again = self._solve(objective, results, seconds=clock.left() * share)
         if again is None:
-            return found
-        best = again if again.value <= found.value else found
-        return replace(best, bound=max(found.bound, again.bound))
+            return results
+        best = again if again.value <= results.value else results
+        return replace(best, bound=max(results.bound, again.bound))
 
     def _solve(self, objective: _Objective, begin: _Answer, *, seconds: float) -> _Answer | None:
         """Return the answer, or None if none was found in time.

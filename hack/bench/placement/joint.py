@@ -71,9 +71,9 @@ def measured(size: int, nodes: int, *, seconds: float) -> Joint:
     engine = Engine(problem)
     wanted, solution = alone(problem), engine.place(effort)
     placed = time.process_time()
-    asked = _asked(problem, wanted, solution)
-    free = _left(problem, solution)
-    found = [
+    asked = _unmet_replicas(problem, wanted, solution)
+    free = _free_accelerators(problem, solution)
+    results = [
         fewest_evictions(
             free[[*bin_.nodes]],
             movable.movable[[*bin_.nodes]],
@@ -93,9 +93,9 @@ def measured(size: int, nodes: int, *, seconds: float) -> Joint:
         peak_mb=memory_mebibytes("VmHWM") - before_mb,
         gap_percent=max((100 * proof.improvable for proof in solution.proofs), default=0.0),
         wanted=sum(count * problem.variants[v].accelerators for v, count in asked.items()),
-        placed=sum(size * count for one in found for size, count in one.placed.items()),
-        evictions=sum(count for one in found for *_, count in one.evicted),
-        is_proven=all(one.is_proven for one in found),
+        placed=sum(size * count for one in results for size, count in one.placed.items()),
+        evictions=sum(count for one in results for *_, count in one.evicted),
+        is_proven=all(one.is_proven for one in results),
     )
 
 
@@ -118,7 +118,7 @@ def _world(size: int, nodes: int) -> tuple[PlacementProblem, Fragments]:
     return replace(problem, free=tuple(free.tolist())), replace(used, free=free)
 
 
-def _asked(problem: PlacementProblem, alone: Sequence[int], solution: Solution) -> Mapping[int, int]:
+def _unmet_replicas(problem: PlacementProblem, alone: Sequence[int], solution: Solution) -> Mapping[int, int]:
     """Return the replicas by variant that models with unmet demand would have alone, but do not get."""
     short = {
         row.model
@@ -130,7 +130,7 @@ def _asked(problem: PlacementProblem, alone: Sequence[int], solution: Solution) 
     return {v: count for v, count in more.items() if count > 0}
 
 
-def _left(problem: PlacementProblem, solution: Solution) -> np.typing.NDArray[np.int64]:
+def _free_accelerators(problem: PlacementProblem, solution: Solution) -> np.typing.NDArray[np.int64]:
     """Return the free accelerators of each node after the answer."""
     free = free_after_removals(problem, solution.replicas)
     for v, node, count in solution.placements:
@@ -167,9 +167,9 @@ COLUMNS: Final[Columns[Joint]] = (
 """Columns of the table, with one line per run."""
 
 
-def joint_goals(found: Sequence[Joint], *, slowness: float) -> Iterator[Goal]:
+def joint_goals(results: Sequence[Joint], *, slowness: float) -> Iterator[Goal]:
     """Yield the goals of a joint decision, applied to the two separate steps."""
-    for one in found:
+    for one in results:
         spent = (one.place_seconds + one.move_seconds) / slowness
         yield Goal(name=f"T3_cpu_of_placing_then_moving_in_{NODES}_nodes", value=spent, unit="s", most=3.0)
         yield Goal(name="T3_gap_of_placing_alone", value=one.gap_percent, unit="%", most=0.01)

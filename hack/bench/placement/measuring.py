@@ -44,20 +44,20 @@ def measure(settings: PlacementSettings, frame: Frame) -> Iterator[Sequence[Part
 
     Raises NothingChosenError if nothing is measured at the selected sizes.
     """
-    began, say, found = time.monotonic(), frame.progress, list[Found]()
+    began, say, results = time.monotonic(), frame.progress, list[Found]()
     frame.progress = lambda text: say(f"{_clock(time.monotonic() - began)} {text}")
     with frame.pinned():
         for kind in _kinds(settings, frame):
             try:
                 for one in kind:
-                    found.append(one)
-                    yield parts(found, slowness=frame.pace().slowness)
+                    results.append(one)
+                    yield parts(results, slowness=frame.pace().slowness)
             except (OSError, RuntimeError) as error:
                 frame.progress(f"broken: {error}")
                 frame.failures.append(str(error))
     if not frame.loads:
         raise NothingChosenError("nothing that was chosen is measured at these sizes")
-    yield parts(found, slowness=frame.pace().slowness)
+    yield parts(results, slowness=frame.pace().slowness)
 
 
 def _kinds(asked: PlacementSettings, frame: Frame) -> Iterator[Iterator[Found]]:
@@ -111,11 +111,11 @@ def _races(asked: PlacementSettings, frame: Frame) -> Iterator[Race]:
         yield from race(frame.cores, seed=seed, seconds=asked.highs_seconds)
 
 
-def parts(found: Sequence[Found], *, slowness: float) -> list[Part]:
+def parts(items: Sequence[Found], *, slowness: float) -> list[Part]:
     """Return the parts of the results so far; goals are ordered by number, those without one come last."""
-    results, races = _only(found, EngineResult), _only(found, Race)
-    moves, plans, agains = _only(found, Moving), _only(found, Planned), _only(found, Again)
-    joints = _only(found, Joint)
+    results, races = _only(items, EngineResult), _only(items, Race)
+    moves, plans, agains = _only(items, Moving), _only(items, Planned), _only(items, Again)
+    joints = _only(items, Joint)
     reached = [
         *goals(results, slowness=slowness),
         *small_goals(results, slowness=slowness),
@@ -144,8 +144,8 @@ def parts(found: Sequence[Found], *, slowness: float) -> list[Part]:
     ]
 
 
-def _only(found: Sequence[Found], kind: type[T]) -> list[T]:
-    return [one for one in found if isinstance(one, kind)]
+def _only(results: Sequence[Found], kind: type[T]) -> list[T]:
+    return [one for one in results if isinstance(one, kind)]
 
 
 def _clock(seconds: float) -> str:

@@ -67,12 +67,12 @@ def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int,
             world.free, world.movable, world.kinds, wanted, most=most, effort=effort_within(seconds=seconds)
         )
 
-    found = [_timed(find) for _ in range(rounds)]
-    best = found[0][1]
+    results = [_time(find) for _ in range(rounds)]
+    best = results[0][1]
     price = sum(count * world.kinds[kind].price for _, kind, count in best.evicted)
     per_node_ms, answer = None, None
     if nodes <= MOST_PER_NODE:
-        spent, answer = _timed(lambda: most_for_least(world, world.wanted, seconds=seconds))
+        spent, answer = _time(lambda: most_for_least(world, world.wanted, seconds=seconds))
         per_node_ms = spent if answer else None
     return Moving(
         family=family,
@@ -85,29 +85,29 @@ def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int,
         evictions=sum(count for *_, count in best.evicted),
         price=price,
         is_proven=best.is_proven,
-        cpu_ms=tuple(ms for ms, _ in found),
+        cpu_ms=tuple(ms for ms, _ in results),
         per_node_ms=per_node_ms,
         disagrees=answer is not None and best.is_proven and answer != (best.placed[PER_NODE], price),
     )
 
 
-def moving_goals(found: Sequence[Moving], *, slowness: float) -> Iterator[Goal]:
+def moving_goals(results: Sequence[Moving], *, slowness: float) -> Iterator[Goal]:
     """Yield the goals of large clusters, at the pace of the machine on which they were set."""
-    large = [one for one in found if one.nodes == _LARGE and one.family.startswith("F8")]
+    large = [one for one in results if one.nodes == _LARGE and one.family.startswith("F8")]
     if large:
         spent = max(statistics.median(one.cpu_ms) for one in large) / slowness
         yield Goal(name=f"T4_evictions_in_{_LARGE}_nodes", value=spent, unit="ms", most=10.0)
         share = 100 * sum(not one.is_proven for one in large) / len(large)
         yield Goal(name=f"T4_evictions_not_proven_in_{_LARGE}_nodes", value=share, unit="%", most=0.0)
-    if any(one.per_node_ms is not None for one in found):
-        wrong = sum(one.disagrees for one in found)
+    if any(one.per_node_ms is not None for one in results):
+        wrong = sum(one.disagrees for one in results)
         yield Goal(name="evictions_another_model_disproves", value=wrong, unit="clusters", most=0)
 
 
-def _timed(find: Callable[[], T]) -> tuple[float, T]:
+def _time(find: Callable[[], T]) -> tuple[float, T]:
     began = time.process_time()
-    found = find()
-    return (time.process_time() - began) * 1000, found
+    results = find()
+    return (time.process_time() - began) * 1000, results
 
 
 def most_for_least(world: Fragments, wanted: int, *, seconds: float) -> tuple[int, int] | None:
@@ -160,6 +160,6 @@ _COLUMNS: Final[Columns[Sequence[Moving]]] = (
 )
 
 
-def moving_table(found: Sequence[Moving]) -> list[str]:
+def moving_table(results: Sequence[Moving]) -> list[str]:
     """Return the lines of the table, one per family, size and utilization, with means over the seeds."""
-    return table_lines(_COLUMNS, group_by(found, lambda one: (one.family, one.nodes, one.used_percent)))
+    return table_lines(_COLUMNS, group_by(results, lambda one: (one.family, one.nodes, one.used_percent)))

@@ -47,7 +47,7 @@ _CHANGE_MS: Final = {500: 30.0, 2000: 100.0, 10_000: 500.0}
 class Cycle:
     """One plan, with its inputs and results."""
 
-    found: Snapshot
+    snapshot: Snapshot
     state: PlanningState
     """The state that the previous plan returned."""
 
@@ -82,44 +82,44 @@ class Planned:
 
 def planned(family: str, size: int, *, seed: int, seconds: float, changes: int) -> Iterator[Planned]:
     """Measure a first plan, and one after each of some changes; `seconds` is the wall-clock limit."""
-    found = world(family, size, seed=seed)
+    snapshot = world(family, size, seed=seed)
     settings = Settings(wall_seconds=seconds)
-    for number, cycle in enumerate(cycles(found, settings, changes=changes, seed=seed)):
+    for number, cycle in enumerate(cycles(snapshot, settings, changes=changes, seed=seed)):
         yield Planned(
             family=family,
             size=size,
             seed=seed,
             cycle=CHANGE if number else FIRST,
-            variants=len(cycle.found.variants),
-            replicas=sum(len(variant.replicas) for variant in cycle.found.variants),
+            variants=len(cycle.snapshot.variants),
+            replicas=sum(len(variant.replicas) for variant in cycle.snapshot.variants),
             plan_seconds=cycle.cpu_seconds,
             steps={step.value: cycle.steps.get(step, 0.0) for step in Step},
             short=sum(decision.unmet_per_mille > 0 for decision in cycle.made.decisions),
             cost=float(cycle.made.cost),
             status=cycle.made.solver.status,
-            faults=check(cycle.found, cycle.made),
+            faults=check(cycle.snapshot, cycle.made),
         )
 
 
-def cycles(found: Snapshot, settings: Settings, *, changes: int, seed: int) -> Iterator[Cycle]:
+def cycles(snapshot: Snapshot, settings: Settings, *, changes: int, seed: int) -> Iterator[Cycle]:
     """Plan repeatedly: apply each plan, change some loads, and plan again from the state returned."""
     state = PlanningState()
     for number in range(changes + 1):
         taken_seconds = _BEGAN_SECONDS + number * _INTERVAL_SECONDS
-        cycle = _cycle(replace(found, taken_seconds=taken_seconds), state, settings)
+        cycle = _cycle(replace(snapshot, taken_seconds=taken_seconds), state, settings)
         yield cycle
-        after = carried_out(found, cycle.made)
-        found, state = changed(after, share=SHARE, seed=seed + number), cycle.next_state
+        after = carried_out(snapshot, cycle.made)
+        snapshot, state = changed(after, share=SHARE, seed=seed + number), cycle.next_state
 
 
-def _cycle(found: Snapshot, state: PlanningState, settings: Settings) -> Cycle:
+def _cycle(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Cycle:
     gc.collect()
     with watched() as watch, without_collection():
         began = time.process_time()
-        made, next_state = plan(found, state, settings)
+        made, next_state = plan(snapshot, state, settings)
         spent = time.process_time() - began
     return Cycle(
-        found=found,
+        snapshot=snapshot,
         state=state,
         made=made,
         next_state=next_state,
@@ -150,23 +150,23 @@ _COLUMNS: Final[Columns[Sequence[Planned]]] = (
 )
 
 
-def planning_table(found: Sequence[Planned]) -> list[str]:
+def planning_table(results: Sequence[Planned]) -> list[str]:
     """Return the lines of the table, with medians over equal cycles and seeds, in milliseconds of CPU."""
-    return table_lines(_COLUMNS, group_by(found, lambda one: (one.family, one.size, one.cycle)))
+    return table_lines(_COLUMNS, group_by(results, lambda one: (one.family, one.size, one.cycle)))
 
 
-def planning_goals(found: Sequence[Planned], *, slowness: float) -> Iterator[Goal]:
+def planning_goals(results: Sequence[Planned], *, slowness: float) -> Iterator[Goal]:
     """Yield the CPU time of placing after a few loads changed, at the pace of the goals' machine."""
     for size, most in _CHANGE_MS.items():
         for family in FAMILIES:
             spent = [
                 one.steps[Step.PLACE] * 1000 / slowness
-                for one in found
+                for one in results
                 if (one.family, one.size, one.cycle) == (family, size, CHANGE)
             ]
             if spent:
                 name = f"T5_placing_after_a_change_in_{family}_of_{size}"
                 yield Goal(name=name, value=statistics.median(spent), unit="ms", most=most)
-    if found:
-        wrong = sum(bool(one.faults) for one in found)
+    if results:
+        wrong = sum(bool(one.faults) for one in results)
         yield Goal(name="impossible_plans", value=wrong, unit="plans", most=0)

@@ -67,9 +67,9 @@ def race(cores: Cores, *, seed: int, seconds: float) -> Iterator[Race]:
         theirs = run(job, cores)
         if not (ours.levels and theirs.levels):
             return
-        found = raced(ours, theirs)
-        yield found
-        if found.stopped_at:
+        result = raced(ours, theirs)
+        yield result
+        if result.stopped_at:
             return
 
 
@@ -99,7 +99,7 @@ def _stop(theirs: EngineResult) -> tuple[str, float | None]:
     return "", None
 
 
-def _ended(one: Race) -> str:
+def _ending(one: Race) -> str:
     if not one.stopped_at:
         return "within its gap"
     gap = "without an answer" if one.stopped_gap_percent is None else f"at {one.stopped_gap_percent:.3g} %"
@@ -115,19 +115,19 @@ COLUMNS: Final[Columns[Race]] = (
     ("our CPU s", lambda one: short_number(one.our_cpu_seconds)),
     ("our gap %", lambda one: "-" if one.our_gap_percent is None else f"{one.our_gap_percent:.4f}"),
     ("times ours", lambda one: f"{'at least ' if one.stopped_at else ''}{short_number(one.times)}"),
-    ("ended", _ended),
+    ("ended", _ending),
 )
 
 """Columns of the table, with one line per race."""
 
 
-def race_goals(found: Sequence[Race]) -> Iterator[Goal]:
+def race_goals(results: Sequence[Race]) -> Iterator[Goal]:
     """Yield our CPU time as a share of HiGHS's; an upper bound if HiGHS was stopped.
 
     A race that was stopped before the gap of 0.1 % also counts for the optimum, which was not reached either.
     """
     for engine, times in TIMES.items():
-        spent = [one for one in found if one.engine == engine] or [one for one in found if one.stopped_at]
+        spent = [one for one in results if one.engine == engine] or [one for one in results if one.stopped_at]
         if spent:
             yield Goal(
                 name=f"T7_cpu_share_of_highs_to_{_TO[engine]}_at_{RACED[1]}",

@@ -69,19 +69,19 @@ class Again:
 def again(cores: Cores, family: str, size: int, *, seed: int, repeats: int) -> Again:
     """Plan in two processes, one after the other. Raises ChildError if one fails."""
     orders = [*[_AS_IT_IS] * repeats, *range(1, repeats + 1)]
-    found: list[tuple[int, str]] = []
+    results: list[tuple[int, str]] = []
     for part in (orders[number::_PROCESSES] for number in range(_PROCESSES)):
         try:
             made = in_child(cores, None, digests, family, size, seed, part)
         except ChildError as error:
             raise ChildError(f"planning {family}/{size}/{seed} again: {error}") from error
-        found += zip(part, made, strict=True)
+        results += zip(part, made, strict=True)
     return Again(
         family=family,
         size=size,
         seed=seed,
-        plain=tuple(digest for order, digest in found if order == _AS_IT_IS),
-        shuffled=tuple(digest for order, digest in found if order != _AS_IT_IS),
+        plain=tuple(digest for order, digest in results if order == _AS_IT_IS),
+        shuffled=tuple(digest for order, digest in results if order != _AS_IT_IS),
     )
 
 
@@ -93,27 +93,27 @@ def digests(family: str, size: int, seed: int, orders: Sequence[int]) -> list[st
 def digest(family: str, size: int, *, seed: int, order: int) -> str:
     """Return a digest that two runs share only if their plans and states are equal, byte for byte."""
     settings = Settings(wall_seconds=_NO_CLOCK_SECONDS)
-    found, state = world(FAMILIES[family], size, seed=seed), PlanningState()
+    results, state = world(FAMILIES[family], size, seed=seed), PlanningState()
     seen = hashlib.sha256()
     for number in range(_PLANS):
-        made, state = plan(shuffled(found, order=order), state, settings)
+        made, state = plan(shuffled(results, order=order), state, settings)
         for part in (asdict(made), asdict(state)):
             seen.update(json.dumps(part, default=str).encode())
-        found = changed(carried_out(found, made), share=SHARE, seed=seed + number)
+        results = changed(carried_out(results, made), share=SHARE, seed=seed + number)
     return seen.hexdigest()[:16]
 
 
-def shuffled(found: Snapshot, *, order: int) -> Snapshot:
+def shuffled(snapshot: Snapshot, *, order: int) -> Snapshot:
     """Return the snapshot with all its lists shuffled, or unchanged for order 0."""
     if order == _AS_IT_IS:
-        return found
+        return snapshot
     rng = np.random.default_rng(order)
-    nodes = _mixed(rng, [replace(node, movable=_mixed(rng, node.movable)) for node in found.nodes])
-    others: dict[str, Any] = {name: _mixed(rng, getattr(found, name)) for name in _LISTS}
-    return replace(found, nodes=nodes, **others)
+    nodes = _shuffle(rng, [replace(node, movable=_shuffle(rng, node.movable)) for node in snapshot.nodes])
+    others: dict[str, Any] = {name: _shuffle(rng, getattr(snapshot, name)) for name in _LISTS}
+    return replace(snapshot, nodes=nodes, **others)
 
 
-def _mixed(rng: np.random.Generator, items: Sequence[T]) -> tuple[T, ...]:
+def _shuffle(rng: np.random.Generator, items: Sequence[T]) -> tuple[T, ...]:
     return tuple(items[index] for index in rng.permutation(len(items)).tolist())
 
 
@@ -129,8 +129,8 @@ COLUMNS: Final[Columns[Again]] = (
 """Columns of the table, with one line per world."""
 
 
-def again_goals(found: Sequence[Again]) -> Iterator[Goal]:
+def again_goals(results: Sequence[Again]) -> Iterator[Goal]:
     """Yield the largest number of different results for one world."""
-    if found:
-        most = max(one.different for one in found)
+    if results:
+        most = max(one.different for one in results)
         yield Goal(name="T9_different_plans_of_the_same_world", value=most, unit="plans", most=1)

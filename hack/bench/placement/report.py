@@ -20,7 +20,7 @@ Group = Sequence[EngineResult]
 _NONE: Final = "-"
 
 
-def _grouped(results: Sequence[EngineResult]) -> list[list[EngineResult]]:
+def _groups(results: Sequence[EngineResult]) -> list[list[EngineResult]]:
     """Return the results with an answer by family, size and engine, in order of appearance."""
     answered = [one for one in results if one.levels]
     return group_by(answered, lambda one: (one.instance.family, one.instance.size, one.engine))
@@ -79,7 +79,7 @@ def answers_table(results: Sequence[EngineResult]) -> list[str]:
     )
     rows: list[Row] = [("family", "models", *(head for head, _ in columns))]
     last: tuple[str, str] | None = None
-    for group in _grouped([one for one in results if one.steps == 1]):
+    for group in _groups([one for one in results if one.steps == 1]):
         title = group[0].instance.family, str(group[0].instance.size)
         rows.append((*(("", "") if title == last else title), *(cell(group) for _, cell in columns)))
         last = title
@@ -90,9 +90,9 @@ def duels_table(results: Sequence[EngineResult]) -> list[str]:
     """Return the lines of the table of lexicographic comparisons of ours with every other engine."""
     head = (f"{OURS} against", "models", "wins", "ties", "losses", "worst loss %", "at")
     rows: list[Row] = [head]
-    found = list(comparisons(results))
-    for engine, size in sorted({(one.other.engine, one.other.instance.size) for one in found}):
-        here = [one for one in found if (one.other.engine, one.other.instance.size) == (engine, size)]
+    items = list(comparisons(results))
+    for engine, size in sorted({(one.other.engine, one.other.instance.size) for one in items}):
+        here = [one for one in items if (one.other.engine, one.other.instance.size) == (engine, size)]
         count = Counter(one.standing.value for one in here)
         lost = [one for one in here if one.standing == "loss"]
         worst = max(lost, key=lambda one: one.difference_percent, default=None)
@@ -122,13 +122,13 @@ _SEQUENCES: Final[Columns[Group]] = (
 
 def sequences_table(results: Sequence[EngineResult]) -> list[str]:
     """Return the lines of the table of sequences: the cost of each step, and the replicas that it changes."""
-    return table_lines(_SEQUENCES, _grouped([one for one in results if one.steps > 1]))
+    return table_lines(_SEQUENCES, _groups([one for one in results if one.steps > 1]))
 
 
 def small_table(results: Sequence[EngineResult], *, slowness: float) -> list[str]:
     """Return the lines of the table of our small fleets, with times at the pace of the goals' machine."""
 
-    def spent(group: Group) -> list[float]:
+    def cpu_times(group: Group) -> list[float]:
         return [cpu_seconds(one) / slowness for one in group]
 
     def gap(group: Group) -> str:
@@ -139,8 +139,8 @@ def small_table(results: Sequence[EngineResult], *, slowness: float) -> list[str
         ("small fleets, ours", lambda group: group[0].instance.family),
         ("models", lambda group: str(group[0].instance.size)),
         ("fleets", lambda group: str(len(group))),
-        ("CPU s at the goals' pace", lambda group: f"{statistics.mean(spent(group)):.3f}"),
-        ("slowest", lambda group: f"{max(spent(group)):.3f}"),
+        ("CPU s at the goals' pace", lambda group: f"{statistics.mean(cpu_times(group)):.3f}"),
+        ("slowest", lambda group: f"{max(cpu_times(group)):.3f}"),
         ("gap %", gap),
         ("proven optimal", lambda group: f"{sum(map(is_best, group))} of {len(group)}"),
     )
@@ -148,10 +148,10 @@ def small_table(results: Sequence[EngineResult], *, slowness: float) -> list[str
     return table_lines(columns, groups)
 
 
-def goals_table(found: Sequence[Goal]) -> list[str]:
+def goals_table(results: Sequence[Goal]) -> list[str]:
     """Return the lines of the table of goals: measured values, and by how much each is met or missed."""
     rows: list[Row] = [("goal", "measured", "wanted at most", "outcome")]
-    rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in found)
+    rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in results)
     return align(rows)
 
 

@@ -73,18 +73,18 @@ class Reference:
         """Return the desired replicas; `total` is the sum of the metric."""
         if not ready or (ready < current and not self._is_mended):
             return current
-        said = self._recommended(current, total)
+        said = self._recommendation(current, total)
         panic = self._policy.panic
         if panic and panic.hold_seconds and said * 100 >= current * panic.threshold_percent:
             self._panic_until = now_seconds + panic.hold_seconds
-        done = self._corrected(now_seconds, current, said)
+        done = self._correction(now_seconds, current, said)
         for records in (self._most_said, self._least_said):
             records.add(now_seconds, said if self._is_mended else done)
         for line in (self._most_held, self._least_held, self._least_in_panic):
             line.add(now_seconds, done)
         return done
 
-    def _recommended(self, current: int, total: float) -> int:
+    def _recommendation(self, current: int, total: float) -> int:
         bounds = self._bounds
         if not bounds.min_replicas <= current <= bounds.max_replicas:
             return min(max(current, bounds.min_replicas), bounds.max_replicas)
@@ -94,7 +94,7 @@ class Reference:
         wanted = current if near else math.ceil(ratio)
         return min(max(wanted, bounds.min_replicas), bounds.max_replicas)
 
-    def _corrected(self, now_seconds: float, current: int, said: int) -> int:
+    def _correction(self, now_seconds: float, current: int, said: int) -> int:
         bounds, policy = self._bounds, self._policy
         if now_seconds <= self._panic_until and policy.panic:
             start = self._least_in_panic.get(now_seconds, current)

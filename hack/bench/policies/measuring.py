@@ -88,13 +88,16 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
     cycles = part_of("policies", costs, columns=_CYCLE_COLUMNS, goals=goals)
     yield [cycles]
     frame.step("trajectories")
-    found = trajectories()
-    parts = [cycles, part_of("trajectories", found, _trajectory_table(found), goals=_overload_goals(found))]
+    results = trajectories()
+    parts = [
+        cycles,
+        part_of("trajectories", results, _trajectory_table(results), goals=_overload_goals(results)),
+    ]
     yield parts
     if options.plays_live:
         frame.step(f"an hour on a real control plane, in {HOUR_SECONDS / PACE / 60:.0f} minutes")
         runs = live()
-        yield [*parts, part_of("live", runs, _live_table(runs, found), _chart_lines(runs))]
+        yield [*parts, part_of("live", runs, _live_table(runs, results), _chart_lines(runs))]
 
 
 def _cycle_goals(cost: CycleCost) -> Iterator[Goal]:
@@ -104,16 +107,16 @@ def _cycle_goals(cost: CycleCost) -> Iterator[Goal]:
         yield Goal(name=name, value=slowest, unit="s of CPU", most=_MOST_SECONDS)
 
 
-def _overload_goals(found: Sequence[Trajectory]) -> Iterator[Goal]:
+def _overload_goals(results: Sequence[Trajectory]) -> Iterator[Goal]:
     name, unit = "overload relative to the mended reference", "times"
-    yield Goal(name=f"{name}, maximum", value=max(map(_share, found)), unit=unit, most=1.0)
-    steep = [_share(item) for item in found if item.shape in _STEEP and item.mended.overload_seconds]
+    yield Goal(name=f"{name}, maximum", value=max(map(_share, results)), unit=unit, most=1.0)
+    steep = [_share(item) for item in results if item.shape in _STEEP and item.mended.overload_seconds]
     average = statistics.mean(steep)
     yield Goal(name=f"{name}, mean of spikes and ramps", value=average, unit=unit, most=_MOST_SHARE)
 
 
-def _trajectory_table(found: Sequence[Trajectory]) -> list[str]:
-    rows = (_row(one, (one.released, one.mended, one.ours, one.exact)) for one in found)
+def _trajectory_table(results: Sequence[Trajectory]) -> list[str]:
+    rows = (_row(one, (one.released, one.mended, one.ours, one.exact)) for one in results)
     return [
         "replica-hours and seconds of overload in one hour: the reference as released and as mended, ours",
         "with the same policy, and ours without its tolerance (exact), which has no effect in the reference",
@@ -121,8 +124,8 @@ def _trajectory_table(found: Sequence[Trajectory]) -> list[str]:
     ]
 
 
-def _live_table(runs: Sequence[LiveRun], found: Sequence[Trajectory]) -> list[str]:
-    simulated = {(item.shape, item.start_seconds): item for item in found}
+def _live_table(runs: Sequence[LiveRun], results: Sequence[Trajectory]) -> list[str]:
+    simulated = {(item.shape, item.start_seconds): item for item in results}
     rows = []
     for run in runs:
         beside = simulated[run.shape, run.start_seconds]

@@ -33,12 +33,12 @@ def counts(view: View) -> tuple[int, ...]:
 @lru_cache(maxsize=_MANY_LENGTHS)
 def blocks(length: int) -> tuple[int, ...]:
     """Return the lengths of the blocks into which a range is cut, each twice the last."""
-    found, size = [], 1
+    results, size = [], 1
     while length:
-        found.append(min(length, size))
-        length -= found[-1]
+        results.append(min(length, size))
+        length -= results[-1]
         size *= 2
-    return tuple(found)
+    return tuple(results)
 
 
 def _expand(

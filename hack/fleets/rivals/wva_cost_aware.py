@@ -23,7 +23,7 @@ def counts(view: View) -> tuple[int, ...]:
         for v in model.variants:
             targets[v] = running[v]
         _decide(variants, model, targets, view.floors)
-    return tuple(_limited(view, running, targets))
+    return tuple(_limit(view, running, targets))
 
 
 def _decide(
@@ -91,7 +91,7 @@ def _cheapest(variants: Sequence[VariantTerms], some: Iterable[int]) -> int:
     return min([(variants[v].cost, v) for v in some])[1]
 
 
-def _limited(view: View, running: Sequence[int], targets: Sequence[int]) -> list[int]:
+def _limit(view: View, running: Sequence[int], targets: Sequence[int]) -> list[int]:
     """Return the targets with scale-ups limited; accelerators freed by scale-downs count only next time."""
     variants, pools, result = view.problem.variants, Pools(view, running), list(targets)
     ups = [v for v, target in enumerate(targets) if target > running[v]]

@@ -130,7 +130,7 @@ async def test_a_fenced_connection_without_leadership_only_reads(
 ) -> None:
     """No write request is sent, and the original connection still writes."""
     leads = True
-    fenced = cluster.fenced(lambda: leads)
+    fenced = cluster.with_fence(lambda: leads)
     made = await fenced.create(CONFIG_MAPS, config_map("a"))
     leads = False
     sent = len(api.requests)

@@ -194,7 +194,7 @@ READERS: dict[str, Callable[[list[Json]], object]] = {
         pods, frozenset(), Disruptions([BUDGET]), highest_priority=9
     ),
     "the lowest priority": lambda pods: lowest_priority([pods]),
-    "neighbours": lambda pods: Neighbours([], pods).selected({"matchLabels": {"app": "llama-0"}}, OWNER),
+    "neighbours": lambda pods: Neighbours([], pods).workload_of({"matchLabels": {"app": "llama-0"}}, OWNER),
     "quotas": lambda pods: limits(
         [QUOTA], [Tenant(namespace="team-0", accelerator="L40S", pod_spec=pods[0]["spec"])], pods, frozenset()
     ),
@@ -280,7 +280,7 @@ def test_the_recorded_writer_of_many_objects_is_stored_once() -> None:
     """A user's record may be long, for example with many groups."""
     projection, value = Projection(), {"annotations": {"stowplan.dev/written-by": "ann"}, "managedFields": []}
     texts = [msgspec.json.encode({"metadata": value}) for _ in range(2)]
-    made = [projection.written(msgspec.json.decode(text))["metadata"] for text in texts]
+    made = [projection.with_writer(msgspec.json.decode(text))["metadata"] for text in texts]
 
     first, second = (item["annotations"]["stowplan.dev/written-by"] for item in made)
     assert first is second
@@ -311,7 +311,7 @@ def test_a_pod_in_a_cache_takes_little_memory() -> None:
     tracemalloc.start()
     try:
         before = tracemalloc.get_traced_memory()[0]
-        cache.replace([cache.kept(msgspec.json.decode(text)) for text in texts])
+        cache.replace([cache.entry_of(msgspec.json.decode(text)) for text in texts])
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
