@@ -68,12 +68,14 @@ def _run(options: Options) -> int:
     began, console = time.monotonic(), Console()
     with ControlPlane() as control_plane:
         settings = {
+            "apiserver": {"annotated": True},
             "controller": {
+                "annotated": True,
                 "planning": msgspec.to_builtins(scenario.PLANNING),
                 "engines": {"podNetworks": [control_plane.pod_cidr]},
-            }
+            },
         }
-        with Installation(control_plane, settings=settings) as installation:
+        with Installation(control_plane, settings=settings, components=("annotated",)) as installation:
             create_nodes(control_plane, [*scenario.nodes(), *scenario.model_nodes()])
             models = start_models(control_plane)
             console.print(f"Stowplan is installed and runs after {time.monotonic() - began:.0f} s")

@@ -37,15 +37,16 @@ def findings(history: History) -> list[Finding]:
     return [check(history) for check in CHECKS]
 
 
-def both_shapes_are_planned_for(history: History) -> Finding:
-    """Check that variants applied in the legacy and in the current shape have decisions."""
+def every_shape_is_planned(history: History) -> Finding:
+    """Check that variants in the legacy and the current shape, and annotated autoscalers, have decisions."""
     last = history.observations[-1].variants if history.observations else ()
     decided = [variant.shape for variant in last if variant.desired_replicas is not None]
-    legacy, current = decided.count("legacy"), decided.count("current")
+    numbers = {shape: decided.count(shape) for shape in ("legacy", "current", "annotated")}
+    listed = ", ".join(f"{number} {shape}" for shape, number in numbers.items())
     return Finding(
-        name="objects of both shapes are planned",
-        holds=legacy > 0 and current > 0 and legacy + current == len(last),
-        detail=f"{legacy} in the legacy shape and {current} in the current one, of {len(last)}",
+        name="objects of every shape are planned",
+        holds=all(numbers.values()) and len(decided) == len(last),
+        detail=f"{listed}, of {len(last)}",
     )
 
 
@@ -239,7 +240,7 @@ def backend_leaves_without_a_gap(history: History) -> Finding:
 
 
 CHECKS = (
-    both_shapes_are_planned_for,
+    every_shape_is_planned,
     bad_manifest_is_refused,
     autoscaler_follows,
     surge_scales_up,

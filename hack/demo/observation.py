@@ -12,7 +12,7 @@ class VariantView:
     """One variant: its replicas and the decision."""
 
     name: str
-    shape: Literal["legacy", "current"]
+    shape: Literal["legacy", "current", "annotated"]
     accelerator: str
     accelerators_per_replica: int
     cost_per_replica: Decimal

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
+from controller.observe.claim import Claim, Claimant
 from controller.observe.classes import class_of
-from controller.observe.gather import World
+from controller.observe.gather import World, claims_in
 from controller.observe.pods import by_target, is_present, is_ready
 from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
-from controller.observe.targets import TargetKey, TargetKind, target_of
-from controller.observe.variantautoscaling import claim_of
+from controller.observe.targets import target_of
 from hack.demo.observation import (
     AcceleratorView,
     BindingView,
@@ -37,10 +37,11 @@ def observe(
     bindings: Sequence[Json] = (),
 ) -> Observation:
     """Return the observation; a variant whose Deployment does not exist is left out."""
-    groups: dict[str, list[Json]] = defaultdict(list)
-    for autoscaling in world.autoscalings:
-        if _target(autoscaling) in world.targets:
-            groups[autoscaling["spec"]["modelID"]].append(autoscaling)
+    claims, groups = claims_in(world), defaultdict[str, list[tuple[Claim, Claimant]]](list)
+    claimants = {item.key: item for item in claims.claimants}
+    for claim in claims.readable:
+        if claim.target in world.targets:
+            groups[claim.model_id].append((claim, claimants[claim.key]))
     models = [
         _model(model_id, group, world=world, policies=policies, client=clients.get(model_id, _NOBODY))
         for model_id, group in groups.items()
@@ -72,11 +73,16 @@ def _binding(value: Json) -> BindingView:
 
 
 def _model(
-    model_id: str, group: Sequence[Json], *, world: World, policies: Policies, client: ClientView
+    model_id: str,
+    group: Sequence[tuple[Claim, Claimant]],
+    *,
+    world: World,
+    policies: Policies,
+    client: ClientView,
 ) -> ModelView:
-    classes = (class_of(claim_of(item), policies) for item in group)
+    classes = (class_of(claim, policies) for claim, _ in group)
     best = min((item for item in classes if item), key=lambda item: item.priority, default=None)
-    variants = (_variant(item, world, policies) for item in group)
+    variants = (_variant(claim, claimant, world, policies) for claim, claimant in group)
     return ModelView(
         model_id=model_id,
         class_name=best.name if best else "",
@@ -87,22 +93,21 @@ def _model(
     )
 
 
-def _variant(autoscaling: Json, world: World, policies: Policies) -> VariantView:
-    claim, target = claim_of(autoscaling), _target(autoscaling)
-    scale_target = target_of(target, world.targets[target])
-    status = autoscaling.get("status") or {}
-    decision = status.get("decision") or {}
-    pods = by_target(world.pods).get(target, ())
+def _variant(claim: Claim, claimant: Claimant, world: World, policies: Policies) -> VariantView:
+    scale_target = target_of(claim.target, world.targets[claim.target])
+    decision = claimant.status.get("decision") or {}
+    pods = by_target(world.pods).get(claim.target, ())
+    is_legacy = "variantProfile" in claimant.value["spec"]
     return VariantView(
-        name=autoscaling["metadata"]["name"],
-        shape="legacy" if "variantProfile" in autoscaling["spec"] else "current",
+        name=claim.name,
+        shape="annotated" if claimant.is_annotated else "legacy" if is_legacy else "current",
         accelerator=accelerator_of(claim, scale_target.pod_spec),
         accelerators_per_replica=scale_target.accelerators_per_replica,
         cost_per_replica=effective_cost(claim, scale_target, policies)[0],
         current_replicas=scale_target.replicas,
         placed_replicas=sum("nodeName" in pod["spec"] for pod in pods),
         ready_replicas=sum(map(is_ready, pods)),
-        desired_replicas=(status.get("desiredOptimizedAlloc") or {}).get("numReplicas"),
+        desired_replicas=(claimant.status.get("desiredOptimizedAlloc") or {}).get("numReplicas"),
         reason=decision.get("reason", ""),
         bound_by=decision.get("boundBy", ""),
         message=decision.get("message", ""),
@@ -124,9 +129,3 @@ def _accelerators(world: World) -> tuple[AcceleratorView, ...]:
     return tuple(
         AcceleratorView(name=name, used=used[name], total=total[name]) for name in sorted(total) if name
     )
-
-
-def _target(autoscaling: Json) -> TargetKey:
-    """Return the scale target; the demo has only Deployments."""
-    name = autoscaling["spec"]["scaleTargetRef"]["name"]
-    return TargetKey(TargetKind.DEPLOYMENT, autoscaling["metadata"]["namespace"], name)

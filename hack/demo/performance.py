@@ -68,7 +68,7 @@ async def perform(
     async with cluster, EngineHost(traffic.fleet, clock) as host:
         director = Director(
             control_plane=control_plane,
-            caches=Caches(cluster, namespace=NAMESPACE),
+            caches=Caches(cluster, namespace=NAMESPACE, annotated=True),
             host=host,
             traffic=traffic,
             clock=clock,

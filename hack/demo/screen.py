@@ -86,7 +86,7 @@ def ttft_text(model: ModelView) -> Text:
 
 
 def _variant_cells(variant: VariantView) -> tuple[RenderableType, ...]:
-    shape = " (legacy shape)" if variant.shape == "legacy" else ""
+    shape = {"legacy": " (legacy shape)", "annotated": " (annotated HPA)"}.get(variant.shape, "")
     desired = "?" if variant.desired_replicas is None else str(variant.desired_replicas)
     is_moving = variant.desired_replicas not in (None, variant.current_replicas)
     return (

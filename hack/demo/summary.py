@@ -98,6 +98,7 @@ The control plane, Stowplan and the engines keep running until Ctrl-C. In anothe
   kubectl get va -n demo -o wide                # decisions, and why
   kubectl describe va llama-70b-h100 -n demo    # one of them with conditions and events
   kubectl get variantautoscalings.v1alpha1.llmd.ai llama-70b-h100 -n demo -o yaml   # its older version
+  kubectl describe hpa llama-8b-l40s -n demo    # an annotated autoscaler, with its events
   kubectl get aspb -n demo                      # what the policy scales; `describe` says why
   kubectl describe model chat -n demo           # one Model, and what it waits for
   kubectl get hpa -n demo -w                    # watch the HorizontalPodAutoscaler follow

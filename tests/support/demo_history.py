@@ -54,8 +54,8 @@ def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
     return Served(model=model, requests=requests, finished=done)
 
 
-def seen(seconds: float, premium: VariantView, freemium: VariantView) -> Observation:
-    """Return an observation of two models with one variant each."""
+def seen(seconds: float, premium: VariantView, freemium: VariantView, *standard: VariantView) -> Observation:
+    """Return an observation of models with one variant each."""
     models = [
         ModelView(
             model_id=name,
@@ -65,7 +65,11 @@ def seen(seconds: float, premium: VariantView, freemium: VariantView) -> Observa
             clients=QUIET,
             variants=(view,),
         )
-        for name, priority, view in (("big", 1, premium), ("small", 10, freemium))
+        for name, priority, view in (
+            ("big", 1, premium),
+            *(("middle", 5, view) for view in standard),
+            ("small", 10, freemium),
+        )
     ]
     return Observation(seconds=seconds, models=tuple(models), accelerators=())
 

@@ -49,7 +49,10 @@ def story(rows: tuple[Row, ...] = WHOLE_STORY) -> History:
         served=[answered()],
         observations=[
             seen(
-                seconds, variant("big-h100", big, shape="legacy"), saying(variant("small-a100", small), said)
+                seconds,
+                variant("big-h100", big, shape="legacy"),
+                saying(variant("small-a100", small, shape="annotated"), said),
+                variant("middle-h100", 1),
             )
             for seconds, big, small, said in rows
         ],
@@ -253,12 +256,17 @@ def test_a_variant_that_is_not_observed_any_more_is_not_preempted(left: tuple[Va
     assert finding.detail == "big +4 replicas; small did not follow its decisions"
 
 
-def test_both_shapes_must_have_decisions() -> None:
+@pytest.mark.parametrize("undecided", ["legacy", "current", "annotated", ""])
+def test_objects_of_every_shape_must_have_decisions(undecided: str) -> None:
     """A variant without a decision is not planned for, whatever its shape."""
-    undecided = variant("big-h100", 1, shape="legacy", desired_replicas=None)
-    history = History(observations=[seen(0, undecided, variant("small-a100", 1))])
+    shapes = ("legacy", "current", "annotated")
+    variants = [
+        variant(f"chat-{shape}", 1, shape=shape, desired_replicas=None if shape == undecided else 1)
+        for shape in shapes
+    ]
+    history = History(observations=[seen(0, *variants)])
 
-    assert not checks.both_shapes_are_planned_for(history).holds
+    assert checks.every_shape_is_planned(history).holds is not bool(undecided)
 
 
 INVALID = """The VariantAutoscaling "x" is invalid:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import pytest
+from support.annotated import hpa
 
 from controller.observe.gather import World
 from controller.observe.settings_reading import read_policies
@@ -120,11 +121,22 @@ def test_values_are_unknown_before_the_first_decision(world: World) -> None:
     assert (variant.reason, variant.message) == ("", "")
 
 
+def test_an_annotated_autoscaler_is_a_variant(world: World) -> None:
+    """Its decisions are records, and there is no VariantAutoscaling."""
+    value = hpa("chat", TARGET.name, terms={"llm-d.ai/model-id": "llama"})
+    value["metadata"] |= {"namespace": TARGET.namespace}
+    shown = look(replace(world, autoscalings=[], autoscalers=[value], records={}))
+
+    assert [(item.name, item.shape, item.desired_replicas) for item in shown.variants] == [
+        ("chat", "annotated", None)
+    ]
+
+
 def test_the_legacy_shape_is_recognized_by_its_profile(world: World) -> None:
     """The stored version keeps the field that only the legacy shape had."""
     assert look(world).variants[0].shape == "current"
 
-    world.autoscalings[0]["spec"]["variantProfile"] = {}
+    world.autoscalings[0]["spec"]["variantProfile"] = {"maxBatchSize": 8}
 
     assert look(world).variants[0].shape == "legacy"
 
