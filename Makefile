@@ -35,7 +35,7 @@ demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's
 test: export GOGC := 400
 # All at once: some tests use the CPU while others wait for Kubernetes. The output of the real node comes last.
 # Programs are built before: that takes some minutes of CPU time, once.
-test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: 8 minutes on two cores
+test: setup lint verify ## Lint, verify, and run all tests, including those with a control plane: about 20 minutes on two cores
 	PYTHONPATH=.:tests $(RUN) -m support.programs
 	$(RUN) -m hack.realnode --optional
 	@echo "also running tests/e2e/test_answers.py on a real node, if possible; its output follows in the end"

@@ -8,7 +8,7 @@ from typing import Final
 
 from apiserver.kinds.annotated import MANAGED, managed_autoscalers, term_problems
 from apiserver.kinds.annotations import annotation_advice
-from apiserver.kinds.autoscalers import autoscaler_of
+from apiserver.kinds.autoscalers import KEDA_LABEL, autoscaler_of
 from apiserver.kinds.following import following_problems, variant_subject
 from apiserver.kinds.metric_labels import annotated_labels
 from apiserver.log import EventLogger
@@ -17,6 +17,7 @@ from webhooks.admission import decode_object, plain_object
 from webhooks.review import AdmissionRequest, AdmissionResponse
 
 _MOST_WARNINGS: Final = 16
+_SHOWN_CHARACTERS: Final = 40
 _SWITCH: Final = frozenset({"true", "false"})
 
 _log = EventLogger(__name__)
@@ -37,9 +38,13 @@ async def advise(request: AdmissionRequest) -> AdmissionResponse:
 
 def autoscaler_warnings(value: Json) -> Iterator[str]:
     """Yield what is wrong with a raw HorizontalPodAutoscaler as a variant; nothing for KEDA's copies."""
-    text = as_object(value["metadata"].get("annotations")).get(MANAGED)
+    metadata = value["metadata"]
+    if KEDA_LABEL in as_object(metadata.get("labels")):
+        return
+    text = as_object(metadata.get("annotations")).get(MANAGED)
     if text is not None and text not in _SWITCH:
-        yield f"metadata.annotations[{MANAGED}]: only 'true' lets it be planned, was {text!r}"
+        shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+        yield f"metadata.annotations[{MANAGED}]: only 'true' lets it be planned, was {shown!r}"
     for item in managed_autoscalers([value], ()):
         yield from term_problems(item)
         yield from annotation_advice("HorizontalPodAutoscaler", item)

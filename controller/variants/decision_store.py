@@ -65,7 +65,8 @@ class DecisionStore:
         """Write changed records of a namespace, None to remove one; return errors by uid."""
         fitting, refused = within_limit(stored, changes)
         try:
-            await self._patch(namespace, stored, fitting)
+            if fitting:
+                await self._patch(namespace, stored, fitting)
         except ClusterError as error:
             return dict.fromkeys(changes, error)
         return refused

@@ -23,9 +23,10 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.kinds.annotated import MANAGED, is_managed, reference_of
+from apiserver.kinds.autoscalers import KEDA_LABEL
 from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.llmd.identity import is_planned
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, as_object
 from controller.observe.annotated import annotated_claimant
 from controller.observe.claim import Claimant, OwnerKind
 from controller.observe.variantautoscaling import claimant_of
@@ -108,6 +109,9 @@ async def _claimant(
         raise NoSuchObjectError(await _instead(cluster, resource, namespace, name)) from error
     if resource is VARIANT_AUTOSCALINGS:
         return claimant_of(value)
+    if keda := as_object(value["metadata"].get("labels")).get(KEDA_LABEL):
+        text = f"is KEDA's, for ScaledObject {keda!r}: stowplan explain so/{keda} -n {namespace}"
+        raise NoSuchObjectError(f"{resource.kind} {name!r} {text}")
     if not is_managed(value):
         text = f'has no annotation {MANAGED}: "true", so it is not planned'
         raise NoSuchObjectError(f"{resource.kind} {name!r} in namespace {namespace!r} {text}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from apiserver.kinds.annotated import managed_autoscalers
-from apiserver.kinds.identity import key_of
+from apiserver.kinds.identity import key_of, seniority
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
 from controller.commands.plan.gathering import (
@@ -102,7 +102,8 @@ class _Reader:
         own = (
             self._variant(item) for item in of_kind(self._objects.manifests, "VariantAutoscaling").values()
         )
-        others = (self._annotated_variant(value) for value in managed_autoscalers(*autoscalers))
+        annotated = sorted(managed_autoscalers(*autoscalers), key=seniority)
+        others = (self._annotated_variant(value) for value in annotated)
         variants = [made for made in (*own, *others) if made]
         if not variants and not self.problems:
             self.problems.append(
@@ -197,7 +198,7 @@ class _Reader:
             self.warnings.append(
                 f"{name}: no HorizontalPodAutoscaler scales it; one with the defaults is assumed"
             )
-        bounds = autoscaler["spec"] if autoscaler else {}
+        bounds = autoscaler["spec"] if autoscaler else _keda_bounds(self._variants[name].owner)
         if name not in self._supplied.start_up_seconds:
             assumed = f"{_START_UP_SECONDS:g} s are assumed; use --start-up {name}=SECONDS"
             self.warnings.append(f"{name}: the start-up time of a replica is unknown; {assumed}")
@@ -300,6 +301,13 @@ class _Reader:
             )
             for node in self._nodes
         )
+
+
+def _keda_bounds(owner: Json) -> Json:
+    """Return the bounds of a ScaledObject as those of the autoscaler that KEDA would create; else nothing."""
+    spec = owner["spec"]
+    bounds = {"minReplicas": spec.get("minReplicaCount", 0), "maxReplicas": spec.get("maxReplicaCount", 100)}
+    return bounds if owner["kind"] == OwnerKind.SCALED_OBJECT else {}
 
 
 def _with_uid(value: Json) -> Json:

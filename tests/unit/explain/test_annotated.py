@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 import pytest
-from support.annotated import hpa, scaled_object
+from support.annotated import hpa, made_by_keda, scaled_object
 from support.manifests import variant
 
 from apiserver.cluster.client import Cluster
@@ -104,6 +104,14 @@ async def test_an_autoscaler_that_is_not_managed_is_not_explained() -> None:
     """The message says which annotation is missing."""
     with pytest.raises(NoSuchObjectError, match=r'no annotation llm-d\.ai/managed: "true"'):
         await told(OwnerKind.HORIZONTAL_POD_AUTOSCALER, hpa("chat", terms={"llm-d.ai/managed": "no"}))
+
+
+async def test_the_copy_of_keda_leads_to_the_scaled_object() -> None:
+    """It has the annotations, and no decision of its own."""
+    with pytest.raises(
+        NoSuchObjectError, match="is KEDA's, for ScaledObject 'chat': stowplan explain so/chat"
+    ):
+        await told(OwnerKind.HORIZONTAL_POD_AUTOSCALER, made_by_keda("chat", "chat"), name="keda-hpa-chat")
 
 
 async def test_a_missing_autoscaler_is_told_with_the_others() -> None:

@@ -78,6 +78,16 @@ def test_an_unknown_annotation_is_reported_and_the_others_are_applied() -> None:
     )
 
 
+def test_an_order_that_a_kind_does_not_have_is_not_followed() -> None:
+    """Admission says the same: targets of a binding cannot be pinned together."""
+    orders = orders_of(annotated(replicas="2", paused="true"), "AutoscalingPolicyBinding")
+
+    assert (orders.is_paused, orders.pinned_replicas) == (True, None)
+    assert orders.problems[0].startswith(
+        "metadata.annotations[stowplan.dev/replicas]: has no effect on an AutoscalingPolicyBinding"
+    )
+
+
 def test_annotations_with_other_prefixes_are_ignored() -> None:
     """A prefix that only ends like Stowplan's is another one."""
     value = {"metadata": {"annotations": {"kubectl.kubernetes.io/x": "y", "notstowplan.dev/paused": "true"}}}

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.annotated import TERMS
+from support.annotated import TERMS, scaled_object
 from support.manifests import Manifest, autoscaler, deployment, l4_node, listed, variant
 
 from apiserver.kinds.settings_names import NamesConfig
@@ -80,6 +80,18 @@ def test_an_annotated_autoscaler_is_simulated_as_it_is_planned() -> None:
     assert given.manifests is not None
     owners = {name: item.owner["kind"] for name, item in given.manifests.variants.items()}
     assert owners == {"chat": "HorizontalPodAutoscaler"}
+
+
+def test_a_scaled_object_has_its_own_bounds() -> None:
+    """KEDA's autoscaler, which has them too, is rarely in manifests."""
+    value = scaled_object("chat", "chat", minReplicaCount=2, maxReplicaCount=5)
+    value["metadata"]["namespace"] = "default"
+    value["metadata"]["annotations"] |= {"llm-d.ai/variant-cost": "5"}
+    given = _read(value)
+
+    assert given.scenario is not None
+    (read_variant,) = given.scenario.variants
+    assert (read_variant.min_replicas, read_variant.max_replicas) == (2, 5)
 
 
 def test_wrong_annotations_are_reported() -> None:

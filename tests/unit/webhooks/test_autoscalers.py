@@ -8,6 +8,7 @@ import pytest
 from support.annotated import hpa, made_by_keda
 from support.logs import capture_logs
 
+from apiserver.kinds.autoscalers import KEDA_LABEL
 from apiserver.schema.json import Json
 from webhooks.autoscalers import advise
 from webhooks.review import AdmissionResponse, decode_admission
@@ -47,6 +48,10 @@ WARNED: dict[str, tuple[Json, str]] = {
     "another word": (
         hpa("chat", terms={"llm-d.ai/managed": "True"}),
         "metadata.annotations[llm-d.ai/managed]: only 'true' lets it be planned, was 'True'",
+    ),
+    "a word as long as a page": (
+        hpa("chat", terms={"llm-d.ai/managed": "y" * 4000}),
+        f"metadata.annotations[llm-d.ai/managed]: only 'true' lets it be planned, was '{'y' * 40}…'",
     ),
     "a misspelt order": (
         hpa("chat", terms={"stowplan.dev/pause": "true"}),
@@ -93,6 +98,9 @@ UNWARNED: dict[str, Json] = {
     "a right one": hpa("chat", terms={"llm-d.ai/variant-cost": "5", "stowplan.dev/decision": "{}"}),
     "one that has opted out": hpa("chat", terms={"llm-d.ai/managed": "false", "llm-d.ai/model-id": ""}),
     "the copy of KEDA": made_by_keda("chat", "chat"),
+    "the copy of KEDA with a mistake, about which the ScaledObject is warned": hpa(
+        "keda-hpa-chat", terms={"llm-d.ai/managed": "True"}, labels={KEDA_LABEL: "chat"}
+    ),
     "one whose name is not known yet": {
         **hpa("chat"),
         "metadata": {**hpa("chat")["metadata"], "name": None, "generateName": "chat-"},
