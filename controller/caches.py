@@ -89,13 +89,7 @@ class Caches:
         self._pods = Cache(cluster, PODS, reduce=projection.pod)
         self._nodes = Cache(cluster, NODES, reduce=projection.node)
         self._autoscalers = Cache(cluster, HORIZONTAL_POD_AUTOSCALERS, reduce=without_managed_fields)
-        self._policies = OptionalCache(cluster, AUTOSCALING_POLICIES, without="AutoscalingPolicies")
-        self._bindings = OptionalCache(
-            cluster,
-            AUTOSCALING_POLICY_BINDINGS,
-            reduce=projection.with_writer,
-            without="AutoscalingPolicyBindings",
-        )
+        self._policies, self._bindings = _policies(cluster, projection)
         self._scales = ScaleReader(cluster, self._references, silent_seconds=SILENT_SECONDS)
         self._config_maps = Cache(cluster, CONFIG_MAPS, namespace=namespace, reduce=without_managed_fields)
         self._all = (
@@ -115,12 +109,14 @@ class Caches:
         self._node_pools = OptionalCache(cluster, NODE_POOLS, without="the node pools of Karpenter")
         self._disruption_budgets = OptionalCache(cluster, DISRUPTION_BUDGETS, without=_WITHOUT_BUDGETS)
         self._objective_rules = objectives
-        self._objectives = _objectives(cluster) if objectives.are_in_force else {}
+        self._objectives = _objectives(cluster) if objectives.are_in_force else ()
+        self._pools = _pools(cluster)
         self._dynamic = _dynamic(cluster, projection)
         self._records = _records(cluster) if annotated else ()
         self._optional = (
             *self._dynamic.values(),
-            *self._objectives.values(),
+            *self._objectives,
+            *self._pools,
             *self._records,
             self._policies,
             self._bindings,
@@ -151,7 +147,13 @@ class Caches:
         """Return which cache is missing or too old to decide on, or None."""
         needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._all)
         # Nodes must not seem to have lost their devices, nor bindings to be gone, because a watch failed.
-        rest = (*self._objectives.values(), *self._records, self._policies, self._bindings)
+        rest = (
+            *self._objectives,
+            *self._pools,
+            *self._records,
+            self._policies,
+            self._bindings,
+        )
         watched = (*self._dynamic.values(), *rest)
         return next(filter(None, (*needed, *(cache.why_lost() for cache in watched))), None)
 
@@ -174,6 +176,7 @@ class Caches:
             quotas=self._quotas.items(),
             node_pools=self._node_pools.items(),
             disruption_budgets=self._disruption_budgets.items(),
+            inference_pools=self._inference_pools(),
             records=self._decision_records(),
             unread=scaled.unread,
             bound=bound_targets(self._bindings.items()),
@@ -209,13 +212,15 @@ class Caches:
 
     def objectives(self) -> Objectives:
         """Return the InferenceObjectives that count now."""
-        items = {resource: cache.items() for resource, cache in self._objectives.items()}
-        pools = (*items.get(INFERENCE_POOLS, ()), *items.get(FORMER_INFERENCE_POOLS, ()))
-        return self._objective_rules.counting(items.get(INFERENCE_OBJECTIVES, ()), pools)
+        items = [item for cache in self._objectives for item in cache.items()]
+        return self._objective_rules.counting(items, self._inference_pools())
 
     async def scalable(self, api_version: str, kind: str) -> Resource | None:
         """Return the resource of a scalable kind, or None. Raises ClusterError if discovery fails."""
         return await self._scales.resource(api_version, kind)
+
+    def _inference_pools(self) -> Sequence[Json]:
+        return [item for cache in self._pools for item in cache.items()]
 
     def _references(self) -> Sequence[ScaleReference]:
         """Return the references of the objects that are planned to their targets."""
@@ -279,16 +284,30 @@ def _acting(cluster: Cluster) -> Mapping[Resource, OptionalCache]:
     }
 
 
+def _policies(cluster: Cluster, projection: Projection) -> tuple[OptionalCache, OptionalCache]:
+    bindings = OptionalCache(
+        cluster,
+        AUTOSCALING_POLICY_BINDINGS,
+        reduce=projection.with_writer,
+        without="AutoscalingPolicyBindings",
+    )
+    return OptionalCache(cluster, AUTOSCALING_POLICIES, without="AutoscalingPolicies"), bindings
+
+
+def _objectives(cluster: Cluster) -> tuple[OptionalCache, ...]:
+    return (OptionalCache(cluster, INFERENCE_OBJECTIVES, without="InferenceObjectives"),)
+
+
+def _pools(cluster: Cluster) -> tuple[OptionalCache, ...]:
+    return tuple(
+        OptionalCache(cluster, resource, without=f"{resource.plural} of {resource.group}")
+        for resource in (INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
+    )
+
+
 def _records(cluster: Cluster) -> tuple[OptionalCache, ...]:
     without, selector = "annotated autoscalers", f"metadata.name={DECISIONS}"
     return (OptionalCache(cluster, CONFIG_MAPS, without=without, field_selector=selector),)
-
-
-def _objectives(cluster: Cluster) -> Mapping[Resource, OptionalCache]:
-    return {
-        resource: OptionalCache(cluster, resource, without=f"{resource.plural} of {resource.group}")
-        for resource in (INFERENCE_OBJECTIVES, INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
-    }
 
 
 def _dynamic(cluster: Cluster, projection: Projection) -> Mapping[Resource, OptionalCache]:

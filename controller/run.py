@@ -27,7 +27,6 @@ from controller.bindings.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
     BindingSettings,
     BindingTools,
-    EndpointSource,
 )
 from controller.bindings.joint import Exchange
 from controller.bindings.scaling import DirectScaler, ScalingTools
@@ -43,6 +42,7 @@ from controller.config_planning import (
     settings_of,
     sizing_of,
 )
+from controller.engines.endpoint_memory import EndpointSource
 from controller.engines.prometheus import PrometheusSource
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.evictions.rounds import EvictionRecord, EvictionRules
@@ -153,6 +153,8 @@ class Controller:
                 cluster=fenced,
                 events=events,
                 source=source,
+                endpoints=source,
+                queries=source if isinstance(source, PrometheusSource) else None,
                 planner=planner,
                 consider=planner.consider,
                 world=caches.world,
@@ -287,7 +289,7 @@ class Controller:
             return
         self._telemetry.observe(result, seconds=time.monotonic() - began)
         self._numbers.observe(result)
-        log_unwritten("VariantAutoscaling", result.unwritten)
+        log_unwritten("variant", result.unwritten)
 
     async def _keep_certificates(self, cluster: Cluster) -> None:
         config = self._config.certificates
@@ -305,6 +307,7 @@ def _binding_tools(tools: Tools, caches: Caches, source: EndpointSource, clock: 
         cluster=tools.cluster,
         events=tools.events,
         source=source,
+        queries=tools.queries,
         world=caches.bound_world,
         now=tools.now,
         steady=clock.seconds,

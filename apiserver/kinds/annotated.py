@@ -1,4 +1,4 @@
-"""Autoscalers whose annotations ask for decisions, as llm-d reads them since its release 0.8.
+"""Autoscalers whose annotations request decisions, as llm-d reads them since its release 0.8.
 
 A HorizontalPodAutoscaler or a ScaledObject of KEDA with `llm-d.ai/managed: "true"` and a model is a variant
 with its own name. Target and bounds are those of the object.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Final
 
 from apiserver.kinds.autoscalers import KEDA_LABEL
@@ -21,7 +22,7 @@ from apiserver.schema.validation import validate
 
 PREFIX: Final = "llm-d.ai/"
 MANAGED: Final = f"{PREFIX}managed"
-"""With value `true`, the autoscaler asks for decisions; any other value does not."""
+"""With value `true`, the autoscaler requests decisions; any other value does not."""
 
 MODEL_ID: Final = f"{PREFIX}model-id"
 """The identifier of the model, equal to the label `model_name` of its engines' metrics."""
@@ -48,7 +49,7 @@ class Terms:
 
 
 def managed_autoscalers(autoscalers: Iterable[Json], scaled_objects: Iterable[Json]) -> Iterator[Json]:
-    """Yield the raw objects that ask for decisions; not the copies that KEDA makes of ScaledObjects."""
+    """Yield the raw objects that request decisions; not the copies that KEDA makes of ScaledObjects."""
     for value in autoscalers:
         if is_managed(value) and KEDA_LABEL not in as_object(value["metadata"].get("labels")):
             yield value
@@ -91,8 +92,15 @@ def reference_of(value: Json) -> Json:
 
 def _errors(value: Json) -> Mapping[str, str]:
     annotations = _annotations(value)
-    terms = {member: annotations[name] for member, name in _MEMBERS.items() if name in annotations}
-    return {_MEMBERS[str(error.path)]: error.body for error in validate(Terms, terms)}
+    # Each cycle needs the terms of each object several times.
+    return _term_errors(
+        tuple((member, str(annotations[name])) for member, name in _MEMBERS.items() if name in annotations)
+    )
+
+
+@lru_cache(maxsize=16384)  # each cycle needs the terms of each object several times
+def _term_errors(terms: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    return {_MEMBERS[str(error.path)]: error.body for error in validate(Terms, dict(terms))}
 
 
 def _annotations(value: Json) -> Json:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from apiserver.kinds.activity import ANNOTATION as ACTIVITY
+from apiserver.kinds.activity import activity_problems
 from apiserver.kinds.authorship import WRITTEN_BY
-from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.document import nearest
@@ -65,16 +66,17 @@ ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     ADVISORY: (_SWITCH, "'true' or 'false'"),
 }
 """Allowed values of the annotations of a VariantAutoscaling or an annotated autoscaler, as a pattern and in
-words."""
+words, but for `stowplan.dev/activity`."""
 
+_OF_VARIANTS: Final = (*ALLOWED, ACTIVITY)
 _OF_BINDINGS: Final = (
     *(PAUSED, PREEMPTION, ADVISORY, SCALE_TO_ZERO_GRACE),
     *(SERVICE_CLASS, CAPACITY, ACTIVITY),
 )
 UNDERSTOOD: Final[Mapping[str, tuple[str, ...]]] = {
-    "VariantAutoscaling": tuple(ALLOWED),
-    "HorizontalPodAutoscaler": tuple(ALLOWED),
-    "ScaledObject": tuple(ALLOWED),
+    "VariantAutoscaling": _OF_VARIANTS,
+    "HorizontalPodAutoscaler": _OF_VARIANTS,
+    "ScaledObject": _OF_VARIANTS,
     "AutoscalingPolicyBinding": _OF_BINDINGS,
     "Model": (*_OF_BINDINGS, *ROUTE_ORDERS),
     "ModelRoute": ROUTE_ORDERS,
@@ -102,6 +104,8 @@ def annotation_advice(kind: str, value: Json) -> Iterator[str]:
         if name in RECORDS or name in understood:
             if name in ALLOWED and not ALLOWED[name][0].match(text):
                 yield wrong_value(name, text)
+            if name == ACTIVITY:
+                yield from activity_problems(value)
         elif _is_ours(prefix):
             yield f"metadata.annotations[{name}]: {no_effect(kind, end)}"
 

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final, Protocol
+from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
@@ -22,7 +22,7 @@ from apiserver.kinds.identity import Key, key_of
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.bindings.joint import INTERVALS_WAITED, Exchange, Grant, limit_to_grant
-from controller.bindings.memory import BindingMemory, activity_questions, questions_of
+from controller.bindings.memory import BindingMemory, questions_of
 from controller.bindings.scale_orders import scaling_finding
 from controller.bindings.scaling import DirectScaler, Ending
 from controller.bindings.status import (
@@ -32,6 +32,7 @@ from controller.bindings.status import (
     binding_status,
     unwritten_seconds,
 )
+from controller.engines.endpoint_memory import EndpointSource, QuerySource, activity_questions
 from controller.engines.endpoints import Exposures, Question
 from controller.observe.binding_claims import Ask
 from controller.observe.binding_conditions import BindingReason, grace_seconds
@@ -53,13 +54,6 @@ _WRITERS: Final = 16
 _log = EventLogger(__name__)
 
 
-class EndpointSource(Protocol):
-    """The source of metrics of bound pods: the pods themselves or a Prometheus server."""
-
-    async def expose(self, questions: Sequence[Question]) -> Exposures:
-        """Return the metrics of some endpoints."""
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BindingTools:
     """Dependencies of a cycle."""
@@ -73,6 +67,9 @@ class BindingTools:
 
     steady: Callable[[], float]
     """Seconds for durations, which `source` must also use for its readings."""
+
+    queries: QuerySource | None = None
+    """Evaluates expressions of Prometheus; None without Prometheus."""
 
     pulse: Pulse = field(default_factory=Pulse)
     exchange: Exchange = field(default_factory=Exchange)
@@ -160,13 +157,15 @@ class AutoscalingPolicyBindingReconciler:
             if case.is_decidable and not case.stands_back
             for item in (
                 *(item for state in case.targets for item in questions_of(case, state)),
-                *activity_questions(case),
+                *activity_questions(case.binding.activity if case.binding else None, case.before),
             )
         ]
         questions = [item for _, item in asked]
         exposures = await tools.source.expose(questions) if asked else Exposures()
         silent = silent_objects([(case.key, item.endpoint) for case, item in asked], exposures.failures)
         self._silence.update(silent)
+        sources = [case.binding.activity for case in cases if case.binding]
+        await self._memory.endpoints.ask(sources, tools.queries, now_seconds=tools.steady())
         results = await asyncio.to_thread(self._decide, cases, questions, exposures)
         # Bindings that are not planned jointly do not wait for the plan.
         external = tools.external_metrics()
@@ -190,7 +189,7 @@ class AutoscalingPolicyBindingReconciler:
     def _decide(
         self, cases: Sequence[Case], asked: Sequence[Question], exposures: Exposures
     ) -> list[BindingResult]:
-        self._memory.take(asked, exposures)
+        self._memory.endpoints.take(asked, exposures)
         interval_seconds = self._settings.sizing.interval_seconds
         self._unwritten_seconds = unwritten_seconds(len(cases), interval_seconds=interval_seconds)
         now_seconds, steady_seconds = self._tools.now().timestamp(), self._tools.steady()

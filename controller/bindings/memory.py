@@ -2,57 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from controller.engines.endpoints import Endpoint, Exposures, Question, question
+from controller.engines.endpoint_memory import EndpointMemory
+from controller.engines.endpoints import Question, question
 from controller.observe.binding_targets import Case, TargetState
 from controller.policies.history import History, UnreadableHistoryError, read_history
-from controller.policies.measuring import NO_LOOKS, Exposed, Look, PodMemory
 from controller.policies.policy import Value
 from controller.policies.sharing import BindingSeen, TargetSeen
 
 _log = EventLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Pod:
-    """One endpoint of one pod: its counters, and its last values with their time."""
-
-    uid: str
-    memory: PodMemory = NO_LOOKS
-    values: Mapping[str, Value] = field(default_factory=dict)
-    seconds: float = 0.0
-
-
 class BindingMemory:
     """Memory of this process. Histories are also in the statuses, where the next leader reads them."""
 
     def __init__(self) -> None:
-        self._pods: dict[Endpoint, _Pod] = {}
-        self._histories: dict[tuple[str, str, str], History] = {}
+        self.endpoints = EndpointMemory()
+        """What pods and queries returned last."""
 
-    def take(self, questions: Iterable[Question], exposures: Exposures) -> None:
-        """Store the pods' metrics; forget pods that were not scraped."""
-        kept: dict[Endpoint, _Pod] = {}
-        for item in questions:
-            uid = str(item.pod["metadata"].get("uid", ""))
-            before = self._pods.get(item.endpoint)
-            if before is None or before.uid != uid:
-                before = _Pod(uid=uid)
-            look = exposures.looks.get(item.endpoint)
-            if look is None or look.seconds <= before.seconds:
-                kept[item.endpoint] = before
-                continue
-            absent = item.optional - look.exposed.keys()
-            nothing = {name: Exposed(is_counter=True) for name in absent}
-            memory = before.memory.with_look(Look(look.seconds, {**look.exposed, **nothing}))
-            numbers = memory.values(look) | dict.fromkeys(absent, 0.0)
-            values = {name: Value(value=value) for name, value in numbers.items()}
-            kept[item.endpoint] = _Pod(uid=uid, memory=memory, values=values, seconds=look.seconds)
-        self._pods = kept
+        self._histories: dict[tuple[str, str, str], History] = {}
 
     def last_metrics(self, case: Case, *, steady_seconds: float) -> BindingSeen:
         """Return the last metrics of the pods of a binding's targets, with their age."""
@@ -61,7 +32,10 @@ class BindingMemory:
                 TargetSeen(
                     current_replicas=state.current_replicas,
                     ready_replicas=state.ready_replicas,
-                    pods=tuple(self._last_values(item, steady_seconds) for item in questions_of(case, state)),
+                    pods=tuple(
+                        self.endpoints.last_values(item, now_seconds=steady_seconds)
+                        for item in questions_of(case, state)
+                    ),
                 )
                 for state in case.targets
             ),
@@ -69,18 +43,10 @@ class BindingMemory:
         )
 
     def _activity(self, case: Case, steady_seconds: float) -> tuple[Value | None, ...] | None:
-        watched = case.binding.activity if case.binding else None
-        if watched is None:
+        source = case.binding.activity if case.binding else None
+        if source is None:
             return None
-        said = (self._last_values(item, steady_seconds) for item in activity_questions(case))
-        return tuple(values.get(watched.series) for values in said)
-
-    def _last_values(self, item: Question, steady_seconds: float) -> Mapping[str, Value]:
-        pod = self._pods.get(item.endpoint)
-        if pod is None:
-            return {}
-        age_seconds = max(0.0, steady_seconds - pod.seconds)
-        return {name: Value(value=value.value, age_seconds=age_seconds) for name, value in pod.values.items()}
+        return self.endpoints.activity(source, case.before, now_seconds=steady_seconds)
 
     def history(self, case: Case, *, seen_seconds: float, unwritten_seconds: float) -> History:
         """Return the history of decisions on a binding, from memory or else from the status.
@@ -108,18 +74,6 @@ def questions_of(case: Case, state: TargetState) -> list[Question]:
     names = [metric.name for metric in case.policy.metrics] if case.policy else []
     bound = state.bound
     return [question(pod, port=bound.port, path=bound.uri, names=names) for pod in state.pods]
-
-
-def activity_questions(case: Case) -> list[Question]:
-    """Return the metrics to read from the pods in front of the targets."""
-    watched = case.binding.activity if case.binding else None
-    if watched is None:
-        return []
-    names = [watched.series]
-    return [
-        question(pod, port=watched.port, path=watched.path, names=names, optional=names)
-        for pod in case.before
-    ]
 
 
 def _stored_history(value: Json) -> History:

@@ -14,7 +14,7 @@ import math
 import re
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Self, TypeVar
@@ -24,6 +24,7 @@ import msgspec
 
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
+from controller.engines.endpoint_memory import QUEUE_EXPRESSION
 from controller.engines.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
 from controller.engines.exposition import NAMES, EngineKind, Meaning, UnreadableMetricsError, names_of
 from controller.engines.metrics import Series
@@ -58,6 +59,9 @@ _MOST_JOBS: Final = 3
 """The number of jobs that a reason names."""
 
 _WAITING: Final = tuple(name for kind in EngineKind for name in names_of(kind, Meaning.WAITING))
+
+
+_NOT_EVALUATED: Final = "with tenants, expressions in annotations are not evaluated: name pods and a series"
 
 
 class RefusedQueryError(UnreadableMetricsError):
@@ -136,6 +140,35 @@ class PrometheusSource:
             else:
                 failures[item.endpoint] = "Prometheus has no metrics of this pod"
         return Exposures(looks=looks, failures=failures)
+
+    async def evaluate(self, expressions: Collection[str]) -> Mapping[str, Sequence[Series] | str]:
+        """Return the series of each expression, or why they are unknown.
+
+        If Prometheus does not respond to some, no further ones are sent.
+        """
+        if why := await self._why_untrusted():
+            return dict.fromkeys(expressions, why)
+        answers: dict[str, Sequence[Series] | str] = {}
+        if self._trusted_jobs is not None:  # there are tenants, and an expression can read all namespaces
+            answers = dict.fromkeys(set(expressions) - {QUEUE_EXPRESSION}, _NOT_EVALUATED)
+        left = sorted(set(expressions) - answers.keys())
+        while left:
+            some, left = left[:_AT_ONCE], left[_AT_ONCE:]
+            answers |= zip(some, await asyncio.gather(*map(self._series, some)), strict=True)
+            silent = [answers[item] for item in some]
+            if all(isinstance(item, str) and not isinstance(item, _Refusal) for item in silent):
+                return answers | dict.fromkeys(left, silent[0])
+        return answers
+
+    async def _series(self, expression: str) -> Sequence[Series] | str:
+        try:
+            async with self._gate:
+                samples = await self._query(expression)
+        except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
+            return _failure(error)
+        series = [Series(name="", labels=item.metric, value=float(item.value[1])) for item in samples]
+        is_usable = all(math.isfinite(item.value) for item in series)
+        return series if is_usable else _Refusal("Prometheus: a value is not a number")
 
     async def _looks(self, batch: Batch, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look] | str:
         asked = series_names(frozenset().union(*(names[key] for key in batch.pods)))

@@ -235,6 +235,10 @@ class Idleness:
     """Time of the last activity, by (namespace, model)."""
 
     last_seconds: Mapping[Key, float] = field(default_factory=dict)
+    """When engines last had requests, or components in front of them."""
+
+    awaited_seconds: Mapping[Key, float] = field(default_factory=dict)
+    """When requests were last visible in front of a model."""
 
     def update(
         self,
@@ -257,6 +261,20 @@ class Idleness:
     def idle_seconds(self, model: Key, *, now_seconds: float) -> float:
         """Return the time since a model's last request, in seconds; 0 for an unobserved model."""
         return max(0.0, now_seconds - self.last_seconds.get(model, now_seconds))
+
+    def with_activity(self, awaited_seconds: Mapping[Key, float], *, active: Mapping[Key, float]) -> Idleness:
+        """Return the state with what components in front of models show.
+
+        `active` has the models that are not idle although their engines may be, with a time. Models without
+        engines are not among `last_seconds`.
+        """
+        last = {key: max(time, active.get(key, time)) for key, time in self.last_seconds.items()}
+        return Idleness(last_seconds=last, awaited_seconds=awaited_seconds)
+
+    def is_awaited(self, model: Key, *, now_seconds: float, within_seconds: float) -> bool:
+        """Return whether requests were visible in front of a model now, or within a time."""
+        seconds = self.awaited_seconds.get(model)
+        return seconds is not None and now_seconds - seconds <= within_seconds
 
 
 def _is_busy(before: EngineRecord | None, after: EngineRecord) -> bool:

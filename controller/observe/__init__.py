@@ -11,6 +11,7 @@
   `decision_following`, `external_metrics`; `running_targets`; pods: `replicas`, `removal_order`,
   `movable` ones
 - devices: `devices`, `resource_claims`; rules of pods: `rule_reading`, `rules`
+- requests that are visible without replicas: `activity`
 - service classes, priorities and costs: `settings_reading`, `policies`, `classes`, `objectives`, `prices`
 - bindings: `binding_targets`; conditions: `conditions`, `binding_conditions`
 """

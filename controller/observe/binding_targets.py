@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from apiserver.kinds.activity import ANNOTATION as ACTIVITY
+from apiserver.kinds.activity import activity_source
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import FollowingProblem, Problem, following_problems, target_subject
 from apiserver.kinds.identity import Key, key_of, seniority
-from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
-from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_source
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
     TargetObject,
@@ -18,6 +18,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
     targets_of,
 )
 from apiserver.schema.json import Json
+from controller.observe.activity import pods_in_front
 from controller.observe.binding_conditions import (
     BindingCondition,
     BindingFinding,
@@ -347,6 +348,11 @@ def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
     return {key: sorted(items) for key, items in owners.items()}
 
 
+def _has_labels(pod: Json, wanted: Iterable[tuple[str, str]]) -> bool:
+    labels = pod["metadata"].get("labels") or {}
+    return all(labels.get(name) == text for name, text in wanted)
+
+
 def _serving(pods: Iterable[Json]) -> list[Json]:
     return [pod for pod in pods if is_ready(pod) and has_engine(pod)]
 
@@ -364,15 +370,7 @@ def _activity_pods(world: BoundWorld) -> Mapping[str, Sequence[Json]]:
 
 def _before(binding: Binding, pods: Sequence[Json]) -> tuple[Json, ...]:
     """Return the ready pods of a binding's activity source."""
-    if binding.activity is None:
-        return ()
-    labels = tuple(binding.activity.labels.items())
-    return tuple(pod for pod in pods if is_ready(pod) and _has_labels(pod, labels))
-
-
-def _has_labels(pod: Json, wanted: Iterable[tuple[str, str]]) -> bool:
-    labels = pod["metadata"].get("labels") or {}
-    return all(labels.get(name) == text for name, text in wanted)
+    return pods_in_front(binding.activity, pods)
 
 
 def _reference(meant: TargetObject) -> Json:

@@ -25,7 +25,7 @@ Place = tuple[str, str]
 
 
 class OwnerKind(StrEnum):
-    """The kinds of objects that ask for decisions."""
+    """The kinds of objects that request decisions."""
 
     VARIANT = "VariantAutoscaling"
     BINDING = "AutoscalingPolicyBinding"
@@ -47,7 +47,7 @@ _SHORT_NAMES: Final[Mapping[OwnerKind, str]] = {
 
 
 class Owner(NamedTuple):
-    """The identity of an object that asks for decisions."""
+    """The identity of an object that requests decisions."""
 
     kind: OwnerKind
     namespace: str
@@ -111,18 +111,18 @@ class Claim:
 
     @property
     def is_bound(self) -> bool:
-        """Whether a binding asks for it: a policy determines its load, and another cycle publishes it."""
+        """Whether a binding requests it: a policy determines its load, and another cycle publishes it."""
         return self.owner.kind is OwnerKind.BINDING
 
     @property
     def is_annotated(self) -> bool:
-        """Whether an annotated autoscaler asks for it."""
+        """Whether an annotated autoscaler requests it."""
         return self.owner.kind in (OwnerKind.HORIZONTAL_POD_AUTOSCALER, OwnerKind.SCALED_OBJECT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Claimant:
-    """An object that asks for a decision on one variant, and to which the cycle of the plan reports it."""
+    """An object that requests a decision on one variant, and to which the cycle of the plan reports it."""
 
     key: Key
     """Namespace and name of the variant."""

@@ -61,6 +61,9 @@ class World:
     disruption_budgets: Sequence[Json] = ()
     """PodDisruptionBudgets; empty if they cannot be read."""
 
+    inference_pools: Sequence[Json] = ()
+    """InferencePools of both groups; empty if they cannot be read."""
+
     records: Records | None = None
     """What was published about annotated autoscalers; None if these are not planned."""
 
@@ -312,19 +315,25 @@ def _tenant(item: Observed) -> Tenant:
 def _models(
     items: Sequence[Observed], idleness: Idleness, terms: Terms, now_seconds: float
 ) -> tuple[Model, ...]:
-    """Return how long each model that may lose its last replica has been idle.
+    """Return how long each model that may lose its last replica has been idle, and whether it is awaited.
 
-    A model without replicas is left out, because its grace period must not start a replica. So are bindings,
-    whose policies have grace periods of their own.
+    A model without replicas that no request awaits is left out, because its grace period must not start a
+    replica. So are bindings, whose policies have grace periods of their own.
     """
     own = [item for item in items if not item.claim.is_bound]
-    models = sorted({item.claim.model for item in own if item.target.replicas})
+    running = {item.claim.model for item in own if item.target.replicas}
+    awaited = {
+        model
+        for model in {item.claim.model for item in own}
+        if idleness.is_awaited(model, now_seconds=now_seconds, within_seconds=terms.grace_seconds)
+    }
     return tuple(
         Model(
             namespace=model[0],
             model_id=model[1],
             idle_seconds=idleness.idle_seconds(model, now_seconds=now_seconds),
             grace_seconds=terms.grace_seconds,
+            is_awaited=model in awaited,
         )
-        for model in models
+        for model in sorted(running | awaited)
     )

@@ -1,4 +1,4 @@
-"""User orders for one variant, by annotations of the object that asks for it.
+"""User orders for one variant, by annotations of the object that requests it.
 
 An invalid order is not followed, and reported: the variant is planned as if it were absent.
 """
@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from apiserver.kinds.activity import ANNOTATION as ACTIVITY
+from apiserver.kinds.activity import ActivitySource, activity_problems, activity_source
 from apiserver.kinds.annotations import (
     ADVISORY,
     ALLOWED,
@@ -15,6 +17,7 @@ from apiserver.kinds.annotations import (
     PREFIX,
     RECORDS,
     REPLICAS,
+    UNDERSTOOD,
     annotation_advice,
 )
 from apiserver.schema.json import Json
@@ -29,6 +32,9 @@ class Orders:
     pinned_replicas: int | None = None
     may_be_preempted: bool = True
     is_advisory: bool = False
+    activity: ActivitySource | None = None
+    """Where requests are visible while there are no replicas."""
+
     followed: tuple[str, ...] = ()
     """Valid annotations, as `name=value`."""
 
@@ -39,12 +45,14 @@ class Orders:
 def orders_of(value: Json, kind: str = "VariantAutoscaling") -> Orders:
     """Return the orders in the annotations of one object of a kind."""
     ours = own_annotations(value)
-    good = {name: text for name, text in ours.items() if _is_understood(name, text)}
+    own = UNDERSTOOD.get(kind, ())
+    good = {name: text for name, text in ours.items() if name in own and _is_understood(name, text, value)}
     return Orders(
         is_paused=good.get(PAUSED) == "true",
         pinned_replicas=int(good[REPLICAS]) if REPLICAS in good else None,
         may_be_preempted=PREEMPTION not in good,
         is_advisory=good.get(ADVISORY) == "true",
+        activity=activity_source(value),
         followed=tuple(f"{name}={text}" for name, text in good.items()),
         problems=tuple(annotation_advice(kind, value)),
     )
@@ -69,5 +77,7 @@ def orders_finding(orders: Orders) -> Finding:
     return True, ConditionReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... has an effect"
 
 
-def _is_understood(name: str, text: str) -> bool:
+def _is_understood(name: str, text: str, value: Json) -> bool:
+    if name == ACTIVITY:
+        return not activity_problems(value)
     return name in ALLOWED and bool(ALLOWED[name][0].match(text))

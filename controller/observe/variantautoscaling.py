@@ -41,7 +41,7 @@ def claims_of(autoscalings: Iterable[Json]) -> Claims:
 
 
 def claimant_of(value: Json) -> Claimant:
-    """Return the record of a raw VariantAutoscaling as the object that is told of decisions."""
+    """Return the record of a raw VariantAutoscaling as the object that receives decisions."""
     return Claimant(
         key=key_of(value), value=value, status=as_object(value.get("status")), labels=variant_labels(value)
     )

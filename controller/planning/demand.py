@@ -47,10 +47,13 @@ class ModelDemand:
     min_replicas: int = 0
     """Minimum of all variants together, whatever the load."""
 
+    is_awaited: bool = False
+    """Whether requests wait in front of the model."""
+
     @property
     def floor(self) -> int:
         """The minimum number of replicas of all variants together."""
-        return max(self.min_replicas, int(not self.may_scale_to_zero))
+        return max(self.min_replicas, int(self.is_awaited or not self.may_scale_to_zero))
 
     @property
     def namespace(self) -> str:
@@ -188,6 +191,7 @@ def _model_demand(
         anticipated_rate=provided_rate(variants, [anticipated_replicas(variant) for variant in variants]),
         supply_rate=sum([serving_rate(variant) * ready_replicas(variant) for variant in variants]),
         min_replicas=model.min_replicas if model else 0,
+        is_awaited=model is not None and model.is_awaited,
     )
 
 

@@ -12,7 +12,7 @@ from operator import attrgetter
 from controller.planning.assemble import Explanation, decide
 from controller.planning.case import Case, cases
 from controller.planning.decision import BoundBy, Decision, Reason, Relief
-from controller.planning.demand import allowed_replicas, rate_of
+from controller.planning.demand import allowed_replicas, rate_of, ready_replicas
 from controller.planning.formulation import ordered_replicas, outlasting_replicas
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
 from controller.planning.problem import PER_MILLE, LimitKind
@@ -107,6 +107,18 @@ def _below_minimum(case: Case) -> Explanation | None:
     if case.placed >= case.variant.min_replicas:
         return None
     return _lacking(case, f"{case.variant.name} {_change(case)}: minReplicas is {case.variant.min_replicas}")
+
+
+def _awaited(case: Case) -> Explanation | None:
+    """Explain the first replica of a model, for requests that wait in front of it."""
+    is_served = any(map(ready_replicas, case.demand.variants))
+    if not case.demand.is_awaited or is_served or not case.placed:
+        return None
+    return Explanation(
+        bound_by=BoundBy.DEMAND,
+        reason=_movement(case),
+        message=f"{case.variant.name} {_change(case)}: requests wait, and no replica of the model is ready",
+    )
 
 
 def _holding(case: Case) -> Explanation | None:
@@ -242,6 +254,7 @@ _EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
     _explain_override,
     _below_floor,
     _below_minimum,
+    _awaited,
     _holding,
     _explain_unknown_size,
     _short,

@@ -202,6 +202,9 @@ class Model:
     grace_seconds: float = 0.0
     """How long a model without requests keeps its last replica if it may scale to zero, in seconds."""
 
+    is_awaited: bool = False
+    """Whether requests wait, or waited within the grace period, in front of the model."""
+
     def __post_init__(self) -> None:
         wrong = out_of_range(
             min_replicas=(self.min_replicas, 0, MAX_REPLICAS),

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from apiserver.kinds.activity import ActivitySource, activity_source
 from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.kthena.autoscaling import (
     AUTOSCALING_POLICY,
     AUTOSCALING_POLICY_BINDING,
     effective_policy,
 )
-from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ActivitySource, activity_source
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject, target_object
 from apiserver.schema.defaulting import with_defaults

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from apiserver.cluster.errors import NotFound
 from apiserver.cluster.resource import CONFIG_MAPS, PODS, VARIANT_AUTOSCALINGS
-from apiserver.kinds.annotated import reference_of
+from apiserver.kinds.activity import ANNOTATION as ACTIVITY
+from apiserver.kinds.annotated import model_of, reference_of
 from apiserver.kinds.decision_record import read_record
 from apiserver.schema.json import Json
 from controller.engines.metrics import Series
@@ -83,6 +84,7 @@ class ReconciledPolicy:
                 cluster=cast("Cluster", self._objects),
                 events=cast("EventRecorder", self._objects),
                 source=source or self._objects,
+                queries=self._objects,
                 planner=InlinePlanner(settings),
                 world=self._objects.world,
                 policies=self._objects.policies,
@@ -132,7 +134,9 @@ class _Objects:
     def __init__(self, manifests: Manifests) -> None:
         self.cluster: VirtualCluster | None = None
         self._manifests = manifests
-        self._owners = {name: item.owner for name, item in manifests.variants.items()}
+        # Requests that wait for a model without replicas are always visible here: no component is simulated
+        # from which a source that an annotation names could be read.
+        self._owners = {name: _without_source(item.owner) for name, item in manifests.variants.items()}
         self._records: dict[str, dict[str, str]] = {}
         self._policies = read_policies(
             manifests.config_maps,
@@ -185,6 +189,20 @@ class _Objects:
             readings[namespace, name] = reading_of(series, time_seconds=self.now().timestamp())
         return Scraped(readings=readings, failures={})
 
+    async def evaluate(self, expressions: Collection[str]) -> Mapping[str, Sequence[Series] | str]:
+        """Return the requests that are held for each model, as an endpoint picker reports them."""
+        routers = self._cluster.fleet.routers
+        held = {
+            (owner["metadata"]["namespace"], model): float(len(routers[model].held))
+            for owner in self._owners.values()
+            if (model := _model_of(owner)) in routers
+        }
+        series = [
+            Series(name="", labels={"namespace": namespace, "model_name": model}, value=number)
+            for (namespace, model), number in held.items()
+        ]
+        return dict.fromkeys(expressions, series)
+
     async def apply(self, resource: Resource, body: Json, **_options: object) -> Json:
         """Store a status, or the first records of a namespace, like server-side apply."""
         if resource is CONFIG_MAPS:
@@ -225,6 +243,16 @@ class _Objects:
     def _cluster(self) -> VirtualCluster:
         assert self.cluster is not None, "publish() says which cluster"
         return self.cluster
+
+
+def _model_of(owner: Json) -> str:
+    return str(owner["spec"].get("modelID") or model_of(owner))
+
+
+def _without_source(owner: Json) -> Json:
+    metadata = owner["metadata"]
+    kept = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != ACTIVITY}
+    return owner | {"metadata": metadata | ({"annotations": kept} if "annotations" in metadata else {})}
 
 
 def _has_status(owner: Json) -> bool:

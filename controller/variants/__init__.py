@@ -3,7 +3,8 @@
 `variantautoscaling` runs the cycle: `watching` collects engine metrics and sizes models, the solver plans,
 `status` computes statuses, or only advice where `advisory` selects that, and `publishing` writes them.
 
-- before the plan: `privileges`, `settings_keeping`, `silence` of engines
+- before the plan: `privileges`, `settings_keeping`, `silence` of engines, `activity` in front of models
+  without replicas
 - writes: `write_urgency` decides how soon; `decision_store` and `decision_annotation` are for objects without
   a status; `announcing` of changes; `heartbeat`, `clock`
 - whether decisions are followed: `decision_following` by autoscalers, `placement_following` by pods, and

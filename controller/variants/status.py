@@ -59,6 +59,9 @@ class StatusInputs:
     silence: str
     """Why engines did not report, in one phrase; empty if all reported."""
 
+    unseen: str = ""
+    """Why requests for its model cannot be seen while it has no replica; empty if they can."""
+
     lateness: str = ""
     """Which replicas have not been ready for too long; empty for none."""
 
@@ -225,6 +228,9 @@ def _metrics_finding(inputs: StatusInputs) -> Finding:
     if load.signal is Signal.QUORUM:
         text += f"; decided without {count(load.silent_replicas, 'silent replica')} of the model"
     text += f"; {inputs.lateness}" if inputs.lateness else ""
+    is_without = not load.ready_replicas and not inputs.decision.replicas
+    if inputs.unseen and is_without and variant.may_scale_to_zero:
+        return False, ConditionReason.DEMAND_NOT_VISIBLE, f"{text}; {inputs.unseen}"
     return load.signal is not Signal.UNKNOWN, _METRICS[load.signal], text
 
 

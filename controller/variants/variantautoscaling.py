@@ -20,8 +20,10 @@ from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.bindings.joint import Exchange, grants_of, without_bound
+from controller.engines.endpoint_memory import EndpointSource, QuerySource
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
+from controller.observe.activity import Surrounding, WatchedModel, watched_models
 from controller.observe.binding_claims import Ask, claims_of_asks
 from controller.observe.claim import Claimant, Claims
 from controller.observe.conditions import shorten
@@ -37,6 +39,7 @@ from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import ServiceLevel
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import SizingResult
+from controller.variants.activity import ActivityWatch
 from controller.variants.advisory import (
     NOWHERE,
     Advice,
@@ -104,6 +107,12 @@ class Tools:
     external_metrics: Callable[[], ExternalMetrics] = unknown_metrics
     """Returns the state of the external metrics API."""
 
+    endpoints: EndpointSource | None = None
+    """Reads what is in front of models without replicas; None if nothing does."""
+
+    queries: QuerySource | None = None
+    """Evaluates expressions of Prometheus; None without Prometheus."""
+
     privileges: Privileges | None = None
     """Permission checks on the writers of objects, for clusters with tenants; None for no checks."""
 
@@ -166,6 +175,7 @@ class VariantAutoscalingReconciler:
         self._steady = tools.steady or (lambda: tools.now().timestamp())
         self._clocks = ClockWatch()
         self._watch = EngineWatch(tools.source, settings.sizing, seconds=self._steady)
+        self._activity = ActivityWatch(tools.endpoints, tools.queries, settings.sizing)
         self._publisher = Publisher(
             tools.cluster, Announcer(tools.events), interval_seconds=settings.sizing.interval_seconds
         )
@@ -196,6 +206,9 @@ class VariantAutoscalingReconciler:
         self._clocks.look(wall_seconds=tools.now().timestamp(), steady_seconds=self._steady())
         own = await asyncio.to_thread(claims_in, world)
         failures = await self._watch.observe(world.pods, own)
+        await self._activity.observe(
+            await asyncio.to_thread(self._watched_models, world, own), now_seconds=self._steady()
+        )
         taken = tools.exchange.take()
         claims = own | claims_of_asks(taken.asks)
         if tools.privileges is not None:
@@ -272,10 +285,19 @@ class VariantAutoscalingReconciler:
             report_age=self._watch.report_age(),
             now_seconds=self._steady(),
             may_scale_to_zero=self._settings.scale_to_zero,
-            idleness=self._watch.idleness,
+            idleness=self._activity.idleness(self._watch.idleness),
             terms=replace(self._settings.terms, unsteered=self._marker.forbidden),
             asks=asks,
             objectives=objectives,
+        )
+
+    def _watched_models(self, world: World, claims: Claims) -> Mapping[Key, WatchedModel]:
+        around = Surrounding(pods=world.pods, targets=world.targets, pools=world.inference_pools)
+        return watched_models(
+            claims.readable,
+            around,
+            may_scale_to_zero=self._settings.scale_to_zero,
+            has_prometheus=self._tools.queries is not None,
         )
 
     async def _plan(self, gathered: Gathered) -> tuple[Plan, Mapping[Key, Advice]]:
@@ -325,6 +347,7 @@ class VariantAutoscalingReconciler:
                 solver=plan.solver,
                 observed=observed,
                 silence=silence_of(variant, failures),
+                unseen=self._activity.problems.get((variant.namespace, variant.model_id), ""),
                 lateness=lateness(
                     observed.pods, start_seconds=variant.start_seconds, now_seconds=now.timestamp()
                 ),

@@ -17,9 +17,11 @@ from support.manifests import deployment, listed
 from support.monitoring import BadNews, alerts, panel_queries
 from support.stub_engine import StubEngine
 
+from controller.engines.endpoint_memory import QUEUE_EXPRESSION, EndpointMemory, PickerQueue
 from controller.engines.endpoints import question
 from controller.engines.prometheus import PrometheusSource
 from controller.policies.measuring import Exposed
+from controller.policies.policy import Value
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
 
@@ -139,6 +141,28 @@ async def test_the_documented_query_for_keda_skips_advisory_variants(monitored: 
         advised = await found(monitored, f"{query} or vector(0)".replace("llama-8b-l40s", "advised"))
 
     assert (followed, advised) == (["5"], ["0"])
+
+
+async def test_the_queue_of_an_endpoint_picker_counts_by_its_namespace_and_model(
+    monitored: ControlPlane,
+) -> None:
+    """Both names of the series are asked for at once; flows and priorities are added."""
+    (pod,) = running_pods(monitored)
+    registry = CollectorRegistry()
+    for name in ("llm_d_epp_flow_control_queue_size", "inference_extension_flow_control_queue_size"):
+        queue = Gauge(name, "Held.", ("fairness_id", "inference_pool", "model_name"), registry=registry)
+        queue.labels("a", "pool", "llama").set(2)
+        queue.labels("b", "pool", "llama").set(0)
+        queue.labels("a", "idle", "other").set(0)
+    memory = EndpointMemory()
+    models = {name: PickerQueue(namespace="default", model_id=name) for name in ("llama", "other")}
+    with serving(registry, pod):
+        await found(monitored, QUEUE_EXPRESSION)
+        async with PrometheusSource(monitored.prometheus_url) as source:
+            await memory.ask(models.values(), source, now_seconds=0.0)
+    values = {name: memory.activity(queue, (), now_seconds=0.0) for name, queue in models.items()}
+
+    assert values == {"llama": (Value(value=4.0),), "other": (Value(value=0.0),)}
 
 
 @contextmanager

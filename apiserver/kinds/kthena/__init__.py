@@ -7,8 +7,8 @@
   `routing`
 - AutoscalingPolicy: `autoscalingpolicy`; defaults: `autoscalingpolicy_behavior`; warnings:
   `autoscalingpolicy_advice`
-- AutoscalingPolicyBinding: `autoscalingpolicybinding` and `autoscalingpolicybinding_targets`; annotations:
-  `autoscalingpolicybinding_activity`, `autoscalingpolicybinding_capacity`
+- AutoscalingPolicyBinding: `autoscalingpolicybinding` and `autoscalingpolicybinding_targets`; annotation:
+  `autoscalingpolicybinding_capacity`
 - names, columns and warnings of the last two: `autoscaling`
 - texts: `hostport`, `regularexpressions`
 """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from apiserver.kinds.activity import ANNOTATION as ACTIVITY
+from apiserver.kinds.activity import activity_source
 from apiserver.kinds.columns import AGE, condition, problem
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy
 from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
 from apiserver.kinds.kthena.autoscalingpolicy_behavior import behavior_fill
 from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
-from apiserver.kinds.kthena.autoscalingpolicybinding_activity import ANNOTATION as ACTIVITY
-from apiserver.kinds.kthena.autoscalingpolicybinding_activity import activity_problems, activity_source
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import named_by, targets_of
 from apiserver.kinds.kthena.groups import REGISTRY
@@ -28,7 +28,7 @@ _ASLEEP: Final = f"at 0 replicas no pod reports metrics; {ACTIVITY} wakes it"
 def binding_advice(value: Json) -> list[str]:
     """Return warnings about a valid binding."""
     spec = value["spec"]
-    annotations = [*capacities_of(value).problems, *activity_problems(value)]
+    annotations = capacities_of(value).problems
     wakes = activity_source(value) is not None
     return [
         *_reference_advice(spec),

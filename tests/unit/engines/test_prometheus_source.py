@@ -274,3 +274,38 @@ async def test_a_query_for_too_many_metrics_is_split_by_namespace() -> None:
 
     assert list(exposures.looks) == [asked[0].endpoint]
     assert "the query has" in exposures.failures[asked[1].endpoint]
+
+
+SERIES = {
+    "two series": (vector([({"a": "1"}, "2"), ({"a": "2"}, "0.5")]), [({"a": "1"}, 2.0), ({"a": "2"}, 0.5)]),
+    "no series": (vector([]), []),
+    "a value that is no number": (vector([({}, "NaN")]), "Prometheus: a value is not a number"),
+    "no JSON": (b"?", "Prometheus: "),
+}
+
+
+@pytest.mark.parametrize(("body", "want"), SERIES.values(), ids=SERIES.keys())
+async def test_an_expression_has_series_or_an_error(
+    body: bytes, want: list[tuple[dict[str, str], float]] | str
+) -> None:
+    """No series is no error, as those of requests appear with the first one."""
+    stub = Prometheus()
+    stub.garbage = body
+    async with stub.source() as source:
+        (answer,) = (await source.evaluate({"sum(queue_size)"})).values()
+
+    assert stub.queries == ["sum(queue_size)"]
+    if isinstance(answer, str):
+        assert isinstance(want, str)
+        assert answer.startswith(want)
+    else:
+        assert [(item.labels, item.value) for item in answer] == want
+
+
+async def test_a_prometheus_that_does_not_respond_is_not_asked_a_hundred_times() -> None:
+    """Each timeout delays the decisions of all models."""
+    async with PrometheusSource("http://127.0.0.1:9", clock=lambda: NOW) as source:
+        answers = await source.evaluate({f"sum(queue_{number})" for number in range(100)})
+
+    assert len(answers) == 100
+    assert len({str(answer) for answer in answers.values()}) == 1

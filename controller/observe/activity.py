@@ -1,0 +1,99 @@
+"""Where requests for a model are visible while it has no replicas: pods in front of it, or Prometheus.
+
+An annotation names the source. Without one, Prometheus is asked for the queue that an endpoint picker of the
+Inference Extension, or of llm-d, keeps for a pool (flow control).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from apiserver.kinds.activity import ANNOTATION, ActivitySeries
+from apiserver.kinds.identity import Key, key_of
+from apiserver.schema.json import Json, as_object
+from controller.engines.endpoint_memory import AnySource, PickerQueue
+from controller.observe.claim import Claim
+from controller.observe.objectives import pool_labels
+from controller.observe.pods import is_ready
+from controller.observe.targets import TargetKey
+
+UNSEEN: Final = (
+    "without replicas, nobody can see whether requests wait for the model, so it stays at 0: set the"
+    f" annotation {ANNOTATION}, or prometheus.url of the controller if the queues of an endpoint picker with"
+    " flow control are there"
+)
+"""Why a model without replicas and without a source stays at 0."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WatchedModel:
+    """The sources of one model, each with the ready pods that expose it."""
+
+    sources: tuple[tuple[AnySource, tuple[Json, ...]], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Surrounding:
+    """The objects in which sources are looked up."""
+
+    pods: Sequence[Json] = ()
+    targets: Mapping[TargetKey, Json] = field(default_factory=dict)
+    pools: Sequence[Json] = ()
+    """InferencePools of both groups."""
+
+
+def watched_models(
+    claims: Iterable[Claim], around: Surrounding, *, may_scale_to_zero: bool, has_prometheus: bool
+) -> Mapping[Key, WatchedModel]:
+    """Return the sources of each model that may scale to zero, as its owners name them, else the queues."""
+    by_model: dict[Key, list[Claim]] = defaultdict(list)
+    for claim in claims:
+        if not claim.is_bound and (may_scale_to_zero or claim.may_scale_to_zero):
+            by_model[claim.model].append(claim)
+    return {
+        model: WatchedModel(sources=tuple(_sources(own, around, has_prometheus=has_prometheus)))
+        for model, own in by_model.items()
+    }
+
+
+def pods_in_front(source: AnySource | None, pods: Sequence[Json]) -> tuple[Json, ...]:
+    """Return the ready pods of a source, among those of a namespace."""
+    if not isinstance(source, ActivitySeries):
+        return ()
+    wanted = source.labels.items()
+    return tuple(
+        pod for pod in pods if wanted <= (pod["metadata"].get("labels") or {}).items() and is_ready(pod)
+    )
+
+
+def _sources(
+    claims: Sequence[Claim], around: Surrounding, *, has_prometheus: bool
+) -> Iterator[tuple[AnySource, tuple[Json, ...]]]:
+    named: list[AnySource] = [claim.orders.activity for claim in claims if claim.orders.activity is not None]
+    namespace, model_id = claims[0].model
+    if not named and has_prometheus:
+        pools = frozenset(_pools(claims, around))
+        named.append(PickerQueue(namespace=namespace, model_id=model_id, pools=pools))
+    pods = [pod for pod in around.pods if pod["metadata"]["namespace"] == namespace]
+    for place, source in enumerate(named):
+        if source not in named[:place]:
+            yield source, pods_in_front(source, pods)
+
+
+def _pools(claims: Sequence[Claim], around: Surrounding) -> set[str]:
+    """Return the names of the InferencePools that select pods of the claims' targets."""
+    namespace = claims[0].model[0]
+    own = [(key_of(pool)[1], pool_labels(pool)) for pool in around.pools if key_of(pool)[0] == namespace]
+    targets = [around.targets.get(claim.target) or {} for claim in claims] if own else []
+    every = [labels for target in targets for labels in _template_labels(target)]
+    return {name for name, wanted in own for labels in every if wanted and wanted.items() <= labels.items()}
+
+
+def _template_labels(target: Json) -> Iterator[Json]:
+    spec = as_object(target.get("spec"))
+    group = as_object(spec.get("leaderWorkerTemplate"))
+    for template in (spec.get("template"), group.get("leaderTemplate"), group.get("workerTemplate")):
+        yield as_object(as_object(as_object(template).get("metadata")).get("labels"))
