@@ -110,7 +110,7 @@ class Caches:
         self._disruption_budgets = OptionalCache(cluster, DISRUPTION_BUDGETS, without=_WITHOUT_BUDGETS)
         self._objective_rules = objectives
         self._objectives = _objectives(cluster) if objectives.are_in_force else ()
-        self._pools = _pools(cluster)
+        self._pools = _pools(cluster, is_former_read=objectives.are_in_force)
         self._dynamic = _dynamic(cluster, projection)
         self._records = _records(cluster) if annotated else ()
         self._optional = (
@@ -298,10 +298,11 @@ def _objectives(cluster: Cluster) -> tuple[OptionalCache, ...]:
     return (OptionalCache(cluster, INFERENCE_OBJECTIVES, without="InferenceObjectives"),)
 
 
-def _pools(cluster: Cluster) -> tuple[OptionalCache, ...]:
+def _pools(cluster: Cluster, *, is_former_read: bool) -> tuple[OptionalCache, ...]:
+    """Return the caches of InferencePools; the permission for the former group comes with objectives."""
     return tuple(
         OptionalCache(cluster, resource, without=f"{resource.plural} of {resource.group}")
-        for resource in (INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
+        for resource in (INFERENCE_POOLS, *([FORMER_INFERENCE_POOLS] if is_former_read else []))
     )
 
 

@@ -3,6 +3,6 @@
 `scraping`, in `turns`, and `prometheus` fetch metrics; `readings` and `records` turn the responses into
 samples, and track the last activity of models.
 
-- fetching: `endpoints` with `endpoint_memory`, `requests`
+- fetching: `endpoints` with `endpoint_memory`, `requests`, `prometheus_responses`
 - parsing: the series of an `exposition` and their `origins`, the `metrics` of each kind of engine
 """

@@ -20,7 +20,6 @@ from functools import partial
 from typing import Final, Self, TypeVar
 
 import aiohttp
-import msgspec
 
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
@@ -28,7 +27,15 @@ from controller.engines.endpoint_memory import QUEUE_EXPRESSION
 from controller.engines.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
 from controller.engines.exposition import NAMES, EngineKind, Meaning, UnreadableMetricsError, names_of
 from controller.engines.metrics import Series
-from controller.engines.origins import forgeable_jobs, of_one_origin, of_one_origin_each
+from controller.engines.origins import of_one_origin, of_one_origin_each
+from controller.engines.prometheus_responses import (
+    Sample,
+    ages_of,
+    by_pod,
+    jobs_that_can_forge,
+    values_of,
+    vector,
+)
 from controller.engines.readings import Reading, reading_of
 from controller.engines.requests import (
     NO_CREDENTIALS,
@@ -142,31 +149,26 @@ class PrometheusSource:
         return Exposures(looks=looks, failures=failures)
 
     async def evaluate(self, expressions: Collection[str]) -> Mapping[str, Sequence[Series] | str]:
-        """Return the series of each expression, or why they are unknown.
-
-        If Prometheus does not respond to some, no further ones are sent.
-        """
+        """Return the series of each expression, or why they are unknown."""
         if why := await self._why_untrusted():
             return dict.fromkeys(expressions, why)
-        answers: dict[str, Sequence[Series] | str] = {}
-        if self._trusted_jobs is not None:  # there are tenants, and an expression can read all namespaces
-            answers = dict.fromkeys(set(expressions) - {QUEUE_EXPRESSION}, _NOT_EVALUATED)
-        left = sorted(set(expressions) - answers.keys())
-        while left:
-            some, left = left[:_AT_ONCE], left[_AT_ONCE:]
-            answers |= zip(some, await asyncio.gather(*map(self._series, some)), strict=True)
-            silent = [answers[item] for item in some]
-            if all(isinstance(item, str) and not isinstance(item, _Refusal) for item in silent):
-                return answers | dict.fromkeys(left, silent[0])
-        return answers
+        answers: dict[str, Sequence[Series] | str] = dict.fromkeys(expressions, _NOT_EVALUATED)
+        # With tenants, no others are evaluated: an expression can read all namespaces.
+        allowed = sorted(expressions if self._trusted_jobs is None else {QUEUE_EXPRESSION} & {*expressions})
+        if not allowed:
+            return answers
+        first = await self._series(allowed[0])
+        if isinstance(first, str) and not isinstance(first, _Refusal):
+            return answers | dict.fromkeys(allowed, first)  # the others would time out, too
+        others = await asyncio.gather(*map(self._series, allowed[1:]))
+        return answers | dict(zip(allowed, (first, *others), strict=True))
 
     async def _series(self, expression: str) -> Sequence[Series] | str:
         try:
             async with self._gate:
-                samples = await self._query(expression)
+                series = values_of(await self._query(expression))
         except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
             return _failure(error)
-        series = [Series(name="", labels=item.metric, value=float(item.value[1])) for item in samples]
         is_usable = all(math.isfinite(item.value) for item in series)
         return series if is_usable else _Refusal("Prometheus: a value is not a number")
 
@@ -203,11 +205,11 @@ class PrometheusSource:
         # In a thread: the Lease must be renewed while thousands of series are read.
         return await asyncio.to_thread(_answers_of, times, values, asked_seconds=asked_seconds)
 
-    async def _query(self, expression: str, moment: float | None = None) -> Sequence[_Sample]:
+    async def _query(self, expression: str, moment: float | None = None) -> Sequence[Sample]:
         if len(expression) > _LONGEST_QUERY:
             raise RefusedQueryError(f"the query has {len(expression)} characters, of {_LONGEST_QUERY}")
         asked = {"query": expression} | ({} if moment is None else {"time": f"{moment:.3f}"})
-        return await asyncio.to_thread(_vector, await self._answer("POST", "query", asked))
+        return await asyncio.to_thread(vector, await self._answer("POST", "query", asked))
 
     async def _why_untrusted(self) -> str:
         """Return why readings may be those of other namespaces, or an empty string."""
@@ -216,7 +218,7 @@ class PrometheusSource:
         try:
             body = await self._answer("GET", "status/config")
             if body != self._checked[0]:  # parsing takes a second for thousands of jobs
-                self._checked = body, await asyncio.to_thread(_forgeable_jobs, body)
+                self._checked = body, await asyncio.to_thread(jobs_that_can_forge, body)
         except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
             return f"the jobs of Prometheus cannot be checked: {type(error).__name__}: {error}"
         jobs = [job for job in self._checked[1] if job not in self._trusted_jobs]
@@ -317,30 +319,10 @@ class _Answers:
     asked_seconds: float
 
 
-def _answers_of(times: Sequence[_Sample], values: Sequence[_Sample], *, asked_seconds: float) -> _Answers:
-    return _Answers(values=_by_pod(_values(values)), ages=_by_pod(_ages(times)), asked_seconds=asked_seconds)
-
-
-class _Sample(msgspec.Struct, frozen=True):
-    metric: dict[str, str]
-    value: tuple[float, str]
-    """Evaluation time of the query, and the value."""
-
-
-class _Data(msgspec.Struct, frozen=True):
-    result: list[_Sample]
-
-
-class _Envelope(msgspec.Struct, frozen=True):
-    data: _Data
-
-
-class _Configuration(msgspec.Struct, frozen=True):
-    yaml: str
-
-
-class _Configured(msgspec.Struct, frozen=True):
-    data: _Configuration
+def _answers_of(times: Sequence[Sample], values: Sequence[Sample], *, asked_seconds: float) -> _Answers:
+    return _Answers(
+        values=by_pod(values_of(values)), ages=by_pod(ages_of(times)), asked_seconds=asked_seconds
+    )
 
 
 def batches_of(pods: Sequence[Json]) -> list[Batch]:
@@ -362,51 +344,6 @@ def batches_of(pods: Sequence[Json]) -> list[Batch]:
         else:
             held += names
     return [*batches, Batch(held)] if held else batches
-
-
-def _forgeable_jobs(body: bytes) -> list[str]:
-    try:
-        return forgeable_jobs(msgspec.json.decode(body, type=_Configured).data.yaml)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableMetricsError(f"not a configuration: {error}") from error
-
-
-def _vector(body: bytes) -> Sequence[_Sample]:
-    try:
-        return msgspec.json.decode(body, type=_Envelope).data.result
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableMetricsError(f"not a vector of samples: {error}") from error
-
-
-def _values(samples: Sequence[_Sample]) -> list[Series]:
-    return [
-        Series(name=item.metric.get("__name__", ""), labels=item.metric, value=_number(item.value[1]))
-        for item in samples
-    ]
-
-
-def _ages(samples: Sequence[_Sample]) -> list[Series]:
-    """Return series with their age as value: infinite if unknown, 0 if in the future."""
-    ages = []
-    for item in samples:
-        age_seconds = item.value[0] - _number(item.value[1])
-        age_seconds = math.inf if math.isnan(age_seconds) else max(0.0, age_seconds)
-        ages.append(Series(name="", labels=item.metric, value=age_seconds))
-    return ages
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
-
-def _by_pod(series: Sequence[Series]) -> Mapping[Key, list[Series]]:
-    by_pod: dict[Key, list[Series]] = defaultdict(list)
-    for item in series:
-        by_pod[item.labels.get("namespace", ""), item.labels.get("pod", "")].append(item)
-    return by_pod
 
 
 def _any(names: Sequence[str]) -> str:

@@ -104,6 +104,9 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-controller: nodepools": Need(
         "nodes that Karpenter could add", "continuing without the node pools of Karpenter"
     ),
+    "stowplan-controller: inferencepools": Need(
+        "the queues of pools, from which models start from zero", "continuing without inferencepools"
+    ),
     "stowplan-controller: poddisruptionbudgets": Need(
         "knowing which evictions are allowed", "continuing without disruption budgets"
     ),
