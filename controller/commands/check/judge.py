@@ -166,7 +166,7 @@ def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
     error = mismatch(result.api_version, result.kind)
     if error is not None:
         return _refusal(result, [_finding(error, tree)])
-    why = other_release(result.api_version)
+    why = other_release(result.api_version, result.kind)
     return replace(result, unchecked=f"{result.kind}/{result.name} was not checked: {why}" if why else "")
 
 

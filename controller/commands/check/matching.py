@@ -16,6 +16,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from apiserver.kinds.kthena.groups import NETWORKING, REGISTRY, SERVING
 from apiserver.kinds.registry import KINDS, find_kind, find_version
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
@@ -28,13 +29,37 @@ from controller.commands.check.tree import Tree
 _OF_OTHERS: Final[Mapping[str, frozenset[str]]] = {
     "inference.networking.x-k8s.io": frozenset(
         ["InferenceModel", "InferenceModelRewrite", "InferencePool", "InferencePoolImport"]
-    )
+    ),
+    SERVING: frozenset(["ExternalModelProvider"]),
 }
-"""Kinds that the Gateway API Inference Extension defines in a group of ours."""
+"""Kinds that other projects define in a group of ours."""
+_LATER: Final[Mapping[tuple[str, str], str]] = {
+    ("workload.serving.volcano.sh", "ModelBooster"): (
+        f"it is the later shape of Model of {REGISTRY}/v1alpha1, with one backend of fixed replicas; Stowplan"
+        " only supports Model: write one, or leave this to Kthena's controller"
+    ),
+    ("workload.serving.volcano.sh", "AutoscalingPolicy"): (
+        f"it is the later shape of AutoscalingPolicy of {REGISTRY}/v1alpha1, with the targets that Stowplan"
+        " reads from an AutoscalingPolicyBinding of that group: write these two"
+    ),
+    ("workload.serving.volcano.sh", "AutoscalingPolicyBinding"): (
+        f"it is the later shape of AutoscalingPolicyBinding of {REGISTRY}/v1alpha1, where homogeneousTarget"
+        " is scalingConfiguration, and heterogeneousTarget is optimizerConfiguration: write that one"
+    ),
+    (SERVING, "ExternalModelProvider"): "Stowplan does not read it; only Kthena's router does",
+    ("llm-d.ai", "InferenceObjective"): (
+        "it is the later shape of InferenceObjective of inference.networking.x-k8s.io/v1alpha2, which selects"
+        " several pools; Stowplan supports the one with a poolRef: write that one for its priority to apply"
+    ),
+    ("serving.kserve.io", "LLMInferenceService"): (
+        "KServe makes a HorizontalPodAutoscaler or ScaledObject for it; check that one, which Stowplan plans"
+        " if it is annotated"
+    ),
+}
+"""Kinds related to ours by group and name: what each of them is, and what to do."""
 _RELATED: Final[Mapping[str, tuple[str, ...]]] = {
-    "networking.serving.volcano.sh": ("networking.volcano.sh",),
-    "workload.serving.volcano.sh": ("registry.volcano.sh",),
-    "serving.volcano.sh": ("networking.volcano.sh", "registry.volcano.sh"),
+    "workload.serving.volcano.sh": (REGISTRY,),
+    "serving.volcano.sh": (NETWORKING, SERVING, REGISTRY),
     "llm-d.ai": ("llmd.ai", "inference.networking.x-k8s.io"),
 }
 """Groups to which other releases of the same projects moved kinds of ours, with our groups. Their subgroups
@@ -43,7 +68,7 @@ _LEAST_SIMILARITY: Final = 0.75
 """The similarity from which a name is a typing error: ModelServr for ModelServer is one, ModelInfer is
 not."""
 _LEAST_SIMILARITY_OF_GROUPS: Final = 0.88
-"""The same for API groups: llm-d.ai is one, networking.serving.volcano.sh, a group of Kthena, is not."""
+"""The same for API groups: llm-d.ai is one, workload.serving.volcano.sh, a group of Kthena, is not."""
 _MOST_SUGGESTIONS: Final = 2
 _STANDARD: Final = frozenset({"apiVersion", "kind", "metadata"})
 
@@ -105,9 +130,11 @@ def _served_kinds() -> list[tuple[str, str]]:
     return [(f"{kind.group}/{version.name}", kind.kind) for kind in KINDS for version in kind.versions]
 
 
-def other_release(api_version: str) -> str:
-    """Return that the group of an object is the one of another release; empty for all other groups."""
+def other_release(api_version: str, kind: str) -> str:
+    """Return what an object of a later release is, and what to do; empty if nothing is known about it."""
     group = api_version.rpartition("/")[0]
+    if (group, kind) in _LATER:
+        return _LATER[group, kind]
     parts = group.split(".")
     names = (".".join(parts[place:]) for place in range(len(parts)))
     ours = next((_RELATED[name] for name in names if name in _RELATED), ())
