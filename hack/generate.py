@@ -17,7 +17,7 @@ from typing import Final
 import yaml
 
 from apiserver.kinds.families import FAMILIES, Family
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED, KINDS
 from apiserver.kinds.settings import PriceDocument, ServiceClassDocument
 from apiserver.metrics.run import MetricsConfig
 from apiserver.schema.editor import editor_schema
@@ -51,8 +51,9 @@ _CONFIGURATIONS: Final = (
 def derived_files() -> Mapping[Path, str]:
     """Return the text of every generated file by its path in the project."""
     files: dict[Path, str] = {}
-    for kind in KINDS:
+    for kind in DEFINED:
         files[Path("manifests/reference") / f"{kind.singular}.md"] = kind_page(kind)
+    for kind in KINDS:
         for version in kind.versions:
             schema = json.dumps(editor_schema(kind, version), indent=1, ensure_ascii=False)
             files[Path("manifests/schemas") / f"{kind.crd_name}_{version.name}.json"] = f"{schema}\n"
@@ -74,25 +75,28 @@ def derived_files() -> Mapping[Path, str]:
 
 def _family_files(family: Family) -> Mapping[Path, str]:
     """Return the definitions of a family's kinds with their kustomization, and its webhook configurations."""
+    files = {_guard_folder(family) / "webhook-configurations.yaml": _yaml(*registrations(family))}
+    if not family.has_definitions:
+        return files
     definitions = Path("manifests/crds") / family.name
     kustomization = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",
         "kind": "Kustomization",
         "resources": [f"{kind.crd_name}.yaml" for kind in family.kinds],
     }
-    files = {
+    files |= {
         definitions / f"{kind.crd_name}.yaml": _yaml(crd_manifest(kind), allow_unicode=True)
         for kind in family.kinds
     }
     files[definitions / "kustomization.yaml"] = _yaml(kustomization)
-    files[_guard_folder(family) / "webhook-configurations.yaml"] = _yaml(*registrations(family))
     return files
 
 
 def _guard_folder(family: Family) -> Path:
     if not family.is_foreign:
         return Path("manifests/base")
-    return Path("manifests/components") / f"{family.name}-without-crds"
+    suffix = "-without-crds" if family.has_definitions else ""
+    return Path("manifests/components") / f"{family.name}{suffix}"
 
 
 def _yaml(*documents: Json, allow_unicode: bool = False) -> str:

@@ -16,6 +16,7 @@ from apiserver.cluster.resource import (
     HORIZONTAL_POD_AUTOSCALERS,
     INFERENCE_POOLS,
     MODEL_SERVERS,
+    SERVING_MODEL_SERVERS,
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
     Resource,
@@ -42,6 +43,7 @@ NAMED: Final = (
     STATEFUL_SETS,
     AUTOSCALING_POLICIES,
     MODEL_SERVERS,
+    SERVING_MODEL_SERVERS,
     INFERENCE_POOLS,
 )
 """Kinds that are looked up by name alone. A kind that the cluster does not serve may be installed later."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote
 
 from apiserver.cluster.errors import Invalid
@@ -125,6 +125,8 @@ MODEL_SERVERS = Resource(
 MODEL_ROUTES = Resource(
     group="networking.volcano.sh", version="v1alpha1", plural="modelroutes", kind="ModelRoute"
 )
+SERVING_MODEL_SERVERS = replace(MODEL_SERVERS, group="networking.serving.volcano.sh")
+SERVING_MODEL_ROUTES = replace(MODEL_ROUTES, group="networking.serving.volcano.sh")
 INFERENCE_OBJECTIVES = Resource(
     group="inference.networking.x-k8s.io",
     version="v1alpha2",

@@ -8,7 +8,12 @@ from typing import Final
 from apiserver.kinds.inference.objectives import INFERENCE_OBJECTIVE
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.models import MODEL
-from apiserver.kinds.kthena.routing import MODEL_ROUTE, MODEL_SERVER
+from apiserver.kinds.kthena.routing import (
+    MODEL_ROUTE,
+    MODEL_SERVER,
+    SERVING_MODEL_ROUTE,
+    SERVING_MODEL_SERVER,
+)
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.kind import Kind
 
@@ -24,6 +29,9 @@ class Family:
     is_foreign: bool = True
     """Whether another project may have installed these kinds. If so, they are optional, and objects are still
     admitted while the webhooks are unavailable."""
+
+    has_definitions: bool = True
+    """Whether Stowplan has definitions of these kinds to install; otherwise only the other project does."""
 
     @property
     def configuration_name(self) -> str:
@@ -42,6 +50,7 @@ FAMILIES: Final = (
         name="kthena",
         kinds=(AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING, MODEL, MODEL_ROUTE, MODEL_SERVER),
     ),
+    Family(name="kthena-serving", kinds=(SERVING_MODEL_ROUTE, SERVING_MODEL_SERVER), has_definitions=False),
     Family(name="inference-extension", kinds=(INFERENCE_OBJECTIVE,)),
 )
 """All families. The base manifests install the first one; the others are optional components."""

@@ -10,6 +10,8 @@ from apiserver.schema.kind import Kind, Version
 KINDS: Final[tuple[Kind, ...]] = tuple(kind for family in FAMILIES for kind in family.kinds)
 """All kinds of Stowplan."""
 
+DEFINED: Final = tuple(kind for family in FAMILIES if family.has_definitions for kind in family.kinds)
+"""The kinds whose definitions Stowplan installs, upgrades and removes."""
 
 _VERSIONS: Final = {
     (f"{kind.group}/{version.name}", kind.kind): (kind, version)

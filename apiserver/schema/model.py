@@ -7,6 +7,7 @@ import functools
 import inspect
 import sys
 import types
+from collections import ChainMap
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import (
@@ -203,7 +204,9 @@ def _with_markers(node: Node, metadata: list[object]) -> Node:
 
 def describe(declared: type) -> Mapping[str, str]:
     """Return the description of each field of a declaration, by Python name; paragraph breaks are kept."""
-    return _module_descriptions(declared.__module__).get(declared.__qualname__, {})
+    owners = [owner for owner in declared.__mro__ if is_declaration(owner) and owner is not msgspec.Struct]
+    texts = (_module_descriptions(owner.__module__).get(owner.__qualname__, {}) for owner in owners)
+    return ChainMap(*map(dict, texts))
 
 
 def summary(declared: type) -> str:

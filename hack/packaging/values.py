@@ -155,6 +155,9 @@ class Components:
     kthena_without_crds: bool = False
     """The same if another project installs the definitions."""
 
+    kthena_serving: bool = False
+    """Support ModelServers and ModelRoutes of the releases of Kthena, which install the definitions."""
+
     metrics_service: bool = False
     """Create a Service for the metrics of all processes."""
 

@@ -15,7 +15,7 @@ from support.seed_places import ROOT_FIELDS, places
 from support.seed_proofs import breaches
 from support.seed_rows import DECISIONS, Document, Promise, SeedType, documents, root_promises
 
-from apiserver.kinds.registry import KINDS, find_kind
+from apiserver.kinds.registry import DEFINED, find_kind
 from apiserver.schema.structural import crd_manifest
 
 PAGES: Final = Path(__file__).parents[2].parent / "shared" / "seeds"
@@ -65,7 +65,7 @@ def test_every_list_type_is_the_one_of_the_api_server(document: Document, item: 
 
 def test_every_version_of_a_kind_has_a_page() -> None:
     """Without data of a page, nothing here would concern the kind."""
-    declared = {(kind.group, version.name, kind.kind) for kind in KINDS for version in kind.versions}
+    declared = {(kind.group, version.name, kind.kind) for kind in DEFINED for version in kind.versions}
     roots = {
         (document.group, version, item.name)
         for document in documents().values()

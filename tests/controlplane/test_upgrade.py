@@ -38,7 +38,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, in_shape
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from hack.controlplane import ControlPlane
@@ -54,7 +54,7 @@ BACK = ("rehearse", "store", "restore", "rewrite", "record", "serve only", "remo
 """The beginnings of the titles of steps."""
 
 
-KTHENA = [kind for kind in KINDS if kind.group.endswith("volcano.sh")]
+KTHENA = [kind for kind in DEFINED if kind.group.endswith("volcano.sh")]
 
 
 @pytest.fixture

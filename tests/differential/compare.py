@@ -70,8 +70,11 @@ class Tally:
 
 
 def name_of(kind: Kind, version: Version) -> str:
-    """Return the name of a version in reports, such as VariantAutoscaling/v1alpha1."""
-    return f"{kind.kind}/{version.name}"
+    """Return the name of a version in reports, such as VariantAutoscaling/v1alpha1.
+
+    It begins with that of the declaration, as two groups have kinds of one name.
+    """
+    return f"{version.declaration.__name__}/{version.name}"
 
 
 def compare_with_second(kind: Kind, version: Version, numbers: Iterable[int]) -> Tally:

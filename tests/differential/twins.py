@@ -14,7 +14,7 @@ GROUP: Final = "twin.stowplan.dev"
 
 def twin_name(kind: Kind, version: Version) -> str:
     """Return the kind of a twin, such as VariantAutoscalingV1alpha1."""
-    return f"{kind.kind}{version.name.title()}"
+    return f"{version.declaration.__name__}{version.name.title()}"
 
 
 def twin_path(kind: Kind, version: Version, namespace: str) -> str:

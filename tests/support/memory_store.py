@@ -17,7 +17,7 @@ from apiserver.cluster.resource import (
     Resource,
     Selection,
 )
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json, JsonValue
 from support.memory_cluster import CutOffError
 
@@ -146,7 +146,7 @@ class MemoryStore(Cluster):
 
     def _is_served(self, resource: Resource) -> bool:
         name = f"{resource.plural}.{resource.group}"
-        is_ours = any(kind.crd_name == name for kind in KINDS)
+        is_ours = any(kind.crd_name == name for kind in DEFINED)
         return not is_ours or (CUSTOM_RESOURCE_DEFINITIONS.plural, "", name) in self.objects
 
     def _key(self, resource: Resource, name: str, namespace: str | None) -> Key:

@@ -43,7 +43,7 @@ _NOT_WRITTEN: Final = "not finished"
 _SCALING: Final = "AutoscalingPolicyBinding ScalingActive"
 _WEBHOOK_CONFIGURATIONS: Final = (
     "mutatingwebhookconfigurations validatingwebhookconfigurations"
-    " (stowplan, stowplan-kthena, stowplan-inference-extension)"
+    " (stowplan, stowplan-kthena, stowplan-kthena-serving, stowplan-inference-extension)"
 )
 
 _GATEWAYS: Final = (
@@ -166,6 +166,13 @@ NEEDS: Final[dict[str, Need]] = {
         "warning of policies that are not there", _ADVICE
     ),
     "stowplan-webhooks-kthena: modelservers": Need("warning of servers that are not there", _ADVICE),
+    "stowplan-webhooks-kthena-serving: modelservers": Need("warning of servers that are not there", _ADVICE),
+    "stowplan-models-kthena-serving: modelroutes modelservers": Need(
+        "routing by the releases of Kthena", _MODEL, unread=_UNREAD
+    ),
+    "stowplan-models-kthena-serving: modelroutes/finalizers": Need(
+        "deleting a ModelRoute of a release after what it became", _ROUTE, instead=_OWNER
+    ),
     "stowplan-models: models": Need("expanding Models", _WATCH),
     "stowplan-models: models/status": Need("saying how a Model stands", _NOT_WRITTEN),
     "stowplan-models: models/finalizers": Need(
@@ -227,7 +234,7 @@ NEEDS: Final[dict[str, Need]] = {
 READERS: Final = {
     f"stowplan-{role}{family}": role
     for role in ("edit", "view")
-    for family in ("", "-inference-extension", "-kthena")
+    for family in ("", "-inference-extension", "-kthena", "-kthena-serving")
 }
 """Roles that are aggregated to the built-in roles `edit` and `view`."""
 

@@ -7,16 +7,16 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Final
 
 import yaml
 
+from apiserver.kinds.registry import KINDS
 from apiserver.schema.json import JsonValue
+from apiserver.schema.structural import crd_manifest
 from upstream_definitions.releases import TABLES, Definition, definitions
 from upstream_definitions.schemas import CORE, Facts, facts_of
 
-GENERATED: Final = Path(__file__).resolve().parents[2] / "manifests" / "crds"
 _LITERAL: Final = str.maketrans({"[": "<", "]": ">"})
 
 
@@ -102,11 +102,9 @@ def generated(definition: Definition) -> Mapping[str, Facts]:
 
 @functools.cache
 def _generated(name: str) -> Mapping[str, Mapping[str, Facts]]:
-    (path,) = GENERATED.glob(f"*/{name}.yaml")
-    manifest = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
-    return {
-        entry["name"]: facts_of(entry["schema"]["openAPIV3Schema"]) for entry in manifest["spec"]["versions"]
-    }
+    (kind,) = (kind for kind in KINDS if kind.crd_name == name)
+    versions = crd_manifest(kind)["spec"]["versions"]
+    return {entry["name"]: facts_of(entry["schema"]["openAPIV3Schema"]) for entry in versions}
 
 
 def _contrasts(

@@ -47,11 +47,19 @@ def definitions() -> tuple[Definition, ...]:
 
 def _tabled() -> Iterator[Definition]:
     for path in sorted(TABLES.glob("*.yaml")):
-        table = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+        table = _table(path)
         for name, versions in table.get("kinds", {}).items():
             for version, roots in versions.items():
                 facts = dict(_members(table["types"], roots, ""))
                 yield Definition(release=path.stem, name=name, version=version, facts=facts)
+
+
+def _table(path: Path) -> Json:
+    """Return a table; with `extends`, it also has the types of another one that it does not declare."""
+    table: Json = yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)
+    if "extends" in table:
+        table["types"] = _table(path.with_name(f"{table['extends']}.yaml"))["types"] | table["types"]
+    return table
 
 
 def _from_eras() -> Iterator[Definition]:

@@ -1,10 +1,12 @@
 """The kinds of Kthena, in the API groups registry.volcano.sh and networking.volcano.sh.
 
+Those of its releases in networking.serving.volcano.sh are declared as well.
+
 - API groups: `groups`
 - Model: `model`, with `modelbackend`; lengths of names: `modelnames`; names, columns, defaults and warnings:
   `models`; warnings about engines' settings: `modelconfigadvice`
-- ModelRoute and ModelServer: `modelroute`, with `modelmatch`, and `modelserver`; names, columns and warnings:
-  `routing`
+- ModelRoute and ModelServer: `modelroute`, with `modelmatch`, and `modelserver`; those of the releases:
+  `serving`; names, columns and warnings: `routing`
 - AutoscalingPolicy: `autoscalingpolicy`; defaults: `autoscalingpolicy_behavior`; warnings:
   `autoscalingpolicy_advice`
 - AutoscalingPolicyBinding: `autoscalingpolicybinding` and `autoscalingpolicybinding_targets`; annotation:

@@ -30,6 +30,9 @@ DEFAULT_WEIGHT: Final = 100
 MOST_TARGETS: Final = 16
 """The maximum number of targets of a rule."""
 
+MOST_RULES: Final = 16
+"""The maximum number of rules of a route."""
+
 MOST_ADAPTERS: Final = 10
 """The maximum number of LoRA adapters of a route."""
 
@@ -46,17 +49,14 @@ class TargetModel:
     weights of a rule add up to 100, they are percentages."""
 
 
-TargetModels = Annotated[
-    tuple[TargetModel, ...],
-    Items(1, MOST_TARGETS),
-    Cel(
-        f"size(self) == 0 || self.exists(item, (has(item.weight) ? item.weight : {DEFAULT_WEIGHT}) > 0)",
-        lambda targets: not targets or not all(item.get("weight", DEFAULT_WEIGHT) <= 0 for item in targets),
-        "the sum of `weight` must be greater than 0",
-        sentence="`weight` of at least one item is greater than 0.",
-        shown=lambda _: 0,
-    ),
-]
+SOME_WEIGHT: Final = Cel(
+    f"size(self) == 0 || self.exists(item, (has(item.weight) ? item.weight : {DEFAULT_WEIGHT}) > 0)",
+    lambda targets: not targets or not all(item.get("weight", DEFAULT_WEIGHT) <= 0 for item in targets),
+    "the sum of `weight` must be greater than 0",
+    sentence="`weight` of at least one item is greater than 0.",
+    shown=lambda _: 0,
+)
+"""The rule that the requests of a rule can go somewhere."""
 
 
 @declaration()
@@ -69,7 +69,7 @@ class Rule:
     model_match: Maybe[ModelMatch] = UNSET
     """Conditions on the request. If unset or empty, the rule applies to every request."""
 
-    target_models: TargetModels
+    target_models: Annotated[tuple[TargetModel, ...], Items(1, MOST_TARGETS), SOME_WEIGHT]
     """The targets among which the requests are distributed."""
 
 
@@ -138,7 +138,7 @@ class ModelRouteSpec:
     ] = UNSET
     """Names of LoRA adapters of the requests to route."""
 
-    rules: Annotated[tuple[Rule, ...], Items(maximum=16)]
+    rules: Annotated[tuple[Rule, ...], Items(maximum=MOST_RULES)]
     """The routing rules, evaluated in order. The first rule that matches a request applies. A request that
     matches no rule is answered with 404."""
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from apiserver.kinds.columns import AGE, condition
-from apiserver.kinds.kthena.groups import NETWORKING
+from apiserver.kinds.kthena.groups import NETWORKING, SERVING
 from apiserver.kinds.kthena.modelroute import DEFAULT_WEIGHT, ModelRoute
 from apiserver.kinds.kthena.modelserver import ModelServer
+from apiserver.kinds.kthena.serving import ServingModelRoute, ServingModelServer
 from apiserver.schema import durations
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Kind, Reference, Version
@@ -162,10 +164,10 @@ def _rules_advice(spec: Json) -> Iterator[str]:
 
 def _target_advice(targets: Sequence[Json], path: str) -> Iterator[str]:
     weights = [target.get("weight", DEFAULT_WEIGHT) for target in targets]
-    names = [target["modelServerName"] for target in targets]
+    backends = [{name: text for name, text in target.items() if name != "weight"} for target in targets]
     for position, weight in enumerate(weights):
-        if names[position] in names[:position]:
-            yield f"{path}[{position}]: the same server as targetModels[{names.index(names[position])}]"
+        if (first := backends.index(backends[position])) < position:
+            yield f"{path}[{position}]: the same server as targetModels[{first}]"
         if weight == DEFAULT_WEIGHT and any(0 < other < DEFAULT_WEIGHT for other in weights):
             share = round(100 * weight / sum(weights))
             yield f"{path}[{position}].weight: weights are relative: {weight} of {sum(weights)} is {share} %"
@@ -265,17 +267,23 @@ _SERVER_COLUMNS: Final = (
 )
 
 
-def _references(value: Json) -> list[Reference]:
-    # Each server once, at its first occurrence: several rules may refer to the same one.
-    found: dict[str, FieldPath] = {}
-    rules = FieldPath().child("spec", "rules")
-    for position, rule in enumerate(value.get("spec", {}).get("rules", ())):
-        targets = rules.index(position).child("targetModels")
-        for rank, target in enumerate(rule.get("targetModels", ())):
-            found.setdefault(target.get("modelServerName", ""), targets.index(rank).child("modelServerName"))
-    return [
-        Reference(path=path, group=NETWORKING, kind="ModelServer", name=name) for name, path in found.items()
-    ]
+def _references(group: str) -> Callable[[Json], list[Reference]]:
+    """Return a function that returns the references of a route to ModelServers of a group."""
+
+    def references(value: Json) -> list[Reference]:
+        # Each server once, at its first occurrence: several rules may refer to the same one.
+        paths: dict[str, FieldPath] = {}
+        rules = FieldPath().child("spec", "rules")
+        for position, rule in enumerate(value.get("spec", {}).get("rules", ())):
+            targets = rules.index(position).child("targetModels")
+            for rank, target in enumerate(rule.get("targetModels", ())):
+                if name := target.get("modelServerName"):
+                    paths.setdefault(name, targets.index(rank).child("modelServerName"))
+        return [
+            Reference(path=path, group=group, kind="ModelServer", name=name) for name, path in paths.items()
+        ]
+
+    return references
 
 
 MODEL_ROUTE: Final = Kind(
@@ -292,7 +300,7 @@ MODEL_ROUTE: Final = Kind(
             is_storage=True,
             columns=_ROUTE_COLUMNS,
             advise=(route_advice,),
-            references=_references,
+            references=_references(NETWORKING),
         ),
     ),
 )
@@ -313,4 +321,18 @@ MODEL_SERVER: Final = Kind(
             advise=(server_advice,),
         ),
     ),
+)
+
+SERVING_MODEL_ROUTE: Final = replace(
+    MODEL_ROUTE,
+    group=SERVING,
+    versions=(
+        replace(MODEL_ROUTE.storage_version, declaration=ServingModelRoute, references=_references(SERVING)),
+    ),
+)
+
+SERVING_MODEL_SERVER: Final = replace(
+    MODEL_SERVER,
+    group=SERVING,
+    versions=(replace(MODEL_SERVER.storage_version, declaration=ServingModelServer),),
 )

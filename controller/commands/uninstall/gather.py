@@ -28,7 +28,7 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.kinds.authorship import writer_record
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from controller.certificates.former_claim import FormerClaim, former_claim
@@ -67,8 +67,8 @@ _NEEDED: Final = (
     *product(("get", "list", "patch"), _CLEANED),
     *product(("get", "update"), (CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES)),
     *product(("get",), (LEASES, SERVICES)),
-    *product(("list",), (STATEFUL_SETS, LEADER_WORKER_SETS, *(resource_of(kind, "") for kind in KINDS))),
-    *product(("update",), (resource_of(kind, "") for kind in KINDS if kind.has_conversion)),
+    *product(("list",), (STATEFUL_SETS, LEADER_WORKER_SETS, *(resource_of(kind, "") for kind in DEFINED))),
+    *product(("update",), (resource_of(kind, "") for kind in DEFINED if kind.has_conversion)),
 )
 
 
@@ -112,7 +112,7 @@ async def gather(cluster: Cluster) -> UninstallState:
     namespaces = await installations(cluster)
     resources = (*REMOVED, *WEBHOOK_CONFIGURATIONS)
     installed = {resource: await find(cluster, resource, namespaces) for resource in resources}
-    live = [(kind, await read_definition(cluster, kind)) for kind in KINDS]
+    live = [(kind, await read_definition(cluster, kind)) for kind in DEFINED]
     defined = [(kind, definition) for kind, definition in live if definition is not None]
     claim = await get_if_present(cluster, API_SERVICES, external_metrics.API_SERVICE)
     is_claimed = claim is not None and external_metrics.is_ours(claim)

@@ -14,7 +14,7 @@ from typing import Final
 
 from apiserver.cluster.resource import CONFIG_MAPS, DEPLOYMENTS, MODELS, Resource
 from apiserver.kinds.authorship import is_recorded
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from controller.commands.uninstall.gather import UninstallState, has_writer
@@ -82,7 +82,7 @@ def plan_removal(
 
 def _definitions(snapshot: UninstallState) -> Iterator[tuple[Kind, Json, Sequence[Json]]]:
     """Yield each installed definition of our kinds, with its objects."""
-    for kind in KINDS:
+    for kind in DEFINED:
         if live := snapshot.definitions.get(kind.crd_name):
             yield kind, live, snapshot.objects.get(kind.crd_name, ())
 

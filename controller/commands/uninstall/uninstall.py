@@ -21,7 +21,7 @@ from apiserver.cluster.resource import (
 )
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.identity import key_of
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from controller.commands.uninstall.gather import (
@@ -73,7 +73,7 @@ from controller.variants.placing import LetIn, is_gated
 _PATIENCE_SECONDS: Final = 120.0
 _PAUSES_SECONDS: Final = (0.1,) * 19
 _MOST_NAMED: Final = 5
-_KINDS: Final = {kind.crd_name: kind for kind in KINDS}
+_KINDS: Final = {kind.crd_name: kind for kind in DEFINED}
 _DESCRIPTION: Final = """\
 Remove Stowplan from a cluster: remove scheduling gates, marks and taints from
 pods and nodes, restore external.metrics.k8s.io to its former owner, and delete

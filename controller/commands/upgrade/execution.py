@@ -21,7 +21,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Conflict, NotFound, Unavailable
 from apiserver.cluster.resource import Resource
 from apiserver.kinds.llmd.shapes import Shape, in_shape, without_annotation
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json, JsonValue, as_object, same
 from apiserver.schema.kind import Kind
 from controller.commands.upgrade.calls import (
@@ -55,7 +55,7 @@ from controller.commands.upgrade.serving import (
 _TRIES: Final = 20
 _WRITE_PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *(2.0,) * 13)
 _ALLOCATIONS: Final = ("currentAlloc", "desiredOptimizedAlloc")
-_KINDS: Final = {kind.crd_name: kind for kind in KINDS}
+_KINDS: Final = {kind.crd_name: kind for kind in DEFINED}
 
 
 class Action(Enum):

@@ -21,7 +21,7 @@ from apiserver.cluster.resource import (
 )
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.metadata import with_annotation
 from apiserver.schema.structural import CONVERSION_SERVICE
@@ -88,7 +88,7 @@ async def gather(cluster: Cluster, *, now: datetime) -> UpgradeState:
     namespace = await installed_namespace(cluster)
     if missing := await missing_permissions(cluster, needed_permissions(namespace)):
         return UpgradeState(now=now, namespace=namespace, missing_permissions=missing)
-    live = {kind.crd_name: await read_definition(cluster, kind) for kind in KINDS}
+    live = {kind.crd_name: await read_definition(cluster, kind) for kind in DEFINED}
     definitions = {name: item for name, item in live.items() if item is not None}
     objects, refusal = await _objects(cluster, definitions.get(VARIANT_AUTOSCALING.crd_name))
     leases = [

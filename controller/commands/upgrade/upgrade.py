@@ -19,7 +19,7 @@ from apiserver.cluster.namespaces import installed_namespace
 from apiserver.kinds.conversion import wanted_annotation_bytes
 from apiserver.kinds.llmd.shapes import Shape, shape_of
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.metadata import LIMIT_BYTES
@@ -108,7 +108,7 @@ def plan_upgrade(snapshot: UpgradeState, cluster: str, *, accept: Sequence[str] 
     return Run(
         verb="upgrade",
         cluster=cluster,
-        state=state_of(snapshot, KINDS),
+        state=state_of(snapshot, DEFINED),
         checks=with_accepted(checks, accept),
         steps=steps,
     )
@@ -141,7 +141,7 @@ def _definition_state(name: str, live: Json | None) -> Json:
     }
 
 
-def upgrade_steps(snapshot: UpgradeState, kinds: Sequence[Kind] = KINDS) -> Iterator[Step]:
+def upgrade_steps(snapshot: UpgradeState, kinds: Sequence[Kind] = DEFINED) -> Iterator[Step]:
     """Yield the remaining steps of an upgrade; none if it is complete."""
     for kind in kinds:
         live, hub = snapshot.definitions.get(kind.crd_name), kind.storage_version.name

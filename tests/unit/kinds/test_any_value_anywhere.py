@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 import pytest
+from differential.compare import name_of
 from differential.fuzz import versions
 from differential.generate import case
 from differential.places import Place, each
@@ -24,7 +25,7 @@ from apiserver.schema.model import node_of
 from apiserver.schema.shape import is_typed
 from apiserver.schema.validation import judge
 
-VERSIONS: Final = {f"{kind.kind}/{version.name}": (kind, version) for kind, version in versions([])}
+VERSIONS: Final = {name_of(kind, version): (kind, version) for kind, version in versions([])}
 OBJECTS: Final = often(3)
 VALUES: Final[tuple[JsonValue, ...]] = (
     *(

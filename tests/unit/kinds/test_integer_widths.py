@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from apiserver.kinds.registry import KINDS
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.structural import crd_manifest
@@ -28,7 +28,7 @@ UNSIGNED = {
 }
 """The unsigned fields of 32 bits."""
 
-KTHENA = [kind for kind in KINDS if "volcano" in kind.group]
+KTHENA = [kind for kind in DEFINED if "volcano" in kind.group]
 
 
 def integers(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:

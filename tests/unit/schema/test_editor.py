@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from differential.compare import name_of
 from jsonschema import Draft7Validator
 from support.samples import REFUSED, SAMPLES, VALID
 
@@ -18,7 +19,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.validation import judge
 
-VERSIONS = {f"{kind.kind} {version.name}": (kind, version) for kind in KINDS for version in kind.versions}
+VERSIONS = {name_of(kind, version): (kind, version) for kind in KINDS for version in kind.versions}
 ONLY_RE2 = re.compile(r"\(\?(?![:=!])|\[\[:|\\[^dDwWsSbBfnrtv0-9^$\\.*+?()\[\]{}|/-]")
 """Syntax that ECMA's expressions lack: flags, Python's named groups, POSIX classes and other escapes."""
 
@@ -139,14 +140,14 @@ def test_metadata_is_open_but_must_name_the_object(metadata: Json, *, is_fine: b
 
 def test_rules_without_a_schema_keyword_are_described() -> None:
     """The description of a field ends with them."""
-    kind, version = VERSIONS["AutoscalingPolicyBinding v1alpha1"]
+    kind, version = VERSIONS["AutoscalingPolicyBinding/v1alpha1"]
     schema = editor_schema(kind, version)
 
     spec = schema["properties"]["spec"]
     assert spec["description"].endswith(
         "Exactly one of `scalingConfiguration` and `optimizerConfiguration` is set."
     )
-    policy = editor_schema(*VERSIONS["AutoscalingPolicy v1alpha1"])["properties"]["spec"]["properties"]
+    policy = editor_schema(*VERSIONS["AutoscalingPolicy/v1alpha1"])["properties"]["spec"]["properties"]
     assert policy["metrics"]["description"].endswith("Unique by `metricName`.")
     assert policy["metrics"]["items"]["properties"]["targetValue"]["anyOf"] == [
         {"type": "integer"},
