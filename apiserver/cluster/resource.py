@@ -26,6 +26,11 @@ class Resource:
         """`group/version`, or only the version for the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
+    @property
+    def full_name(self) -> str:
+        """`plural.group`, as in the name of a definition."""
+        return f"{self.plural}.{self.group}"
+
     def path(
         self, namespace: str | None = None, name: str | None = None, *, subresource: str | None = None
     ) -> str:

@@ -80,12 +80,25 @@ class StatusWriter:
             return
         if answer is None:
             return
+        self._remember(value, answer.get("status") or {})
+        self._announce(value, old, new, own)
+
+    def announce(self, value: Json, new: Json, *, own: Mapping[str, str]) -> None:
+        """Record events for a status of a `latest` object whose definition has no fields for it.
+
+        The status is kept in memory. See `write` for `own`.
+        """
+        old = value.get("status") or {}
+        if not is_said(old, new, own):
+            self._remember(value, new)
+            self._announce(value, old, new, own)
+
+    def _remember(self, value: Json, status: Json) -> None:
         metadata = value["metadata"]
         if version := metadata.get("resourceVersion"):
-            self.written[metadata["uid"]] = version, answer.get("status") or {}
+            self.written[metadata["uid"]] = version, status
             if len(self.written) > REMEMBERED:  # the cache never reports deleted objects
                 del self.written[next(iter(self.written))]
-        self._announce(value, old, new, own)
 
     def _announce(self, value: Json, old: Json, new: Json, own: Mapping[str, str]) -> None:
         """Record events for changed conditions, but not for new ones that are good."""

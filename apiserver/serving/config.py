@@ -161,8 +161,9 @@ def _parser(node: Node, program: str, description: str, *, is_explained: bool) -
     )
     for path, prop in _leaves(node, ()):
         explained = _explanation(prop) if is_explained else None
-        metavar = "|".join(map(str, prop.node.keywords.get("enum", ()))) or "X"
-        parser.add_argument(flag_name(path), dest=flag_name(path), metavar=metavar, help=explained)
+        flag, choices = flag_name(path), "|".join(map(str, prop.node.keywords.get("enum", ())))
+        metavar = choices if choices and len(f"  {flag} {choices}  ") <= _FLAG_COLUMNS else "X"
+        parser.add_argument(flag, dest=flag, metavar=metavar, help=explained)
     return parser
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.kinds.kthena.autoscalingpolicybinding import MOST_TARGET_REPLICAS
+from apiserver.kinds.kthena.groups import NETWORKING
 from apiserver.kinds.kthena.modelroute import MOST_TARGETS
 from apiserver.schema.json import Json
 from controller.expansion.commands import ignored_settings
@@ -43,6 +44,9 @@ class ExpansionSettings:
     has_autoscalers: bool = True
     """Whether HorizontalPodAutoscalers apply the policies; otherwise the controller or another component
     does."""
+
+    routing_group: str = NETWORKING
+    """API group of the ModelServers and ModelRoutes."""
 
     has_tolerance: bool = True
     """Whether the API of HorizontalPodAutoscalers has `tolerance`, as from Kubernetes 1.33. It has an effect
@@ -89,9 +93,9 @@ def expand(
     notes += _without_requests(model, [backend for backend, _ in made])
     objects = [item for _, parts in made for item in _workloads(parts, settings)]
     made = [(backend, parts) for backend, parts in made if backend["name"] not in taken]
-    objects += [item for _, parts in made for item in _endpoints(parts)]
+    objects += [item for _, parts in made for item in _endpoints(parts, settings)]
     loaded = [_as_loaded(backend, unloaded) for backend, _ in made]
-    routes = [*model_routes(model, loaded, resting)]
+    routes = [*model_routes(model, loaded, settings.routing_group, resting)]
     notes += _overwritten(model, routes)
     objects += routes
     objects += _scaling_objects(model, [parts for _, parts in made], settings)
@@ -115,9 +119,9 @@ def _first_replicas(part: Part, settings: ExpansionSettings) -> int:
     return max(low, min(high, 1)) if is_scaled(part) and settings.has_autoscalers else low
 
 
-def _endpoints(parts: Sequence[Part]) -> Iterator[Json]:
+def _endpoints(parts: Sequence[Part], settings: ExpansionSettings) -> Iterator[Json]:
     yield from map(service, parts)
-    yield model_server(parts)
+    yield model_server(parts, settings.routing_group)
 
 
 def _as_loaded(backend: Json, unloaded: Collection[tuple[str, str]]) -> Json:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from apiserver.kinds.annotations import ROUTE_ORDERS
-from apiserver.kinds.kthena.groups import NETWORKING
+from apiserver.kinds.kthena.groups import NETWORKING, SERVING
 from apiserver.kinds.kthena.modelbackend import DEFAULT_ROUTE_WEIGHT
 from apiserver.kinds.kthena.modelconfigadvice import transfer_of
 from apiserver.kinds.kthena.modelroute import MOST_ADAPTERS, MOST_TARGETS
@@ -28,7 +28,8 @@ from controller.expansion.parts import (
 )
 from controller.expansion.workloads import answering_labels, metadata
 
-_API_VERSION: Final = f"{NETWORKING}/v1alpha1"
+AUTO: Final = "auto"
+"""The setting that leaves the choice of the routing group to `routing_group`."""
 
 _CONNECTORS: Final = {
     "MooncakeConnectorV1": "mooncake",
@@ -40,7 +41,18 @@ _CONNECTORS: Final = {
 """Transfer mechanisms of the KV cache, by vLLM's names."""
 
 
-def model_server(parts: Sequence[Part]) -> Json:
+def routing_group(setting: str, served: Collection[str]) -> str:
+    """Return the API group in which ModelServers and ModelRoutes are written.
+
+    `served` are those that the cluster serves and the controller may read. If nothing is set, the group of
+    Kthena's releases comes first, because their router reads no other.
+    """
+    if setting != AUTO:
+        return setting
+    return SERVING if SERVING in served else NETWORKING
+
+
+def model_server(parts: Sequence[Part], group: str) -> Json:
     """Return the ModelServer of the parts of one backend. It selects only pods of this backend."""
     first = parts[0]
     spec: Json = {
@@ -54,7 +66,7 @@ def model_server(parts: Sequence[Part]) -> Json:
     name = backend_name(first.model, first.backend)
     labels = {label: first.labels[label] for label in (MODEL_LABEL, BACKEND_LABEL)}
     return {
-        "apiVersion": _API_VERSION,
+        "apiVersion": f"{group}/v1alpha1",
         "kind": "ModelServer",
         "metadata": metadata(first.model, name, {**labels, **first.engine_labels}),
         "spec": spec,
@@ -62,7 +74,7 @@ def model_server(parts: Sequence[Part]) -> Json:
 
 
 def model_routes(
-    model: Json, backends: Sequence[Json], resting: Collection[str] = frozenset()
+    model: Json, backends: Sequence[Json], group: str, resting: Collection[str] = frozenset()
 ) -> Iterator[Json]:
     """Yield the ModelRoutes to those backends that can be created: one, unless there are many adapters.
 
@@ -88,7 +100,7 @@ def model_routes(
         said = model["metadata"].get("annotations") or {}
         if orders := {key: said[key] for key in ROUTE_ORDERS if key in said}:
             found["annotations"] = {**found.get("annotations", {}), **orders}
-        yield {"apiVersion": _API_VERSION, "kind": "ModelRoute", "metadata": found, "spec": spec}
+        yield {"apiVersion": f"{group}/v1alpha1", "kind": "ModelRoute", "metadata": found, "spec": spec}
 
 
 def with_endpoints(rule: Json, without: Collection[str]) -> Json:

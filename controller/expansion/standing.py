@@ -27,6 +27,7 @@ import msgspec
 from apiserver.kinds.annotations import PREFIX
 from apiserver.kinds.identity import METADATA
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
+from apiserver.kinds.kthena.groups import SERVING
 from apiserver.schema.json import Json, JsonValue, as_list, as_object
 from controller.expansion.adapters import LIST, listed_adapters, with_entries
 from controller.expansion.expansion import Expansion
@@ -58,6 +59,8 @@ class ChildKey(NamedTuple):
 
     kind: str
     name: str
+    group: str = ""
+    """The API group of Kthena's releases, whose kinds have the names of ours; empty for all other groups."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,8 +85,14 @@ class Steps:
 
 
 def key_of(value: Json) -> ChildKey:
-    """Return kind and name of an object."""
-    return ChildKey(value["kind"], value["metadata"]["name"])
+    """Return the key of an object."""
+    group = str(value.get("apiVersion", "")).partition("/")[0]
+    return ChildKey(value["kind"], value["metadata"]["name"], key_group(group))
+
+
+def key_group(group: str) -> str:
+    """Return an API group as it is in a `ChildKey`."""
+    return group if group == SERVING else ""
 
 
 def belongs_to(child: Json, uid: str) -> bool:
@@ -177,7 +186,7 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
     superfluous = [item for item in unasked if not astray(item)]
     is_routed = all(item["kind"] in _SCALING for item in apply)
     if superfluous and (not is_routed or held or unready or not expansion.is_whole):
-        names = ", ".join(sorted({item["metadata"]["name"] for item in superfluous}))
+        names = ", ".join(sorted({_shown(item, asked) for item in superfluous}))
         held = held or [f"{name} to be ready before {names} is deleted" for name in unready]
         held = held or [f"all objects of the Model to be created before {names} is deleted"]
         superfluous = []
@@ -185,6 +194,13 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
         at_once + superfluous, key=lambda item: (-_ORDER.index(item["kind"]), item["metadata"]["name"])
     )
     return Steps(apply=tuple(apply), delete=tuple(delete), awaited=tuple(dict.fromkeys(held)))
+
+
+def _shown(item: Json, asked: Collection[ChildKey]) -> str:
+    """Return the name of an object, with its group if the Model needs that name in another group."""
+    key, group = key_of(item), item["apiVersion"].partition("/")[0]
+    is_moved = any((other.kind, other.name) == (key.kind, key.name) for other in asked)
+    return f"{key.name} of {group}" if is_moved else key.name
 
 
 def available(workload: Json) -> int:

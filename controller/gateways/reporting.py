@@ -66,7 +66,7 @@ def finding(result: TranslationResult) -> Finding:
     """Return the finding about a translated route: the most severe reason, with all messages."""
     taken = [
         f"{kind} {name} does not belong to this route and is not changed: delete it, or rename the route"
-        for kind, name in sorted(result.foreign)
+        for kind, name, _ in sorted(result.foreign)
     ]
     refused = [result.refused] if result.refused else []
     said = {

@@ -80,12 +80,14 @@ def translate(
     references to the Gateways. Pools of the servers `without` endpoints get no weight while others of the
     rule have some.
     """
-    spec = route["spec"] | {"rules": [with_endpoints(rule, without) for rule in route["spec"]["rules"]]}
+    notes: list[Note] = [*_unreachable(route["spec"])]
+    rules_to_servers = map(_to_servers, route["spec"]["rules"])
+    spec = route["spec"] | {"rules": [with_endpoints(rule, without) for rule in rules_to_servers]}
     targets = dict.fromkeys(
         target["modelServerName"] for rule in spec["rules"] for target in rule["targetModels"]
     )
     there = {name: servers[name] for name in targets if name in servers}
-    notes: list[Note] = [*_limits(spec), *_missing(spec, servers)]
+    notes += [*_limits(spec), *_missing(spec, servers)]
     pools: dict[str, Json] = {}
     for name, server in there.items():
         pool, lost = pool_of(server)
@@ -102,6 +104,23 @@ def translate(
     notes += lost
     own = (*prioritised, *renamed, *routes)
     return Translation(pools=pools, objects=own, notes=tuple(dict.fromkeys(notes)))
+
+
+def _to_servers(rule: Json) -> Json:
+    """Return a rule without targets that are no ModelServers."""
+    targets = [target for target in rule["targetModels"] if "modelServerName" in target]
+    return rule | {"targetModels": targets}
+
+
+def _unreachable(spec: Json) -> Iterator[Note]:
+    for position, rule in enumerate(spec["rules"]):
+        others = "the other targets get its requests" if _to_servers(rule)["targetModels"] else "they fail"
+        for rank, target in enumerate(rule["targetModels"]):
+            if "modelServerName" not in target:
+                yield Note(
+                    path=f"spec.rules[{position}].targetModels[{rank}].externalModelProviderName",
+                    text=f"a Gateway sends no requests to a provider: {others}",
+                )
 
 
 def _limits(spec: Json) -> Iterator[Note]:

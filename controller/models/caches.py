@@ -18,12 +18,18 @@ from apiserver.cluster.resource import (
     PODS,
 )
 from apiserver.kinds.identity import key_of as identity
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json, as_object
 from controller.expansion.adapters import LOADER
 from controller.expansion.parts import MODEL_LABEL, served_name
+from controller.expansion.routing import AUTO, routing_group
 from controller.expansion.standing import ChildKey, digest_object, key_of
 from controller.models.model import RESOURCES, UNREAD
 from controller.models.model_adapters import Key
+from controller.models.traffic import ROUTING
+from controller.models.traffic_caches import ASK_AGAIN_SECONDS
+
+_log = EventLogger(__name__)
 
 _UPSTREAM: Final = "modelinfers.workload.volcano.sh"
 """The definition that the upstream controller of Models uses; it shows that this controller is installed."""
@@ -39,7 +45,10 @@ _POD_STATUS: Final = ("phase", "podIP", "conditions", "initContainerStatuses", "
 class ModelCaches:
     """Caches of the Model reconciler; `changed` is called with the namespace and name of a Model."""
 
-    def __init__(self, cluster: Cluster, changed: Callable[[Key], None]) -> None:
+    def __init__(
+        self, cluster: Cluster, changed: Callable[[Key], None], *, routing_setting: str = AUTO
+    ) -> None:
+        """Create the caches; `routing_setting` is the group of ModelServers and ModelRoutes, or AUTO."""
         self._changed = changed
         self._models = Cache(cluster, MODELS, reduce=_seal)
         self._pods = Cache(cluster, PODS, label_selector=MODEL_LABEL, reduce=_pod)
@@ -49,10 +58,11 @@ class ModelCaches:
             field_selector=f"metadata.name={_UPSTREAM}",
             metadata_only=True,
         )
+        routing = [resource for pair in ROUTING.values() for resource in pair]
         self._children = {
-            kind: Cache(cluster, resource, label_selector=MODEL_LABEL, reduce=digest_object)
-            for kind, resource in RESOURCES.items()
-            if resource is not LEADER_WORKER_SETS
+            resource: Cache(cluster, resource, label_selector=MODEL_LABEL, reduce=digest_object)
+            for resource in RESOURCES
+            if resource not in (LEADER_WORKER_SETS, *routing)
         }
         self._groups = OptionalCache(
             cluster,
@@ -61,6 +71,19 @@ class ModelCaches:
             without="LeaderWorkerSets",
             label_selector=MODEL_LABEL,
         )
+        self._routing = {
+            resource: OptionalCache(
+                cluster,
+                resource,
+                reduce=digest_object,
+                without=f"{resource.kind}s of {resource.group}",
+                label_selector=MODEL_LABEL,
+                ask_again_seconds=ASK_AGAIN_SECONDS,
+            )
+            for resource in routing
+        }
+        self._routing_setting = routing_setting
+        self._routing_group = ""
         # Indexed by lookup key: a scan for each Model would take quadratic time in total.
         self._made: dict[tuple[str, ChildKey], Json] = {}
         self._made_for = Grouped(lambda item: (_model_of(item), key_of(item)))
@@ -73,15 +96,20 @@ class ModelCaches:
         async with asyncio.TaskGroup() as group:
             for cache in self._all:
                 group.create_task(cache.run())
-            group.create_task(self._groups.run())
+            for optional in self._optional:
+                group.create_task(optional.run())
+            group.create_task(self._follow_routing_group())
 
     async def wait_until_synced(self) -> None:
         """Wait until every initial list is complete; then report every Model once, and each change."""
         for cache in self._all:
             await cache.synced.wait()
-        await self._groups.settled.wait()
+        for optional in self._optional:
+            await optional.settled.wait()
+        self._choose_routing_group()
         self._pods.subscribe(catch_errors(self._pod_changed))
-        self._groups.subscribe(catch_errors(self._child_changed))
+        for optional in self._optional:
+            optional.subscribe(catch_errors(self._child_changed))
         for children in self._children.values():
             children.subscribe(catch_errors(self._child_changed))
         self._upstream.subscribe(lambda _: self._all_changed())
@@ -90,7 +118,8 @@ class ModelCaches:
     def why_not_current(self) -> str | None:
         """Return which cache is missing or too old to act on, or None."""
         needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._all)
-        return next(filter(None, (*needed, self._groups.why_lost())), None)
+        lost = (optional.why_lost() for optional in self._optional)
+        return next(filter(None, (*needed, *lost)), None)
 
     def model(self, key: Key) -> Json | None:
         """Return a Model, or None if it does not exist."""
@@ -114,9 +143,35 @@ class ModelCaches:
         """Return the definition of an installed upstream controller of Models, or an empty string."""
         return _UPSTREAM if self._upstream.items() else ""
 
+    def routing_group(self) -> str:
+        """Return the API group in which ModelServers and ModelRoutes are written."""
+        return self._routing_group
+
     def subscribe_upstream(self, callback: Callable[[], None]) -> None:
         """Call `callback` whenever the result of `upstream` may have changed."""
         self._upstream.subscribe(lambda _: callback())
+
+    @property
+    def _optional(self) -> Sequence[OptionalCache]:
+        return (self._groups, *self._routing.values())
+
+    async def _follow_routing_group(self) -> None:
+        """Choose again, as Kthena may be installed or removed at any time."""
+        while True:
+            await asyncio.sleep(ASK_AGAIN_SECONDS)
+            if self._routing_group:
+                self._choose_routing_group()
+
+    def _choose_routing_group(self) -> None:
+        """Choose the routing group; log a change, and report all Models."""
+        served = [
+            group for group, pair in ROUTING.items() if all(self._routing[item].is_readable for item in pair)
+        ]
+        chosen = routing_group(self._routing_setting, served)
+        if chosen != self._routing_group:
+            _log.info("routing group chosen", group=chosen, served=served, setting=self._routing_setting)
+            self._routing_group = chosen
+            self._all_changed()
 
     def _model_changed(self, change: Change) -> None:
         """Report a Model, and others with its old or new served name, which may wait for that name."""

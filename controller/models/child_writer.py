@@ -26,6 +26,7 @@ from controller.expansion.standing import (
     acts_on,
     digest_object,
     fingerprint,
+    key_group,
     key_of,
 )
 
@@ -50,10 +51,10 @@ class Acted:
 class ChildWriter:
     """Applies and deletes objects while this process leads."""
 
-    def __init__(self, writer: StatusWriter, resources: Mapping[str, Resource]) -> None:
-        """Create a writer; `resources` is by kind."""
+    def __init__(self, writer: StatusWriter, resources: Collection[Resource]) -> None:
+        """Create a writer of some resources."""
         self._writer = writer
-        self._resources = resources
+        self._resources = {(resource.kind, key_group(resource.group)): resource for resource in resources}
 
     async def complete(
         self, children: Mapping[ChildKey, Json], namespace: str, asked: Collection[ChildKey]
@@ -67,7 +68,7 @@ class ChildWriter:
         for key in sorted(set(asked) - children.keys()):
             try:
                 live = await self._writer.cluster.get(
-                    self._resources[key.kind], key.name, namespace=namespace
+                    self._resources[key.kind, key.group], key.name, namespace=namespace
                 )
                 found[key] = digest_object(live)
             except ClusterError as error:
@@ -124,16 +125,20 @@ class ChildWriter:
         known = {"uid": live["metadata"]["uid"]} if live else {"resourceVersion": _NO_VERSION}
         body = {**item, "metadata": {**item["metadata"], **known}}
         answer = await self._writer.cluster.apply(
-            self._resources[item["kind"]], body, field_manager=self._writer.field_manager, force=True
+            self._resource(item), body, field_manager=self._writer.field_manager, force=True
         )
         return digest_object(answer)
+
+    def _resource(self, item: Json) -> Resource:
+        key = key_of(item)
+        return self._resources[key.kind, key.group]
 
     async def _delete(self, item: Json) -> None:
         metadata = item["metadata"]
         _log.info("deleting", child=f"{item['kind']}/{metadata['name']}", namespace=metadata["namespace"])
         try:
             await self._writer.cluster.delete(
-                self._resources[item["kind"]],
+                self._resource(item),
                 metadata["name"],
                 namespace=metadata["namespace"],
                 uid=metadata["uid"],

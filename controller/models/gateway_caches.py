@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.cluster.cache import Change, Grouped, catch_errors
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.optional_cache import OptionalCache
-from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, MODEL_ROUTES, NAMESPACES, Resource
+from apiserver.cluster.resource import CUSTOM_RESOURCE_DEFINITIONS, MODEL_ROUTES, NAMESPACES
 from apiserver.schema.json import Json
 from controller.expansion.parts import MANAGED_BY
 from controller.expansion.standing import ChildKey, digest_object, key_of
@@ -45,7 +45,7 @@ class GatewayCaches:
             for name in API_VERSIONS
         }
         self._children = {
-            _definition_name(resource): OptionalCache(
+            resource.full_name: OptionalCache(
                 cluster,
                 resource,
                 label_selector=_OURS,
@@ -53,7 +53,7 @@ class GatewayCaches:
                 without=f"{resource.kind}s",
                 ask_again_seconds=_ASK_AGAIN_SECONDS,
             )
-            for resource in RESOURCES.values()
+            for resource in RESOURCES
         }
         self._served = {name: asyncio.Event() for name in API_VERSIONS}
         self._annotated: dict[str, Json] = {}
@@ -125,10 +125,6 @@ class GatewayCaches:
             for owner in item["metadata"].get("ownerReferences") or []:
                 if owner["kind"] == MODEL_ROUTES.kind:
                     self._changed(change.key[0], owner["name"])
-
-
-def _definition_name(resource: Resource) -> str:
-    return f"{resource.plural}.{resource.group}"
 
 
 def _annotations(namespace: Json) -> Json:

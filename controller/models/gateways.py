@@ -16,7 +16,6 @@ from apiserver.cluster.resource import (
     INFERENCE_OBJECTIVES,
     INFERENCE_POOLS,
     MODEL_REWRITES,
-    Resource,
 )
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.kinds.judgement import errors_of
@@ -41,13 +40,10 @@ from controller.gateways.reporting import (
 )
 from controller.gateways.translation import Translation, translate
 from controller.models.child_writer import Acted, ChildWriter
-from controller.models.traffic import RouteWorld
+from controller.models.traffic import RouteWorld, group_of
 
-RESOURCES: Final[Mapping[str, Resource]] = {
-    resource.kind: resource
-    for resource in (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_OBJECTIVES, MODEL_REWRITES)
-}
-"""Resources of the objects made for ModelRoutes, by kind."""
+RESOURCES: Final = (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_OBJECTIVES, MODEL_REWRITES)
+"""Resources of the objects made for ModelRoutes."""
 
 _MOST_DELETED: Final = 100
 """The number of deleted objects in a namespace above which their fingerprints are dropped."""
@@ -125,9 +121,9 @@ class GatewayTranslator:
         return None
 
     async def _surroundings(self, route: Json, namespace: Json | None) -> Surroundings:
-        name = route["metadata"]["namespace"]
+        name, group = route["metadata"]["namespace"], group_of(route)
         children = self._world.made(name)
-        known = self._routes.servers(name)
+        known = self._routes.servers(name, group)
         related = {
             server: known[server]
             for server in targets_of(route) | pools_of(route, children)
@@ -141,7 +137,7 @@ class GatewayTranslator:
         return Surroundings(
             sharing=[
                 item
-                for item in self._routes.routes(name)
+                for item in self._routes.routes(name, group)
                 if is_opted_in(item, namespace) and not item["metadata"].get("deletionTimestamp")
             ],
             servers={server: value for server, (value, faults) in judged_servers.items() if not faults},

@@ -16,10 +16,8 @@ from apiserver.cluster.resource import (
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
     MODEL_ROUTES,
-    MODEL_SERVERS,
     MODELS,
     SERVICES,
-    Resource,
 )
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.kinds.identity import seniority
@@ -43,6 +41,7 @@ from controller.expansion.standing import (
 )
 from controller.models.child_writer import ChildWriter
 from controller.models.model_adapters import AdapterReader, Key
+from controller.models.traffic import ROUTING
 
 FIELD_MANAGER: Final = "stowplan-models"
 _OWN: Final = {
@@ -51,21 +50,17 @@ _OWN: Final = {
     ModelCondition.FIELDS_EFFECTIVE: "False",
 }
 
-RESOURCES: Final[Mapping[str, Resource]] = {
-    resource.kind: resource
-    for resource in (
-        CONFIG_MAPS,
-        DEPLOYMENTS,
-        LEADER_WORKER_SETS,
-        SERVICES,
-        MODEL_SERVERS,
-        MODEL_ROUTES,
-        AUTOSCALING_POLICIES,
-        AUTOSCALING_POLICY_BINDINGS,
-        HORIZONTAL_POD_AUTOSCALERS,
-    )
-}
-"""Resources of the objects made for Models, by kind."""
+RESOURCES: Final = (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    SERVICES,
+    *(resource for resources in ROUTING.values() for resource in resources),
+    AUTOSCALING_POLICIES,
+    AUTOSCALING_POLICY_BINDINGS,
+    HORIZONTAL_POD_AUTOSCALERS,
+)
+"""Resources of the objects made for Models."""
 
 
 UNREAD: Final = "unread"
@@ -89,6 +84,9 @@ class World(Protocol):
 
     def upstream(self) -> str:
         """Return the definition of an installed upstream controller of Models, or an empty string."""
+
+    def routing_group(self) -> str:
+        """Return the API group in which ModelServers and ModelRoutes are written."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -134,8 +132,9 @@ class ModelReconciler:
         upstream = world.upstream()
         namesake = older_namesake(model, world.models(namespace))
         expansion, adapters = Expansion(objects=(), notes=tuple(problems)), Loading()
+        settings = replace(self._tools.settings, routing_group=world.routing_group())
         if not upstream and not problems:
-            expansion = await asyncio.to_thread(expand, model, self._tools.settings)
+            expansion = await asyncio.to_thread(expand, model, settings)
             adapters = await self._loading(model, expansion)
         asked = frozenset(map(key_of, expansion.objects))
         known = {
@@ -147,9 +146,7 @@ class ModelReconciler:
         taken = taken_backends(expansion.objects, children, metadata["uid"])
         resting = resting_backends(expansion.objects, children, metadata["uid"])
         if adapters.unloaded or taken or resting:
-            expansion = await asyncio.to_thread(
-                expand, model, self._tools.settings, adapters.unloaded, taken, resting
-            )
+            expansion = await asyncio.to_thread(expand, model, settings, adapters.unloaded, taken, resting)
         if namesake:
             objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
             expansion = replace(expansion, objects=objects)

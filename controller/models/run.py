@@ -15,6 +15,7 @@ from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
 from apiserver.cluster.resource import MODEL_ROUTES
 from apiserver.cluster.status_writer import StatusWriter
+from apiserver.kinds.kthena.groups import NETWORKING
 from apiserver.schema.declaration import declaration
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, Range
@@ -26,6 +27,7 @@ from apiserver.serving.startup import run_verb, server_options
 from controller.config import network_problems
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.expansion.expansion import S3_IMAGE, ExpansionSettings
+from controller.expansion.routing import AUTO
 from controller.models.caches import ModelCaches
 from controller.models.gateway_caches import GatewayCaches
 from controller.models.gateways import TYPES, GatewayTranslator
@@ -62,6 +64,11 @@ class ModelsConfig:
     """What scales the workloads. `autoscalers`: HorizontalPodAutoscalers apply the policies. `none`: the
     controller of bindings scales directly (its `scaling.mode` is `direct`), or something else does."""
 
+    routing_group: Literal["auto", "networking.volcano.sh", "networking.serving.volcano.sh"] = "auto"
+    """API group of the ModelServers and ModelRoutes that Models expand to. `auto`: that of Kthena's releases,
+    `networking.serving.volcano.sh`, where the cluster serves it and `gateways` is false; otherwise
+    `networking.volcano.sh`."""
+
     gateways: bool = False
     """Whether ModelRoutes that opt in are translated for Gateways with the Inference Extension. Needs the
     permissions of `manifests/models-gateways`."""
@@ -96,6 +103,14 @@ def expansion_settings(config: ModelsConfig, version: Json) -> ExpansionSettings
         has_autoscalers=config.scaling == "autoscalers",
         has_tolerance=minor is None or int(minor[0]) >= _FIRST_WITH_TOLERANCE,
     )
+
+
+def routing_setting(config: ModelsConfig) -> str:
+    """Return the API group of routing under a configuration, or AUTO.
+
+    Gateways route by either group, and a change would interrupt their requests.
+    """
+    return NETWORKING if config.routing_group == AUTO and config.gateways else config.routing_group
 
 
 LEASE_NAME: Final = "stowplan-models"
@@ -152,7 +167,7 @@ class ModelController:
             scraper = await stack.enter_async_context(Scraper(scrape_limits(config)))
             models: Workers[Key] = Workers()
             traffic: Workers[TrafficKey] = Workers()
-            caches = ModelCaches(cluster, models.add)
+            caches = ModelCaches(cluster, models.add, routing_setting=routing_setting(config))
             traffic_caches = TrafficCaches(cluster, traffic.add)
             gateways = GatewayCaches(cluster, traffic_caches.tell_routes) if config.gateways else None
             self._caches = [caches, traffic_caches, *([gateways] if gateways else [])]

@@ -14,15 +14,13 @@ from apiserver.cluster.resource import (
     FORMER_INFERENCE_POOLS,
     INFERENCE_OBJECTIVES,
     INFERENCE_POOLS,
-    MODEL_ROUTES,
-    MODEL_SERVERS,
     PODS,
     VARIANT_AUTOSCALINGS,
     Resource,
 )
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
-from controller.models.traffic import TrafficKey
+from controller.models.traffic import ROUTING, TrafficKey, twin_of
 from controller.observe.objectives import pool_labels
 from controller.observe.pods import is_ready
 from controller.observe.targets import target_key
@@ -32,18 +30,28 @@ from controller.traffic.status import PoolWorld, names_of, targets_of
 
 _POOLS: Final = (INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
 
+ASK_AGAIN_SECONDS: Final = 10.0
+"""Retry interval in seconds for groups of ModelServers and ModelRoutes that are not served."""
+
 
 class TrafficCaches:
     """Caches of the inputs of the statuses; `changed` is called with each object that a change affects."""
 
     def __init__(self, cluster: Cluster, changed: Callable[[TrafficKey], None]) -> None:
         self._changed = changed
-        self._needed = {
-            MODEL_SERVERS: Cache(cluster, MODEL_SERVERS, reduce=without_managed_fields),
-            MODEL_ROUTES: Cache(cluster, MODEL_ROUTES, reduce=without_managed_fields),
-            PODS: Cache(cluster, PODS, reduce=partial(_pod, Projection())),
-        }
+        self._pods = Cache(cluster, PODS, reduce=partial(_pod, Projection()))
         self._optional = {
+            **{
+                resource: OptionalCache(
+                    cluster,
+                    resource,
+                    reduce=without_managed_fields,
+                    without=f"{resource.kind}s of {resource.group}",
+                    ask_again_seconds=ASK_AGAIN_SECONDS,
+                )
+                for pair in ROUTING.values()
+                for resource in pair
+            },
             INFERENCE_OBJECTIVES: OptionalCache(cluster, INFERENCE_OBJECTIVES, without="InferenceObjectives"),
             **{
                 resource: OptionalCache(cluster, resource, without=f"InferencePools of {resource.group}")
@@ -54,25 +62,23 @@ class TrafficCaches:
             ),
         }
         # A scan of all routes at each change of a pod would take quadratic time in total.
-        self._routes_to: dict[Key, dict[str, None]] = {}
-        """Names of the ModelRoutes that target a ModelServer, by its namespace and name."""
+        self._routes_to: dict[tuple[str, Key], dict[str, None]] = {}
+        """Names of the ModelRoutes that target a ModelServer, by its group and by its namespace and name."""
 
-        self._targets: dict[Key, tuple[str, ...]] = {}
+        self._targets: dict[tuple[str, Key], tuple[str, ...]] = {}
 
-        self._known = {resource: Grouped(key_of) for resource in (*self._needed, *self._optional)}
+        self._known = {resource: Grouped(key_of) for resource in (PODS, *self._optional)}
 
     async def run(self) -> None:
         """Keep all caches current until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for cache in self._needed.values():
-                group.create_task(cache.run())
+            group.create_task(self._pods.run())
             for optional in self._optional.values():
                 group.create_task(optional.run())
 
     async def wait_until_synced(self) -> None:
         """Wait until every initial list is complete; then report every object once, and each change."""
-        for cache in self._needed.values():
-            await cache.synced.wait()
+        await self._pods.synced.wait()
         for optional in self._optional.values():
             await optional.settled.wait()
         # Kinds that other kinds depend on come first.
@@ -80,47 +86,52 @@ class TrafficCaches:
             PODS: self._pod_changed,
             VARIANT_AUTOSCALINGS: self._variant_changed,
             **dict.fromkeys(_POOLS, self._pool_changed),
-            MODEL_SERVERS: self._server_changed,
-            MODEL_ROUTES: self._route_changed,
+            **{servers: partial(self._server_changed, group) for group, (servers, _) in ROUTING.items()},
+            **{routes: partial(self._route_changed, group) for group, (_, routes) in ROUTING.items()},
             INFERENCE_OBJECTIVES: self._objective_changed,
         }
         for resource, tell in told.items():
-            source = self._needed.get(resource) or self._optional[resource]
+            source = self._pods if resource is PODS else self._optional[resource]
             source.subscribe(self._known[resource].take)
             source.subscribe(catch_errors(tell))
 
     def why_not_current(self) -> str | None:
         """Return which cache is missing or too old to act on, or None."""
-        needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._needed.values())
         lost = (cache.why_lost() for cache in self._optional.values())
-        return next(filter(None, (*needed, *lost)), None)
+        needed = self._pods.why_not_current(within_seconds=SILENT_SECONDS)
+        return next(filter(None, (needed, *lost)), None)
 
     def all_changed(self) -> None:
         """Report every ModelServer and ModelRoute as changed."""
-        for resource in (MODEL_SERVERS, MODEL_ROUTES):
-            self._tell_all(resource, self._needed[resource].items())
+        for pair in ROUTING.values():
+            for resource in pair:
+                self._tell_all(resource, self._optional[resource].items())
 
     def tell_routes(self, namespace: str, name: str) -> None:
-        """Report one ModelRoute as changed, all of a namespace (no name), or all (no namespace either)."""
-        if name:
-            self._changed(TrafficKey(MODEL_ROUTES.kind, namespace, name))
-        else:
-            self._tell_all(
-                MODEL_ROUTES, self.routes(namespace) if namespace else self._needed[MODEL_ROUTES].items()
-            )
+        """Report the ModelRoutes with a name, all of a namespace (no name), or all (no namespace either).
+
+        This concerns both groups.
+        """
+        for _, routes in ROUTING.values():
+            if name:
+                self._changed(TrafficKey(routes.full_name, namespace, name))
+            elif namespace:
+                self._tell_all(routes, self.routes(namespace, routes.group))
+            else:
+                self._tell_all(routes, self._optional[routes].items())
 
     def get(self, key: TrafficKey) -> Json | None:
         """Return an object, or None if it does not exist."""
-        resource = next(item for item in self._known if item.kind == key.kind)
+        resource = next(item for item in self._known if item.full_name == key.resource)
         return self._known[resource].of(key.namespace).get(key.name)
 
-    def servers(self, namespace: str) -> Mapping[str, Json]:
-        """Return the ModelServers of a namespace by name, as a copy for threads."""
-        return {**self._known[MODEL_SERVERS].of(namespace)}
+    def servers(self, namespace: str, group: str) -> Mapping[str, Json]:
+        """Return the ModelServers of a namespace and API group by name, as a copy for threads."""
+        return {**self._known[ROUTING[group][0]].of(namespace)}
 
-    def routes(self, namespace: str) -> Sequence[Json]:
-        """Return the ModelRoutes of a namespace."""
-        return [*self._known[MODEL_ROUTES].of(namespace).values()]
+    def routes(self, namespace: str, group: str) -> Sequence[Json]:
+        """Return the ModelRoutes of a namespace and API group."""
+        return [*self._known[ROUTING[group][1]].of(namespace).values()]
 
     def pods(self, namespace: str) -> Sequence[Json]:
         """Return the pods of a namespace."""
@@ -135,7 +146,7 @@ class TrafficCaches:
                 if self._optional[resource].is_readable
             },
             pods=self.pods(namespace),
-            servers=[*self.servers(namespace).values()],
+            servers=[item for group in ROUTING for item in self.servers(namespace, group).values()],
             models={
                 target_key(namespace, item["spec"]["scaleTargetRef"]): item["spec"]["modelID"]
                 for item in self._known[VARIANT_AUTOSCALINGS].of(namespace).values()
@@ -149,34 +160,42 @@ class TrafficCaches:
             return
         namespace = change.key[0]
         pods = [item for item in (change.old, change.new) if item is not None]
-        servers = {
-            name: item
-            for name, item in self.servers(namespace).items()
-            if any(selects(labels, pod) for labels in selectors_of(item).values() for pod in pods)
-        }
-        self._tell_all(MODEL_SERVERS, servers.values())
-        self._tell_routes_to(namespace, servers)
+        for group, (resource, _) in ROUTING.items():
+            servers = {
+                name: item
+                for name, item in self.servers(namespace, group).items()
+                if any(selects(labels, pod) for labels in selectors_of(item).values() for pod in pods)
+            }
+            self._tell_all(resource, servers.values())
+            self._tell_routes_to(group, namespace, servers)
         for resource in _POOLS:
             for pool in self._known[resource].of(namespace).values():
                 if any(selects(pool_labels(pool), pod) for pod in pods):
                     self._tell_objectives(namespace, str(pool["metadata"]["name"]))
 
-    def _server_changed(self, change: Change) -> None:
-        self._tell_all(MODEL_SERVERS, filter(None, (change.old, change.new)))
+    def _server_changed(self, group: str, change: Change) -> None:
+        self._tell_routing(ROUTING[group][0], change)
         if not _is_about_status(change):
-            self._tell_routes_to(change.key[0], (change.key[1],))
+            self._tell_routes_to(group, change.key[0], (change.key[1],))
             self._tell_objectives(change.key[0])
 
-    def _route_changed(self, change: Change) -> None:
+    def _route_changed(self, group: str, change: Change) -> None:
         """Report a route, and others that share a model name with it, as one may be waiting for it."""
-        self._tell_all(MODEL_ROUTES, filter(None, (change.old, change.new)))
-        self._lead(change)
+        resource = ROUTING[group][1]
+        self._tell_routing(resource, change)
+        self._lead(group, change)
         old, new = (names_of(item or {}) for item in (change.old, change.new))
         if old != new:
             names = old | new
-            self._tell_all(
-                MODEL_ROUTES, (item for item in self.routes(change.key[0]) if names & names_of(item))
-            )
+            others = (item for item in self.routes(change.key[0], group) if names & names_of(item))
+            self._tell_all(resource, others)
+
+    def _tell_routing(self, resource: Resource, change: Change) -> None:
+        """Report an object of a routing group; if it comes or goes, also one of its name in the other."""
+        self._tell_all(resource, filter(None, (change.old, change.new)))
+        twin = twin_of(TrafficKey(resource.full_name, *change.key))
+        if twin is not None and None in (change.old, change.new):
+            self._changed(twin)
 
     def _objective_changed(self, change: Change) -> None:
         self._tell_all(INFERENCE_OBJECTIVES, filter(None, (change.old, change.new)))
@@ -189,24 +208,24 @@ class TrafficCaches:
         if change.old != change.new:
             self._tell_objectives(change.key[0])
 
-    def _lead(self, change: Change) -> None:
+    def _lead(self, group: str, change: Change) -> None:
         """Record which servers a route targets."""
         namespace, name = change.key
-        for server in self._targets.pop(change.key, ()):
-            routes = self._routes_to[namespace, server]
+        for server in self._targets.pop((group, change.key), ()):
+            routes = self._routes_to[group, (namespace, server)]
             del routes[name]
             if not routes:
-                del self._routes_to[namespace, server]
+                del self._routes_to[group, (namespace, server)]
         if targets := targets_of(change.new or {}):
-            self._targets[change.key] = targets
+            self._targets[group, change.key] = targets
         for server in targets:
-            self._routes_to.setdefault((namespace, server), {})[name] = None
+            self._routes_to.setdefault((group, (namespace, server)), {})[name] = None
 
-    def _tell_routes_to(self, namespace: str, servers: Iterable[str]) -> None:
+    def _tell_routes_to(self, group: str, namespace: str, servers: Iterable[str]) -> None:
         for name in dict.fromkeys(
-            name for server in servers for name in self._routes_to.get((namespace, server), ())
+            name for server in servers for name in self._routes_to.get((group, (namespace, server)), ())
         ):
-            self._changed(TrafficKey(MODEL_ROUTES.kind, namespace, name))
+            self._changed(TrafficKey(ROUTING[group][1].full_name, namespace, name))
 
     def _tell_objectives(self, namespace: str, pool: str = "") -> None:
         """Report the objectives of a namespace, or only those that reference one of its pools."""
@@ -221,7 +240,7 @@ class TrafficCaches:
 
     def _tell(self, resource: Resource, item: Json) -> None:
         metadata = item["metadata"]
-        self._changed(TrafficKey(resource.kind, metadata["namespace"], metadata["name"]))
+        self._changed(TrafficKey(resource.full_name, metadata["namespace"], metadata["name"]))
 
 
 def _pod(projection: Projection, pod: Json) -> Json:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from apiserver.kinds.judgement import errors_of
+from apiserver.kinds.kthena.groups import SERVING
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
 
@@ -60,8 +61,11 @@ class TrafficStatus:
     """Other fields of its status."""
 
 
-def acceptance(value: Json) -> Finding:
-    """Return whether an object is valid, with warnings: it may have been stored before our validation."""
+def acceptance(value: Json, *, is_unread: bool = False) -> Finding:
+    """Return whether an object is valid, with warnings: it may have been stored before our validation.
+
+    An object `is_unread` if Kthena's releases read one of the same name in another group.
+    """
     found = find_version(value["apiVersion"], value["kind"])
     if found is None:
         raise LookupError(value["kind"])
@@ -69,6 +73,8 @@ def acceptance(value: Json) -> Finding:
     if errors := errors_of(*found, spec):
         return False, TrafficReason.INVALID, "; ".join(map(str, errors))
     warnings = [text for advise in found[1].advise for text in advise(spec)]
+    if is_unread:
+        warnings.append(f"Kthena's releases read the one of this name in {SERVING}: delete one of the two")
     if warnings:
         return True, TrafficReason.WITH_WARNINGS, "; ".join(warnings)
     return True, TrafficReason.ACCEPTED, "valid"

@@ -26,12 +26,15 @@ from controller.traffic.conditions import (
 from controller.traffic.endpoints import Endpoints, endpoints, selectors_of, selects, server_endpoints
 
 
-def server_found(server: Json, pods: Sequence[Json]) -> TrafficStatus:
-    """Return the status of a ModelServer; `pods` are those of its namespace."""
+def server_found(server: Json, pods: Sequence[Json], *, is_unread: bool = False) -> TrafficStatus:
+    """Return the status of a ModelServer; `pods` are those of its namespace.
+
+    `is_unread` tells whether there is one of the same name in the group of Kthena's releases.
+    """
     found = server_endpoints(server, pods)
     return TrafficStatus(
         findings={
-            TrafficCondition.ACCEPTED: acceptance(server),
+            TrafficCondition.ACCEPTED: acceptance(server, is_unread=is_unread),
             TrafficCondition.RESOLVED_REFS: found.resolved,
             TrafficCondition.READY: found.readiness,
         },
@@ -40,17 +43,24 @@ def server_found(server: Json, pods: Sequence[Json]) -> TrafficStatus:
 
 
 def route_found(
-    route: Json, *, servers: Mapping[str, Json], pods: Sequence[Json], routes: Sequence[Json]
+    route: Json,
+    *,
+    servers: Mapping[str, Json],
+    pods: Sequence[Json],
+    routes: Sequence[Json],
+    is_unread: bool = False,
 ) -> TrafficStatus:
     """Return the status of a ModelRoute.
 
-    `servers` are the ModelServers of its namespace by name, `pods` and `routes` those of its namespace.
+    `servers` are the ModelServers of its namespace and group by name, `routes` the ModelRoutes, and `pods`
+    those of its namespace. `is_unread` tells whether there is one of the same name in the group of Kthena's
+    releases.
     """
     found = {name: server_endpoints(servers[name], pods) for name in targets_of(route) if name in servers}
     ready = frozenset[str]().union(*(item.ready for item in found.values()))
     return TrafficStatus(
         findings={
-            TrafficCondition.ACCEPTED: _acceptance(route, routes),
+            TrafficCondition.ACCEPTED: _acceptance(route, routes, is_unread=is_unread),
             TrafficCondition.RESOLVED_REFS: _resolution(route, servers),
             TrafficCondition.READY: _readiness(route, found),
         },
@@ -79,8 +89,8 @@ def _targets(route: Json) -> Iterator[tuple[int, int, Json]]:
                 yield position, rank, target
 
 
-def _acceptance(route: Json, routes: Sequence[Json]) -> Finding:
-    finding = acceptance(route)
+def _acceptance(route: Json, routes: Sequence[Json], *, is_unread: bool) -> Finding:
+    finding = acceptance(route, is_unread=is_unread)
     names, age = names_of(route), seniority(route)
     older = (item for item in routes if seniority(item) < age and not names.isdisjoint(names_of(item)))
     if finding[0] and (other := min(older, key=seniority, default=None)):
@@ -108,7 +118,8 @@ def _readiness(route: Json, found: Mapping[str, Endpoints]) -> Finding:
     """Return whether the requests of every rule find a ready endpoint."""
     rules = (route.get("spec") or {}).get("rules") or []
     failing = [text for position, rule in enumerate(rules) if (text := _why_failing(position, rule, found))]
-    ready = any(_is_ready(found.get(name)) for name in targets_of(route))
+    targets = [target for rule in rules for target in rule.get("targetModels") or []]
+    ready = any(_is_ready(found.get(name)) for name in targets_of(route)) or any(map(_provider, targets))
     if not ready:
         text = "; ".join(failing) or "spec.rules: empty: every request is answered with 404"
         return False, TrafficReason.NO_ENDPOINTS, text
@@ -121,15 +132,26 @@ def _why_failing(position: int, rule: Json, found: Mapping[str, Endpoints]) -> s
     """Return the share of a rule's requests that find no endpoint, or an empty string."""
     weights: dict[str, int] = {}
     for target in rule.get("targetModels") or []:
-        name = str(target.get("modelServerName") or "a target without modelServerName")
+        name = str(target.get("modelServerName") or _provider(target) or "a target without modelServerName")
         weights[name] = weights.get(name, 0) + int(target.get("weight", DEFAULT_WEIGHT))
     whole = sum(weights.values())
-    failing = [name for name, weight in weights.items() if weight and not _is_ready(found.get(name))]
+    providers = frozenset(map(_provider, rule.get("targetModels") or []))
+    failing = [
+        name
+        for name, weight in weights.items()
+        if weight and name not in providers and not _is_ready(found.get(name))
+    ]
     if not failing or not whole:
         return ""
     share = round(100 * sum(weights[name] for name in failing) / whole)
     reasons = "; ".join(f"{name}: {_why_none(found.get(name))}" for name in failing)
     return f"spec.rules[{position}]: {share} % of requests find no endpoint: {reasons}"
+
+
+def _provider(target: Json) -> str:
+    """Return a name for a provider that is a target; empty for a ModelServer. Its state is not known here."""
+    name = target.get("externalModelProviderName")
+    return f"externalModelProvider/{name}" if name else ""
 
 
 def _target(name: str, found: Endpoints | None) -> Json:

@@ -52,6 +52,14 @@ class Definition(Enum):
         "sigs.k8s.io/gateway-api-inference-extension",
         "config/crd/bases/inference.networking.x-k8s.io_inferencemodelrewrites.yaml",
     )
+    KTHENA_MODEL_ROUTES = (
+        "github.com/volcano-sh/kthena",
+        "charts/kthena/charts/networking/crds/networking.serving.volcano.sh_modelroutes.yaml",
+    )
+    KTHENA_MODEL_SERVERS = (
+        "github.com/volcano-sh/kthena",
+        "charts/kthena/charts/networking/crds/networking.serving.volcano.sh_modelservers.yaml",
+    )
 
 
 def definition_file(definition: Definition) -> Path:

@@ -92,6 +92,19 @@ def test_every_combination_renders(plane: ControlPlane, tmp_path: Path, componen
     assert set(policies.values()) <= {"Fail" if "fail-closed" in components else "Ignore"}
 
 
+def test_the_component_for_releases_of_kthena_has_no_definitions(plane: ControlPlane, tmp_path: Path) -> None:
+    """It can be used with the kinds of Kthena, and alone; the releases install their definitions."""
+    for others in ([], ["kthena", "fail-closed"]):
+        components = [f"components/{name}" for name in ("kthena-serving", *others)]
+        rendered = kustomized(plane, tmp_path, resources=["base"], components=components)
+
+        names = {item["metadata"]["name"] for item in rendered}
+        assert not [name for name in names if name.endswith("networking.serving.volcano.sh")]
+        assert {"stowplan-kthena-serving", "stowplan-webhooks-kthena-serving"} <= names
+        closed = "Fail" if others else "Ignore"
+        assert _failure_policies(rendered)["stowplan-kthena-serving"] == closed
+
+
 def test_the_base_needs_no_kinds_of_other_projects(plane: ControlPlane, base: Installation) -> None:
     """The base becomes ready, validates VariantAutoscalings, and has no permission for the other kinds."""
     refused = plane.kubectl("apply", "--filename=-", input=WRONG_VARIANT, check=False)

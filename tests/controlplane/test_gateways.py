@@ -38,6 +38,7 @@ DEFINITIONS = (
     Definition.INFERENCE_OBJECTIVES,
     Definition.MODEL_REWRITES,
 )
+MADE = {resource.kind: resource for resource in RESOURCES}
 OPTED_IN = {"stowplan.dev/parent-refs": "infra/inference"}
 POOL = {
     "selector": {"matchLabels": {"app": "chat"}},
@@ -243,7 +244,7 @@ def test_the_translation_of_a_valid_route_is_accepted(
             value, servers = _drawn(random)
             translation = translate(value, servers, [GATEWAY], installed)
             for made in (*translation.pools.values(), *translation.objects):
-                path = RESOURCES[made["kind"]].path(namespace)
+                path = MADE[made["kind"]].path(namespace)
                 administrator.call("POST", f"{path}?dryRun=All&fieldValidation=Strict", made)
     control_plane.define(Definition.HTTP_ROUTES)
 
@@ -276,5 +277,5 @@ def test_the_rules_of_an_ordered_route_are_accepted_by_the_real_crd(
 
     with control_plane.client() as administrator:
         for made in translation.objects:
-            path = RESOURCES[made["kind"]].path(namespace)
+            path = MADE[made["kind"]].path(namespace)
             administrator.call("POST", f"{path}?dryRun=All&fieldValidation=Strict", made)

@@ -13,11 +13,12 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, error_of
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.status_writer import StatusWriter
+from apiserver.kinds.kthena.groups import NETWORKING
 from controller.engines.exposition import UnreadableMetricsError
 from controller.expansion.adapters import listed_adapters
 from controller.expansion.expansion import ExpansionSettings
 from controller.expansion.loading import wanted_paths
-from controller.expansion.standing import ChildKey, digest_object
+from controller.expansion.standing import ChildKey, digest_object, key_group
 from controller.models.model import FIELD_MANAGER, ModelReconciler, ModelTools
 from controller.models.model_adapters import AdapterReader
 from support.models import model
@@ -50,6 +51,9 @@ class ModelStage(Cluster):
         self.fails: dict[str, ClusterError] = {}
         """Errors of the server for applying an object, by kind."""
 
+        self.group = NETWORKING
+        """The API group of ModelServers and ModelRoutes."""
+
         self.pages: dict[str, Json] = {}
         self.applied: list[str] = []
         self.deleted: list[str] = []
@@ -79,9 +83,9 @@ class ModelStage(Cluster):
         metadata = {"uid": f"uid of {name}", "namespace": NAMESPACE, "generation": 1}
         self.items[name] = model(*backends, name=name, metadata=metadata, **members) | kept
 
-    def occupy(self, kind: str, name: str, **spec: Any) -> ChildKey:
+    def occupy(self, kind: str, name: str, group: str = "", **spec: Any) -> ChildKey:
         """Store an object of someone else, replacing any of the same name."""
-        key = ChildKey(kind, name)
+        key = ChildKey(kind, name, group)
         self.made[key] = {"kind": kind, "metadata": self._identity(name), "spec": spec}
         return key
 
@@ -154,6 +158,10 @@ class ModelStage(Cluster):
             for name in self.pages
         ]
 
+    def routing_group(self) -> str:
+        """Return the chosen group."""
+        return self.group
+
     def upstream(self) -> str:
         """Return that there is no other controller."""
         return ""
@@ -169,7 +177,7 @@ class ModelStage(Cluster):
 
     async def get(self, resource: Resource, name: str, **options: Any) -> Json:
         """Return an object."""
-        key = ChildKey(resource.kind, name)
+        key = _key(resource, name)
         if key not in self.made:
             if key in self.latecomers:
                 self.occupy(*key)
@@ -178,7 +186,7 @@ class ModelStage(Cluster):
 
     async def apply(self, resource: Resource, body: Json, **options: Any) -> Json:
         """Store an object, or the status of a Model. A given uid or resource version must match."""
-        name, key = body["metadata"]["name"], ChildKey(resource.kind, body["metadata"]["name"])
+        name, key = body["metadata"]["name"], _key(resource, body["metadata"]["name"])
         if options.get("subresource") == "status":
             self.items[name]["status"] = body["status"]
             return self.items[name]
@@ -200,9 +208,9 @@ class ModelStage(Cluster):
 
     async def delete(self, resource: Resource, name: str, **options: Any) -> Json:
         """Delete an object with a given uid."""
-        if self.made[ChildKey(resource.kind, name)]["metadata"]["uid"] != options["uid"]:
+        if self.made[_key(resource, name)]["metadata"]["uid"] != options["uid"]:
             raise Conflict("another one has its name")
-        del self.made[ChildKey(resource.kind, name)]
+        del self.made[_key(resource, name)]
         self.deleted.append(f"{resource.kind} {name}")
         return {}
 
@@ -231,3 +239,7 @@ class ModelStage(Cluster):
             "resourceVersion"
         ):
             raise Conflict("the object has been modified")
+
+
+def _key(resource: Resource, name: str) -> ChildKey:
+    return ChildKey(resource.kind, name, key_group(resource.group))

@@ -181,7 +181,7 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-models: autoscalingpolicies autoscalingpolicybindings": Need(
         "autoscaling of backends", _MODEL, unread=_WATCH
     ),
-    "stowplan-models: modelroutes modelservers": Need("routing to backends", _MODEL, unread=_WATCH),
+    "stowplan-models: modelroutes modelservers": Need("routing to backends", _MODEL, unread=_UNREAD),
     "stowplan-models: deployments": Need("running backends", _MODEL, unread=_WATCH),
     "stowplan-models: leaderworkersets": Need(
         "running backends over several nodes", _MODEL, unread="continuing without LeaderWorkerSets"
@@ -247,10 +247,18 @@ USES: Final[dict[str, Manifest]] = {
 }
 """Roles of users among tenants, and fields of a VariantAutoscaling that need them."""
 
+_OF_RELEASES: Final = {
+    "stowplan-webhooks-kthena-serving: modelservers": "list watch",
+    "stowplan-models-kthena-serving: modelroutes modelservers": "get list watch create patch delete",
+    "stowplan-models-kthena-serving: modelroutes/finalizers": "update",
+}
+"""Permissions that are used next to a release of Kthena, where the same permissions for our group are not."""
+
 ELSEWHERE: Final = {
     ("stowplan-controller: events", "patch"),
     ("stowplan-models: events", "patch"),
     ("stowplan-controller-evictions: pods/eviction", "create"),
     ("stowplan-controller-evictions: poddisruptionbudgets", "get"),
+    *((rule, verb) for rule, verbs in _OF_RELEASES.items() for verb in verbs.split()),
 }
 """Permissions that a process does not use because of a single object."""

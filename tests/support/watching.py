@@ -33,6 +33,8 @@ _KINDS: Final = {
     "model": ("registry.volcano.sh/v1alpha1", "Model"),
     "modelroute": ("networking.volcano.sh/v1alpha1", "ModelRoute"),
     "modelserver": ("networking.volcano.sh/v1alpha1", "ModelServer"),
+    "modelroute.networking.serving.volcano.sh": ("networking.serving.volcano.sh/v1alpha1", "ModelRoute"),
+    "modelserver.networking.serving.volcano.sh": ("networking.serving.volcano.sh/v1alpha1", "ModelServer"),
     "pdb": ("policy/v1", "PodDisruptionBudget"),
     "pod": ("v1", "Pod"),
     "service": ("v1", "Service"),

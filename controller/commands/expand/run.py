@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.kinds.annotations import PARENT_REFS
+from apiserver.kinds.kthena.groups import NETWORKING, SERVING
 from apiserver.program import exit_code, program
 from apiserver.schema.json import Json
 from controller.commands.check.documents import read_sources
@@ -28,7 +29,7 @@ from controller.expansion.expansion import Expansion, ExpansionSettings, expand
 from controller.expansion.parts import Note
 from controller.gateways.annotations import is_opted_in, parent_refs
 from controller.gateways.installed import Installed
-from controller.gateways.translation import translate
+from controller.gateways.translation import Translation, translate
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 1
@@ -120,6 +121,7 @@ def _expansions(results: Sequence[CheckResult], options: argparse.Namespace) -> 
         s3_image=options.s3_image,
         has_autoscalers=not options.without_autoscalers,
         has_tolerance=not options.without_tolerance,
+        routing_group=options.routing_group,
     )
     return [
         expand(result.value, settings) if result.value is not None and result.kind == "Model" else None
@@ -141,23 +143,34 @@ def _routes(objects: Sequence[tuple[CheckResult, Json]], gateways: str) -> Itera
 
     `gateways` are those of routes that name none; empty for none.
     """
-    servers = {_key(item): item for _, item in objects if item["kind"] == "ModelServer"}
+    servers = {
+        (item["apiVersion"], *_key(item)): item for _, item in objects if item["kind"] == "ModelServer"
+    }
     namespace = {"metadata": {"annotations": {PARENT_REFS: gateways}}}
-    pools: set[tuple[str, str]] = set()
+    versions: dict[tuple[str, str, str], str] = {}
     for result, route in objects:
         if route["kind"] != "ModelRoute" or not is_opted_in(route, namespace):
             continue
-        where, name = _key(route)
+        (where, name), version = _key(route), str(route["apiVersion"])
         parents, faults = parent_refs(route, namespace)
         if faults:
             yield _Route(result=result, name=name, notes=faults, is_understood=False)
             continue
-        here = {server: item for (place, server), item in servers.items() if place == where}
+        here = {server: item for (*place, server), item in servers.items() if place == [version, where]}
         translation = translate(route, here, parents, Installed())
-        new = [item for server, item in translation.pools.items() if (where, server) not in pools]
-        pools |= {(where, server) for server in translation.pools}
-        objects_of_route = (*new, *translation.objects)
-        yield _Route(result=result, name=name, notes=translation.notes, objects=objects_of_route)
+        made = {(item["kind"], *_key(item)): item for item in _objects_of(translation)}
+        if taken := [key for key in made if versions.get(key, version) != version]:
+            kind, _, twin = taken[0]
+            text = f"not translated: {kind} {twin} is printed for a ModelRoute of {versions[taken[0]]}"
+            yield _Route(result=result, name=name, notes=[Note(path="metadata.name", text=text)])
+            continue
+        new = [item for key, item in made.items() if key not in versions]
+        versions.update((key, version) for key in made)
+        yield _Route(result=result, name=name, notes=translation.notes, objects=new)
+
+
+def _objects_of(translation: Translation) -> Sequence[Json]:
+    return (*translation.pools.values(), *translation.objects)
 
 
 def _key(item: Json) -> tuple[str, str]:
@@ -230,6 +243,14 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="write HorizontalPodAutoscalers without tolerance, for Kubernetes before 1.33; from 10"
         " or 11 replicas on, these ignore a difference of one replica",
+    )
+    parser.add_argument(
+        "--routing-group",
+        choices=(NETWORKING, SERVING),
+        default=defaults.routing_group,
+        metavar="GROUP",
+        help="API group of ModelServers and ModelRoutes: %(default)s (the default), which Stowplan"
+        f" defines, or {SERVING}, which the releases of Kthena define and read",
     )
     parser.add_argument(
         "--gateways",

@@ -83,13 +83,13 @@ class FakeApiServer:
 
     def __init__(self) -> None:
         self.objects: dict[Address, Json] = {}
-        self.version = 100
-        self.oldest = 0
+        self.version, self.oldest = 100, 0
         self.history: list[tuple[int, str, str, Json]] = []
         self.faults: dict[str, list[Fault]] = defaultdict(list)
         self.requests: list[web.Request] = []
         self.bodies: list[Any] = []
         self.tokens: set[str] | None = None
+        self.unserved_groups: set[str] = set()
         self.page_limit = 500
         self.expire_continue = False
         self._changed = asyncio.Event()
@@ -185,6 +185,8 @@ class FakeApiServer:
         return web.Response(status=fault.code, body=fault.body, headers=fault.headers)
 
     def _authenticate(self, request: web.Request) -> None:
+        if self.unserved_groups & {*request.path.split("/")}:
+            raise Refusal(404, "NotFound", "the server could not find the requested resource")
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.tokens is not None and token not in self.tokens:
             raise Refusal(401, "Unauthorized", "Unauthorized")

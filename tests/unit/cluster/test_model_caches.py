@@ -115,6 +115,26 @@ async def test_the_caches_keep_little_of_large_objects(api: FakeApiServer, clust
     assert len(json.dumps([*children.values(), found])) < 4000
 
 
+async def test_the_routing_group_is_that_of_the_releases_only_where_it_is_served(
+    api: FakeApiServer, cluster: Cluster
+) -> None:
+    """A set group is used in any case."""
+    groups = []
+    for setting, is_served in (("auto", True), ("auto", False), ("networking.serving.volcano.sh", False)):
+        api.unserved_groups = set() if is_served else {"networking.serving.volcano.sh"}
+        caches = ModelCaches(cluster, lambda _: None, routing_setting=setting)
+        running = asyncio.create_task(caches.run())
+        await caches.wait_until_synced()
+        running.cancel()
+        groups.append(caches.routing_group())
+
+    assert groups == [
+        "networking.serving.volcano.sh",
+        "networking.volcano.sh",
+        "networking.serving.volcano.sh",
+    ]
+
+
 async def test_a_model_with_too_many_values_is_not_read(api: FakeApiServer, cluster: Cluster) -> None:
     """The free JSON of twenty Models could take all memory."""
     value = named("dense")

@@ -63,11 +63,13 @@ class Told:
     def __init__(self, cluster: Cluster) -> None:
         self.caches = TrafficCaches(cluster, self.add)
         self.names: set[str] = set()
+        self.keys: set[TrafficKey] = set()
         self._told = asyncio.Event()
 
     def add(self, key: TrafficKey) -> None:
         """Add a reported key."""
         self.names.add(key.name if key.namespace == "chat" else "END")
+        self.keys.add(key)
         self._told.set()
 
     async def until(self, names: set[str]) -> None:
@@ -149,9 +151,37 @@ async def test_a_route_of_unexpected_form_does_not_end_the_watch(api: FakeApiSer
     assert told.names == {"b", "chat"}
 
 
+async def test_a_route_is_reported_when_one_of_its_name_comes_or_goes_in_the_other_group(
+    api: FakeApiServer, told: Told
+) -> None:
+    """Each group has its own servers: a change of one concerns the routes of its group alone."""
+    groups = ("networking.volcano.sh", "networking.serving.volcano.sh")
+    ours, theirs = (TrafficKey(f"modelroutes.{group}", "chat", "chat") for group in groups)
+    path = PATHS["ModelRoute"].replace(*groups).format("chat") + "/chat"
+    value = route("chat", rule("a"))
+    value |= {"apiVersion": f"{groups[1]}/v1alpha1", "metadata": value["metadata"] | {"namespace": "chat"}}
+    told.keys.clear()
+    api.put(path, value)
+    await told.until({"chat"})
+    assert told.keys == {ours, theirs}
+
+    told.keys.clear()
+    put(api, SERVER | {"metadata": SERVER["metadata"] | {"generation": 3}})
+    put(api, LAST["ModelRoute"], "end")
+    await told.until({"END"})
+    assert ours in told.keys
+    assert theirs not in told.keys
+
+    told.keys.clear()
+    told.names.clear()
+    api.drop(path)
+    await told.until({"chat"})
+    assert told.keys == {ours, theirs}
+
+
 async def test_what_a_reconciliation_reads_does_not_change_afterwards(api: FakeApiServer, told: Told) -> None:
     """It is evaluated in a thread, for which a change during an iteration is an error."""
-    servers, pools = told.caches.servers("chat"), told.caches.pools("chat").pools
+    servers, pools = told.caches.servers("chat", "networking.volcano.sh"), told.caches.pools("chat").pools
     put(api, server("new", {"matchLabels": A}))
     put(api, pool("new", A))
     put(api, LAST["InferencePool"], "end")
@@ -159,4 +189,4 @@ async def test_what_a_reconciliation_reads_does_not_change_afterwards(api: FakeA
 
     assert servers.keys() == {"a", "b"}
     assert {name for group in pools.values() for name in group} == {"llama"}
-    assert told.caches.servers("chat").keys() == {"a", "b", "new"}
+    assert told.caches.servers("chat", "networking.volcano.sh").keys() == {"a", "b", "new"}

@@ -54,6 +54,27 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(json.loads(capsys.readouterr().out)) == 4
 
 
+def test_the_group_of_the_releases_of_kthena_is_written_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Routes behind Gateways lead to servers of their group. Of two with the same names, one is printed."""
+    file = tmp_path / "routes.yaml"
+    file.write_text(f"{ROUTE}---\n{ROUTE.replace('networking', 'networking.serving')}", encoding="utf-8")
+    options = ["-f", FIXED, "-f", str(file), "-n", "chat", "--gateways", "infra/inference"]
+    assert main([*options, "--routing-group=networking.serving.volcano.sh"]) == 0
+
+    said = capsys.readouterr()
+    documents = [*yaml.safe_load_all(said.out)]
+    written = {item["kind"]: item["apiVersion"] for item in documents}
+    assert written["ModelServer"] == written["ModelRoute"] == "networking.serving.volcano.sh/v1alpha1"
+    pools = [item["metadata"]["name"] for item in documents if item["kind"] == "InferencePool"]
+    assert pools == ["qwen-0-5b-l4", "l4"]
+    assert said.err.splitlines()[-1] == (
+        f"{file}:14: Warning: ModelRoute chat: metadata.name: not translated: InferencePool l4 is printed for"
+        " a ModelRoute of networking.volcano.sh/v1alpha1"
+    )
+
+
 def test_a_backend_that_cannot_be_expanded_is_reported(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -41,8 +41,8 @@ def done(value: Json, *, is_wanted: bool = True, servers: Sequence[Json] = (), *
     found = translated(value, *known.values()) if is_wanted else None
     applied = {key: fingerprint(item, item) for key, item in around.get("children", {}).items()}
     taken = steps(value, found, Surroundings(servers=known, **{"applied": applied} | around))
-    return [f"apply {'/'.join(key_of(item))}" for item in taken.apply] + [
-        f"delete {'/'.join(key_of(item))}" for item in taken.delete
+    return [f"apply {'/'.join(key_of(item)[:2])}" for item in taken.apply] + [
+        f"delete {'/'.join(key_of(item)[:2])}" for item in taken.delete
     ]
 
 

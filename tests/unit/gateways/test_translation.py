@@ -102,6 +102,28 @@ def test_a_priority_is_translated_to_an_objective_of_each_pool() -> None:
     ]
 
 
+def test_a_provider_gets_no_requests_from_a_gateway() -> None:
+    """The other targets of its rule get them; a rule without others has no pool, so that they fail."""
+    far = {"externalModelProviderName": "far", "weight": 100}
+    value = route(rule("l4"))
+    value["spec"]["rules"] = [
+        {"targetModels": [far, {"modelServerName": "l4", "weight": 1}]},
+        {"targetModels": [far], "modelMatch": {"uri": {"prefix": "/far/"}}},
+    ]
+    found = translated(value)
+
+    assert [[reference["name"] for reference in made["backendRefs"]] for made in http_rules(found)] == [
+        ["l4"],
+        [],
+    ]
+    assert said(found) == [
+        "spec.rules[0].targetModels[0].externalModelProviderName: a Gateway sends no requests to a provider:"
+        " the other targets get its requests",
+        "spec.rules[1].targetModels[0].externalModelProviderName: a Gateway sends no requests to a provider:"
+        " they fail",
+    ]
+
+
 def test_a_rule_has_the_longest_timeout_and_the_most_attempts_of_its_targets() -> None:
     """A note names each server whose own value has no effect."""
     slow = server("slow", trafficPolicy={"timeout": "2m", "retry": {"attempts": 3}})

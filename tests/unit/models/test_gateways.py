@@ -53,13 +53,13 @@ class World:
         """Return the cached objects."""
         return {key: digest_object(item) for key, item in self.stored.items() if key not in self.unseen}
 
-    def servers(self, _: str) -> Mapping[str, Json]:
-        """Return the one server."""
+    def servers(self, _: str, group: str) -> Mapping[str, Json]:
+        """Return the one server, which is of the group of the route."""
         value = server()
         value["metadata"]["namespace"] = "ns"
-        return {"l4": value}
+        return {"l4": value} if self.value["apiVersion"].startswith(f"{group}/") else {}
 
-    def routes(self, _: str) -> Sequence[Json]:
+    def routes(self, *_: str) -> Sequence[Json]:
         """Return the one route."""
         return [self.value]
 
@@ -122,6 +122,20 @@ async def test_objects_are_applied_once_and_restored_after_a_change() -> None:
     assert await rig.find() == ("Translated", True, [])
     rig.world.stored[POOL]["spec"] = {}
     assert await rig.find() == ("Translated", True, ["apply InferencePool"])
+
+
+async def test_a_route_of_a_release_of_kthena_leads_to_servers_of_its_group() -> None:
+    """While an object of the same name belongs to a route of the other group, it is not taken over."""
+    rig = Rig(World())
+    await rig.find()
+    ours, version = rig.world.value, "networking.serving.volcano.sh/v1alpha1"
+    rig.world.value = ours | {"apiVersion": version, "metadata": ours["metadata"] | {"uid": "theirs"}}
+    assert await rig.find() == ("ObjectExists", False, [])
+
+    rig.world.stored.clear()  # the garbage collector deletes them after the other route
+    assert await rig.find() == ("Translated", True, ["apply InferencePool", "apply HTTPRoute"])
+    for item in rig.world.stored.values():
+        assert [owner["apiVersion"] for owner in item["metadata"]["ownerReferences"]] == [version]
 
 
 async def test_opting_out_deletes_all_objects() -> None:

@@ -22,9 +22,9 @@ from controller.traffic.conditions import Findings
 from controller.traffic.status import PoolWorld
 
 A = {"app": "a"}
-SERVER = TrafficKey("ModelServer", "chat", "a")
-ROUTE = TrafficKey("ModelRoute", "chat", "chat")
-OBJECTIVE = TrafficKey("InferenceObjective", "chat", "urgent")
+SERVER = TrafficKey("modelservers.networking.volcano.sh", "chat", "a")
+ROUTE = TrafficKey("modelroutes.networking.volcano.sh", "chat", "chat")
+OBJECTIVE = TrafficKey("inferenceobjectives.inference.networking.x-k8s.io", "chat", "urgent")
 
 
 class Translation(StrEnum):
@@ -67,11 +67,11 @@ class World:
         """Return an object."""
         return self.objects.get(key)
 
-    def servers(self, _: str) -> Mapping[str, Json]:
+    def servers(self, *_: str) -> Mapping[str, Json]:
         """Return the only ModelServer."""
         return {"a": self.objects[SERVER]}
 
-    def routes(self, _: str) -> Sequence[Json]:
+    def routes(self, *_: str) -> Sequence[Json]:
         """Return the only ModelRoute."""
         return [self.objects[ROUTE]]
 
@@ -102,18 +102,25 @@ class World:
         """Record an event."""
         self.events.append((type, reason))
 
-    async def reconcile(self, key: TrafficKey) -> Json:
-        """Reconcile an object an hour later; return the written status, which is empty without a write."""
-        self.time += timedelta(hours=1)
-        self.writes.clear()
-        self.events.clear()
-        writer = StatusWriter(
+    def writer(self) -> StatusWriter:
+        """Return a writer without memory."""
+        return StatusWriter(
             cluster=cast("Cluster", self),
             events=cast("EventRecorder", self),
             field_manager="us",
         )
+
+    async def reconcile(self, key: TrafficKey, writer: StatusWriter | None = None) -> Json:
+        """Reconcile an object an hour later; return the written status, which is empty without a write."""
+        self.time += timedelta(hours=1)
+        self.writes.clear()
+        self.events.clear()
         reconciler = TrafficReconciler(
-            writer, self, upstream=lambda: self.upstream, now=lambda: self.time, further=self.further
+            writer or self.writer(),
+            self,
+            upstream=lambda: self.upstream,
+            now=lambda: self.time,
+            further=self.further,
         )
         assert await reconciler.reconcile(key)
         return self.writes[0] if self.writes else {}
@@ -124,7 +131,7 @@ def conditions(status: Json) -> dict[str, tuple[str, str]]:
     return {item["type"]: (item["status"], item["reason"]) for item in status["conditions"]}
 
 
-@pytest.mark.parametrize("key", [SERVER, ROUTE, OBJECTIVE], ids=lambda key: key.kind)
+@pytest.mark.parametrize("key", [SERVER, ROUTE, OBJECTIVE], ids=lambda key: key.resource)
 async def test_an_unchanged_status_is_not_written_again(key: TrafficKey) -> None:
     """This also holds if another controller has a condition in the same list."""
     world = World()
@@ -190,9 +197,46 @@ async def test_fields_that_the_installed_definition_lacks_are_omitted() -> None:
     assert await world.reconcile(SERVER) == {}
 
 
+async def test_of_an_object_of_a_release_changed_conditions_are_events() -> None:
+    """The definitions of Kthena's releases have no status. A new condition that holds is no event."""
+    key = TrafficKey("modelservers.networking.serving.volcano.sh", "chat", "a")
+    value = server("a", {"matchLabels": A}) | {"apiVersion": "networking.serving.volcano.sh/v1alpha1"}
+    value["metadata"] |= {"resourceVersion": "1", "uid": "a"}
+    world = World(objects={key: value}, ready=0)
+    writer = world.writer()
+
+    assert await world.reconcile(key, writer) == {}
+    assert world.events == [("Warning", "NoEndpoints")]
+    await world.reconcile(key, writer)
+    assert world.events == []
+    world.ready = 1
+    await world.reconcile(key, writer)
+    assert world.events == [("Normal", "EndpointsReady")]
+    assert world.writes == []
+
+
+async def test_an_object_that_no_release_reads_next_to_one_of_its_name_gets_a_warning() -> None:
+    """Both are reported on, each with the objects of its own group."""
+    twin = TrafficKey("modelroutes.networking.serving.volcano.sh", "chat", "chat")
+    world = World()
+    world.objects[twin] = route("chat", rule("a")) | {"apiVersion": "networking.serving.volcano.sh/v1alpha1"}
+
+    (accepted,) = [
+        item for item in (await world.reconcile(ROUTE))["conditions"] if item["type"] == "Accepted"
+    ]
+    assert (accepted["status"], accepted["reason"]) == ("True", "AcceptedWithWarnings")
+    assert accepted["message"] == (
+        "Kthena's releases read the one of this name in networking.serving.volcano.sh: delete one of the two"
+    )
+    await world.reconcile(twin)
+    assert world.events == []
+    del world.objects[twin]
+    assert conditions(await world.reconcile(ROUTE))["Accepted"] == ("True", "Accepted")
+
+
 async def test_an_object_that_is_being_deleted_is_ignored() -> None:
     """The same holds for a deleted one."""
     world = World()
     world.objects[SERVER]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert await world.reconcile(SERVER) == {}
-    assert await world.reconcile(TrafficKey("ModelServer", "chat", "gone")) == {}
+    assert await world.reconcile(SERVER._replace(name="gone")) == {}

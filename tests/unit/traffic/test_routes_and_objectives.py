@@ -57,6 +57,25 @@ ROUTES: Mapping[str, tuple[TrafficStatus, str, bool, str, str]] = {
         "spec.rules[0]: 10 % of requests find no endpoint: b: no pod of the namespace has app=b; the"
         " workload may be scaled to 0",
     ),
+    "a share of a provider": (
+        of_route(
+            route("chat", {"targetModels": [{"externalModelProviderName": "far"}, {"modelServerName": "a"}]})
+        ),
+        "Ready",
+        True,
+        "EndpointsReady",
+        "every target of every rule has ready endpoints",
+    ),
+    "a share without endpoints beside a provider": (
+        of_route(
+            route("chat", {"targetModels": [{"externalModelProviderName": "far"}, {"modelServerName": "b"}]})
+        ),
+        "Ready",
+        False,
+        "TargetsNotReady",
+        "spec.rules[0]: 50 % of requests find no endpoint: b: no pod of the namespace has app=b; the"
+        " workload may be scaled to 0",
+    ),
     "no endpoints at all": (
         of_route(route("chat", rule("b"))),
         "Ready",
