@@ -8,8 +8,8 @@
 - what was found about a variant: `observed`
 - performance of engines, also from command lines: `performance`
 - scale targets: `targets`, `scales`, their autoscalers: `scalers`, and whether these act:
-  `decision_following`, `external_metrics`; `running_targets`; pods: `replicas`, `removal_order`,
-  `movable` ones
+  `decision_following`, `external_metrics`; `running_targets`; pods: their `roles`, `replicas`,
+  `removal_order`, `movable` ones
 - devices: `devices`, `resource_claims`; rules of pods: `rule_reading`, `rules`
 - requests that are visible without replicas: `activity`
 - service classes, priorities and costs: `settings_reading`, `policies`, `classes`, `objectives`, `prices`

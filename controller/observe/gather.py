@@ -21,7 +21,7 @@ from controller.observe.karpenter import KarpenterPools, karpenter_pools
 from controller.observe.movable import Disruptions, lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.observed import Observed, Surroundings, variant_of
-from controller.observe.obstacles import Obstacles, roles_of_models
+from controller.observe.obstacles import Obstacles
 from controller.observe.pods import by_target, has_engine
 from controller.observe.policies import Policies
 from controller.observe.prices import Reach
@@ -172,7 +172,7 @@ def gather(
     record = partial(
         variant_of, policies=policies, report_age=report_age, may_scale_to_zero=may_scale_to_zero
     )
-    obstacles = _obstacles(world, claims, around, asks)
+    obstacles = _obstacles(world, around, asks)
     planned, unplanned = _observe(claims, obstacles, around.observe, record)
     items, variants = [item for item, _ in planned], tuple(variant for _, variant in planned)
     claimed = frozenset(item.target.key for item in items)
@@ -276,13 +276,12 @@ def _targets(
     return targets
 
 
-def _obstacles(world: World, claims: Claims, around: Surroundings, asks: Sequence[Ask]) -> Obstacles:
+def _obstacles(world: World, around: Surroundings, asks: Sequence[Ask]) -> Obstacles:
     return Obstacles(
         targets=around.targets,
         unread=world.unread,
         bound=world.bound,
         bound_models=frozenset((ask.key[0], ask.model) for ask in asks),
-        roles=roles_of_models((claim for claim in claims.readable if not claim.is_bound), around.targets),
     )
 
 
@@ -321,19 +320,20 @@ def _models(
     replica. So are bindings, whose policies have grace periods of their own.
     """
     own = [item for item in items if not item.claim.is_bound]
-    running = {item.claim.model for item in own if item.target.replicas}
+    models = {item.model: item.claim.model for item in own}
+    running = {item.model for item in own if item.target.replicas}
     awaited = {
-        model
-        for model in {item.claim.model for item in own}
+        planned
+        for planned, model in models.items()
         if idleness.is_awaited(model, now_seconds=now_seconds, within_seconds=terms.grace_seconds)
     }
     return tuple(
         Model(
-            namespace=model[0],
-            model_id=model[1],
-            idle_seconds=idleness.idle_seconds(model, now_seconds=now_seconds),
+            namespace=planned[0],
+            model_id=planned[1],
+            idle_seconds=idleness.idle_seconds(models[planned], now_seconds=now_seconds),
             grace_seconds=terms.grace_seconds,
-            is_awaited=model in awaited,
+            is_awaited=planned in awaited,
         )
-        for model in sorted(running | awaited)
+        for planned in sorted(running | awaited)
     )

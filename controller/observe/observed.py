@@ -10,6 +10,7 @@ from functools import partial
 from apiserver.kinds.annotated import VARIANT_COST
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import Problem
+from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.claim import Claim
 from controller.observe.classes import class_finding, priority_of
@@ -22,6 +23,7 @@ from controller.observe.policies import Policies
 from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
 from controller.observe.removal_order import leaving_order
 from controller.observe.replicas import ReportAge, replicas_of, stalled_replicas
+from controller.observe.roles import model_of, role_of
 from controller.observe.rule_reading import Scene
 from controller.observe.rules import NO_RULES, TargetRules, pod_rules
 from controller.observe.running_targets import ActualTypes
@@ -48,6 +50,9 @@ class Observed:
 
     cost: Cost
     facts: VariantFacts
+    role: str = ""
+    """The role of the pods in a disaggregated pair; empty if they serve requests alone."""
+
     pods: tuple[Json, ...] = ()
     """Present pods in removal order."""
 
@@ -84,6 +89,11 @@ class Observed:
 
     mistyped: str = ""
     """How the declared accelerator contradicts the pods; empty if it does not."""
+
+    @property
+    def model(self) -> Key:
+        """Namespace and name of the model as it is planned: pods of different roles are apart."""
+        return self.claim.owner.namespace, model_of(self.claim, self.role)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -125,6 +135,7 @@ class Surroundings:
             accelerator=accelerator,
             cost=cost,
             facts=facts_of(claim, target, pods, self.policies),
+            role=role_of(target),
             pods=pods,
             autoscalers=autoscalers,
             objective=objective,
@@ -159,7 +170,7 @@ def variant_of(
     return Variant(
         namespace=claim.owner.namespace,
         name=claim.name,
-        model_id=claim.model_id,
+        model_id=item.model[1],
         accelerator=item.accelerator,
         accelerators_per_replica=target.accelerators_per_replica,
         cost_per_replica=_cost_of(item),

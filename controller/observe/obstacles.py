@@ -1,16 +1,10 @@
-"""Why variants cannot be planned, as far as that does not depend on their pods. Pure functions.
-
-Prefill and decode pods serve a request together, and do not replace each other, whereas a plan takes the
-replicas of a model's variants as interchangeable. So variants of one role are planned together, but not
-beside those of another role: these are left alone.
-"""
+"""Why variants cannot be planned, as far as that does not depend on their pods. Pure functions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Final
 
 from apiserver.kinds.annotated import MANAGED
 from apiserver.kinds.identity import Key
@@ -46,9 +40,6 @@ class Obstacles:
     bound_models: AbstractSet[Key]
     """Namespaces and model IDs of planned bindings."""
 
-    roles: Mapping[Key, frozenset[str]]
-    """Roles of the targets of each model."""
-
     def target_of(self, claim: Claim, claimed: Mapping[TargetKey, Claim]) -> Target | Unplanned:
         """Return the target of a claim, or why it cannot be planned. `claimed` are those of older claims."""
         if impostor := _impostor(claim, self.bound_models):
@@ -69,11 +60,7 @@ class Obstacles:
             remedy = "delete one of the two" if claimed[target].is_annotated else _remedy(claim)
             text = f"{before} {target.called} {target.name!r}; {remedy}"
             return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
-        known = self.targets[target]
-        if isinstance(known, Unplanned):
-            return known
-        why = why_apart(claim, known, self.roles)
-        return Unplanned(reason=ConditionReason.TARGET_NOT_SUPPORTED, message=why) if why else known
+        return self.targets[target]
 
     def _missing(self, target: TargetKey) -> Unplanned:
         if target.kind is TargetKind.SCALED:
@@ -97,44 +84,3 @@ def _precedence(first: Claim, other: Claim) -> str:
     if first.created != other.created:
         return f"{who} is older and already decides on"
     return f"{who}, whose name is first and whose age is the same, already decides on"
-
-
-ROLE_LABEL: Final = "llm-d.ai/role"
-"""The label of pods with their role in a disaggregated pair."""
-
-_WHOLE: Final = frozenset({"", "both", "prefill-decode"})
-"""Roles of engines that serve requests alone."""
-
-
-def role_of(target: Target) -> str:
-    """Return the role of a target's pods; empty if they serve requests alone."""
-    role = next((labels[ROLE_LABEL] for labels in target.labels if labels.get(ROLE_LABEL)), "")
-    return "" if role in _WHOLE else role
-
-
-def roles_of_models(
-    claims: Iterable[Claim], targets: Mapping[TargetKey, Target | Unplanned]
-) -> Mapping[Key, frozenset[str]]:
-    """Return the roles of the targets of each model (namespace, ID)."""
-    models: dict[Key, frozenset[str]] = {}
-    for claim in claims:
-        if isinstance(target := targets.get(claim.target), Target):
-            models[claim.model] = models.get(claim.model, frozenset()) | {role_of(target)}
-    return models
-
-
-def why_apart(claim: Claim, target: Target, models: Mapping[Key, frozenset[str]]) -> str:
-    """Return why a variant is left alone because of its role, or an empty string.
-
-    The author of a binding says which of its targets replace each other.
-    """
-    role = "" if claim.is_bound else role_of(target)
-    others = sorted(models.get(claim.model, frozenset()) - {role})
-    if not role or not others:
-        return ""
-    named = " and ".join(repr(other) if other else "no role" for other in others)
-    return (
-        f"its pods have the role {role!r} by the label {ROLE_LABEL}, and those of other variants of model"
-        f" {claim.model_id!r} have {named}: these do not replace each other, so its replicas are left alone:"
-        " let its HorizontalPodAutoscaler read other metrics"
-    )

@@ -16,6 +16,7 @@ from controller.observe.claim import Claim
 from controller.observe.classes import class_of
 from controller.observe.pods import has_engine, is_ready, readiness_changed
 from controller.observe.policies import Policies
+from controller.observe.roles import DECODE, PREFILL, role_of
 from controller.observe.targets import Target
 from controller.planning.ranges import MOST_START_SECONDS
 from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts
@@ -28,8 +29,11 @@ _MOST_ENGINES: Final = 256
 def facts_of(claim: Claim, target: Target, pods: Sequence[Json], policies: Policies) -> VariantFacts:
     """Return the facts about one variant."""
     batch = claim.profile.max_batch_size if claim.profile else None
+    role = "" if claim.is_bound else role_of(target)
     return VariantFacts(
-        targets=targets_of(claim, policies),
+        targets=_targets_of_role(targets_of(claim, policies), role),
+        pair=claim.model_id if role else "",
+        computes_prompts=role != DECODE,
         profile=claim.profile,
         learned=claim.learned,
         engines=min(engine_argument(target.engine_spec, "data-parallel-size") or 1, _MOST_ENGINES),
@@ -39,6 +43,16 @@ def facts_of(claim: Claim, target: Target, pods: Sequence[Json], policies: Polic
         ),
         known_start_seconds=claim.known_start_seconds,
     )
+
+
+def _targets_of_role(targets: Targets, role: str) -> Targets:
+    """Return the targets that depend on pods of a role.
+
+    Those that compute prompts determine the time to the first token, the others that between tokens.
+    """
+    if role == PREFILL:
+        return replace(targets, itl_seconds=None)
+    return replace(targets, ttft_seconds=None) if role == DECODE else targets
 
 
 def targets_of(claim: Claim, policies: Policies) -> Targets:

@@ -12,7 +12,8 @@ Engines under load, which know no cluster:
     batch        the state of requests in an engine, and its running batch
     engine       continuous batching, iteration by iteration, with preemption
     server       the engines of one replica, and their metrics under vLLM's names
-    fleet        all servers of all models, and the routers in front of them
+    router       the servers of a model, and which of them gets a request
+    fleet        all servers of all models, also those in pairs
 
 The cluster around them:
 

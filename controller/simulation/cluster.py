@@ -111,6 +111,7 @@ class VirtualCluster:
             patience_us=None if patience_seconds is None else round(patience_seconds * 1e6),
             routing=scenario.routing,
             seed=scenario.seed,
+            pairs={variant.model_id for variant in scenario.variants if variant.profile.role},
         )
         self.manifests = manifests
         self.variants = {variant.name: variant for variant in scenario.variants}

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
+from controller.observe.roles import ROLE_LABEL
 from controller.simulation.autoscaler import as_behaviour
 from controller.simulation.profile import EngineProfile
 from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
@@ -139,6 +140,7 @@ def manifests_of(scenario: Scenario) -> Manifests:
 
 def _deployment(variant: VariantSetup) -> Json:
     profile, labels = variant.profile, {"app": variant.name}
+    role = {ROLE_LABEL: profile.role} if profile.role else {}
     container = {
         "name": "vllm",
         "image": "vllm/vllm-openai",
@@ -161,7 +163,7 @@ def _deployment(variant: VariantSetup) -> Json:
             "replicas": variant.initial_replicas,
             "selector": {"matchLabels": labels},
             "template": {
-                "metadata": {"labels": labels},
+                "metadata": {"labels": labels | role},
                 "spec": {"nodeSelector": {_PRODUCT: variant.accelerator}, "containers": [container]},
             },
         },

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 MAX_NUM_BATCHED_TOKENS = 8192
 """vLLM's default maximum of tokens per iteration."""
 
+PREFILL = "prefill"
+DECODE = "decode"
+"""Roles of engines that serve requests in pairs."""
+
 _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
@@ -32,6 +36,8 @@ class EngineProfile:
     - `accepted_tokens_per_step` is the mean number of tokens that a decoding sequence gains per iteration
       with speculative decoding, the token of the model itself included. The iteration times are those with
       speculation.
+    - `role` is `prefill` for an engine that computes prompts and first tokens only, and `decode` for one that
+      gets the KV cache of its prompts from such an engine. Empty for an engine that does both.
     - `ranks` is the number of engines with data parallelism. Each has its own queue, batch and KV cache, to
       which all other fields apply.
 
@@ -52,6 +58,7 @@ class EngineProfile:
     prefix_hit_share: float = 0.0
     accepted_tokens_per_step: float = 1.0
     ranks: int = 1
+    role: str = ""
 
     def __post_init__(self) -> None:
         hits, positive = self.prefix_hit_share, ("alpha_ms", "num_gpu_blocks", "block_size", "max_num_seqs")
@@ -70,6 +77,7 @@ class EngineProfile:
                 "max_num_batched_tokens must be greater than or equal to max_num_seqs",
             ),
             (bool(self.model_id), "model_id must not be empty"),
+            (self.role in ("", PREFILL, DECODE), f"role must be {PREFILL}, {DECODE} or empty"),
         ]
         if wrong := [text for is_valid, text in checks if not is_valid]:
             raise ValueError("; ".join(wrong))
@@ -104,6 +112,8 @@ class EngineProfile:
 
         The shares of consecutive requests are evenly distributed, by multiples of the golden ratio.
         """
+        if self.role == DECODE:
+            return prompt_tokens - 1
         share = self.prefix_hit_share
         offset = 2 * (request_id * _GOLDEN % 1) - 1
         return min(prompt_tokens - 1, round((share + offset * min(share, 1 - share)) * prompt_tokens))

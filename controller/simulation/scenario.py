@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from controller.simulation.autoscaler import DEFAULT_BEHAVIOUR, SYNC_SECONDS, Autoscaler, Behaviour
-from controller.simulation.fleet import SHORTEST_QUEUE, Routing
 from controller.simulation.profile import EngineProfile
+from controller.simulation.router import SHORTEST_QUEUE, Routing
 from controller.simulation.workload import Request, Workload, requests
 from controller.sizing.records import Targets
 

@@ -121,6 +121,21 @@ def load_of(
     return load, replace(memory, required=held, begun_seconds=begun)
 
 
+def joint_load(own: ModelLoad, loads: Sequence[ModelLoad]) -> ModelLoad:
+    """Return a load with the highest rates among some loads of the same requests."""
+    now = [load.requests_per_second for load in loads if load.requests_per_second is not None]
+    releasable = [load.releasable_requests_per_second for load in loads]
+    known = [rate for rate in releasable if rate is not None]
+    return replace(
+        own,
+        requests_per_second=max(now, default=None),
+        upper_requests_per_second=max([load.upper_requests_per_second for load in loads]),
+        required_requests_per_second=max([load.required_requests_per_second for load in loads]),
+        releasable_requests_per_second=max(known) if len(known) == len(loads) else None,
+        is_growing=any(load.is_growing for load in loads),
+    )
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grade:
     """The grade of one model's reports."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controller.planning.load import Capacity, CapacitySource, LimitingTarget, ModelLoad
+from controller.planning.load import Capacity, CapacitySource, LimitingTarget, ModelLoad, Signal
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import percent
 from controller.sizing.attainment import (
@@ -20,7 +20,7 @@ from controller.sizing.attainment import (
     within_the_hour,
 )
 from controller.sizing.capacity import SizedCapacity
-from controller.sizing.demand import ModelObservation, load_of, observe_model
+from controller.sizing.demand import ModelObservation, joint_load, load_of, observe_model
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import ModelMemory, SizingMemory
 from controller.sizing.performance import Performance, capacity_of, estimated_capacity, performance
@@ -77,11 +77,15 @@ def size_models(
     snapshot's.
     """
     stated = {(load.namespace, load.model_id): load for load in snapshot.loads}
-    cycle = _Cycle(snapshot.taken_seconds, facts, reports, memory, settings)
-    models = {
-        key: _sized_model(cycle, key, own, stated.get(key))
-        for key, own in _by_model(snapshot.variants).items()
-    }
+    own_reports = _as_computed(snapshot.variants, facts, reports)
+    cycle = _Cycle(snapshot.taken_seconds, facts, own_reports, memory, settings)
+    models = _with_loads_of_pairs(
+        {
+            key: _sized_model(cycle, key, own, stated.get(key))
+            for key, own in _by_model(snapshot.variants).items()
+        },
+        facts,
+    )
     variants = {variant.key: variant for model in models.values() for variant in model.variants}
     shown = {key: item for model in models.values() for key, item in model.performances.items()}
     return SizingResult(
@@ -101,6 +105,49 @@ def size_models(
             key: level for model in models.values() for key, level in _service_levels(model, facts)
         },
     )
+
+
+def _as_computed(variants: Sequence[Variant], facts: Mapping[Key, VariantFacts], reports: Reports) -> Reports:
+    """Return the reports without the prompts of engines that get the KV cache of their prompts from others.
+
+    Not all releases of engines count which prompt tokens they compute.
+    """
+    changed = {
+        key: replace(
+            report,
+            interval=replace(
+                report.interval,
+                examined_prompt_tokens=report.interval.prompt_tokens,
+                computed_prompt_tokens=0.0,
+            ),
+        )
+        for variant in variants
+        if not facts.get(variant.key, _NO_FACTS).computes_prompts
+        for key in ((variant.namespace, pod.name) for pod in variant.replicas)
+        if (report := reports.get(key)) is not None and report.interval is not None
+    }
+    return {**reports, **changed} if changed else reports
+
+
+def _with_loads_of_pairs(
+    models: Mapping[Key, _SizedModel], facts: Mapping[Key, VariantFacts]
+) -> Mapping[Key, _SizedModel]:
+    """Return the models with the load of each role, where pods of two roles serve the same requests.
+
+    Requests reach the pods that generate answers only after those that compute prompts. If the latter are
+    too few, the former must not be sized for what gets through.
+    """
+    pairs: dict[Key, list[Key]] = defaultdict(list)
+    for key, model in models.items():
+        pair = facts.get(model.variants[0].key, _NO_FACTS).pair
+        if pair and model.load.signal is not Signal.UNKNOWN:
+            pairs[key[0], pair].append(key)
+    shared = {
+        key: replace(models[key], load=joint_load(models[key].load, [models[other].load for other in keys]))
+        for keys in pairs.values()
+        for key in keys
+    }
+    return {**models, **shared}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +175,8 @@ def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelL
     before = cycle.memory.models.get(key, _NEW_MODEL)
     seen = observe_model(own, cycle.reports, before, now_seconds=cycle.now_seconds, settings=cycle.settings)
     lengths = _stated_lengths(stated) or seen.memory.lengths
+    if lengths is not None and not cycle.facts.get(own[0].key, _NO_FACTS).computes_prompts:
+        lengths = replace(lengths, computed=1.0)
     utilization = _utilization(own, before, seen)
     shown = {
         variant.key: _performance(cycle, variant, lengths=seen.memory.lengths, utilization=utilization)

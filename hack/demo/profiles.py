@@ -81,6 +81,7 @@ def _profile(spec: Json, annotations: dict[str, str]) -> EngineProfile:
         gamma_ms=float(prefill["gamma"]),
         delta_ms=float(prefill["delta"]),
         num_gpu_blocks=blocks,
+        role="",
         **stated,
     )
 

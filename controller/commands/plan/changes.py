@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
@@ -9,6 +10,7 @@ from difflib import get_close_matches
 from typing import Final
 
 from controller.commands.plan.naming import first_of
+from controller.observe.roles import without_role
 from controller.planning.cluster import Budget
 from controller.planning.inputs import PlanningInputs
 from controller.planning.inventory import Addition, new_nodes
@@ -128,16 +130,17 @@ def _by_key(
 
 def _demands(work: _Work, changes: Changes) -> None:
     known = {(load.namespace, load.model_id): load for load in work.snapshot.loads}
-    models = {(variant.namespace, variant.model_id) for variant in work.snapshot.variants}
-    for model, rate in _by_key(work, changes.demands, models, option="--demand", what="model").items():
-        load = stated_load(
-            model,
-            rate.requests_per_second,
-            known.get(model),
-        )
-        if rate.lengths is not None:
-            load = replace(load, prompt_tokens=rate.lengths[0], output_tokens=rate.lengths[1])
-        work.snapshot = with_loads(work.snapshot, [load])
+    models: dict[Key, set[Key]] = defaultdict(set)
+    for variant in work.snapshot.variants:
+        planned = variant.namespace, variant.model_id
+        models[planned].add(planned)
+        models[variant.namespace, without_role(variant.model_id)].add(planned)  # requests need all roles
+    for key, rate in _by_key(work, changes.demands, models, option="--demand", what="model").items():
+        for model in sorted(models[key]):
+            load = stated_load(model, rate.requests_per_second, known.get(model))
+            if rate.lengths is not None:
+                load = replace(load, prompt_tokens=rate.lengths[0], output_tokens=rate.lengths[1])
+            work.snapshot = with_loads(work.snapshot, [load])
 
 
 def _capacities(work: _Work, rates: Sequence[Rate]) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from apiserver.kinds.core.names import DnsLabel
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.markers import Items, Length, Marker, Range
-from controller.simulation.fleet import RoutingPolicy
+from controller.simulation.router import RoutingPolicy
 
 _NOTHING_ELSE: Final = Marker((("additionalProperties", False),))
 """Rejects unknown fields inside lists, too."""
@@ -162,6 +162,11 @@ class VariantFile:
 
     profile: Annotated[ProfileFile, _NOTHING_ELSE]
     """The performance of its engines."""
+
+    role: Literal["", "prefill", "decode"] = ""
+    """The role of its engines, if the model's engines serve requests in pairs: `prefill` computes prompts,
+    `decode` generates answers.
+    """
 
     states_profile: bool = False
     """Whether its VariantAutoscaling declares the profile to Stowplan."""

@@ -28,6 +28,7 @@ from controller.observe.performance import engine_argument, targets_of
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
+from controller.observe.roles import role_of
 from controller.observe.targets import Target, TargetKind, target_key, target_of
 from controller.observe.variantautoscaling import claim_of
 from controller.simulation.autoscaler import behaviour_of
@@ -250,6 +251,7 @@ class _Reader:
                 max_num_seqs=batch,
                 max_num_batched_tokens=max(budget, batch),
                 ranks=engine_argument(engine, "data-parallel-size") or 1,
+                role=role_of(target),
             )
         except ValueError as error:
             self.problems.append(f"{name}: {error}")

@@ -20,9 +20,9 @@ from controller.commands.simulate.declared import ModelFile, ScenarioFile, Varia
 from controller.commands.simulate.recorded import trace_of
 from controller.observe.accelerators import short_name
 from controller.simulation.autoscaler import behaviour_of
-from controller.simulation.fleet import Routing
 from controller.simulation.manifests import Manifests
 from controller.simulation.profile import EngineProfile
+from controller.simulation.router import Routing
 from controller.simulation.scenario import WARM_UP_SECONDS, NodeGroup, Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Curve, Drawn, Played, Trace, Workload, piece
 from controller.sizing.records import Targets
@@ -215,6 +215,7 @@ class _Reader:
                 prefix_hit_share=profile.prefix_hit_share,
                 accepted_tokens_per_step=profile.accepted_tokens_per_step,
                 ranks=profile.ranks,
+                role=declared.role,
             )
         except ValueError as error:
             self.problems.append(f"{where}.profile: {_as_fields(error)}")

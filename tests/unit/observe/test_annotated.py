@@ -212,9 +212,8 @@ def test_prefill_and_decode_of_one_model_are_two_roles() -> None:
         workloads.append(placed(workload))
     found = gathered(autoscalers=(hpa("prefill"), hpa("decode")), records={}, deployments=(CHAT, *workloads))
 
-    assert {key[1]: why.reason for key, why in found.unplanned.items()} == dict.fromkeys(
-        ("prefill", "decode"), ConditionReason.TARGET_NOT_SUPPORTED
-    )
+    models = {item.name: item.model_id for item in found.snapshot.variants}
+    assert models == {role: f"{TERMS['llm-d.ai/model-id']} ({role})" for role in ("prefill", "decode")}
 
 
 def test_its_own_selector_is_checked() -> None:

@@ -6,11 +6,13 @@ import copy
 from typing import Any
 
 import pytest
-from support.gathering import A100, NODE, gathered, placed, pod
+from support.gathering import A100, NODE, gathered, key_of, placed, pod
 from support.manifests import autoscaler, deployment, variant
 from support.workloads import group_pod, leader_worker_set
 
 from apiserver.schema.json import Json
+from controller.observe.roles import role_of
+from controller.observe.targets import target_of
 
 TOLERATION = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
 WAITING = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}
@@ -166,20 +168,19 @@ def in_role(name: str, role: str) -> Json:
     return made
 
 
-ROLES: dict[str, tuple[tuple[str, ...], tuple[int, ...]]] = {
-    "a pair": (("prefill", "decode"), ()),
-    "a pair beside whole engines": (("prefill", "decode", "both"), (2,)),
-    "decode alone": (("decode", "decode"), (0, 1)),
-    "whole engines": (("both", "", "prefill-decode"), (0, 1, 2)),
-    "a role beside whole engines": (("", "decode"), (0,)),
+ROLES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "a pair": (("prefill", "decode"), ("m (prefill)", "m (decode)")),
+    "a pair beside whole engines": (("prefill", "decode", "both"), ("m (prefill)", "m (decode)", "m")),
+    "two accelerators for one role": (("decode", "decode"), ("m (decode)", "m (decode)")),
+    "whole engines": (("both", "", "prefill-decode"), ("m", "m", "m")),
 }
 
 
-@pytest.mark.parametrize(("roles", "planned"), ROLES.values(), ids=ROLES)
+@pytest.mark.parametrize(("roles", "models"), ROLES.values(), ids=ROLES)
 def test_engines_of_other_roles_are_never_traded_for_each_other(
-    roles: tuple[str, ...], planned: tuple[int, ...]
+    roles: tuple[str, ...], models: tuple[str, ...]
 ) -> None:
-    """Those that are left alone have a reason."""
+    """Those of each role are planned like a model of their own."""
     names = [f"v{place}" for place in range(len(roles))]
 
     found = gathered(
@@ -188,12 +189,33 @@ def test_engines_of_other_roles_are_never_traded_for_each_other(
         autoscalers=tuple(placed(autoscaler(name)) for name in names),
     )
 
-    assert {item.name for item in found.snapshot.variants} == {names[place] for place in planned}
-    apart = set(range(len(roles))) - set(planned)
-    assert {key[1] for key in found.unplanned} == {names[place] for place in apart}
-    assert all("llm-d.ai/role" in why.message for why in found.unplanned.values())
-    remedy = "left alone: let its HorizontalPodAutoscaler read other metrics"
-    assert all(why.message.endswith(remedy) for why in found.unplanned.values())
+    assert {item.name: item.model_id for item in found.snapshot.variants} == dict(
+        zip(names, models, strict=True)
+    )
+    assert not found.unplanned
+
+
+LABELS = {
+    "Kthena's group": ({"modelserving.volcano.sh/role": "prefill"}, (), "prefill"),
+    "a Model's worker": ({"stowplan.dev/role": "decode"}, (), "decode"),
+    "a Model's whole engine": ({"stowplan.dev/role": "server"}, (), ""),
+    "a producer of KV caches": ({}, ('--kv-transfer-config={"kv_role":"kv_producer"}',), "prefill"),
+    "a consumer of KV caches": ({}, ("--kv-transfer-config", '{"kv_role": "kv_consumer"}'), "decode"),
+    "both at once": ({}, ('--kv-transfer-config={"kv_role":"kv_both"}',), ""),
+    "a label beside settings": ({"llm-d.ai/role": "decode"}, ('{"kv_role":"kv_producer"}',), "decode"),
+}
+
+
+@pytest.mark.parametrize(("labels", "args", "role"), LABELS.values(), ids=LABELS)
+def test_the_role_of_pods_is_read_where_projects_write_it(
+    labels: dict[str, str], args: tuple[str, ...], role: str
+) -> None:
+    """By labels, or by the settings of vLLM."""
+    workload = in_role("chat", "")
+    workload["spec"]["template"]["metadata"]["labels"] |= labels
+    workload["spec"]["template"]["spec"]["containers"][0]["args"] += args
+
+    assert role_of(target_of(key_of(workload), workload)) == role
 
 
 def test_the_role_of_one_model_concerns_no_other_model() -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from support.manifests import autoscaler, deployment, listed, variant
+from support.manifests import autoscaler, deployment, l4_node, listed, variant
 from support.plan_verb import Parts, Plan
 
 _UNREAD = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "set"}
@@ -24,19 +24,25 @@ def _created(item: dict[str, Any], year: int) -> dict[str, Any]:
     return item | {"metadata": item["metadata"] | {"creationTimestamp": f"{year}-01-01T00:00:00Z"}}
 
 
-def test_engines_of_a_pair_are_omitted_with_a_reason(plan: Plan) -> None:
-    """The reason is also given where an option names one of them, and a plan without variants is possible."""
+def test_engines_of_a_pair_have_the_demand_of_their_model(plan: Plan) -> None:
+    """Requests need a pod of each role; one role can be named, too."""
     targets = [deployment(role, product="NVIDIA-L4", accelerators=1) for role in ("prefill", "decode")]
     for item in targets:
         item["spec"]["template"]["metadata"]["labels"]["llm-d.ai/role"] = item["metadata"]["name"]
-    given = listed(*targets, *(variant(item["metadata"]["name"], modelID="m") for item in targets))
+    variants = [variant(item["metadata"]["name"], modelID="m") for item in targets]
+    capacities = ("--capacity", "prefill=10", "--capacity", "decode=5")
+    given = listed(l4_node("n", accelerators=8), *targets, *variants)
 
-    code, out, _ = plan("-f", "-", given=given)
-    asked, _, complaint = plan("-f", "-", "--demand", "m=15", given=given)
+    both = plan("-f", "-", *capacities, "--demand", "m=15", "-o", "json", given=given)[1]
+    one = plan("-f", "-", *capacities, "--demand", "m (decode)=15", "-o", "json", given=given)[1]
 
-    assert (code, asked) == (1, 2)
-    assert "2 variants omitted: default/decode, default/prefill" in out
-    assert "llm-d.ai/role" in " ".join(complaint)
+    assert replicas_in(both) == {"prefill": 2, "decode": 3}
+    assert replicas_in(one)["decode"] == 3
+
+
+def replicas_in(document: str) -> dict[str, int]:
+    """Return the planned replicas by variant."""
+    return {item["name"]: item["replicas"] for item in json.loads(document)["plan"]["decisions"]}
 
 
 CONCLUSIONS = {

@@ -11,7 +11,7 @@ import pytest
 from apiserver import cli
 from controller.commands.check.documents import Source
 from controller.commands.simulate.scenario_file import read_scenario
-from controller.simulation.fleet import Routing
+from controller.simulation.router import Routing
 from controller.simulation.run import simulate
 
 SMALL = """

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.simulation.batch import Completion
-from controller.simulation.fleet import Fleet, Router
+from controller.simulation.fleet import Fleet
 from controller.simulation.profile import EngineProfile
+from controller.simulation.router import Router
 from controller.simulation.server import Server
 from controller.simulation.workload import Request, load_trace, piece
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from controller.simulation.fleet import Router, Routing, RoutingPolicy
 from controller.simulation.profile import EngineProfile
+from controller.simulation.router import Router, Routing, RoutingPolicy
 from controller.simulation.server import Server
 from controller.simulation.workload import Request
 

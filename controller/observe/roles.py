@@ -1,0 +1,60 @@
+"""Roles of engines that serve requests together: one pod computes the prompt, another generates the answer.
+
+Each request needs both, so pods of one role do not replace those of the other. The variants of each role are
+planned like a model of their own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from apiserver.schema.json import Json
+from controller.observe.claim import Claim
+from controller.observe.targets import Target
+
+ROLE_LABEL: Final = "llm-d.ai/role"
+"""The label of pods with their role, of llm-d and KServe."""
+
+_LABELS: Final = (ROLE_LABEL, "stowplan.dev/role", "modelserving.volcano.sh/role")
+"""Labels with the role, by llm-d, by Models of Stowplan, and by Kthena."""
+
+_PLANNED: Final = re.compile(r"(?P<id>.+) \([A-Za-z0-9._-]+\)\Z")
+PREFILL: Final = "prefill"
+DECODE: Final = "decode"
+_WHOLE: Final = frozenset({"", "both", "prefill-decode", "server", "leader"})
+"""Roles of engines that serve requests alone."""
+
+_TRANSFER: Final = re.compile(r"kv_role\W{1,8}(kv_producer|kv_consumer)\b")
+"""The role among vLLM's settings for the transfer of KV caches; `kv_both` is no role."""
+
+_BY_TRANSFER: Final = {"kv_producer": PREFILL, "kv_consumer": DECODE}
+
+
+def role_of(target: Target) -> str:
+    """Return the role of a target's pods; empty if they serve requests alone."""
+    named = (labels[name] for name in _LABELS for labels in target.labels if labels.get(name))
+    role = next(named, "") or _role_by_transfer(target.engine_spec)
+    return "" if role in _WHOLE else role
+
+
+def model_of(claim: Claim, role: str) -> str:
+    """Return the model as it is planned: its ID, with the role of the pods in parentheses if they have one.
+
+    The author of a binding says which of its targets replace each other.
+    """
+    return f"{claim.model_id} ({role})" if role and not claim.is_bound else claim.model_id
+
+
+def without_role(model: str) -> str:
+    """Return the ID of a model as it is planned."""
+    match = _PLANNED.match(model)
+    return match["id"] if match else model
+
+
+def _role_by_transfer(pod_spec: Json) -> str:
+    for container in pod_spec.get("containers") or []:
+        text = " ".join([*(container.get("command") or []), *(container.get("args") or [])])
+        if match := _TRANSFER.search(text):
+            return _BY_TRANSFER[match[1]]
+    return ""
