@@ -30,6 +30,9 @@ PREEMPTION: Final = f"{PREFIX}preemption"
 ADVISORY: Final = f"{PREFIX}advisory"
 """With value `true`, decisions are reported and not acted on."""
 
+PREFILL_PER_DECODE: Final = f"{PREFIX}prefill-per-decode"
+"""On a variant with a role, how many replicas of prefill its model has per replica of decode."""
+
 SCALE_TO_ZERO_GRACE: Final = f"{PREFIX}scale-to-zero-grace-period"
 """On a binding, the time without activity before the last replica is removed, such as `30s`."""
 
@@ -59,11 +62,16 @@ RECORDS: Final = frozenset({WRITTEN_BY, MODEL_OWNER, DECISION})
 """Annotations that Stowplan's processes record on objects; they are no orders."""
 
 _SWITCH: Final = re.compile(r"(true|false)\Z")
+_POSITIVE: Final = r"(?:0\.[0-9]{0,2}[1-9]|[1-9][0-9]{0,3}(?:\.[0-9]{1,3})?)"
 ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     PAUSED: (_SWITCH, "'true' or 'false'"),
     REPLICAS: (re.compile(r"(0|[1-9][0-9]{0,5}|1000000)\Z"), "a whole number from 0 to 1000000"),
     PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
     ADVISORY: (_SWITCH, "'true' or 'false'"),
+    PREFILL_PER_DECODE: (
+        re.compile(rf"(?:(?:0|{_POSITIVE})-)?{_POSITIVE}\Z"),
+        "a number above 0, such as 0.5, or a range, such as 0.25-1",
+    ),
 }
 """Allowed values of the annotations of a VariantAutoscaling or an annotated autoscaler, as a pattern and in
 words, but for `stowplan.dev/activity`."""

@@ -35,7 +35,7 @@ from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_targ
 from controller.observe.variantautoscaling import claims_of
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import growing, node_to_come
-from controller.planning.snapshot import Model, Snapshot, Variant
+from controller.planning.snapshot import Model, RoleRatio, Snapshot, Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -190,6 +190,7 @@ def gather(
             now_seconds,
         ),
         pools=around.pools,
+        ratios=_ratios(items),
         quotas=bounds.quotas,
         budgets=terms.budgets,
         taken_seconds=now_seconds,
@@ -309,6 +310,18 @@ def _tenant(item: Observed) -> Tenant:
     specs = (pod["spec"] for pod in item.pods)
     pod_spec = next((spec for spec in specs if accelerators_of(spec)), item.target.pod_spec)
     return Tenant(namespace=item.claim.owner.namespace, accelerator=item.accelerator, pod_spec=pod_spec)
+
+
+def _ratios(items: Sequence[Observed]) -> tuple[RoleRatio, ...]:
+    """Return the ratio of roles of each model that states one: that of the first variant with one."""
+    stated: dict[Key, tuple[float, float]] = {}
+    for item in items:
+        if item.role and (ratio := item.claim.orders.prefill_per_decode):
+            stated.setdefault(item.claim.model, ratio)
+    return tuple(
+        RoleRatio(namespace=namespace, pair=model_id, least=least, most=most)
+        for (namespace, model_id), (least, most) in sorted(stated.items())
+    )
 
 
 def _models(

@@ -23,7 +23,7 @@ from controller.observe.policies import Policies
 from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
 from controller.observe.removal_order import leaving_order
 from controller.observe.replicas import ReportAge, replicas_of, stalled_replicas
-from controller.observe.roles import model_of, role_of
+from controller.observe.roles import planned_model, role_of
 from controller.observe.rule_reading import Scene
 from controller.observe.rules import NO_RULES, TargetRules, pod_rules
 from controller.observe.running_targets import ActualTypes
@@ -93,7 +93,7 @@ class Observed:
     @property
     def model(self) -> Key:
         """Namespace and name of the model as it is planned: pods of different roles are apart."""
-        return self.claim.owner.namespace, model_of(self.claim, self.role)
+        return self.claim.owner.namespace, planned_model(self.claim.model_id, self.role)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,7 +135,7 @@ class Surroundings:
             accelerator=accelerator,
             cost=cost,
             facts=facts_of(claim, target, pods, self.policies),
-            role=role_of(target),
+            role="" if claim.is_bound else role_of(target),
             pods=pods,
             autoscalers=autoscalers,
             objective=objective,
@@ -171,6 +171,8 @@ def variant_of(
         namespace=claim.owner.namespace,
         name=claim.name,
         model_id=item.model[1],
+        role=item.role,
+        pair=claim.model_id if item.role else "",
         accelerator=item.accelerator,
         accelerators_per_replica=target.accelerators_per_replica,
         cost_per_replica=_cost_of(item),

@@ -14,6 +14,7 @@ from apiserver.kinds.annotations import (
     ALLOWED,
     PAUSED,
     PREEMPTION,
+    PREFILL_PER_DECODE,
     PREFIX,
     RECORDS,
     REPLICAS,
@@ -32,6 +33,9 @@ class Orders:
     pinned_replicas: int | None = None
     may_be_preempted: bool = True
     is_advisory: bool = False
+    prefill_per_decode: tuple[float, float] | None = None
+    """Least and most replicas of prefill per replica of decode."""
+
     activity: ActivitySource | None = None
     """Where requests are visible while there are no replicas."""
 
@@ -52,6 +56,7 @@ def orders_of(value: Json, kind: str = "VariantAutoscaling") -> Orders:
         pinned_replicas=int(good[REPLICAS]) if REPLICAS in good else None,
         may_be_preempted=PREEMPTION not in good,
         is_advisory=good.get(ADVISORY) == "true",
+        prefill_per_decode=_range(good.get(PREFILL_PER_DECODE)),
         activity=activity_source(value),
         followed=tuple(f"{name}={text}" for name, text in good.items()),
         problems=tuple(annotation_advice(kind, value)),
@@ -75,6 +80,13 @@ def orders_finding(orders: Orders) -> Finding:
     if orders.followed:
         return True, ConditionReason.ANNOTATIONS_FOLLOWED, f"followed: {', '.join(orders.followed)}"
     return True, ConditionReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... has an effect"
+
+
+def _range(text: str | None) -> tuple[float, float] | None:
+    if text is None:
+        return None
+    numbers = sorted(map(float, text.split("-")))
+    return numbers[0], numbers[-1]
 
 
 def _is_understood(name: str, text: str, value: Json) -> bool:

@@ -32,7 +32,6 @@ def facts_of(claim: Claim, target: Target, pods: Sequence[Json], policies: Polic
     role = "" if claim.is_bound else role_of(target)
     return VariantFacts(
         targets=_targets_of_role(targets_of(claim, policies), role),
-        pair=claim.model_id if role else "",
         computes_prompts=role != DECODE,
         profile=claim.profile,
         learned=claim.learned,

@@ -10,7 +10,6 @@ import re
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.observe.claim import Claim
 from controller.observe.targets import Target
 
 ROLE_LABEL: Final = "llm-d.ai/role"
@@ -38,12 +37,9 @@ def role_of(target: Target) -> str:
     return "" if role in _WHOLE else role
 
 
-def model_of(claim: Claim, role: str) -> str:
-    """Return the model as it is planned: its ID, with the role of the pods in parentheses if they have one.
-
-    The author of a binding says which of its targets replace each other.
-    """
-    return f"{claim.model_id} ({role})" if role and not claim.is_bound else claim.model_id
+def planned_model(model_id: str, role: str) -> str:
+    """Return the model as it is planned: its ID, with the role of the pods in parentheses if there is one."""
+    return f"{model_id} ({role})" if role else model_id
 
 
 def without_role(model: str) -> str:

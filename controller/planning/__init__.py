@@ -23,6 +23,7 @@ From the snapshot to the problem:
 Placement:
   engine          column generation over replica patterns with exact pricing, and a CP-SAT core, with a lower
                   bound over every replica mix at every level (a package)
+  pairs           the same share of requests for all roles of a model
   cpsat           the only access to CP-SAT
   hosts           nodes indexed by free accelerators
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from controller.planning.assemble import hold, total_cost
 from controller.planning.checker import check
@@ -24,6 +25,7 @@ from controller.planning.explain import decisions
 from controller.planning.incomplete import complete
 from controller.planning.inputs import PlanningState, Settings
 from controller.planning.omission import comparable
+from controller.planning.pairs import pairs_of, place_pairs
 from controller.planning.preparing import Prepared, prepare
 from controller.planning.problem import (
     NumbersTooLargeError,
@@ -72,7 +74,8 @@ def _solve(
         known = solution.prices or known
         return solution
 
-    solved = given.grant(place_all)
+    pairs = pairs_of(given.snapshot, given.demands)
+    solved = given.grant(partial(place_pairs, pairs=pairs, place=place_all))
     return solved, replace(state, prices=known)
 
 

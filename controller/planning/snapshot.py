@@ -67,6 +67,12 @@ class Variant:
     model_id: str
     """Variants of one namespace with the same model share one demand."""
 
+    role: str = ""
+    """What its pods do, if they serve requests together with those of another role: `prefill` or `decode`."""
+
+    pair: str = ""
+    """The model whose requests need pods of all roles; empty without a role."""
+
     accelerator: str
     """Normalized type; empty if unknown, then any node that the selector admits may be used."""
 
@@ -220,6 +226,23 @@ class Model:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RoleRatio:
+    """How many replicas of prefill one of decode needs, of one model. Raises ValueError for a wrong order."""
+
+    namespace: str
+    pair: str
+    """The ID of the model, without a role."""
+
+    least: float = 0.0
+    most: float | None = None
+    """None for any number."""
+
+    def __post_init__(self) -> None:
+        if self.least < 0 or (self.most is not None and not 0 < self.least <= self.most):
+            refuse([f"ratio of {self.namespace}/{self.pair}: must be above 0, the lower bound first"])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Snapshot:
     """The complete input of one decision.
 
@@ -238,6 +261,7 @@ class Snapshot:
     pools: tuple[NodePool, ...] = ()
     quotas: tuple[Quota, ...] = ()
     budgets: tuple[Budget, ...] = ()
+    ratios: tuple[RoleRatio, ...] = ()
 
     taken_seconds: float = 0.0
     """When the snapshot was taken, in seconds since 1970; 0 if unknown, then reversals are not counted."""

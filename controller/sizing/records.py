@@ -185,9 +185,6 @@ class VariantFacts:
     """Data about a variant that sizing needs in addition to that of planning."""
 
     targets: Targets = NO_TARGETS
-    pair: str = ""
-    """The model whose requests need a pod of each role, if the variant's pods have a role; else empty."""
-
     computes_prompts: bool = True
     """Whether its engines compute prompts, and do not get their KV cache from other pods."""
 

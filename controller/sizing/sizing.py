@@ -83,8 +83,7 @@ def size_models(
         {
             key: _sized_model(cycle, key, own, stated.get(key))
             for key, own in _by_model(snapshot.variants).items()
-        },
-        facts,
+        }
     )
     variants = {variant.key: variant for model in models.values() for variant in model.variants}
     shown = {key: item for model in models.values() for key, item in model.performances.items()}
@@ -129,9 +128,7 @@ def _as_computed(variants: Sequence[Variant], facts: Mapping[Key, VariantFacts],
     return {**reports, **changed} if changed else reports
 
 
-def _with_loads_of_pairs(
-    models: Mapping[Key, _SizedModel], facts: Mapping[Key, VariantFacts]
-) -> Mapping[Key, _SizedModel]:
+def _with_loads_of_pairs(models: Mapping[Key, _SizedModel]) -> Mapping[Key, _SizedModel]:
     """Return the models with the load of each role, where pods of two roles serve the same requests.
 
     Requests reach the pods that generate answers only after those that compute prompts. If the latter are
@@ -139,7 +136,7 @@ def _with_loads_of_pairs(
     """
     pairs: dict[Key, list[Key]] = defaultdict(list)
     for key, model in models.items():
-        pair = facts.get(model.variants[0].key, _NO_FACTS).pair
+        pair = model.variants[0].pair
         if pair and model.load.signal is not Signal.UNKNOWN:
             pairs[key[0], pair].append(key)
     shared = {

@@ -20,6 +20,14 @@ UNDERSTOOD = {
     "pinned to zero replicas": (annotated(replicas="0"), {"pinned_replicas": 0}),
     "the maximum of pinned replicas": (annotated(replicas="1000000"), {"pinned_replicas": 1_000_000}),
     "protection": (annotated(preemption="Never"), {"may_be_preempted": False}),
+    "a number of prefill per decode": (
+        annotated(**{"prefill-per-decode": "0.5"}),
+        {"prefill_per_decode": (0.5, 0.5)},
+    ),
+    "a range of prefill per decode": (
+        annotated(**{"prefill-per-decode": "0.25-1"}),
+        {"prefill_per_decode": (0.25, 1.0)},
+    ),
     "advice": (annotated(advisory="true"), {"is_advisory": True}),
 }
 
@@ -30,8 +38,8 @@ def test_a_valid_annotation_sets_its_field_and_no_other(value: Json, want: dict[
     found = orders_of(value)
 
     plain = Orders(followed=found.followed)
-    changed = {name for name in ("is_paused", "pinned_replicas", "may_be_preempted", "is_advisory")
-               if getattr(found, name) != getattr(plain, name)}  # fmt: skip
+    orders = ("is_paused", "pinned_replicas", "may_be_preempted", "is_advisory", "prefill_per_decode")
+    changed = {name for name in orders if getattr(found, name) != getattr(plain, name)}
     assert {name: getattr(found, name) for name in want} == want
     assert changed <= want.keys()
     assert orders_finding(found)[:2] == (True, "AnnotationsFollowed")
@@ -53,6 +61,16 @@ NOT_UNDERSTOOD = {
     "a sign": ("replicas", "-1", "a whole number from 0 to 1000000"),
     "more than the maximum": ("replicas", "1000001", "a whole number from 0 to 1000000"),
     "non-ASCII digits": ("replicas", "٣", "a whole number from 0 to 1000000"),
+    "no prefill at all": (
+        "prefill-per-decode",
+        "0",
+        "a number above 0, such as 0.5, or a range, such as 0.25-1",
+    ),
+    "a range without an end": (
+        "prefill-per-decode",
+        "0.5-",
+        "a number above 0, such as 0.5, or a range, such as 0.25-1",
+    ),
     "another policy": ("preemption", "PreemptLowerPriority", "'Never'"),
 }
 

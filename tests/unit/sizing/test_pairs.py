@@ -32,11 +32,12 @@ def test_each_role_has_the_target_that_it_determines(
     workload = placed(deployment("chat", product=A100, accelerators=1))
     workload["spec"]["template"]["metadata"]["labels"]["llm-d.ai/role"] = role
     value = placed(variant("chat", modelID="m", sloClassRef={"name": "classes", "key": "a"}))
-    facts = gathered(value, deployments=(workload,), policies=CLASSES).observed["ns", "chat"].facts
+    seen = gathered(value, deployments=(workload,), policies=CLASSES)
+    facts, (planned,) = seen.observed["ns", "chat"].facts, seen.snapshot.variants
 
     assert (facts.targets.ttft_seconds, facts.targets.itl_seconds) == want
     assert facts.computes_prompts is (role != "decode")
-    assert facts.pair == ("" if role == "both" else "m")
+    assert (planned.role, planned.pair) == (("", "") if role == "both" else (role, "m"))
 
 
 def sized(prefill_rate: float, decode_rate: float) -> SizingResult:
@@ -45,13 +46,13 @@ def sized(prefill_rate: float, decode_rate: float) -> SizingResult:
     Engines of the decode role count the tokens of prompts, too, as releases do that don't know better.
     """
     variants = (
-        sized_variant("prefill", ready=1, model_id="m (prefill)"),
-        sized_variant("decode", ready=1, model_id="m (decode)"),
+        sized_variant("prefill", ready=1, model_id="m (prefill)", role="prefill", pair="m"),
+        sized_variant("decode", ready=1, model_id="m (decode)", role="decode", pair="m"),
     )
     facts = {
-        ("llm", "prefill"): VariantFacts(targets=Targets(ttft_seconds=2.0), pair="m"),
+        ("llm", "prefill"): VariantFacts(targets=Targets(ttft_seconds=2.0)),
         ("llm", "decode"): VariantFacts(
-            targets=Targets(itl_seconds=TARGETS.itl_seconds), pair="m", computes_prompts=False
+            targets=Targets(itl_seconds=TARGETS.itl_seconds), computes_prompts=False
         ),
     }
     watch, result = Watch(variants=variants, facts=facts), None

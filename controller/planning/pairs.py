@@ -1,0 +1,208 @@
+"""Placement of models whose requests need pods of several roles: one role without the other is of no use.
+
+The program minimizes the shortfalls of both roles separately, and so fills the one whose capacity takes fewer
+accelerators. With 5 accelerators for 2 replicas of prefill and 8 of decode, it would serve 3 / 8 of the
+requests, with 2 and 3 of them, and not a half, with 1 and 4. So a share of the requests is searched by
+bisection that both roles reach: the requirements of both are reduced to it, and the others get the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from operator import attrgetter
+
+from controller.planning.demand import ModelDemand
+from controller.planning.problem import (
+    UNLIMITED_REPLICAS,
+    CoverRow,
+    PlacementProblem,
+    Proof,
+    Solution,
+    Stage,
+    level_name,
+    provided_by,
+)
+from controller.planning.snapshot import RoleRatio, Snapshot, Variant
+
+PREFILL = "prefill"
+DECODE = "decode"
+"""Roles whose numbers of replicas can have a ratio."""
+
+_STEPS = 4
+"""Solves of the bisection: the share is within a sixteenth of the difference between the roles."""
+
+_EVEN = Fraction(1, 100)
+"""Shares of two roles that differ by less are equal."""
+
+_SHARED = (Stage.LOAD, Stage.DEMAND)
+"""The stages at which requirements follow from requests."""
+
+Place = Callable[[PlacementProblem], Solution]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Pair:
+    """The roles of one model."""
+
+    models: tuple[int, ...]
+    """Indices of the models as they are planned, one for each role."""
+
+    ratio: tuple[int, int, RoleRatio] | None = None
+    """The models of prefill and decode, and how many replicas of the former one of the latter needs."""
+
+    allowed: tuple[tuple[int, int], ...] = ()
+    """The variants of all roles, with the maximum of their replicas."""
+
+
+def pairs_of(snapshot: Snapshot, demands: Sequence[ModelDemand]) -> tuple[Pair, ...]:
+    """Return the models of which several roles are planned."""
+    models: dict[tuple[str, str], dict[str, int]] = defaultdict(dict)
+    allowed: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    place = 0
+    for index, demand in enumerate(demands):
+        first = demand.variants[0]
+        if first.role:
+            models[first.namespace, first.pair][first.role] = index
+            own = enumerate(demand.variants, start=place)
+            allowed[first.namespace, first.pair] += [(v, _most_replicas(item)) for v, item in own]
+        place += len(demand.variants)
+    ratios = {(item.namespace, item.pair): item for item in snapshot.ratios}
+    return tuple(
+        Pair(models=tuple(own.values()), ratio=_ratio(ratios.get(key), own), allowed=tuple(allowed[key]))
+        for key, own in sorted(models.items())
+        if len(own) > 1
+    )
+
+
+def _most_replicas(variant: Variant) -> int:
+    return UNLIMITED_REPLICAS if variant.max_replicas is None else variant.max_replicas
+
+
+def _ratio(stated: RoleRatio | None, models: Mapping[str, int]) -> tuple[int, int, RoleRatio] | None:
+    if stated is None or not models.keys() >= {PREFILL, DECODE}:
+        return None
+    return models[PREFILL], models[DECODE], stated
+
+
+def place_pairs(problem: PlacementProblem, *, pairs: Sequence[Pair], place: Place) -> Solution:
+    """Return a solution in which the roles of each model serve about the same share of its requests."""
+    solution = place(problem)
+    solution = _even(problem, solution, pairs, place)
+    rows = tuple(_rows_of_ratios(problem, solution, pairs))
+    return place(_with_rows(problem, rows, pairs)) if rows else solution
+
+
+def _even(problem: PlacementProblem, first: Solution, pairs: Sequence[Pair], place: Place) -> Solution:
+    shares = _shares(problem, first)
+    bounds = {pair: _bounds(pair, shares) for pair in pairs}
+    uneven = {pair: bound for pair, bound in bounds.items() if bound[1] - bound[0] > _EVEN}
+    best, most = first, sum(low for low, _ in uneven.values())
+    for _ in range(_STEPS if uneven else 0):
+        goals = {pair: (low + high) / 2 for pair, (low, high) in uneven.items()}
+        tried = place(_reduced(problem, goals))
+        shares = _shares(problem, tried)
+        reached = {pair: _bounds(pair, shares)[0] for pair in uneven}
+        uneven = {
+            pair: (goals[pair], high) if reached[pair] >= goals[pair] else (low, goals[pair])
+            for pair, (low, high) in uneven.items()
+        }
+        if sum(reached.values()) > most:
+            best, most = tried, sum(reached.values())
+    return best if best is first else replace(best, proofs=tuple(_true_proofs(problem, best, first)))
+
+
+def _shares(problem: PlacementProblem, solution: Solution) -> Mapping[int, Fraction]:
+    """Return the share of its required capacity that each model gets, at most 1."""
+    shares: dict[int, Fraction] = {}
+    for row in problem.rows:
+        if row.stage is Stage.DEMAND and _is_capacity(row):
+            share = Fraction(provided_by(problem, row, solution.replicas), row.requirement)
+            shares[row.model] = min(shares.get(row.model, Fraction(1)), share)
+    return shares
+
+
+def _bounds(pair: Pair, shares: Mapping[int, Fraction]) -> tuple[Fraction, Fraction]:
+    own = [shares.get(model, Fraction(1)) for model in pair.models]
+    return min(own), max(own)
+
+
+def _reduced(problem: PlacementProblem, goals: Mapping[Pair, Fraction]) -> PlacementProblem:
+    """Return the problem with a share of the requirements of each pair."""
+    goal_of = {model: goal for pair, goal in goals.items() for model in pair.models}
+
+    def reduced(row: CoverRow) -> CoverRow:
+        goal = goal_of.get(row.model) if row.stage in _SHARED and _is_capacity(row) else None
+        return row if goal is None else replace(row, requirement=max(1, math.ceil(goal * row.requirement)))
+
+    return replace(problem, rows=tuple(map(reduced, problem.rows)))
+
+
+def _is_capacity(row: CoverRow) -> bool:
+    """Return whether a row requires a capacity, and not a number of replicas."""
+    return any(amount != 1 for _, amount in row.terms)
+
+
+def _rows_of_ratios(
+    problem: PlacementProblem, solution: Solution, pairs: Sequence[Pair]
+) -> Iterator[CoverRow]:
+    """Yield the replicas that the roles need for their ratio, given those of the others."""
+    variants: dict[int, dict[int, int]] = defaultdict(dict)
+    priorities: dict[int, int] = {}
+    for row in problem.rows:
+        variants[row.model] |= dict.fromkeys((v for v, _ in row.terms), 1)
+        priorities[row.model] = row.priority
+    for pair in pairs:
+        if pair.ratio is None:
+            continue
+        prefill, decode, ratio = pair.ratio
+        counts = {m: sum(solution.replicas[v] for v in variants[m]) for m in (prefill, decode)}
+        needed = {
+            prefill: math.ceil(ratio.least * counts[decode]),
+            decode: math.ceil(counts[prefill] / ratio.most) if ratio.most else 0,
+        }
+        for model, replicas in needed.items():
+            if replicas > counts[model] and variants[model]:
+                yield CoverRow(
+                    name="ratio of roles",
+                    stage=Stage.DEMAND,
+                    priority=priorities[model],
+                    model=model,
+                    requirement=replicas,
+                    terms=tuple(sorted(variants[model].items())),
+                )
+
+
+def _with_rows(
+    problem: PlacementProblem, rows: Sequence[CoverRow], pairs: Sequence[Pair]
+) -> PlacementProblem:
+    """Return the problem with more rows, and as many replicas as they need beyond what the load needs."""
+    needed = {v: row.requirement for row in rows for v, _ in row.terms}
+    most = {v: limit for pair in pairs for v, limit in pair.allowed}
+    variants = tuple(
+        replace(terms, upper=max(terms.upper, min(most[v], needed[v]))) if v in needed else terms
+        for v, terms in enumerate(problem.variants)
+    )
+    # Rows of one model stay contiguous.
+    every = tuple(sorted((*problem.rows, *rows), key=attrgetter("model")))
+    return replace(problem, variants=variants, rows=every)
+
+
+def _true_proofs(problem: PlacementProblem, chosen: Solution, first: Solution) -> Iterator[Proof]:
+    """Yield proofs with the values of the unreduced problem.
+
+    Where these differ from the first solution's, they are no minimum, and not meant to be one.
+    """
+    values: dict[str, int] = defaultdict(int)
+    for row in problem.rows:
+        short = row.weight * row.shortfall(provided_by(problem, row, chosen.replicas))
+        values[level_name(*row.level)] += short
+    before = {proof.level: proof for proof in first.proofs}
+    for proof in chosen.proofs:
+        value = values.get(proof.level, proof.value)
+        known = before.get(proof.level, proof)
+        bound = known.bound if value == known.value else value
+        yield replace(proof, value=value, bound=min(bound, value), total=max(known.total, value))
