@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.seed_differences import differences
-from support.seed_findings import Contrast, contrasts
-from support.seed_pages import read_page
-from support.seed_places import places
-from support.seed_proofs import breaches
-from support.seed_rows import Promise, Row, documents
 
 from apiserver.kinds.llmd.performance import NUMERIC
 from apiserver.schema.json import Json
+from hack.seeds.differences import differences
+from hack.seeds.findings import Contrast, contrasts
+from hack.seeds.pages import read_page
+from hack.seeds.places import places
+from hack.seeds.proofs import breaches
+from hack.seeds.rows import Promise, Row, documents
 
 DOCUMENT = documents()["llmd-variantautoscaling-legacy"]
 
@@ -136,7 +136,7 @@ BROKEN: dict[str, tuple[str, str, Json]] = {
     "a missing word": (
         "VariantAutoscaling",
         "status",
-        {"module": "tests/support/seed_rows.py", "word": "weather"},
+        {"module": "hack/seeds/rows.py", "word": "weather"},
     ),
 }
 

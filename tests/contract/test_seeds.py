@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from support.seed_differences import Addition, Difference, additions, differences, unexplained
-from support.seed_findings import all_findings, findings
-from support.seed_pages import Page, read_page
-from support.seed_places import ROOT_FIELDS, places
-from support.seed_proofs import breaches
-from support.seed_rows import DECISIONS, Document, Promise, SeedType, documents, root_promises
 
 from apiserver.kinds.registry import DEFINED, find_kind
 from apiserver.schema.structural import crd_manifest
+from hack.seeds.differences import Addition, Difference, additions, differences, unexplained
+from hack.seeds.findings import all_findings, findings
+from hack.seeds.pages import Page, read_page
+from hack.seeds.places import ROOT_FIELDS, places
+from hack.seeds.proofs import breaches
+from hack.seeds.rows import DECISIONS, Document, Promise, SeedType, documents, root_promises
 
 PAGES: Final = Path(__file__).parents[2].parent / "shared" / "seeds"
 """The published pages, which are not available on every machine."""

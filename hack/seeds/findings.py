@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from apiserver.schema.json import Json, JsonValue
-from support.seed_places import ROOT_FIELDS, Place, places
-from support.seed_rows import Document, Row, SeedType, core_types, documents
+from hack.seeds.places import ROOT_FIELDS, Place, places
+from hack.seeds.rows import Document, Row, SeedType, core_types, documents
 
 KEYWORDS: Final = (
     "default",

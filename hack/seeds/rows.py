@@ -16,7 +16,7 @@ import yaml
 
 from apiserver.schema.json import Json, JsonValue
 
-DATA: Final = Path(__file__).resolve().parents[1] / "contract" / "seeds"
+DATA: Final = Path(__file__).resolve().parents[2] / "tests" / "contract" / "seeds"
 DECISIONS: Final = (
     "schema",
     "cel",

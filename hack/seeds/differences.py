@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.json import JsonValue
-from support.seed_findings import Finding
-from support.seed_rows import documents, loaded
+from hack.seeds.findings import Finding
+from hack.seeds.rows import documents, loaded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
