@@ -30,14 +30,12 @@ class Policy(Protocol):
 
 
 def chosen_variants(scenario: Scenario, variant: str = "") -> frozenset[str]:
-    """Return the variants that a policy scales: the given one, and the first one of each other model."""
-    given = {item.model_id: item.name for item in scenario.variants if item.name == variant}
-    firsts = {
-        model.model_id: items[0].name
-        for model in scenario.models
-        if (items := scenario.variants_of(model.model_id))
+    """Return the variants that a policy scales: the given one, and the first of each other model and role."""
+    given = [item for item in scenario.variants if item.name == variant]
+    chosen = {
+        (item.model_id, item.profile.role): item.name for item in (*reversed(scenario.variants), *given)
     }
-    return frozenset((firsts | given).values())
+    return frozenset(chosen.values())
 
 
 @dataclass(kw_only=True)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Final
 
 from controller.planning.inputs import Settings
 from controller.simulation.autoscaler import Autoscaler
@@ -67,6 +68,10 @@ def policy_name(text: str) -> PolicyName:
     return PolicyName(text=text, kind=kind, number=number, variant=variant)
 
 
+_OF_PAIRS: Final = ("stowplan", "concurrency", "queue", "constant")
+"""The policies that take engines with a role as what they are."""
+
+
 def policy_problem(name: PolicyName, scenario: Scenario) -> str:
     """Return why a scenario cannot be simulated with a policy; empty if it can."""
     problem, variants = "", [variant.name for variant in scenario.variants]
@@ -74,6 +79,8 @@ def policy_problem(name: PolicyName, scenario: Scenario) -> str:
         problem = unbound_problem(name.file, scenario)
     elif name.variant and name.variant not in variants:
         problem = f"there is no variant {name.variant!r}; the variants are {', '.join(variants)}"
+    elif name.kind not in _OF_PAIRS and any(variant.profile.role for variant in scenario.variants):
+        problem = f"not for engines with a role; use {', '.join(_OF_PAIRS)}"
     return f"policy {name.text}: {problem}" if problem else ""
 
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
+
 from controller.simulation.batch import Completion
 from controller.simulation.fleet import Fleet
 from controller.simulation.outcome import PolicyOutcome
-from controller.simulation.policies import ConstantPolicy, Policy
+from controller.simulation.policies import ConstantPolicy, Policy, chosen_variants
 from controller.simulation.profile import DECODE, PREFILL, EngineProfile
 from controller.simulation.reconciled import ReconciledPolicy
-from controller.simulation.run import play
+from controller.simulation.run import play, simulate
 from controller.simulation.scenario import NodeGroup, Scenario, VariantSetup
 from controller.simulation.server import Server
 from controller.simulation.workload import Curve, Drawn, Request, load_trace
@@ -87,6 +89,23 @@ def scenario_of_pairs(scenario: Scenario) -> Scenario:
         warm_up_seconds=450.0,
         duration_seconds=300.0,
     )
+
+
+@pytest.mark.parametrize("policy", ["lower-bound", "wva-v1", "wva-v2"])
+def test_policies_that_know_no_roles_are_refused(policy: str, scenario: Scenario) -> None:
+    """Their results would be wrong."""
+    with pytest.raises(ValueError, match=f"policy {policy}: not for engines with a role; use stowplan"):
+        simulate(scenario_of_pairs(scenario), policy)
+
+
+def test_an_autoscaler_on_concurrency_scales_each_role(scenario: Scenario) -> None:
+    """Of several variants of a role, the first one, or the one that is named."""
+    pairs = scenario_of_pairs(scenario)
+    other = replace(pairs.variants[1], name="other")
+    both = replace(pairs, variants=(*pairs.variants, other))
+
+    assert chosen_variants(both) == {PREFILL, DECODE}
+    assert chosen_variants(both, "other") == {PREFILL, "other"}
 
 
 def outcome_of(policy: Policy, scenario: Scenario) -> PolicyOutcome:
