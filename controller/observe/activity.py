@@ -50,13 +50,27 @@ def watched_models(
 ) -> Mapping[Key, WatchedModel]:
     """Return the sources of each model that may scale to zero, as its owners name them, else the queues."""
     by_model: dict[Key, list[Claim]] = defaultdict(list)
+    pods: dict[str, list[Json]] = {}
     for claim in claims:
         if not claim.is_bound and (may_scale_to_zero or claim.may_scale_to_zero):
             by_model[claim.model].append(claim)
-    return {
-        model: WatchedModel(sources=tuple(_sources(own, around, has_prometheus=has_prometheus)))
-        for model, own in by_model.items()
-    }
+            if isinstance(claim.orders.activity, ActivitySeries):
+                pods[claim.owner.namespace] = []
+    for pod in around.pods if pods else ():
+        if (own_pods := pods.get(pod["metadata"]["namespace"])) is not None:
+            own_pods.append(pod)
+
+    def watched(model: Key, own: Sequence[Claim]) -> WatchedModel:
+        named: list[AnySource] = [item.orders.activity for item in own if item.orders.activity is not None]
+        if not named and has_prometheus:
+            pools = frozenset(_pools(own, around))
+            named.append(PickerQueue(namespace=model[0], model_id=model[1], pools=pools))
+        distinct = [source for place, source in enumerate(named) if source not in named[:place]]
+        return WatchedModel(
+            sources=tuple((source, pods_in_front(source, pods.get(model[0], ()))) for source in distinct)
+        )
+
+    return {model: watched(model, own) for model, own in by_model.items()}
 
 
 def pods_in_front(source: AnySource | None, pods: Sequence[Json]) -> tuple[Json, ...]:
@@ -67,20 +81,6 @@ def pods_in_front(source: AnySource | None, pods: Sequence[Json]) -> tuple[Json,
     return tuple(
         pod for pod in pods if wanted <= (pod["metadata"].get("labels") or {}).items() and is_ready(pod)
     )
-
-
-def _sources(
-    claims: Sequence[Claim], around: Surrounding, *, has_prometheus: bool
-) -> Iterator[tuple[AnySource, tuple[Json, ...]]]:
-    named: list[AnySource] = [claim.orders.activity for claim in claims if claim.orders.activity is not None]
-    namespace, model_id = claims[0].model
-    if not named and has_prometheus:
-        pools = frozenset(_pools(claims, around))
-        named.append(PickerQueue(namespace=namespace, model_id=model_id, pools=pools))
-    pods = [pod for pod in around.pods if pod["metadata"]["namespace"] == namespace]
-    for place, source in enumerate(named):
-        if source not in named[:place]:
-            yield source, pods_in_front(source, pods)
 
 
 def _pools(claims: Sequence[Claim], around: Surrounding) -> set[str]:
