@@ -17,8 +17,7 @@ Columns:
 Bounds:
   generation    column generation: master and pricing in turns, and dual prices for warm starts
   master        the restricted master: dual prices, and the Lagrangian bound
-  pricing       exact pricing of all mixes of a model
-  enumeration   the mixes whose reduced cost is close to the least
+  pricing       exact pricing of all mixes of a model, by enumeration of those close to the least
 
 Integer programs:
   core          the program over patterns that can be part of a better solution

@@ -3,20 +3,21 @@
 For a model with too many mixes to enumerate, the row that most of its variants serve is relaxed (Lagrangian
 relaxation). At its best multiplier each option has a reduced cost of at least 0, and a mix counts for at
 least the relaxed optimum plus the reduced costs of its options. So the mixes close to the model's best use
-only options close to their variant's best, and these are few enough to enumerate.
+only options close to their variant's best, and these are few enough to enumerate: all options of all variants
+but one are combined, and of that one only those are taken that together with the others about meet the row.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from controller.planning.engine.enumeration import RELATIVE_ERROR, Columns, Mixes, near
 from controller.planning.engine.options import NONE, Options, sum_over_mixes
 from controller.planning.engine.patterns import is_allowed, per_mille, shortfalls
-from controller.planning.engine.shared import Floats, Integers
+from controller.planning.engine.shared import Booleans, Floats, Integers
 from controller.planning.problem import PER_MILLE
 
 FEW_OPTIONS = 3
@@ -24,6 +25,15 @@ FEW_OPTIONS = 3
 
 HALVINGS = 24
 """The maximum number of halvings of the distance until the mixes within it are few enough."""
+
+LOOKED_AT = 2048
+"""The maximum number of mixes of one model that are enumerated."""
+
+MOST_AT_ONCE = 128
+"""The number of models that are enumerated at once; limits memory."""
+
+RELATIVE_ERROR = 1e-9
+"""Relative error of sums in double precision."""
 
 STEPS = 48
 """Number of bisection steps for a multiplier."""
@@ -65,15 +75,15 @@ def price(options: Options, models: Integers, prices: Prices, within: Floats, *,
     of a model might qualify, the enumeration is complete up to a smaller value only.
     """
     relaxed = _Relaxation(options, models, prices)
-    columns, bound = relaxed.columns(), relaxed.bound
+    bound = relaxed.bound
     distance = relaxed.distances(within)
     reaches = bound + distance
     least = np.full(len(models), np.inf)
     parts = [(np.zeros(0, dtype=np.int64), options.padding(0))]
 
-    def keep(mixes: Mixes) -> None:
+    def keep(turn: Integers, mixes: Integers) -> None:
         """Keep the cheapest mixes, and lower `reaches` where others are dropped."""
-        turn, chosen = mixes.model, relaxed.own[mixes.options]
+        chosen = relaxed.own[mixes]
         values = _values(options, models[turn], chosen, prices)
         order = np.lexsort((values, turn))
         order = order[np.isfinite(values[order])]
@@ -89,15 +99,15 @@ def price(options: Options, models: Integers, prices: Prices, within: Floats, *,
     for _ in range(HALVINGS):
         if not len(pending):
             break
-        for mixes in near(columns, pending, distance):
-            keep(mixes)
-            pending = np.setdiff1d(pending, mixes.models)
+        for whole, turn, mixes in relaxed.near(pending, distance):
+            keep(turn, mixes)
+            pending = np.setdiff1d(pending, whole)
         distance[pending] /= 2
         reaches[pending] = bound[pending] + distance[pending]
     # Too many mixes are close: take some, without a guarantee of completeness.
     reaches[pending] = bound[pending]
-    for mixes in near(columns, pending, distance, FEW_OPTIONS):
-        keep(mixes)
+    for _, turn, mixes in relaxed.near(pending, distance, FEW_OPTIONS):
+        keep(turn, mixes)
     model, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
     return Found(bound=np.minimum(least, reaches), model=model, options=chosen, reaches=reaches)
 
@@ -159,20 +169,21 @@ class _Relaxation:
     """
 
     def __init__(self, options: Options, models: Integers, prices: Prices) -> None:
-        self._options = options
+        self._options, self.width = options, options.width
         members = [options.members[model] for model in models.tolist()]
         variants = np.array([v for own in members for v in own], dtype=np.int64)
         sizes = options.top[variants] - options.lower[variants] + 1
         stops = np.cumsum(sizes)
-        self._starts = stops - sizes
+        self.starts = stops - sizes
         self._sizes = sizes
-        all_own = np.repeat(options.first[variants] - self._starts, sizes) + np.arange(int(sizes.sum()))
+        all_own = np.repeat(options.first[variants] - self.starts, sizes) + np.arange(int(sizes.sum()))
         self._own = all_own
         self.own = np.append(all_own, len(options.count) - 1)
         """(own options + 1,): their indices among all options, then that of the padding."""
         self._model_of_variant = np.repeat(np.arange(len(models)), [len(own) for own in members])
-        self._model = np.repeat(self._model_of_variant, sizes)
-        self._variants = np.cumsum([0, *(len(own) for own in members)])
+        self.model = np.repeat(self._model_of_variant, sizes)
+        """(own options,): the model."""
+        self.variants = np.cumsum([0, *(len(own) for own in members)])
         """(models + 1,): the first variant of each model, and the number of variants."""
         tops = options.first[variants] + sizes - 1
         most = np.array(
@@ -181,18 +192,21 @@ class _Relaxation:
                 for row in options.amounts
             ]
         ).reshape(len(options.amounts), len(models))
-        self._rows = _main_rows(options, models, prices, most.astype(np.int64))
+        self.rows = _main_rows(options, models, prices, most.astype(np.int64))
         self._amount = self._provided_by_options()
         self._cost = prices.options[self._own] + self._own_rows(models, prices, tops)
-        self._multiplier, self.bound = self._best_multiplier()
-        paid = self._surplus(self._multiplier)
-        self._reduced = paid - np.repeat(np.minimum.reduceat(paid, self._starts), sizes)
+        self.rate, self.bound = self._best_multiplier()
+        """(models,): the multiplier, which is the price of a unit above the target, and the bound."""
+        paid = self._surplus(self.rate)
+        reduced = paid - np.repeat(np.minimum.reduceat(paid, self.starts), sizes)
+        self.reduced, self.amount = np.append(reduced, 0.0), np.append(self._amount, 0.0)
+        """(own options + 1,): reduced costs, and what an option provides for the relaxed row."""
 
     def _provided_by_options(self) -> Floats:
         """Return the amounts that options provide for the relaxed row, (own options,)."""
         if not len(self._options.amounts):
             return np.zeros(len(self._own))
-        row = self._rows.index[self._model]
+        row = self.rows.index[self.model]
         return np.where(row != NONE, self._options.amounts[np.maximum(row, 0), self._own], 0).astype(
             np.float64
         )
@@ -204,17 +218,17 @@ class _Relaxation:
             serves = amounts[tops] > 0
             serving = np.bincount(self._model_of_variant, weights=serves, minlength=len(models))
             is_own = (options.stage[r, models] != NONE) & (serving == 1)
-            where = np.repeat(serves, self._sizes) & is_own[self._model]
+            where = np.repeat(serves, self._sizes) & is_own[self.model]
             if not where.any():
                 continue
-            model = models[self._model[where]]
+            model = models[self.model[where]]
             required = options.requirement[r, model]
             missing = np.maximum(required - amounts[self._own[where]], 0)
             short = per_mille(missing, required) * options.weight[r, model]
             weight = prices.stages[options.stage[r, model], model]
             least = np.full(len(models), np.iinfo(np.int64).max)
-            np.minimum.at(least, self._model[where], short)
-            forbidden = np.where(short > least[self._model[where]], math.inf, 0.0)
+            np.minimum.at(least, self.model[where], short)
+            forbidden = np.where(short > least[self.model[where]], math.inf, 0.0)
             is_hard = np.isinf(weight)  # infinity times no shortfall is not a number
             counted[where] += np.where(is_hard, forbidden, np.where(is_hard, 0.0, weight) * short)
         return counted
@@ -224,16 +238,16 @@ class _Relaxation:
         # Above `slope`, the range of a variant's values per unit that a replica provides, its largest option
         # is the cheapest. Above the worth of a unit, it is cheaper to be short.
         finite = np.where(np.isfinite(self._cost), self._cost, np.nan)
-        span = np.fmax.reduceat(finite, self._starts) - np.fmin.reduceat(finite, self._starts)
-        step = self._amount[self._starts + self._sizes - 1] - self._amount[self._starts]
+        span = np.fmax.reduceat(finite, self.starts) - np.fmin.reduceat(finite, self.starts)
+        step = self._amount[self.starts + self._sizes - 1] - self._amount[self.starts]
         slope = np.where(step > 0, span * np.maximum(self._sizes - 1, 1) / np.maximum(step, 1.0), 0.0)
-        high = np.zeros(len(self._rows.index))
+        high = np.zeros(len(self.rows.index))
         np.maximum.at(high, self._model_of_variant, slope)
-        high = np.where(self._rows.index != NONE, np.minimum(2 * high + 1, self._rows.worth), 0.0)
+        high = np.where(self.rows.index != NONE, np.minimum(2 * high + 1, self.rows.worth), 0.0)
         low, highest = np.zeros(len(high)), high
         for _ in range(STEPS):
             middle = (low + high) / 2
-            is_enough = self._most_provided(middle) >= self._rows.target
+            is_enough = self._most_provided(middle) >= self.rows.target
             high, low = np.where(is_enough, middle, high), np.where(is_enough, low, middle)
         multipliers = np.array([highest, high, low])
         bounds = np.array([self._bounds(multiplier) for multiplier in multipliers])
@@ -242,21 +256,21 @@ class _Relaxation:
 
     def _surplus(self, multiplier: Floats) -> Floats:
         """Return the value of options minus the multiplier times what they provide, (own options,)."""
-        paid: Floats = self._cost - multiplier[self._model] * self._amount
+        paid: Floats = self._cost - multiplier[self.model] * self._amount
         return paid
 
     def _most_provided(self, multiplier: Floats) -> Floats:
         """Return the most that a model's cheapest options provide, (models,)."""
         paid = self._surplus(multiplier)
-        least = np.repeat(np.minimum.reduceat(paid, self._starts), self._sizes)
-        given = np.maximum.reduceat(np.where(paid <= least, self._amount, -1.0), self._starts)
+        least = np.repeat(np.minimum.reduceat(paid, self.starts), self._sizes)
+        given = np.maximum.reduceat(np.where(paid <= least, self._amount, -1.0), self.starts)
         return np.bincount(self._model_of_variant, weights=given).astype(np.float64)
 
     def _bounds(self, multiplier: Floats) -> Floats:
         """Return the lower bound on the value of all mixes for a multiplier, (models,)."""
-        least = np.minimum.reduceat(self._surplus(multiplier), self._starts)
+        least = np.minimum.reduceat(self._surplus(multiplier), self.starts)
         total = np.bincount(self._model_of_variant, weights=least)
-        bounds: Floats = total + multiplier * self._rows.target
+        bounds: Floats = total + multiplier * self.rows.target
         return bounds
 
     def distances(self, within: Floats) -> Floats:
@@ -266,23 +280,121 @@ class _Relaxation:
         """
         distance = np.maximum(0.0, within - self.bound) * (1 + RELATIVE_ERROR)
         distance += RELATIVE_ERROR * np.maximum(1.0, np.abs(self.bound))
-        first, variants = self._variants[:-1], np.diff(self._variants)
-        furthest = np.maximum.reduceat(np.where(np.isfinite(self._reduced), self._reduced, 0), self._starts)
+        first, variants = self.variants[:-1], np.diff(self.variants)
+        reduced = self.reduced[:-1]
+        furthest = np.maximum.reduceat(np.where(np.isfinite(reduced), reduced, 0), self.starts)
         every = np.maximum.reduceat(furthest, first) * variants + 1.0
         return np.where(np.isfinite(distance), distance, every)
 
-    def columns(self) -> Columns:
-        """Return the options with their reduced costs, and the prices of missing the relaxed row's target."""
-        rate, worth = self._multiplier, self._rows.worth
-        below = np.where(rate < worth * (1 - RELATIVE_ERROR), worth - rate, 0.0)
-        return Columns(
-            width=self._options.width,
-            variants=self._variants,
-            start=np.append(self._starts, len(self._reduced)),
-            model=self._model,
-            reduced=np.append(self._reduced, 0.0),
-            amount=np.append(self._amount, 0.0),
-            target=self._rows.target,
-            above=rate,
-            below=below,
+    def near(
+        self, models: Integers, distance: Floats, most: int | None = None
+    ) -> Iterator[tuple[Integers, Integers, Integers]]:
+        """Yield all mixes of some models whose reduced costs sum up to at most a distance, (all models,).
+
+        Each time, these are models whose mixes are complete, and of mixes the model (mixes,) and the own
+        options (mixes, width). Models with possibly more than `LOOKED_AT` such mixes are left out. `most` is
+        the number of options per variant to consider, by default all.
+        """
+        grids = _Grids(self, distance, most)
+        few = models[grids.combinations[models] <= LOOKED_AT]
+        for at in range(0, len(few), MOST_AT_ONCE):
+            yield grids.mixes(few[at : at + MOST_AT_ONCE])
+
+
+class _Grids:
+    """The near options of each model as a grid: one axis per variant, but for the main one."""
+
+    def __init__(self, relaxed: _Relaxation, distance: Floats, most: int | None) -> None:
+        self._relaxed, self._distance = relaxed, distance
+        is_near = relaxed.reduced[:-1] <= distance[relaxed.model]
+        options = np.flatnonzero(is_near)
+        counts = np.add.reduceat(is_near, relaxed.starts, dtype=np.int64)
+        first = np.cumsum(counts) - counts
+        self._options = np.append(options, len(is_near))
+        column = np.arange(relaxed.width)
+        has = column < np.diff(relaxed.variants)[:, None]
+        variant = np.where(has, relaxed.variants[:-1, None] + column, 0)
+        self._first = np.where(has, first[variant], len(options))
+        """(models, width): the position of the first near option of each variant, or that of the padding."""
+        lengths = np.where(has, counts[variant] if most is None else np.minimum(counts, most)[variant], 1)
+        self._main = np.where(has, lengths, 0).argmax(axis=1)
+        """(models,): the variant with the most near options, which is not part of the grid."""
+        self._length = np.take_along_axis(lengths, self._main[:, None], axis=1)[:, 0]
+        is_main = column == self._main[:, None]
+        self._axes = np.where(is_main, 1, lengths)
+        self._others = np.where(is_main, len(options), self._first)
+        self.combinations = self._axes.astype(np.float64).prod(axis=1)
+        """(models,): the number of combinations of options of all variants but the main one."""
+
+    def mixes(self, models: Integers) -> tuple[Integers, Integers, Integers]:
+        """Return which of the models have all mixes, and of each mix the model and the own options."""
+        relaxed, distance = self._relaxed, self._distance
+        which, chosen = self._combine(models)
+        spent = sum_over_mixes(relaxed.reduced, chosen)
+        kept = spent <= distance[models[which]]
+        which, chosen, spent = which[kept], chosen[kept], spent[kept]
+        model = models[which]
+        first, stop = self._completing(model, distance[model] - spent, sum_over_mixes(relaxed.amount, chosen))
+        counts = np.maximum(stop - first, 0)
+        of_model = np.bincount(which, weights=counts, minlength=len(models))
+        is_whole = of_model <= LOOKED_AT
+        counts[~is_whole[which]] = 0
+        row = np.repeat(np.arange(len(counts)), counts)
+        step = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        found = chosen[row]
+        found[np.arange(len(row)), self._main[model[row]]] = self._options[first[row] + step]
+        return models[is_whole], model[row], found
+
+    def _combine(self, models: Integers) -> tuple[Integers, Integers]:
+        """Return every combination of options of the variants but the main one.
+
+        These are the index of the model (combinations,) and the options (combinations, width), with padding
+        in place of the main variant's.
+        """
+        axes = self._axes[models]
+        sizes = axes.prod(axis=1)
+        stride = np.cumprod(axes, axis=1) // np.maximum(axes, 1)
+        which = np.repeat(np.arange(len(models)), sizes)
+        number = np.arange(len(which)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        digit = number[:, None] // stride[which] % axes[which]
+        return which, self._options[self._others[models][which] + digit]
+
+    def _completing(self, model: Integers, left: Floats, given: Floats) -> tuple[Integers, Integers]:
+        """Return the range of the main variant's options that about meet the row, given the others' amount.
+
+        Each unit below or above the target has a price; options beyond the remaining distance are excluded.
+        """
+        relaxed = self._relaxed
+        first = self._first[model, self._main[model]]
+        stop = first + self._length[model]
+        target, worth = relaxed.rows.target[model], relaxed.rows.worth[model]
+        above = relaxed.rate[model]
+        below = np.where(above < worth * (1 - RELATIVE_ERROR), worth - above, 0.0)
+        slack = RELATIVE_ERROR * np.maximum(1.0, target)
+        lowest = target - _units(left, below) - given - slack
+        highest = target + _units(left, above) - given + slack
+        amounts = relaxed.amount[self._options]
+        return (
+            _search(amounts, first, stop, lowest, passes=np.less),
+            _search(amounts, first, stop, highest, passes=np.less_equal),
         )
+
+
+def _units(distance: Floats, price: Floats) -> Floats:
+    """Return the number of units that a distance pays for; any number if they cost nothing."""
+    is_paid = price > 0
+    return np.where(is_paid, distance / np.where(is_paid, price, 1.0), np.inf)
+
+
+def _search(
+    amounts: Floats, first: Integers, stop: Integers, bounds: Floats, *, passes: np.ufunc
+) -> Integers:
+    """Return the first position in each range whose amount does not pass a bound, by binary search."""
+    low, high = first.copy(), stop.copy()
+    for _ in range(int((stop - first).max(initial=0)).bit_length()):
+        middle = (low + high) // 2
+        is_open = low < high
+        before: Booleans = is_open & passes(amounts[middle], bounds)
+        low = np.where(before, middle + 1, low)
+        high = np.where(is_open & ~before, middle, high)
+    return low
