@@ -25,6 +25,9 @@ from controller.planning.problem import PlacementProblem
 EXTRA = 1_500
 """Patterns of a core besides one per model; as many as models where these are more."""
 
+MOST_PENALTIES = 2**61
+"""Maximum sum of the penalties of excluded patterns: the objective must not exceed 64 bits."""
+
 TIES = 1e-6
 """Reduced costs that differ by less than this share of the bound are considered equal."""
 
@@ -66,7 +69,7 @@ def core_of(
         place = np.arange(len(by_model)) - patterns.start[patterns.model[by_model]]
         close[by_model[place <= extra // (2 * len(patterns.start))]] = True
         close &= np.isfinite(slack)
-    close[always] = np.isfinite(objective.value[always])
+    close[always] = True
     close[patterns.best(duals.reduced)] = True
     return close, holds_all
 
@@ -103,7 +106,7 @@ class Core:
         self._place()
         self._keep_limits()
         self._keep_levels()
-        self._terms = self._sum(self.objective.value[self._index].astype(np.int64))
+        self._terms = self._sum(self._values())
         self._terms += [
             (variable, int(price))
             for variable, price in zip(self._growth, self.objective.growth_price.tolist(), strict=True)
@@ -124,6 +127,20 @@ class Core:
         # In a program of many patterns and few rows, cuts cost more time than they save.
         result = self._program.solve(effort, absolute_gap=gap, has_cuts=False)
         return (self._selection(result.values) if result.values else None), result
+
+    def _values(self) -> Integers:
+        """Return the value of each pattern of the core, with a penalty for those that are excluded.
+
+        Only patterns that are always in the core can be excluded ones, such as those of the incumbent. So the
+        solver starts from a solution, and replaces them first: one costs more than all others can differ by.
+        """
+        value, models = self.objective.value[self._index], len(self.patterns.start)
+        is_allowed = np.isfinite(value)
+        most = np.zeros(models)
+        np.maximum.at(most, self._model[is_allowed], value[is_allowed])
+        grown = float(self.objective.growth_price @ self.shared.growth_limit)
+        penalty = min(float(most.sum()) + grown + 1.0, MOST_PENALTIES / models)
+        return np.where(is_allowed, value, penalty).astype(np.int64)
 
     def _choose(self) -> None:
         models, variables = self._model[self._is_open], self._variable[self._is_open]

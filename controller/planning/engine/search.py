@@ -182,7 +182,7 @@ class Search:
             )
             is_exact, result = self._by_core(objective, best, kept, gap=self._gap * base / 2, until=until)
             value = incumbent.objective_value(objective)
-            if has_all and holds_all and is_exact and result.values:
+            if has_all and holds_all and is_exact and result.values and math.isfinite(value):
                 bound = max(bound, min(result.bound, value))
             gap = max(0.0, value - bound) / base if base else 0.0
             if not result.is_optimal or self._accept_gap(level, gap, times):
@@ -217,8 +217,6 @@ class Search:
         incumbent, one that does not fix them follows.
         """
         incumbent, before = self._incumbent, self._incumbent.objective_value(objective)
-        # If the incumbent is excluded, the best pattern of each model is the hint.
-        hint = incumbent.selection if math.isfinite(before) else replace(incumbent.selection, patterns=best)
 
         def solve(likely: Sequence[int] | None) -> tuple[Core, Result]:
             core = Core(
@@ -231,7 +229,8 @@ class Search:
                 kept=kept,
             )
             effort = self._limit_effort(self._left_seconds - until)
-            found, result = core.solve(hint, bound=self._generated.bound, gap=gap, effort=effort)
+            bound = self._generated.bound
+            found, result = core.solve(incumbent.selection, bound=bound, gap=gap, effort=effort)
             self._left_seconds -= result.deterministic_seconds
             if found is not None:
                 incumbent.take(objective, found)
