@@ -19,7 +19,15 @@ from controller.planning.snapshot import Snapshot
 from controller.planning.warm_start import DualPrices
 
 _FORMER: Final = frozenset(
-    {"courses", "flap_reversals", "flap_window_seconds", "held_replicas", "most_preempted", "unmet_unit"}
+    {
+        "courses",
+        "flap_reversals",
+        "flap_window_seconds",
+        "gap",
+        "held_replicas",
+        "most_preempted",
+        "unmet_unit",
+    }
 )
 """Members that earlier versions saved, and that have no effect any more."""
 

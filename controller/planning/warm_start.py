@@ -1,7 +1,6 @@
-"""Dual prices and gaps of an earlier solution, with which the next search starts.
+"""Dual prices of an earlier solution, with which the next search starts.
 
-Any nonnegative prices give a valid bound, so outdated ones cost time only. Gaps only decide how much effort
-is spent on a level.
+Any nonnegative prices give a valid bound, so outdated ones cost time only.
 """
 
 from __future__ import annotations
@@ -24,14 +23,11 @@ class LevelPrices:
     kept: tuple[tuple[str, float], ...]
     """(earlier level, price per unit of its shortfall)."""
 
-    gap: float = 0.0
-    """The smallest gap since a larger core was solved, that one's included, relative as `GAP`; 0 before."""
-
     def __post_init__(self) -> None:
         """Reject invalid numbers. Raises ValueError."""
-        numbers = (*self.rows, *(price for _, price in self.kept), self.gap)
+        numbers = (*self.rows, *(price for _, price in self.kept))
         if not all(math.isfinite(number) and 0 <= number <= MOST for number in numbers):
-            raise ValueError(f"prices and gap of {self.level}: must be finite and at least 0")
+            raise ValueError(f"prices of {self.level}: must be finite and at least 0")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

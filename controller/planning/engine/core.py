@@ -44,17 +44,17 @@ class Selection:
 
 
 def core_of(
-    patterns: Patterns, objective: Objective, duals: Duals, always: Integers, *, distance: float, times: int
+    patterns: Patterns, objective: Objective, duals: Duals, always: Integers, *, distance: float
 ) -> tuple[Booleans, bool]:
     """Return which patterns are in the core, and whether these are all within the distance.
 
     The core contains the patterns `always`, the one with the least reduced cost of each model, and others
-    whose reduced cost exceeds that by no more than the distance: up to `times` the usual number.
+    whose reduced cost exceeds that by no more than the distance: `EXTRA`, or as many as models.
     """
     slack = duals.reduced - patterns.least(duals.reduced)[patterns.model]
     slack = np.where(np.isfinite(objective.value), slack, np.inf)
     close = (slack <= distance) & np.isfinite(slack)
-    extra = times * max(EXTRA, len(patterns.start))
+    extra = max(EXTRA, len(patterns.start))
     most = len(patterns.start) + extra
     holds_all = int(close.sum()) <= most
     if not holds_all:

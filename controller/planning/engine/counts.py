@@ -30,7 +30,7 @@ from controller.planning.problem import (
 MOST_COUNTED = 40
 """Models up to which levels are settled by counts. A variant without requirements is a model of its own."""
 
-MOST_COUNTED_AFTER = 120
+MOST_COUNTED_AFTER = 200
 """Models up to which counts settle a level whose core leaves a gap."""
 
 

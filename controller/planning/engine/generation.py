@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -136,7 +135,6 @@ class KnownPrices:
         self._names = shared.row_names
         self._earlier = earlier
         self._found: dict[str, LevelPrices] = {}
-        self._gaps: dict[str, float] = {one.level: one.gap for one in earlier.levels} if earlier else {}
 
     def begin(self, level: str, kept: Sequence[str], factor: int) -> Floats | None:
         """Return the earlier prices of a level for its current rows; None if it was not searched.
@@ -160,18 +158,10 @@ class KnownPrices:
         caps = tuple(zip(kept, prices[rows:], strict=True))
         self._found[level] = LevelPrices(level=level, rows=tuple(prices[:rows]), kept=caps)
 
-    def gap(self, level: str) -> float:
-        """Return the smallest gap of a level since a larger core was solved; 0 before."""
-        return self._gaps.get(level, 0.0)
-
-    def keep_gap(self, level: str, gap: float) -> None:
-        """Store the smallest gap of a level since a larger core was solved."""
-        self._gaps[level] = gap
-
     def all(self) -> DualPrices:
         """Return all stored prices."""
         return DualPrices(
             slots=tuple(name for name in self._names if not isinstance(name, str)),
             limits=tuple(name for name in self._names if isinstance(name, str)),
-            levels=tuple(replace(self._found[level], gap=self.gap(level)) for level in sorted(self._found)),
+            levels=tuple(self._found[level] for level in sorted(self._found)),
         )

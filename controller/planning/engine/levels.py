@@ -17,7 +17,7 @@ from controller.planning.engine.master import Duals, Objective
 from controller.planning.engine.options import Options
 from controller.planning.engine.patterns import Patterns
 from controller.planning.engine.shared import Floats, Integers, Shared
-from controller.planning.problem import COST, EXACT_LIMIT, PER_MILLE, Proof, Stage, level_name
+from controller.planning.problem import COST, EXACT_LIMIT, PER_MILLE, Proof, level_name
 
 ABSOLUTE_ERROR = 1e-9
 RELATIVE_ERROR = 1e-11
@@ -51,10 +51,6 @@ class Levels:
     def name(self, level: int) -> str:
         """Return the name of a level."""
         return COST if level == self.cost else level_name(*self._options.levels[level])
-
-    def is_unmet(self, level: int) -> bool:
-        """Return whether a level is unmet demand or missing minimums: neither continuity nor cost."""
-        return level < self.cost and self._options.levels[level][0] is not Stage.CONTINUITY
 
     def factor(self, level: int) -> int:
         """Return the factor of a level's value in its objective."""

@@ -28,15 +28,11 @@ from controller.planning.warm_start import DualPrices
 GAP = 5e-4
 """Relative gap at which a solution is accepted, where levels are not settled by replica counts."""
 
+COUNTED_GAP = 1e-3
+"""Relative gap of a core, measured as `GAP`, above which replica counts follow."""
+
 LEAST_SHARE_OF_TOTAL = 0.1
 """The accepted gap is relative to at least this share of a level's total."""
-
-LARGE_GAP = 0.002
-"""Relative gap above which a larger core follows one that was solved, measured as `GAP`. It is in addition to
-the gap that the larger core of an earlier search left."""
-
-LARGER = 10
-"""How many times as many patterns the larger core has."""
 
 SHARE_PER_LEVEL = 0.75
 """Share of the remaining effort that a level may use."""
@@ -157,56 +153,30 @@ class Search:
             return self._by_counts(level, seconds)
         if incumbent.objective_value(objective) - bound > tolerance + ROUNDING and not self._is_over(seconds):
             until = self._left_seconds - seconds
-            bound = self._by_cores(level, objective, duals, base=base, seconds=seconds)
+            bound = self._by_patterns(level, objective, duals, gap=tolerance / 2, seconds=seconds)
             distance = incumbent.objective_value(incumbent.objective(level)) - bound
-            if self._is_counted_after and distance > tolerance + ROUNDING:
+            if self._is_counted_after and distance > COUNTED_GAP * base + ROUNDING:
                 bound = max(bound, self._by_counts(level, self._left_seconds - until))
         return min(bound, incumbent.objective_value(incumbent.objective(level)))
 
-    def _by_cores(
-        self, level: int, objective: Objective, duals: Duals, *, base: float, seconds: float
+    def _by_patterns(
+        self, level: int, objective: Objective, duals: Duals, *, gap: float, seconds: float
     ) -> float:
-        """Solve a core, and return the bound of the level.
-
-        If that is done with effort to spare and leaves much unmet demand unproven, a larger core follows. In
-        continuity and cost, whose bounds are weaker, larger cores were solved and found nothing.
-        """
+        """Solve a core, and return the bound of the level."""
         incumbent, bound = self._incumbent, self._generated.bound
         before, until = incumbent.objective_value(objective), self._left_seconds - seconds
         objective, duals, has_all = self._generated.within(level, duals, before - bound)
         always, best = self._generated.always(), incumbent.patterns.best(duals.reduced)
-        for times in (1, LARGER) if incumbent.levels.is_unmet(level) else (1,):
-            distance = incumbent.objective_value(objective) - bound
-            kept, holds_all = core_of(
-                incumbent.patterns, objective, duals, always, distance=distance, times=times
-            )
-            is_exact, result = self._by_core(objective, best, kept, gap=self._gap * base / 2, until=until)
-            value = incumbent.objective_value(objective)
-            if has_all and holds_all and is_exact and result.values and math.isfinite(value):
-                bound = max(bound, min(result.bound, value))
-            gap = max(0.0, value - bound) / base if base else 0.0
-            if not result.is_optimal or self._accept_gap(level, gap, times):
-                break
-            if holds_all or self._is_over(self._left_seconds - until):
-                break
-        if incumbent.objective_value(objective) < before and level < incumbent.levels.cost:
+        distance = incumbent.objective_value(objective) - bound
+        kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=distance)
+        is_exact, result = self._by_core(objective, best, kept, gap=gap, until=until)
+        value = incumbent.objective_value(objective)
+        if has_all and holds_all and is_exact and result.values and math.isfinite(value):
+            bound = max(bound, min(result.bound, value))
+        if value < before and level < incumbent.levels.cost:
             # The core may lack the patterns of a model for which there is room.
             incumbent.fill(level, duals.vector, incumbent.selection.patterns)
         return bound
-
-    def _accept_gap(self, level: int, gap: float, times: int) -> bool:
-        """Return whether the gap after a core is accepted, so that no larger one follows; then, record it.
-
-        Where the larger core of an earlier search left as much, with nearly the same fleet, another one would
-        probably find nothing better.
-        """
-        name, prices = self._incumbent.levels.name(level), self._generated.prices
-        known = prices.gap(name)
-        if times == 1 and gap > known + LARGE_GAP:
-            return False
-        if math.isfinite(gap):  # otherwise there is no solution yet
-            prices.keep_gap(name, gap if times == LARGER else min(gap, known))
-        return True
 
     def _by_core(
         self, objective: Objective, best: Integers, kept: Booleans, *, gap: float, until: float

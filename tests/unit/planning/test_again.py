@@ -113,19 +113,6 @@ def test_warm_starts_make_no_plan_worse(models: int, seed: int) -> None:
         _check_no_worse(made, afresh)
 
 
-def test_a_stored_gap_shrinks_with_that_of_the_solution() -> None:
-    """A stored gap that stays too large would permanently prevent larger cores from being solved."""
-    snapshot = world("plan-scarce", 60, seed=5)
-    made, state = plan(snapshot, PlanningState(), UNHURRIED)
-    assert state.prices is not None
-    remembered = {one.level: one.gap for one in state.prices.levels}
-    assert 0.0 < remembered["demand of priority 4"] < 1.0
-    too_large = replace(state.prices, levels=tuple(replace(one, gap=100.0) for one in state.prices.levels))
-    _, after = plan(carried_out(snapshot, made), replace(state, prices=too_large), UNHURRIED)
-    assert after.prices is not None
-    assert {one.level: one.gap for one in after.prices.levels}["demand of priority 4"] < 1.0
-
-
 def test_an_interrupted_search_does_not_worsen_a_later_one() -> None:
     """What it could not prove is not taken for something that cannot be proven."""
     snapshot = world("plan-scarce", 60, seed=3)

@@ -77,7 +77,7 @@ def test_a_fleet_that_can_be_served_completely_is_served(family: str, seed: int)
     assert cost.improvable < 1e-3
 
 
-def test_a_small_core_with_a_large_gap_is_followed_by_another_one() -> None:
+def test_counts_serve_demand_that_a_small_core_leaves_unmet() -> None:
     """Pods are spread over ten zones: a core of few patterns leaves a tenth of the last demand unmet."""
     problem = Instance(family="F9-zones-10", size=50, seed=5).scenario().problem
     *_, demand, _ = engine.place(problem, effort=EFFORT).proofs
