@@ -48,7 +48,7 @@ from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.evictions.rounds import EvictionRecord, EvictionRules
 from controller.observe.gather import Terms
 from controller.observe.settings_reading import PolicyReader
-from controller.planner import RememberingPlanner
+from controller.planner import SolvingPlanner
 from controller.replica import exit_at_once, new_identity
 from controller.solver import Solver
 from controller.telemetry import Telemetry
@@ -135,7 +135,7 @@ class Controller:
             planning = settings_of(config.planning)
             # The child enforces its own time limit; this larger one is for a child that hangs.
             solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * planning.wall_seconds))
-            planner = RememberingPlanner(solver, planning)
+            planner = SolvingPlanner(solver, planning)
             caches = self._caches = Caches(
                 cluster,
                 namespace=self._namespace,
@@ -156,7 +156,6 @@ class Controller:
                 endpoints=source,
                 queries=source if isinstance(source, PrometheusSource) else None,
                 planner=planner,
-                consider=planner.consider,
                 world=caches.world,
                 policies=settings.policies,
                 objectives=caches.objectives,

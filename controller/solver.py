@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from controller.planning.decision import Plan
-    from controller.planning.inputs import PlanningState, Settings
+    from controller.planning.inputs import Settings
     from controller.planning.snapshot import Snapshot
 
 MEMORY_BYTES = 2 * 2**30
@@ -150,13 +150,11 @@ class Solver:
         """Process id of the child, or None if there is none."""
         return self._worker.pid if self._worker and self._worker.is_alive else None
 
-    async def solve(
-        self, snapshot: Snapshot, state: PlanningState, settings: Settings
-    ) -> tuple[Plan, PlanningState]:
-        """Return the plan and the next state. If planning fails, replicas are held; see `Plan.solver`."""
+    async def solve(self, snapshot: Snapshot, settings: Settings) -> Plan:
+        """Return the plan. If planning fails, replicas are held; see `Plan.solver`."""
         async with self._turn:
             try:
-                return await self._ask(snapshot, state, settings)
+                return await self._ask(snapshot, settings)
             except TimeoutError:
                 status, detail = SolverStatus.TIMED_OUT, ""
                 message = f"the solver returned no answer within {self._deadline_seconds:g} s"
@@ -164,7 +162,7 @@ class Solver:
                 status, message, detail = SolverStatus.FAILED, "the solver process ended", str(error)
         # In a thread: it takes a while for a large cluster, and leases must be renewed meanwhile.
         return await asyncio.to_thread(
-            hold, snapshot, state, settings, status=status, message=message, detail=detail
+            hold, snapshot, settings, status=status, message=message, detail=detail
         )
 
     async def close(self) -> None:
@@ -173,20 +171,18 @@ class Solver:
         if worker:
             await worker.close()
 
-    async def _ask(
-        self, snapshot: Snapshot, state: PlanningState, settings: Settings
-    ) -> tuple[Plan, PlanningState]:
+    async def _ask(self, snapshot: Snapshot, settings: Settings) -> Plan:
         worker = await self._ready_worker()
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 # In threads: pickling takes a second for thousands of variants.
-                question = await asyncio.to_thread(pickle.dumps, (snapshot, state, settings))
+                question = await asyncio.to_thread(pickle.dumps, (snapshot, settings))
                 reply = await worker.ask(question)
         except BaseException:  # also on cancellation: a late answer must not be read for the next request
             self._worker = None
             await worker.kill()
             raise
-        answer: tuple[Plan, PlanningState] = await asyncio.to_thread(pickle.loads, reply)
+        answer: Plan = await asyncio.to_thread(pickle.loads, reply)
         return answer
 
     async def _ready_worker(self) -> Worker:

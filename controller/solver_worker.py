@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from controller.planning.decision import Plan
-    from controller.planning.inputs import PlanningState, Settings
+    from controller.planning.inputs import Settings
     from controller.planning.snapshot import Snapshot
 
-    Planner = Callable[[Snapshot, PlanningState, Settings], tuple[Plan, PlanningState]]
+    Planner = Callable[[Snapshot, Settings], Plan]
 
 HEADER = struct.Struct(">Q")
 """Length of the pickled body that follows, in bytes."""

@@ -1,8 +1,7 @@
 """Decide how many replicas of each variant to run, on which nodes, and explain why, as a pure function.
 
-No client, no await, no clock except the wall limit of the search: the input is a frozen `snapshot.Snapshot`
-and a `state.PlanningState`, the output is a `decision.Plan` and the next state. Equal input gives identical
-bytes, whatever the order of its records.
+No client, no await, no clock except the wall limit of the search: the input is a frozen `snapshot.Snapshot`,
+the output is a `decision.Plan`. Equal input gives identical bytes, whatever the order of its records.
 
 From the snapshot to the problem:
   plan            the entry point: prepare, place, search reliefs and moves, explain, check
@@ -48,7 +47,6 @@ Input and output:
   cluster         nodes, nodes that could be added, quotas and budgets
   load            the result of sizing: the load of each model, and the rate that one replica of each variant
                   serves
-  warm_start      dual prices of an earlier plan, with which the next search starts
   decision        the output: a plan with one decision for each variant, and its reasons
   inputs          snapshot, state between cycles and parameters, as JSON, to save and replay a decision
   ranges          range checks for the numbers of records, and units of cost

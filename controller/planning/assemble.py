@@ -13,7 +13,7 @@ from decimal import Decimal
 from controller.planning.decision import BoundBy, Decision, Plan, Reason, Relief, SolverReport, SolverStatus
 from controller.planning.demand import ModelDemand, model_demands, provided_rate
 from controller.planning.formulation import held_replicas
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.load import RATE_UNIT
 from controller.planning.problem import per_mille_missing
 from controller.planning.snapshot import Snapshot, Variant
@@ -71,26 +71,24 @@ def total_cost(decisions: Sequence[Decision], variants: Sequence[Variant]) -> De
 
 def hold(
     snapshot: Snapshot,
-    state: PlanningState,
     settings: Settings,
     *,
     status: SolverStatus,
     message: str,
     detail: str = "",
-) -> tuple[Plan, PlanningState]:
-    """Return a plan that changes nothing, with the reason, and the unchanged state.
+) -> Plan:
+    """Return a plan that changes nothing, with the reason.
 
     `detail` may name any workload. Decisions include it if `settings.names_all`, and `message` otherwise.
     """
     told = detail if detail and settings.names_all else message
     made = [decision for demand in model_demands(snapshot) for decision in _hold(demand, told)]
-    plan = Plan(
+    return Plan(
         decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
         placements=(),
         cost=total_cost(made, snapshot.variants),
         solver=SolverReport(status=status, unproven="", gap=1.0, message=detail or message),
     )
-    return plan, state
 
 
 def _hold(demand: ModelDemand, why: str) -> Iterator[Decision]:

@@ -1,8 +1,4 @@
-"""The input of one plan: snapshot, state and settings, and their JSON, to save and replay a decision.
-
-State goes from one cycle to the next: it is passed in and returned, never stored. An empty state is
-sufficient after a restart.
-"""
+"""The input of one plan: snapshot and settings, and their JSON, to save and replay a decision."""
 
 from __future__ import annotations
 
@@ -16,28 +12,19 @@ from msgspec import inspect
 
 from controller.planning.ranges import negative_or_endless, refuse
 from controller.planning.snapshot import Snapshot
-from controller.planning.warm_start import DualPrices
 
 _FORMER: Final = frozenset(
     {
         "courses",
         "flap_reversals",
         "flap_window_seconds",
-        "gap",
         "held_replicas",
         "most_preempted",
+        "state",
         "unmet_unit",
     }
 )
 """Members that earlier versions saved, and that have no effect any more."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PlanningState:
-    """The state between cycles."""
-
-    prices: DualPrices | None = None
-    """Dual prices of the last search, with which the next one starts."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +67,6 @@ class PlanningInputs:
     """The arguments of `plan`."""
 
     snapshot: Snapshot
-    state: PlanningState = field(default_factory=PlanningState)
     settings: Settings = field(default_factory=Settings)
 
 

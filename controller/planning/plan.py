@@ -1,4 +1,4 @@
-"""The entry point of planning: from a snapshot and a state to a plan and the next state."""
+"""The entry point of planning: from a snapshot to a plan."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ from controller.planning.defragment import defragmentations
 from controller.planning.engine import alone, place
 from controller.planning.explain import decisions
 from controller.planning.incomplete import complete
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.omission import comparable
 from controller.planning.pairs import pairs_of, place_pairs
 from controller.planning.preparing import Prepared, prepare
 from controller.planning.problem import (
     NumbersTooLargeError,
-    PlacementProblem,
     Solution,
     unavoidable_shortfalls,
 )
@@ -45,41 +44,31 @@ MOST_VARIANTS = 3_000
 """Number of variants in the snapshot above which nothing is replanned to find reliefs; moves remain."""
 
 
-def plan(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
-    """Return the plan and the next state; without a valid answer, the current replicas are kept."""
+def plan(snapshot: Snapshot, settings: Settings) -> Plan:
+    """Return the plan; without a valid answer, the current replicas are kept."""
     whole = complete(snapshot)
     some = comparable(whole.snapshot, settings)
     given = some.prepared
-    solved, next_state = _solve(given, state)
+    solved = _solve(given)
     # The optimum of each model alone shows what it would have without the others.
     solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
-    made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved, next_state))))
+    made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved))))
     made = some.with_omissions(made, snapshot)
     wrong = check(snapshot, made)
     if wrong:
         message = f"the answer was refused: {count(len(wrong), 'rule')} would be broken"
         detail = f"{message}: {'; '.join(wrong)}"
-        return hold(snapshot, state, settings, status=SolverStatus.FAILED, message=message, detail=detail)
-    return made, next_state
+        return hold(snapshot, settings, status=SolverStatus.FAILED, message=message, detail=detail)
+    return made
 
 
-def _solve(
-    given: Prepared, state: PlanningState, *, closes_gaps: bool = True
-) -> tuple[SolvedProblem, PlanningState]:
-    known, effort = state.prices, _effort(given.settings)
-
-    def place_all(problem: PlacementProblem) -> Solution:
-        nonlocal known
-        solution = place(problem, effort=effort, known=known, closes_gaps=closes_gaps)
-        known = solution.prices or known
-        return solution
-
+def _solve(given: Prepared, *, closes_gaps: bool = True) -> SolvedProblem:
+    place_one = partial(place, effort=_effort(given.settings), closes_gaps=closes_gaps)
     pairs = pairs_of(given.snapshot, given.demands)
-    solved = given.grant(partial(place_pairs, pairs=pairs, place=place_all))
-    return solved, replace(state, prices=known)
+    return given.grant(partial(place_pairs, pairs=pairs, place=place_one))
 
 
-def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[Relief, ...]]:
+def _reliefs(solved: SolvedProblem) -> Mapping[int, tuple[Relief, ...]]:
     """Return the reliefs of each model, found by planning again in the same way, but for proofs."""
     size, settings = len(solved.variants), solved.settings
     # If a level is unproven, another plan takes as much effort as there is.
@@ -87,8 +76,7 @@ def _reliefs(solved: SolvedProblem, state: PlanningState) -> Mapping[int, tuple[
 
     def again(changed: Snapshot) -> SolvedProblem | None:
         try:
-            given = prepare(complete(changed).snapshot, settings)
-            return _solve(given, state, closes_gaps=False)[0]
+            return _solve(prepare(complete(changed).snapshot, settings), closes_gaps=False)
         except NumbersTooLargeError:
             return None  # a relief that cannot be computed must not cost the plan
 

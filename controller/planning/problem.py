@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from itertools import pairwise
 
 from controller.planning.pod_rules import DomainTerms, NodeRule
-from controller.planning.warm_start import DualPrices
 
 PER_MILLE = 1000
 
@@ -27,6 +26,10 @@ NO_DOMAIN = -1
 
 EXACT_LIMIT = 2**53
 """Sums must stay below this, because linear relaxations use double precision."""
+
+
+RowName = tuple[int, int, int] | str
+"""(bin, size, pods) of a slot row, or the name of a limit."""
 
 
 class NumbersTooLargeError(ValueError):
@@ -330,8 +333,8 @@ class Solution:
     proofs: tuple[Proof, ...] = ()
     """One proof per level, in order."""
 
-    prices: DualPrices | None = None
-    """Final dual prices of the search; None if no search was needed."""
+    prices: Mapping[str, Mapping[RowName, float]] = field(default_factory=dict)
+    """Final dual prices of shared rows, by the name of each level that was searched."""
 
     @property
     def unproven(self) -> Proof | None:

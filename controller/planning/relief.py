@@ -22,16 +22,12 @@ from controller.planning.defragment import defragmentations
 from controller.planning.inventory import Addition, admits, new_nodes
 from controller.planning.limits import running, stated_limits
 from controller.planning.pod_rules import allowed_on_node
-from controller.planning.problem import CountedReplicas, Level, level_name, provided_by
+from controller.planning.problem import CountedReplicas, Level, RowName, level_name, provided_by
 from controller.planning.ranges import cost_of
 from controller.planning.shortage import OTHERS
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.solved_problem import SolvedProblem
-from controller.planning.warm_start import DualPrices
 from controller.planning.wording import count
-
-Row = tuple[int, int, int] | str
-"""(bin, size, pods) of a slot row, or the name of a limit."""
 
 Again = Callable[[Snapshot], SolvedProblem | None]
 """Plans another snapshot in the same way; returns None if that cannot be planned."""
@@ -51,7 +47,7 @@ class Change:
     models: tuple[int, ...]
     """The short models that the change might help."""
 
-    rows: Sequence[tuple[Row, int]] = ()
+    rows: Sequence[tuple[RowName, int]] = ()
     """The rows shared by models that the change enlarges, and by how much; empty if unknown."""
 
 
@@ -115,7 +111,7 @@ def _promising(solved: SolvedProblem, short: Sequence[int]) -> Sequence[Change]:
     That estimate is the models' shortfall, capped by the dual prices of the rows that the change enlarges.
     """
     missing = _missing(solved)
-    prices = _prices(solved.granted.prices)
+    prices = solved.granted.prices
 
     def rank(change: Change) -> tuple[bool, list[tuple[Level, float]]]:
         worth: dict[Level, float] = defaultdict(float)
@@ -135,14 +131,6 @@ def _promising(solved: SolvedProblem, short: Sequence[int]) -> Sequence[Change]:
     )
     changes = (*_nodes(solved, short), *_limits(solved, short), *own)
     return sorted((change for change in changes if change.models), key=rank)
-
-
-def _prices(prices: DualPrices | None) -> Mapping[str, Mapping[Row, float]]:
-    """Return the dual price of each row by level, as far as the search computed them."""
-    if prices is None:
-        return {}
-    names: tuple[Row, ...] = (*prices.slots, *prices.limits)
-    return {one.level: dict(zip(names, one.rows, strict=True)) for one in prices.levels}
 
 
 def _missing(solved: SolvedProblem) -> Mapping[int, Sequence[tuple[Level, int]]]:
@@ -210,16 +198,20 @@ def _nodes_of(variant: Variant, node: Node) -> int:
     return -(-variant.pods_per_replica // allowed_on_node(variant.rules.on_nodes, 0, pods))
 
 
-def _slots(solved: SolvedProblem, node: Node, number: int) -> Sequence[tuple[Row, int]]:
+def _slots(solved: SolvedProblem, node: Node, number: int) -> Sequence[tuple[RowName, int]]:
     """Return the slots that such nodes add to the bin of their users; empty if there is no such bin."""
     users = tuple(
         v for v, one in enumerate(solved.variants) if one.accelerators_per_pod and admits(node, one)
     )
     bins = [index for index, bin_ in enumerate(solved.problem.bins) if bin_.variants == users]
-    if not bins or solved.granted.prices is None:
+    if not bins:
         return ()
-    rows = (row for row in solved.granted.prices.slots if row[0] == bins[0])
-    return [(row, number * node.accelerators_allocatable // row[1] // row[2]) for row in rows]
+    rows = {row for prices in solved.granted.prices.values() for row in prices if not isinstance(row, str)}
+    return [
+        (row, number * node.accelerators_allocatable // row[1] // row[2])
+        for row in sorted(rows)
+        if row[0] == bins[0]
+    ]
 
 
 def _growing(solved: SolvedProblem, model: int) -> list[int]:

@@ -20,7 +20,7 @@ from controller.observe.policies import Policies
 from controller.observe.settings_reading import read_policies
 from controller.observe.targets import target_key
 from controller.planning.decision import Plan
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 from controller.simulation.autoscaler import Autoscaler
@@ -48,16 +48,14 @@ def series_of(server: Server) -> list[Series]:
 
 
 class InlinePlanner:
-    """Plans in this process, and keeps its state in memory."""
+    """Plans in this process."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self._settings = settings or Settings()
-        self._state = PlanningState()
 
     async def solve(self, snapshot: Snapshot) -> Plan:
         """Return the plan for a snapshot."""
-        made, self._state = plan(snapshot, self._state, self._settings)
-        return made
+        return plan(snapshot, self._settings)
 
 
 class ReconciledPolicy:

@@ -7,7 +7,7 @@ idempotent: it reads the current state, and writes only statuses that changed in
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -91,9 +91,6 @@ class Tools:
     steady: Callable[[], float] | None = None
     """Seconds for durations, as of `clock.SteadyClock`, which `source` must also use for its readings; None
     to use the wall clock, if it is never adjusted."""
-
-    consider: Callable[[Snapshot], Awaitable[Plan]] | None = None
-    """Plans a hypothetical snapshot without a change of state; None if the planner has no state."""
 
     eviction_record: EvictionRecord | None = None
     """Stores eviction times for the next leader; None if there is none."""
@@ -311,7 +308,7 @@ class VariantAutoscalingReconciler:
         is_mixed = 0 < len(told) < len(variants)
         plan = await tools.planner.solve(acted_on(snapshot, told.keys()) if is_mixed else snapshot)
         if is_mixed:
-            plan = join_plans(plan, await (tools.consider or tools.planner.solve)(snapshot), told.keys())
+            plan = join_plans(plan, await tools.planner.solve(snapshot), told.keys())
         decisions = {item.key: item for item in plan.decisions}
         advices = {key: advice(variants[key], decisions[key], told[key]) for key in told if key in decisions}
         return plan.with_messages({key: item.message for key, item in advices.items()}), advices

@@ -14,7 +14,7 @@ from controller.observe.observed import Observed
 from controller.observe.policies import Policies
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan, SolverStatus
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 from hack.clusters.generated import NAMESPACE, Cluster
@@ -66,7 +66,7 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
         raise ValueError(f"{cluster.name}: objects in {NAMESPACE} cannot be planned: {seen.unplanned}")
     variants = tuple(replace(variant, capacity=CAPACITY) for variant in seen.snapshot.variants)
     snapshot = replace(seen.snapshot, variants=variants, loads=cluster.loads)
-    made, _ = plan(snapshot, PlanningState(), _SETTINGS)
+    made = plan(snapshot, _SETTINGS)
     if made.solver.status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         raise ValueError(f"{cluster.name}: no plan: {made.solver.message}")
     return Planned(cluster=cluster, snapshot=snapshot, observed=seen.observed, plan=made)

@@ -20,7 +20,7 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from controller.caches import Caches
 from controller.observe.settings_reading import PolicyReader
-from controller.planner import RememberingPlanner
+from controller.planner import SolvingPlanner
 from controller.planning.inputs import Settings
 from controller.solver import Solver
 from controller.variants.heartbeat import Pulse
@@ -159,7 +159,7 @@ async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Camp
         forget_peak()
         settings = Settings(wall_seconds=20.0)
         solver = await stack.enter_async_context(Solver(deadline_seconds=60.0))
-        planner, pulse = RememberingPlanner(solver, settings), Pulse()
+        planner, pulse = SolvingPlanner(solver, settings), Pulse()
         reader = PolicyReader(unit_costs="unit-costs", default_classes=fleet.CLASSES)
         caches = Caches(cluster, namespace=fleet.NAMESPACE)
         events = EventRecorder(cluster, controller="stowplan.dev/controller", instance="scale")
@@ -168,7 +168,6 @@ async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Camp
             events=events,
             source=engines,
             planner=planner,
-            consider=planner.consider,
             world=caches.world,
             policies=lambda: reader.read(caches.config_maps()),
             now=lambda: datetime.fromtimestamp(engines.seconds, UTC),

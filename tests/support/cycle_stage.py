@@ -18,7 +18,7 @@ from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import LOWEST_PRIORITY, Snapshot
 from controller.sizing.records import SizingSettings
@@ -153,12 +153,7 @@ class Stage:
     async def solve(self, snapshot: Snapshot) -> Plan:
         """Return a plan, like the controller's solver process."""
         self.asked.append("solve")
-        return plan(snapshot, PlanningState(), Settings())[0]
-
-    async def consider(self, snapshot: Snapshot) -> Plan:
-        """Return a plan for a hypothetical snapshot."""
-        self.asked.append("consider")
-        return plan(snapshot, PlanningState(), Settings())[0]
+        return plan(snapshot, Settings())
 
     async def apply(self, _resource: object, body: Json, **_options: object) -> Json:
         """Store a status."""
@@ -203,7 +198,6 @@ class Stage:
             objectives=lambda: self.objectives,
             now=lambda: self.time,
             steady=self.steady,
-            consider=self.consider,
             pulse=self.pulse,
         )
         return VariantAutoscalingReconciler(

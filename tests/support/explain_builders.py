@@ -7,7 +7,7 @@ from typing import Any
 
 from controller.planning.cluster import Node
 from controller.planning.decision import BoundBy, Decision, Reason
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.load import LimitingTarget, ModelLoad, RateLimit
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
@@ -29,7 +29,7 @@ LIMITED = replace(
 def decide(nodes: list[Node], *variants: Variant, loads: tuple[ModelLoad, ...] = ()) -> dict[str, Decision]:
     """Return the decisions of a first plan by name of the variant."""
     snapshot = Snapshot(nodes=tuple(nodes), variants=variants, loads=loads)
-    made, _ = plan(snapshot, PlanningState(), Settings())
+    made = plan(snapshot, Settings())
     return {decision.name: decision for decision in made.decisions}
 
 

@@ -19,7 +19,7 @@ from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 from controller.variants.advisory import Scope
@@ -137,7 +137,7 @@ class JointStage:
         if self.fails:
             raise RuntimeError("planning fails")
         self.planned.append(snapshot)
-        return plan(snapshot, PlanningState(), Settings())[0]
+        return plan(snapshot, Settings())
 
     async def create(self, _resource: object, body: Json, **_options: object) -> Json:
         """Answer a SubjectAccessReview about privileges."""

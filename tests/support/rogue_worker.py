@@ -12,7 +12,7 @@ from controller.solver_worker import serve
 
 if TYPE_CHECKING:
     from controller.planning.decision import Plan
-    from controller.planning.inputs import PlanningState, Settings
+    from controller.planning.inputs import Settings
     from controller.planning.snapshot import Snapshot
 
 
@@ -46,13 +46,13 @@ def _shout() -> None:
     raise SystemExit("planned nothing")
 
 
-def planner(snapshot: Snapshot, state: PlanningState, settings: Settings) -> tuple[Plan, PlanningState]:
+def planner(snapshot: Snapshot, settings: Settings) -> Plan:
     """Fail if the snapshot has a variant named rogue; otherwise return its plan."""
     if any(variant.name == "rogue" for variant in snapshot.variants):
         globals()[f"_{sys.argv[1]}"]()
     from controller.planning.plan import plan  # noqa: PLC0415 - not needed by processes that end at once
 
-    return plan(snapshot, state, settings)
+    return plan(snapshot, settings)
 
 
 if __name__ == "__main__":

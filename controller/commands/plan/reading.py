@@ -21,7 +21,7 @@ from controller.planning.inputs import PlanningInputs, from_json
 
 _LIST: Final = "List"
 _HEAD: Final = ("apiVersion", "kind")
-_SAVED: Final = frozenset({"snapshot", "state", "settings"})
+_SAVED: Final = frozenset({"snapshot", "settings"})
 _MOST_NAMED: Final = 20
 _CLUSTER_WIDE: Final = frozenset({"Node", "NodePool", "ResourceSlice", "DeviceClass"})
 

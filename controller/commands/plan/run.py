@@ -179,7 +179,7 @@ def _plan(inputs: PlanningInputs, warnings: tuple[str, ...], omitted: tuple[str,
 
     with without_collection():
         # Whoever can read the files may know all names in them.
-        made, _ = plan(inputs.snapshot, inputs.state, replace(inputs.settings, names_all=True))
+        made = plan(inputs.snapshot, replace(inputs.settings, names_all=True))
         return Shown(
             snapshot=inputs.snapshot,
             plan=made,

@@ -15,7 +15,7 @@ Columns:
   patterns      replica mixes of one model
 
 Bounds:
-  generation    column generation: master and pricing in turns, and dual prices for warm starts
+  generation    column generation: master and pricing in turns, and the dual prices
   master        the restricted master: dual prices, and the Lagrangian bound
   pricing       exact pricing of all mixes of a model, by enumeration of those close to the least
 

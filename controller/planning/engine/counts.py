@@ -30,8 +30,8 @@ from controller.planning.problem import (
 MOST_COUNTED = 40
 """Models up to which levels are settled by counts. A variant without requirements is a model of its own."""
 
-MOST_COUNTED_AFTER = 200
-"""Models up to which counts settle a level whose core leaves a gap."""
+COUNTED_GAPS = {120: 5e-4, 200: 0.02}
+"""Models up to which counts settle a level whose core leaves more than some gap, measured as `search.GAP`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,12 +1,9 @@
-"""Column generation at one level: the restricted master and exact pricing in turns, until bounds agree.
-
-It starts from earlier dual prices of the level, by row name, and keeps the new ones.
-"""
+"""Column generation at one level: the restricted master and exact pricing in turns, until bounds agree."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -15,8 +12,8 @@ from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.master import Duals, Objective
 from controller.planning.engine.patterns import around
 from controller.planning.engine.pricing import Prices, price
-from controller.planning.engine.shared import Floats, Integers, Shared
-from controller.planning.warm_start import DualPrices, LevelPrices
+from controller.planning.engine.shared import Floats, Integers
+from controller.planning.problem import RowName
 
 PRICINGS = 4
 """The maximum number of pricing rounds over all mixes per level."""
@@ -37,13 +34,14 @@ ROUNDING = 1e-6
 class Generation:
     """The patterns, bounds and prices that column generation found, level by level."""
 
-    def __init__(self, incumbent: Incumbent, known: DualPrices | None, deadline_seconds: float) -> None:
-        """Start from the prices of an earlier search, if any; the deadline is on the monotonic clock."""
+    def __init__(self, incumbent: Incumbent, deadline_seconds: float) -> None:
+        """Start without prices; the deadline is on the monotonic clock."""
         self._incumbent = incumbent
         self._deadline_seconds = deadline_seconds
         self.bound = -math.inf
         """Bound of the last level over all mixes."""
-        self.prices = KnownPrices(incumbent.shared, known)
+        self.prices: dict[str, Mapping[RowName, float]] = {}
+        """Level -> shared row -> final price, per unit of the level's value."""
         self._linear = around(incumbent.options, {})
         """Mixes of the last LP solution, and around it."""
 
@@ -54,9 +52,7 @@ class Generation:
         """
         incumbent = self._incumbent
         name, factor = incumbent.levels.name(level), incumbent.levels.factor(level)
-        duals = self._restricted_duals(
-            level, self.prices.begin(name, self._kept_names(level), factor), enough
-        )
+        duals = self._restricted_duals(level, None, enough)
         self.bound, _ = self._price(level, duals)
         for _ in range(PRICINGS - 1):
             if duals.bound - self.bound <= NEGLIGIBLE * abs(duals.bound) + ROUNDING:
@@ -66,7 +62,8 @@ class Generation:
                 break  # the priced patterns change nothing; the bound belongs to the earlier duals
             duals = after
             self.bound, _ = self._price(level, duals)
-        self.prices.keep(name, self._kept_names(level), factor, duals.vector)
+        prices = (duals.vector / factor).tolist()
+        self.prices[name] = dict(zip(incumbent.shared.row_names, prices, strict=False))  # kept levels follow
         self._linear = around(incumbent.options, duals.means)
         if duals.support is not None:
             models, mixes = zip(self._linear, duals.support, strict=True)
@@ -118,50 +115,3 @@ class Generation:
         incumbent.extend(found.model, found.options)
         bound = duals.bound - float((least - np.minimum(found.bound, least)).sum())
         return bound, bool((found.reaches >= np.minimum(found.bound, least) + distance).all())
-
-    def _kept_names(self, level: int) -> list[str]:
-        """Return the names of the earlier levels that have a row in a level's problem."""
-        kept = self._incumbent.levels.levels_in_rows(
-            self._incumbent.patterns, self._incumbent.standing, level
-        )
-        return [self._incumbent.levels.name(earlier) for earlier in kept]
-
-
-class KnownPrices:
-    """Prices per unit of a level's value, keyed by row name, because rows differ between problems."""
-
-    def __init__(self, shared: Shared, earlier: DualPrices | None) -> None:
-        """Start with the prices of an earlier search, if any."""
-        self._names = shared.row_names
-        self._earlier = earlier
-        self._found: dict[str, LevelPrices] = {}
-
-    def begin(self, level: str, kept: Sequence[str], factor: int) -> Floats | None:
-        """Return the earlier prices of a level for its current rows; None if it was not searched.
-
-        `kept` has the earlier levels that have a row; `factor` is that of the level's value in its
-        objective.
-        """
-        if self._earlier is None:
-            return None
-        own = next((one for one in self._earlier.levels if one.level == level), None)
-        if own is None:
-            return None
-        shared = dict(zip((*self._earlier.slots, *self._earlier.limits), own.rows, strict=True))
-        caps = dict(own.kept)
-        rows = [shared.get(name, 0.0) for name in self._names]
-        return np.array([*rows, *(caps.get(name, 0.0) for name in kept)]) * factor
-
-    def keep(self, level: str, kept: Sequence[str], factor: int, vector: Floats) -> None:
-        """Store the final prices of a level for all its rows."""
-        prices, rows = (vector / factor).tolist(), len(self._names)
-        caps = tuple(zip(kept, prices[rows:], strict=True))
-        self._found[level] = LevelPrices(level=level, rows=tuple(prices[:rows]), kept=caps)
-
-    def all(self) -> DualPrices:
-        """Return all stored prices."""
-        return DualPrices(
-            slots=tuple(name for name in self._names if not isinstance(name, str)),
-            limits=tuple(name for name in self._names if isinstance(name, str)),
-            levels=tuple(self._found[level] for level in sorted(self._found)),
-        )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from controller.planning.cpsat import Effort
 from controller.planning.engine.assign import Assignment, assign
 from controller.planning.engine.core import Selection
-from controller.planning.engine.counts import MOST_COUNTED, MOST_COUNTED_AFTER
+from controller.planning.engine.counts import COUNTED_GAPS, MOST_COUNTED
 from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import Options, options_of
@@ -19,23 +20,19 @@ from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.engine.shared import Floats, Integers
 from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import LimitKind, PlacementProblem, Proof, Solution
-from controller.planning.warm_start import DualPrices
+from controller.planning.problem import LimitKind, PlacementProblem, Proof, RowName, Solution
 
 ALONE = 8
 """Number of cheapest mixes that are priced for a model that is not enumerated."""
 
 
-def place(
-    problem: PlacementProblem, *, effort: Effort, known: DualPrices | None = None, closes_gaps: bool = True
-) -> Solution:
+def place(problem: PlacementProblem, *, effort: Effort, closes_gaps: bool = True) -> Solution:
     """Return a placement, with a proof at each level over every replica mix.
 
-    `known` prices are the warm start of the search for bounds. `closes_gaps` tells whether counts of replicas
-    follow a core that leaves a gap: they seldom find a better solution. Raises NumbersTooLargeError.
+    `closes_gaps` tells whether counts of replicas follow a core that leaves a gap: they seldom find a better
+    solution. Raises NumbersTooLargeError.
     """
-    engine = Engine(problem, most_counted_after=MOST_COUNTED_AFTER if closes_gaps else 0)
-    return engine.place(effort, known=known)
+    return Engine(problem, closes_gaps=closes_gaps).place(effort)
 
 
 def alone(problem: PlacementProblem) -> tuple[int, ...]:
@@ -64,9 +61,8 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
 class Engine:
     """A problem with its patterns. Raises NumbersTooLargeError.
 
-    Models with at most `most_of_model` mixes are enumerated; for the others columns are generated. Up to
-    `most_counted` models are settled by replica counts, more by cores of patterns, and up to
-    `most_counted_after` models by replica counts where a core leaves a gap.
+    Models with at most `most_of_model` mixes are enumerated; for the others columns are generated. Replica
+    counts settle small problems if `has_counts`, and follow cores that leave gaps if `closes_gaps`.
     """
 
     def __init__(
@@ -74,12 +70,12 @@ class Engine:
         problem: PlacementProblem,
         *,
         most_of_model: int = MOST_OF_MODEL,
-        most_counted: int = MOST_COUNTED,
-        most_counted_after: int = MOST_COUNTED_AFTER,
+        has_counts: bool = True,
+        closes_gaps: bool = True,
     ) -> None:
         check_magnitude(problem)
         self._problem = problem
-        self._most_counted, self._most_counted_after = most_counted, most_counted_after
+        self._has_counts, self._closes_gaps = has_counts, closes_gaps
         if problem.variants:
             self._options, self._shared = options_of(problem)
             patterns = first_patterns(self._options, most_of_model)
@@ -87,7 +83,7 @@ class Engine:
             added = (0,) * len(problem.growth)
             self._alone = Selection(patterns=_best_alone(self._patterns), added=added)
 
-    def place(self, effort: Effort, *, known: DualPrices | None = None) -> Solution:
+    def place(self, effort: Effort) -> Solution:
         """Return the best placement within the effort, without a search if every model's own optimum fits."""
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
@@ -96,20 +92,21 @@ class Engine:
             wanted = self._patterns.replicas(self._options, self._alone.patterns)
             found = assign(self._problem, wanted, self._alone.added, effort)
             if found.replicas == wanted:
-                return self._solution(self._alone_proofs(), found, None)
-        return self._search(effort, known)
+                return self._solution(self._alone_proofs(), found, {})
+        return self._search(effort)
 
-    def _search(self, effort: Effort, known: DualPrices | None) -> Solution:
+    def _search(self, effort: Effort) -> Solution:
         running = self._running()
         self._patterns = self._with_mixes(running, self._options.lower.tolist())
         first = self._start(running)
         incumbent = Incumbent(self._problem, self._options, self._shared, self._patterns, first)
+        models = len(self._options.members)
+        gaps = (gap for most, gap in COUNTED_GAPS.items() if models <= most and self._closes_gaps)
         search = Search(
             incumbent,
             effort=effort,
-            known=known,
-            most_counted=self._most_counted,
-            most_counted_after=self._most_counted_after,
+            is_counted=self._has_counts and models <= MOST_COUNTED,
+            counted_gap=next(gaps, math.inf),
         )
         result = search.run()
         self._patterns = result.patterns
@@ -161,7 +158,9 @@ class Engine:
         values = levels.values(self._patterns, self._alone)
         return proofs_of(levels, values, [*values[:-1], whole_bound(self._alone_bound)])
 
-    def _solution(self, proofs: tuple[Proof, ...], found: Assignment, prices: DualPrices | None) -> Solution:
+    def _solution(
+        self, proofs: tuple[Proof, ...], found: Assignment, prices: Mapping[str, Mapping[RowName, float]]
+    ) -> Solution:
         """Return the solution for an assignment, whose replicas may be fewer than those of the proofs."""
         self._patterns = self._with_mixes(found.replicas)
         chosen = self._patterns.numbers(*self._options.mixes(found.replicas))

@@ -7,7 +7,7 @@ that cannot: its duals tell which patterns also serve the easy levels best.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -22,14 +22,10 @@ from controller.planning.engine.levels import proofs_of, whole_bound
 from controller.planning.engine.master import Duals, Objective
 from controller.planning.engine.patterns import Patterns
 from controller.planning.engine.shared import Booleans, Integers
-from controller.planning.problem import Proof
-from controller.planning.warm_start import DualPrices
+from controller.planning.problem import Proof, RowName
 
 GAP = 5e-4
 """Relative gap at which a solution is accepted, where levels are not settled by replica counts."""
-
-COUNTED_GAP = 1e-3
-"""Relative gap of a core, measured as `GAP`, above which replica counts follow."""
 
 LEAST_SHARE_OF_TOTAL = 0.1
 """The accepted gap is relative to at least this share of a level's total."""
@@ -51,7 +47,7 @@ class SearchResult:
     patterns: Patterns
     selection: Selection
     proofs: tuple[Proof, ...]
-    prices: DualPrices
+    prices: Mapping[str, Mapping[RowName, float]]
     left: Effort
     """The remaining effort."""
 
@@ -64,14 +60,13 @@ class Search:
         incumbent: Incumbent,
         *,
         effort: Effort,
-        known: DualPrices | None,
-        most_counted: int,
-        most_counted_after: int,
+        is_counted: bool,
+        counted_gap: float,
     ) -> None:
         """Start with an incumbent.
 
-        Up to `most_counted` models are settled by replica counts, and up to `most_counted_after` models where
-        a core leaves a gap.
+        Levels are settled by replica counts if `is_counted`, and otherwise by cores, with counts after those
+        that leave a gap of more than `counted_gap`, measured as `GAP`.
         """
         self._incumbent = incumbent
         options, shared = incumbent.options, incumbent.shared
@@ -79,10 +74,9 @@ class Search:
         size = len(options.members) * len(shared.slots)
         self._left_seconds = effort.deterministic_seconds * max(1.0, size / LARGE)
         self._deadline_seconds = monotonic() + effort.wall_seconds
-        self._generated = Generation(self._incumbent, known, self._deadline_seconds)
-        self._is_counted = len(options.members) <= most_counted
-        self._is_counted_after = len(options.members) <= most_counted_after
-        self._gap = 0.0 if self._is_counted else GAP
+        self._generated = Generation(self._incumbent, self._deadline_seconds)
+        self._is_counted, self._counted_gap = is_counted, counted_gap
+        self._gap = 0.0 if is_counted else GAP
 
     def run(self) -> SearchResult:
         """Settle all levels, the easy ones together with the next hard one."""
@@ -103,7 +97,7 @@ class Search:
             patterns=incumbent.patterns,
             selection=incumbent.selection,
             proofs=proofs_of(incumbent.levels, incumbent.values, bounds),
-            prices=self._generated.prices.all(),
+            prices=self._generated.prices,
             left=self._limit_effort(self._left_seconds),
         )
 
@@ -155,7 +149,7 @@ class Search:
             until = self._left_seconds - seconds
             bound = self._by_patterns(level, objective, duals, gap=tolerance / 2, seconds=seconds)
             distance = incumbent.objective_value(incumbent.objective(level)) - bound
-            if self._is_counted_after and distance > COUNTED_GAP * base + ROUNDING:
+            if distance > self._counted_gap * base + ROUNDING:
                 bound = max(bound, self._by_counts(level, self._left_seconds - until))
         return min(bound, incumbent.objective_value(incumbent.objective(level)))
 

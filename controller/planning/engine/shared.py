@@ -21,6 +21,7 @@ from controller.planning.problem import (
     NO_DOMAIN,
     LimitRow,
     PlacementProblem,
+    RowName,
     VariantTerms,
     free_after_removals,
 )
@@ -226,7 +227,7 @@ class Shared:
     """(growths, slot rows): slots that an added node provides."""
 
     @cached_property
-    def row_names(self) -> tuple[tuple[int, int, int] | str, ...]:
+    def row_names(self) -> tuple[RowName, ...]:
         """(bin, size, pods) of each slot row, then the name of each limit."""
         rows = (self.nodes.row_bin.tolist(), self.nodes.row_size.tolist(), self.nodes.row_pods.tolist())
         return (*zip(*rows, strict=True), *(f"{row.kind} {row.name}" for row in self.limit_rows))

@@ -1,4 +1,4 @@
-"""The CPU time of whole plans, as the controller makes them: each starts from the state of the previous one.
+"""The CPU time of whole plans, as the controller makes them, one after the other.
 
 The first plan is for a running fleet. Then it is applied, a few loads change, and the next plan is made, and
 so on. The steps are timed within `plan()`.
@@ -15,7 +15,7 @@ from typing import Final
 
 from controller.planning.checker import check
 from controller.planning.decision import Plan
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 from controller.uncollected import without_collection
@@ -48,11 +48,7 @@ class Cycle:
     """One plan, with its inputs and results."""
 
     snapshot: Snapshot
-    state: PlanningState
-    """The state that the previous plan returned."""
-
     made: Plan
-    next_state: PlanningState
     cpu_seconds: float
     steps: dict[Step, float]
     """CPU seconds of each step that was executed."""
@@ -102,27 +98,24 @@ def planned(family: str, size: int, *, seed: int, seconds: float, changes: int) 
 
 
 def cycles(snapshot: Snapshot, settings: Settings, *, changes: int, seed: int) -> Iterator[Cycle]:
-    """Plan repeatedly: apply each plan, change some loads, and plan again from the state returned."""
-    state = PlanningState()
+    """Plan repeatedly: apply each plan, change some loads, and plan again."""
     for number in range(changes + 1):
         taken_seconds = _BEGAN_SECONDS + number * _INTERVAL_SECONDS
-        cycle = _cycle(replace(snapshot, taken_seconds=taken_seconds), state, settings)
+        cycle = _cycle(replace(snapshot, taken_seconds=taken_seconds), settings)
         yield cycle
         after = carried_out(snapshot, cycle.made)
-        snapshot, state = changed(after, share=SHARE, seed=seed + number), cycle.next_state
+        snapshot = changed(after, share=SHARE, seed=seed + number)
 
 
-def _cycle(snapshot: Snapshot, state: PlanningState, settings: Settings) -> Cycle:
+def _cycle(snapshot: Snapshot, settings: Settings) -> Cycle:
     gc.collect()
     with watched() as watch, without_collection():
         began = time.process_time()
-        made, next_state = plan(snapshot, state, settings)
+        made = plan(snapshot, settings)
         spent = time.process_time() - began
     return Cycle(
         snapshot=snapshot,
-        state=state,
         made=made,
-        next_state=next_state,
         cpu_seconds=spent,
         steps=dict(watch.seconds),
     )

@@ -18,7 +18,7 @@ from controller.observe.gather import World, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import TargetKey, TargetKind
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.policies.policy import read_binding
 
@@ -83,7 +83,7 @@ def granted(
         asks=asks,
         objectives=objectives,
     )
-    decided = plan(found.snapshot, PlanningState(), Settings())[0]
+    decided = plan(found.snapshot, Settings())
     grants = grants_of(asks, found, decided)
     return {ask.key[1]: grants[ask.key] for ask in asks}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.planning.checker import check
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 from hack.fleets.worlds import FACTORS, carried_out, changed, world
@@ -47,9 +47,9 @@ def test_models_without_room_have_a_load() -> None:
 def test_an_applied_plan_runs_the_decided_replicas_with_unchanged_loads(family: str) -> None:
     """All replicas are on nodes with room, and the next plan is feasible."""
     found = world(family, SMALL, seed=1)
-    made, state = plan(found, PlanningState(), QUICK)
+    made = plan(found, QUICK)
     after = carried_out(found, made)
-    again, _ = plan(after, state, QUICK)
+    again = plan(after, QUICK)
 
     counts = [decision.replicas for decision in made.decisions]
     assert [len(v.replicas) for v in sorted(after.variants, key=lambda v: v.key)] == counts

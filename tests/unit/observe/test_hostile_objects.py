@@ -15,7 +15,7 @@ from support.workloads import leader_worker_set
 from apiserver.schema.json import Json
 from controller.observe.gather import Gathered
 from controller.planning.decision import Decision
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 
 _MOST_CPU_SECONDS: Final = 2.0
@@ -111,7 +111,7 @@ def victim(*, nodes: tuple[Json, ...], **world: object) -> tuple[Decision, Gathe
     claims: tuple[Json, ...] = (placed(variant("chat")), *world.pop("claims", ()))  # type: ignore[misc]
     pods = (pod("chat-1"), *world.pop("pods", ()))  # type: ignore[misc]
     found = gathered(*claims, nodes=nodes, pods=pods, autoscalers=autoscalers, **world)  # type: ignore[arg-type]
-    made = plan(found.snapshot, PlanningState(), Settings())[0]
+    made = plan(found.snapshot, Settings())
     assert time.process_time() - before_seconds < _MOST_CPU_SECONDS
     (decision,) = [item for item in made.decisions if item.name == "chat"]
     return decision, found

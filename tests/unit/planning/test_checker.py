@@ -15,7 +15,7 @@ from controller.planning.checker import check
 from controller.planning.checker.places import fit_on_equal_nodes
 from controller.planning.cluster import Taint, Toleration
 from controller.planning.decision import NodePlacement, Reason
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.load import Signal
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
@@ -48,7 +48,7 @@ WORLD = Snapshot(
     ),
     loads=(load(25_000), load(18_000, "b")),
 )
-GOOD, _ = plan(WORLD, PlanningState(), Settings())
+GOOD = plan(WORLD, Settings())
 
 
 def _decide(name: str, **changes: Any) -> Callable[[Plan], Plan]:

@@ -13,7 +13,7 @@ from support.planning_builders import node, variant
 from controller.planning.checker import check
 from controller.planning.cluster import NodePool, Taint
 from controller.planning.decision import NodePlacement
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 from controller.planning.snapshot import Replica, Snapshot
@@ -39,7 +39,7 @@ def rejections(world: Snapshot, places: str, **rules: Any) -> tuple[str, ...]:
     The plan is that without rules, in which there is room for everything, with other places.
     """
     (plain,) = world.variants
-    made, _ = plan(world, PlanningState(), Settings())
+    made = plan(world, Settings())
     at = Counter(places.split())
     assert sum(place.pods for place in made.placements) == at.total()
     placed = replace(
@@ -140,7 +140,7 @@ def test_new_pods_keep_their_rules_on_nodes_to_be_added(rules: PodRules) -> None
     """Zones of such nodes count, since there are no others, and each of the nodes counts."""
     asked = variant("v", min_replicas=4, rules=rules)
     world = Snapshot(nodes=(), variants=(asked,), pools=(POOL,))
-    made, _ = plan(world, PlanningState(), Settings())
+    made = plan(world, Settings())
 
     assert [decision.replicas for decision in made.decisions] == [4]
     assert check(world, made) == ()
@@ -149,7 +149,7 @@ def test_new_pods_keep_their_rules_on_nodes_to_be_added(rules: PodRules) -> None
 def test_more_pods_than_allowed_on_nodes_to_be_added_are_rejected() -> None:
     """Without the rule, one node is enough for all four pods."""
     asked = variant("v", min_replicas=4)
-    made, _ = plan(Snapshot(nodes=(), variants=(asked,), pools=(POOL,)), PlanningState(), Settings())
+    made = plan(Snapshot(nodes=(), variants=(asked,), pools=(POOL,)), Settings())
     ruled = Snapshot(nodes=(), variants=(replace(asked, rules=APART),), pools=(POOL,))
 
     assert [request.nodes for request in made.requests] == [1]

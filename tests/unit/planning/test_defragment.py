@@ -15,7 +15,7 @@ from controller.planning.checker import check
 from controller.planning.checker.limits import move_problems
 from controller.planning.cluster import MovablePod, Node, Quota
 from controller.planning.decision import Move, Plan
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
 
@@ -48,7 +48,7 @@ def world(nodes: tuple[Node, ...], *variants: Variant, **changes: Any) -> Snapsh
 
 def planned(snapshot: Snapshot, most: int = 4) -> Plan:
     """Return the plan; a plan that the checker rejects has no moves."""
-    return plan(snapshot, PlanningState(), Settings(most_moves=most, relief_solves=0))[0]
+    return plan(snapshot, Settings(most_moves=most, relief_solves=0))
 
 
 def limited(item: Variant, allowed: int, budget: str = "") -> Variant:

@@ -8,7 +8,7 @@ import pytest
 from support.planning_builders import load, node, variant
 
 from controller.planning.decision import Plan, SolverStatus
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.load import ModelLoad
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
@@ -22,7 +22,7 @@ def _variant(name: str, **changes: Any) -> Variant:
 
 def _plan(*variants: Variant, loads: tuple[ModelLoad, ...] = ()) -> Plan:
     nodes = (node("n1", 8), node("n2", 8))
-    made, _ = plan(Snapshot(nodes=nodes, variants=variants, loads=loads), PlanningState(), Settings())
+    made = plan(Snapshot(nodes=nodes, variants=variants, loads=loads), Settings())
     assert made.solver.status is not SolverStatus.FAILED, made.solver.message
     return made
 

@@ -22,7 +22,7 @@ from support.small_problems import (
 from controller.planning.engine import Engine, alone, place
 from controller.planning.engine.levels import with_values
 from controller.planning.engine.patterns import MOST_OF_MODEL
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.problem import (
     COST,
@@ -50,7 +50,7 @@ LEFT_OVER = (905, 2011)
 
 def _generated(problem: PlacementProblem) -> Solution:
     """Return the solution by generated patterns, as for many models with too many mixes to enumerate."""
-    return Engine(problem, most_of_model=0, most_counted=0, most_counted_after=0).place(EFFORT)
+    return Engine(problem, most_of_model=0, has_counts=False, closes_gaps=False).place(EFFORT)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -69,7 +69,7 @@ def test_cores_of_enumerated_patterns_are_mostly_optimal(make: Make) -> None:
     best = 0
     for seed in range(4000, 4000 + often(60)):
         problem = make(Random(seed))
-        solution = Engine(problem, most_counted=0, most_counted_after=0).place(EFFORT)
+        solution = Engine(problem, has_counts=False, closes_gaps=False).place(EFFORT)
         check_claims(problem, solution, seed)
         best += [proof.value for proof in solution.proofs] == best_rank(problem)
     assert best > often(60) * 0.9
@@ -94,7 +94,7 @@ def test_nothing_is_searched_if_there_is_room_for_all_models() -> None:
         problem = small_problem(Random(seed))
         roomy = replace(problem, free=tuple(1000 for _ in problem.free), limits=(), growth=())
         solution = _generated(roomy)
-        assert solution.prices is None, seed
+        assert not solution.prices, seed
         assert rank(roomy, solution.replicas, ()) == best_rank(roomy), seed
 
 
@@ -196,8 +196,7 @@ def test_more_effort_never_worsens_the_objective(models: int, seed: int, effort:
     given = world("plan-scarce", models, seed=seed)
     settings = replace(Settings(), wall_seconds=600, relief_solves=0, deterministic_seconds=effort)
     made, none = (
-        plan(given, PlanningState(), each)[0].solver.levels
-        for each in (settings, replace(settings, deterministic_seconds=1e-9))
+        plan(given, each).solver.levels for each in (settings, replace(settings, deterministic_seconds=1e-9))
     )
     assert [level.value for level in made] <= [level.value for level in none]
     assert all(level.bound <= level.value for level in (*made, *none))
@@ -339,3 +338,11 @@ def test_room_freed_on_a_node_is_counted_once_for_all_mixes_that_free_it() -> No
     )
     solution = place(problem, effort=EFFORT)
     assert not solution.unproven
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_small_cluster_with_scarce_accelerators_gets_a_plan(seed: int) -> None:
+    """This includes problems where improving a level would worsen one that is already settled."""
+    unhurried = replace(Settings(), wall_seconds=600, relief_solves=0)
+    made = plan(world("plan-scarce", 20, seed=seed), unhurried)
+    assert not made.solver.message

@@ -19,7 +19,7 @@ from support.explain_builders import (
 from support.planning_builders import load, node, variant
 
 from controller.planning.decision import BoundBy, Reason
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.load import CapacitySource, Signal
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
@@ -225,7 +225,7 @@ def test_the_message_names_a_substitute_while_replicas_of_the_cheaper_variant_le
     )
     nodes = (node("n0", 8), node("n1", 4), node("n2", 1, accelerator="L40S"))
     loads = (load(500), load(500, "first"))
-    made, _ = plan(Snapshot(nodes=nodes, variants=variants, loads=loads), PlanningState(), Settings())
+    made = plan(Snapshot(nodes=nodes, variants=variants, loads=loads), Settings())
     cheap, dear, _ = made.decisions
 
     assert (cheap.replicas, dear.replicas) == (0, 1)
@@ -258,7 +258,7 @@ def test_holders_in_other_namespaces_are_given_by_priority_if_names_are_hidden()
         ),
     )
 
-    made, _ = plan(snapshot, PlanningState(), Settings(names_all=False))
+    made = plan(snapshot, Settings(names_all=False))
 
     (message,) = [item.message for item in made.decisions if item.name == "b"]
     assert "2 are held by workloads of priority 1 in other namespaces" in message

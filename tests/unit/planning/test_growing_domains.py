@@ -12,7 +12,7 @@ from support.planning_builders import load, node, variant
 from controller.planning.checker import check
 from controller.planning.cluster import NodePool, NodeRequirement, Operator
 from controller.planning.decision import NodeRequest, Plan, SolverStatus
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 from controller.planning.snapshot import Replica, Snapshot, Variant
@@ -48,8 +48,7 @@ def _planned(asked: Variant, pool: NodePool, replicas: int, zones: dict[str, int
     )
     loads = (load(WANTED * replicas, start_seconds=0),)
     snapshot = Snapshot(nodes=nodes, variants=(asked,), pools=(pool,), loads=loads)
-    made, _ = plan(snapshot, PlanningState(), Settings())
-    return made
+    return plan(snapshot, Settings())
 
 
 def test_pods_on_nodes_to_be_added_count_in_their_zone() -> None:
@@ -69,7 +68,7 @@ def test_a_replica_may_have_one_pod_on_a_node_to_be_added_to_its_rack() -> None:
     rack, pool = frozenset({("rack", "r1")}), _pool("rack", "r1")
     nodes = (node("n-1", 8, labels=rack), node("n-2", 8, labels=rack))
     snapshot = Snapshot(nodes=nodes, variants=(asked,), pools=(pool,), loads=(load(WANTED, start_seconds=0),))
-    made, _ = plan(snapshot, PlanningState(), Settings())
+    made = plan(snapshot, Settings())
     first, _ = made.placements
     request = NodeRequest(
         pool=pool.name,
@@ -112,7 +111,7 @@ def test_pods_select_one_of_the_possible_labels_of_nodes_to_be_added(
     item = variant("chat", serves=SERVES, **asked)
     world = Snapshot(nodes=(), variants=(item,), pools=(pool,), loads=(load(WANTED, start_seconds=0),))
 
-    made, _ = plan(world, PlanningState(), Settings())
+    made = plan(world, Settings())
 
     assert made.solver.status is SolverStatus.OPTIMAL
     assert sum(request.nodes for request in made.requests) == want

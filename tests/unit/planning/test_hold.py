@@ -10,18 +10,17 @@ from support.small_snapshots import small_snapshot
 
 from controller.planning.assemble import hold
 from controller.planning.decision import SolverStatus
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 
-NOTHING = PlanningState()
 WORLD = Snapshot(nodes=(node("n", 8),), variants=(variant("a", "n", serves=12_800),), loads=(load(25_000),))
 
 
 def test_plans_of_small_snapshots_are_solved_and_accepted() -> None:
     """They include pins on old data without room, and quotas that are already exceeded."""
     for seed in (72, 119, 374, 404, *range(often(20))):
-        made, _ = plan(small_snapshot(Random(seed)), NOTHING, Settings())
+        made = plan(small_snapshot(Random(seed)), Settings())
         assert made.solver.is_answered, (seed, made.solver.message)
 
 
@@ -29,14 +28,14 @@ def test_a_minimum_of_several_replicas_is_kept_without_demand() -> None:
     """The load is zero, and minReplicas is 3."""
     idle = variant("a", "n", "n", "n", serves=12_800, min_replicas=3)
     world = Snapshot(nodes=WORLD.nodes, variants=(idle,), loads=(load(0),))
-    made, _ = plan(world, NOTHING, Settings())
+    made = plan(world, Settings())
 
     assert made.decisions[0].replicas == 3
 
 
 def test_a_held_plan_is_not_reported_as_solved() -> None:
     """The current replicas are kept, and the message states why."""
-    made, _ = hold(WORLD, NOTHING, Settings(), status=SolverStatus.TIMED_OUT, message="it ended")
+    made = hold(WORLD, Settings(), status=SolverStatus.TIMED_OUT, message="it ended")
 
     assert (made.solver.is_answered, made.solver.gap, made.solver.levels) == (False, 1.0, ())
     assert made.decisions[0].replicas == 1
@@ -48,7 +47,7 @@ def test_decisions_have_error_details_only_if_names_all_is_set() -> None:
     detail = "refused: other/b may not go to node n"
     for names_all, want in ((False, "refused"), (True, detail)):
         settings = Settings(names_all=names_all)
-        made, _ = hold(WORLD, NOTHING, settings, status=SolverStatus.FAILED, message="refused", detail=detail)
+        made = hold(WORLD, settings, status=SolverStatus.FAILED, message="refused", detail=detail)
 
         assert made.solver.message == detail
         assert made.decisions[0].message == f"a stays at 1 replica: {want}"

@@ -9,7 +9,7 @@ from support.explain_builders import PER_SECOND, asked, decide, nodes_of, small
 from support.planning_builders import capacity
 
 from controller.planning.decision import Decision, ReliefKind
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
 
@@ -91,7 +91,7 @@ def test_a_minimum_in_another_namespace_is_named_only_if_names_are_shown(*, name
     loads = (asked(20, model_id="want"), asked(0, model_id="x", namespace="team-b"))
     snapshot = Snapshot(nodes=tuple(nodes_of(2)), variants=(want, other), loads=loads)
 
-    made, _ = plan(snapshot, PlanningState(), Settings(names_all=names_all))
+    made = plan(snapshot, Settings(names_all=names_all))
 
     (message,) = [item.message for item in made.decisions if item.name == "want"]
     assert ("minReplicas of team-b/x lowered to 0" in message) == names_all

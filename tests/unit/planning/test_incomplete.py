@@ -15,7 +15,7 @@ from support.small_snapshots import constrained_snapshot
 
 from controller.planning.checker import check
 from controller.planning.incomplete import complete
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 from controller.planning.snapshot import Replica, Snapshot
@@ -48,7 +48,7 @@ def made(*variants: Variant, rates: Sequence[float], nodes: Sequence[str] = tupl
         variants=variants,
         loads=tuple(load(rate, item.model_id) for item, rate in zip(variants, rates, strict=True)),
     )
-    found, _ = plan(world, PlanningState(), SETTINGS)
+    found = plan(world, SETTINGS)
     assert found.solver.is_answered, found.solver.message
     return found
 
@@ -136,12 +136,12 @@ def test_plans_with_incomplete_groups_follow_all_rules_and_stay_the_same_once_th
         random = Random(seed)
         whole = constrained_snapshot(random)
         world = replace(whole, variants=tuple(_with_missing_pods(random, item) for item in whole.variants))
-        first, _ = plan(world, PlanningState(), settings)
+        first = plan(world, settings)
         assert check(world, first) == (), seed
         then = complete(world)
         if not then.added:
             continue
-        second, _ = plan(then.snapshot, PlanningState(), settings)
+        second = plan(then.snapshot, settings)
         assert first.decisions == second.decisions, seed
         filled = Counter(
             (key[1], node) for key, own in then.added.items() for n in own.values() for node in n

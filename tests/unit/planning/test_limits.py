@@ -10,7 +10,7 @@ from support.planning_builders import capacity, load, node, variant
 
 from controller.planning.cluster import Budget, NodePool, NodeRequirement, Quota
 from controller.planning.decision import BoundBy, Plan, Reason, ReliefKind, SolverStatus
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.load import CapacitySource, ModelLoad
 from controller.planning.plan import plan
 from controller.planning.snapshot import Model, Snapshot, Variant
@@ -34,7 +34,7 @@ def _model(**changes: Any) -> Model:
 
 def _plan(*variants: Variant, settings: Settings | None = None, **world: Any) -> Plan:
     fields: dict[str, Any] = {"nodes": (node("n1", 8), node("n2", 8)), "variants": variants} | world
-    made, _ = plan(Snapshot(**fields), PlanningState(), settings or Settings())
+    made = plan(Snapshot(**fields), settings or Settings())
     assert made.solver.status is not SolverStatus.FAILED, made.solver.message
     return made
 

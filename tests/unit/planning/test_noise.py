@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.planning_builders import load, node, variant
 
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Replica, Snapshot, Variant
 
@@ -126,12 +126,12 @@ def _variants(random: Random, model: str, *, priority: int) -> Iterator[Variant]
 
 @pytest.mark.parametrize("variants", [1, 2])
 def test_noise_of_two_percent_restarts_at_most_two_per_mille_of_accelerators(variants: int) -> None:
-    """Each cycle starts from the state and the pods that the last one left."""
-    running, state, shares = fleet(1, variants=variants), PlanningState(), []
+    """Each cycle starts from the pods that the last one left."""
+    running, shares = fleet(1, variants=variants), []
     accelerators = ON_NODE * len(running.nodes)
     for cycle in range(24):
         now_seconds = 1000.0 + cycle * CYCLE_SECONDS
-        made, state = plan(running.snapshot(now_seconds), state, SETTINGS)
+        made = plan(running.snapshot(now_seconds), SETTINGS)
         shares.append(running.follow(made, now_seconds) / accelerators)
 
     assert shares[0] > 0.9  # there is a shortage: everything is in use from the beginning

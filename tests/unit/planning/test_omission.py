@@ -12,7 +12,7 @@ from support.planning_builders import load, node, variant
 from controller.planning.checker import check
 from controller.planning.cluster import Budget, NodePool, Quota
 from controller.planning.decision import BoundBy, Plan, Reason, SolverStatus
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
 
@@ -27,10 +27,10 @@ def _absurd(*hosts: str | None, **changes: Any) -> Variant:
     return variant("absurd", *hosts, **given | changes)
 
 
-def _planned(*variants: Variant, state: PlanningState | None = None, **changes: Any) -> Plan:
+def _planned(*variants: Variant, **changes: Any) -> Plan:
     given: dict[str, Any] = {"nodes": NODES, "variants": variants, "loads": LOADS}
     snapshot = Snapshot(**given | changes)
-    made, _ = plan(snapshot, state or PlanningState(), Settings())
+    made = plan(snapshot, Settings())
     assert made.solver.is_answered, made.solver.message
     assert check(snapshot, made) == ()
     return made

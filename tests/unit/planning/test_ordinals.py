@@ -14,7 +14,7 @@ from support.small_snapshots import constrained_snapshot
 
 from controller.planning.checker import check
 from controller.planning.cluster import Budget, Quota
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Model, Replica, Snapshot
 
@@ -49,7 +49,7 @@ def decided(
         variants=variants,
         loads=tuple(load(rate, item.model_id) for item, rate in zip(variants, rates, strict=True)),
     )
-    found, _ = plan(world, PlanningState(), SETTINGS)
+    found = plan(world, SETTINGS)
     assert found.solver.is_answered, found.solver.message
     return found.decisions
 
@@ -117,7 +117,7 @@ def test_a_quota_takes_precedence_over_replicas_that_wait() -> None:
         quotas=(Quota(name="q", namespace="llm", accelerators=8),),
     )
 
-    found, _ = plan(world, PlanningState(), SETTINGS)
+    found = plan(world, SETTINGS)
 
     assert found.solver.is_answered, found.solver.message
     assert {item.name: item.replicas for item in found.decisions} == {"a": 1, "other": 1}
@@ -137,7 +137,7 @@ def test_limits_that_apply_at_once_take_precedence_over_replicas_that_wait(limit
         nodes=(node("n1", 4), node("n2", 4)), variants=(item,), loads=(load(2500, item.model_id),), **limits
     )
 
-    found, _ = plan(world, PlanningState(), SETTINGS)
+    found = plan(world, SETTINGS)
 
     assert found.solver.is_answered, found.solver.message
     assert [item.replicas for item in found.decisions] == [2]
@@ -160,10 +160,10 @@ def test_plans_with_ordinals_follow_all_rules() -> None:
         random = Random(seed)
         plain = constrained_snapshot(random)
         world = replace(plain, variants=tuple(_with_ordinals(random, item) for item in plain.variants))
-        found, _ = plan(world, PlanningState(), settings)
+        found = plan(world, settings)
         assert check(world, found) == (), seed
         same = replace(world, variants=tuple(map(_without_ordinals, world.variants)))
-        usual, _ = plan(same, PlanningState(), settings)
+        usual = plan(same, settings)
         kept += [item.replicas for item in found.decisions] != [item.replicas for item in usual.decisions]
     assert kept > 5
 

@@ -9,7 +9,7 @@ from support.campaign import often
 from support.planning_builders import node, variant
 
 from controller.planning.checker import check
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.plan import plan
 from controller.planning.snapshot import RoleRatio, Snapshot, Variant
@@ -62,7 +62,7 @@ def replicas_of(
         loads=tuple(steady(rate, model_id) for model_id in sorted({item.model_id for item in variants})),
         ratios=ratios,
     )
-    made, _ = plan(snapshot, PlanningState(), Settings())
+    made = plan(snapshot, Settings())
     assert check(snapshot, made) == ()
     return {item.name: item.replicas for item in made.decisions}
 

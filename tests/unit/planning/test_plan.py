@@ -15,7 +15,7 @@ from support.planning_builders import capacity, load, node, variant
 from controller.planning.assemble import hold
 from controller.planning.checker import check
 from controller.planning.decision import BoundBy, NodePlacement, Reason, SolverStatus
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.load import RATE_UNIT, Signal
 from controller.planning.plan import plan
 from controller.planning.snapshot import Replica, Snapshot
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from controller.planning.load import ModelLoad
     from controller.planning.snapshot import Variant
 
-NOTHING, SETTINGS = PlanningState(), Settings()
+SETTINGS = Settings()
 TYPES = ("H100", "L40S")
 SIGNALS = (Signal.FRESH, Signal.FRESH, Signal.FRESH, Signal.QUORUM, Signal.HELD, Signal.UNKNOWN)
 
 
 def _plan(nodes: list[Node], *variants: Variant, asked: float | None = None) -> Plan:
-    return plan(Snapshot(nodes=tuple(nodes), variants=variants, loads=(load(asked),)), NOTHING, SETTINGS)[0]
+    return plan(Snapshot(nodes=tuple(nodes), variants=variants, loads=(load(asked),)), SETTINGS)
 
 
 def _replicas(made: Plan) -> dict[str, int]:
@@ -113,20 +113,20 @@ def test_the_same_input_in_any_order_gives_the_same_plan(snapshot: Snapshot, dat
         loads=tuple(data.draw(st.permutations(snapshot.loads))),
     )
 
-    assert repr(plan(shuffled, NOTHING, SETTINGS)) == repr(plan(snapshot, NOTHING, SETTINGS))
+    assert repr(plan(shuffled, SETTINGS)) == repr(plan(snapshot, SETTINGS))
 
 
 @given(snapshot=_snapshots())
 @settings(max_examples=often(50), deadline=None)
 def test_every_snapshot_gets_a_plan_that_passes_the_checker(snapshot: Snapshot) -> None:
     """Even an inconsistent snapshot gets a solved plan with a message for each decision."""
-    made, state = plan(snapshot, NOTHING, SETTINGS)
+    made = plan(snapshot, SETTINGS)
 
     assert made.solver.status in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE), made.solver
     assert check(snapshot, made) == ()
     assert all(decision.message.startswith(decision.name) for decision in made.decisions)
     assert made.cost == sum(v.cost_per_replica * _replicas(made)[v.name] for v in snapshot.variants)
-    assert plan(snapshot, state, SETTINGS)[0].solver.status is not SolverStatus.FAILED
+    assert plan(snapshot, SETTINGS).solver.status is not SolverStatus.FAILED
 
 
 def test_a_variant_without_cost_and_without_room_gets_a_plan() -> None:
@@ -156,7 +156,7 @@ def test_load_that_existing_replicas_cannot_serve_is_no_shortfall_of_the_plan() 
     grown = _plan([node("n1", 16)], one, asked=115_000)
     first = variant("b", model_id="first", serves=12_800, priority=1)
     loads = (load(115_000), load(12_800, "first"))
-    taken, _ = plan(Snapshot(nodes=(node("n1", 1),), variants=(one, first), loads=loads), NOTHING, SETTINGS)
+    taken = plan(Snapshot(nodes=(node("n1", 1),), variants=(one, first), loads=loads), SETTINGS)
 
     assert {report.level: (report.value, report.bound) for report in grown.solver.levels}[
         "load of priority 100"
@@ -187,7 +187,7 @@ def test_the_signal_decides_whether_replicas_may_be_added_or_removed(
     running = variant("a", "n", "n", "n", serves=12_800)
     world = Snapshot(nodes=(node("n", 8),), variants=(running,), loads=(load(asked, signal=signal),))
 
-    assert _replicas(plan(world, NOTHING, SETTINGS)[0]) == {"a": want}
+    assert _replicas(plan(world, SETTINGS)) == {"a": want}
 
 
 UNMEASURED = {
@@ -209,7 +209,7 @@ def test_replicas_of_unknown_capacity_are_removed_only_without_load(
     chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=1, max_replicas=1)
     world = Snapshot(nodes=(node("n", 8),), variants=(running, chat), loads=(asked,))
 
-    assert _replicas(plan(world, NOTHING, SETTINGS)[0]) == want
+    assert _replicas(plan(world, SETTINGS)) == want
 
 
 def test_two_variants_share_the_demand_of_their_model() -> None:
@@ -272,7 +272,7 @@ def test_a_load_inside_the_dead_band_changes_no_replicas(
     steady = load(existing, required_requests_per_second=least, releasable_requests_per_second=most)
     nodes = tuple(node(name, 8 * len(rates)) for name in names)
 
-    made, _ = plan(Snapshot(nodes=nodes, variants=tuple(variants), loads=(steady,)), NOTHING, SETTINGS)
+    made = plan(Snapshot(nodes=nodes, variants=tuple(variants), loads=(steady,)), SETTINGS)
 
     assert [item.replicas for item in made.decisions] == [len(hosts)] * len(rates)
 
@@ -293,7 +293,7 @@ def test_a_model_that_grows_exchanges_none_of_its_replicas(is_growing: bool, wan
         ),
     )
 
-    assert _replicas(plan(world, NOTHING, SETTINGS)[0]) == want
+    assert _replicas(plan(world, SETTINGS)) == want
 
 
 def test_a_model_that_grows_releases_what_is_superfluous() -> None:
@@ -303,7 +303,7 @@ def test_a_model_that_grows_releases_what_is_superfluous() -> None:
         variants=(variant("l40s", *["n1"] * 8, cost="1", serves=10, accelerator="L40S"),),
         loads=(load(8, required_requests_per_second=8 * RATE_UNIT, is_growing=True),),
     )
-    (decision,) = plan(world, NOTHING, SETTINGS)[0].decisions
+    (decision,) = plan(world, SETTINGS).decisions
 
     assert (decision.replicas, decision.unconstrained_replicas) == (2, 2)
 
@@ -326,7 +326,7 @@ def test_a_replica_that_stays_because_the_load_grows_is_explained() -> None:
             ),
         ),
     )
-    decisions = {item.name: item for item in plan(world, NOTHING, SETTINGS)[0].decisions}
+    decisions = {item.name: item for item in plan(world, SETTINGS).decisions}
 
     assert decisions["l40s"].replicas == 1
     assert decisions["l40s"].message.endswith("; its replicas stay while the load grows")
@@ -347,7 +347,7 @@ def test_a_held_plan_keeps_the_current_or_last_decided_replicas() -> None:
     large = variant("b", size=8, model_id="y", current_replicas=1, min_replicas=1, desired_replicas=4)
     given, said = Snapshot(nodes=(node("n2", 8),), variants=(large,)), "the solver gave no answer in time"
 
-    made, _ = hold(given, NOTHING, SETTINGS, status=SolverStatus.TIMED_OUT, message=said)
+    made = hold(given, SETTINGS, status=SolverStatus.TIMED_OUT, message=said)
 
     assert made.solver.status is SolverStatus.TIMED_OUT
     decision = made.decisions[0]
@@ -362,7 +362,7 @@ def test_a_plan_without_solver_effort_is_valid_and_reports_its_bounds() -> None:
     large = variant("b", size=8, model_id="y", current_replicas=1, min_replicas=1, desired_replicas=4)
     given = Snapshot(nodes=(node("n1", 8, labels=special), node("n2", 8)), variants=(picky, large))
 
-    made, _ = plan(given, NOTHING, Settings(deterministic_seconds=0.0, wall_seconds=0.0))
+    made = plan(given, Settings(deterministic_seconds=0.0, wall_seconds=0.0))
 
     assert made.solver.is_answered
     assert check(given, made) == ()
@@ -371,7 +371,7 @@ def test_a_plan_without_solver_effort_is_valid_and_reports_its_bounds() -> None:
 
 def test_an_empty_snapshot_has_an_empty_plan() -> None:
     """A snapshot without variants is not an error."""
-    made, state = plan(Snapshot(nodes=(), variants=()), NOTHING, SETTINGS)
+    made = plan(Snapshot(nodes=(), variants=()), SETTINGS)
 
-    assert (made.decisions, made.cost, state) == ((), Decimal(0), NOTHING)
+    assert (made.decisions, made.cost) == ((), Decimal(0))
     assert made.solver.status is SolverStatus.OPTIMAL

@@ -16,7 +16,7 @@ from controller.planning.checker import check
 from controller.planning.cluster import Budget
 from controller.planning.decision import Plan
 from controller.planning.engine import place
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.preparing import preemptions, prepare
 from controller.planning.snapshot import Snapshot
@@ -59,7 +59,7 @@ def test_a_disruption_budget_limits_the_preempted_replicas_of_a_plan(
 ) -> None:
     """Later plans preempt the rest, and the message of the waiting model states this."""
     world = _shortage(**({} if evictable is None else _budget(evictable)))
-    made, _ = plan(world, PlanningState(), Settings())
+    made = plan(world, Settings())
 
     assert _replicas(made) == want
     assert check(world, made) == ()
@@ -75,7 +75,7 @@ def test_surplus_replicas_do_not_count_as_preempted() -> None:
     )
     nodes = tuple(node(f"n{index}", 8) for index in range(3))
     world = Snapshot(nodes=nodes, variants=(idle,), loads=(load(30, "idle"),))
-    made, _ = plan(world, PlanningState(), Settings())
+    made = plan(world, Settings())
 
     assert _replicas(made) == {"idle": 1}
 
@@ -117,7 +117,7 @@ def test_successive_plans_preempt_until_a_whole_node_is_free() -> None:
     seen = []
     for _ in range(4):
         world = Snapshot(nodes=(node("n0", 8),), variants=(chat, low, batch), loads=(load(52_000, "low"),))
-        made = _replicas(plan(world, PlanningState(), Settings())[0])
+        made = _replicas(plan(world, Settings()))
         seen.append((made["chat"], made["low"], made["batch"]))
         low = replace(
             low, current_replicas=made["low"], replicas=low.replicas[len(low.replicas) - made["low"] :]
@@ -135,7 +135,7 @@ def test_variants_under_one_disruption_budget_share_it() -> None:
     ]
     nodes = tuple(node(f"n{index}", 8) for index in range(2))
     loads = tuple(load(13_000, item.model_id) for item in low)
-    made, _ = plan(Snapshot(nodes=nodes, variants=(chat, *low), loads=loads), PlanningState(), Settings())
+    made = plan(Snapshot(nodes=nodes, variants=(chat, *low), loads=loads), Settings())
 
     assert sorted(_replicas(made).values()) == [0, 1, 1]
 
@@ -150,7 +150,7 @@ def test_replicas_that_are_not_ready_are_not_protected_by_a_disruption_budget() 
     chat = variant("chat", model_id="chat", size=8, priority=1, min_replicas=2, max_replicas=2)
     nodes = tuple(node(f"n{index}", 8) for index in (1, 2))
     world = Snapshot(nodes=nodes, variants=(chat, batch), loads=(load(13_000, "batch"),))
-    made, _ = plan(world, PlanningState(), Settings())
+    made = plan(world, Settings())
 
     assert _replicas(made) == {"batch": 1, "chat": 1}
 
@@ -164,6 +164,6 @@ def test_a_disruption_budget_does_not_override_a_strict_cost_budget() -> None:
         loads=(load(39_000, "v"),),
         budgets=(Budget(name="b", cost_per_hour=Decimal(10), is_strict=True),),
     )
-    made, _ = plan(world, PlanningState(), Settings())
+    made = plan(world, Settings())
 
     assert _replicas(made) == {"v": 1}

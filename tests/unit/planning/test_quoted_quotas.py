@@ -6,7 +6,7 @@ import pytest
 from support.planning_builders import load, node, variant
 
 from controller.planning.cluster import Quota
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 
@@ -42,6 +42,6 @@ def test_a_quota_is_quoted_as_its_hard_limit(quota: Quota, want: str) -> None:
         quotas=(quota,),
     )
 
-    made, _ = plan(snapshot, PlanningState(), Settings())
+    made = plan(snapshot, Settings())
 
     assert f": {want}" in made.decisions[0].message

@@ -19,7 +19,7 @@ from controller.commands.plan.changes import Changes, apply_changes
 from controller.planning.cluster import Budget, Quota
 from controller.planning.decision import BoundBy, Decision, Plan, Relief, ReliefKind
 from controller.planning.demand import model_demands
-from controller.planning.inputs import PlanningInputs, PlanningState, Settings
+from controller.planning.inputs import PlanningInputs, Settings
 from controller.planning.inventory import Addition
 from controller.planning.plan import plan
 from controller.planning.preparing import prepare
@@ -123,13 +123,13 @@ def test_each_relief_has_the_stated_effect(make: Make, kinds: set[ReliefKind]) -
     seen = Counter[ReliefKind]()
     for seed in range(often(60)):
         snapshot = make(Random(seed))
-        made, _ = plan(snapshot, PlanningState(), SETTINGS)
+        made = plan(snapshot, SETTINGS)
         claims = {(d.model_id, r): d for d in made.decisions for r in d.reliefs}
         for (_, relief), decision in claims.items():
             if relief.kind is ReliefKind.MOVES:
                 continue
             after = _made(snapshot, relief, decision)
-            then, _ = plan(after, PlanningState(), replace(SETTINGS, relief_solves=0))
+            then = plan(after, replace(SETTINGS, relief_solves=0))
             told = (seed, decision.name, relief)
             assert _unmet(then)[decision.namespace, decision.model_id] == relief.unmet_per_mille, told
             if all(demand.signal.decides for demand in model_demands(after)):
@@ -145,7 +145,7 @@ def test_the_relief_for_a_replica_of_two_pods_is_two_nodes() -> None:
     gang = replace(
         variant("gang", size=16, pods_per_replica=2, serves=1e6), replicas=(first,), current_replicas=1
     )
-    made, _ = plan(Snapshot(nodes=nodes, variants=(gang,), loads=(load(1.6e6),)), PlanningState(), SETTINGS)
+    made = plan(Snapshot(nodes=nodes, variants=(gang,), loads=(load(1.6e6),)), SETTINGS)
     (decision,) = made.decisions
 
     assert (decision.replicas, decision.bound_by) == (1, BoundBy.ACCELERATORS)
@@ -156,7 +156,7 @@ def _reliefs(*more: Variant, **rates: float) -> dict[str, set[ReliefKind]]:
     """Return the kinds of reliefs of the models of some variants, in a fleet that is short."""
     loads = tuple(load(rates.get(item.model_id, 25_000), item.model_id) for item in (*MANY, *more))
     snapshot = Snapshot(nodes=(node("n1", 8), node("n2", 8)), variants=(*MANY, *more), loads=loads)
-    made, _ = plan(snapshot, PlanningState(), SETTINGS)
+    made = plan(snapshot, SETTINGS)
     return {item.model_id: {relief.kind for relief in item.reliefs} for item in made.decisions}
 
 

@@ -21,7 +21,7 @@ from controller.planning.checker import check
 from controller.planning.cluster import NodePool
 from controller.planning.decision import BoundBy
 from controller.planning.engine.assign import assign
-from controller.planning.inputs import PlanningInputs, PlanningState, Settings, from_json, to_json
+from controller.planning.inputs import PlanningInputs, Settings, from_json, to_json
 from controller.planning.plan import plan
 from controller.planning.pod_rules import EMPTY_DOMAIN, MostPerNode, PodRules, Spread
 from controller.planning.problem import Bin, PlacementProblem, Solution, VariantTerms, free_after_removals
@@ -153,7 +153,7 @@ def test_the_checker_accepts_plans_of_constrained_snapshots() -> None:
     """The plans start from snapshots, in which zones are labels of nodes and not yet bins."""
     for seed in range(often(12)):
         world = constrained_snapshot(Random(seed))
-        made, _ = plan(world, PlanningState(), Settings())
+        made = plan(world, Settings())
         assert made.solver.is_answered, (seed, made.solver.message)
         assert check(world, made) == (), seed
         assert from_json(to_json(PlanningInputs(snapshot=world))).snapshot == world
@@ -191,7 +191,7 @@ def test_the_message_names_the_rule_that_leaves_no_place(rule: dict[str, Any], w
         node("n2", 8, used=7, labels=frozenset({("zone", "b")})),
     )
     busy = variant("chat", size=2, current_replicas=0, min_replicas=3, **rule)
-    made, _ = plan(Snapshot(nodes=nodes, variants=(busy,)), PlanningState(), Settings())
+    made = plan(Snapshot(nodes=nodes, variants=(busy,)), Settings())
 
     (decision,) = made.decisions
     assert decision.bound_by is BoundBy.TOPOLOGY
@@ -236,7 +236,7 @@ def test_gangs_are_planned_beside_nodes_that_can_be_added() -> None:
     world = Snapshot(
         nodes=tuple(node(f"n{k}", 8, labels=rack) for k in range(2)), variants=(pair, single), pools=(pool,)
     )
-    made, _ = plan(world, PlanningState(), Settings())
+    made = plan(world, Settings())
 
     assert check(world, made) == ()
     assert {decision.name: decision.replicas for decision in made.decisions} == {"pair": 1, "single": 2}
@@ -253,7 +253,7 @@ def test_a_placement_on_a_missing_node_is_rejected(rule: dict[str, Any]) -> None
     world = Snapshot(
         nodes=(node("n1", 8, labels=zone),), variants=(variant("v", size=2, min_replicas=1, **rule),)
     )
-    made, _ = plan(world, PlanningState(), Settings())
+    made = plan(world, Settings())
     misplaced = replace(made, placements=tuple(replace(place, node="gone") for place in made.placements))
 
     assert "v: may not go to node gone" in check(world, misplaced)

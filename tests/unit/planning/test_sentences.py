@@ -10,7 +10,7 @@ from support.campaign import often
 from support.small_snapshots import small_snapshot
 
 from controller.planning.decision import Decision, Plan
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import rate_text
@@ -29,7 +29,7 @@ SETTINGS = Settings(deterministic_seconds=0.2, wall_seconds=60.0, relief_solves=
 def decided(seed: int) -> tuple[Snapshot, Plan]:
     """Return a small snapshot and its plan."""
     snapshot = small_snapshot(Random(seed))
-    return snapshot, plan(snapshot, PlanningState(), SETTINGS)[0]
+    return snapshot, plan(snapshot, SETTINGS)
 
 
 def check_change(decision: Decision, variant: Variant) -> bool:

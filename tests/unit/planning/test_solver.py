@@ -14,7 +14,7 @@ from support import rogue_worker
 from support.planning_builders import load, node, variant
 
 from controller.planning.decision import Reason, SolverStatus
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 from controller.solver import Solver
@@ -24,7 +24,7 @@ ROGUE = rogue_worker.__file__
 LOADS = (load(25_000),)
 GOOD = Snapshot(nodes=(node("n", 8),), variants=(variant("a", "n", serves=12_800),), loads=LOADS)
 BAD = Snapshot(nodes=GOOD.nodes, variants=(variant("rogue", "n", serves=12_800),), loads=LOADS)
-NOTHING, SETTINGS = PlanningState(), Settings()
+SETTINGS = Settings()
 
 
 def _rogue(behaviour: str, deadline_seconds: float = 30.0) -> Solver:
@@ -34,10 +34,10 @@ def _rogue(behaviour: str, deadline_seconds: float = 30.0) -> Solver:
 async def test_the_child_returns_the_same_plan_as_the_parent_process() -> None:
     """One child solves twice, and both results equal a plan made in this process."""
     async with Solver() as solver:
-        first = await solver.solve(GOOD, NOTHING, SETTINGS)
-        second = await solver.solve(GOOD, NOTHING, SETTINGS)
+        first = await solver.solve(GOOD, SETTINGS)
+        second = await solver.solve(GOOD, SETTINGS)
 
-    assert first == second == plan(GOOD, NOTHING, SETTINGS)
+    assert first == second == plan(GOOD, SETTINGS)
     assert solver.starts == 1
 
 
@@ -54,8 +54,8 @@ async def test_the_child_returns_the_same_plan_as_the_parent_process() -> None:
 async def test_a_child_that_exits_costs_one_cycle(behaviour: str, words: str) -> None:
     """That plan is held, its message has the last words of the child, and the next plan uses a new one."""
     async with _rogue(behaviour) as solver:
-        held, _ = await solver.solve(BAD, NOTHING, SETTINGS)
-        planned, _ = await solver.solve(GOOD, NOTHING, SETTINGS)
+        held = await solver.solve(BAD, SETTINGS)
+        planned = await solver.solve(GOOD, SETTINGS)
 
     assert held.solver.status is SolverStatus.FAILED
     assert words in held.solver.message
@@ -69,10 +69,10 @@ async def test_a_child_that_exits_costs_one_cycle(behaviour: str, words: str) ->
 async def test_a_child_that_hangs_is_killed_at_the_deadline() -> None:
     """The process is gone afterwards, and the next plan comes from a new one."""
     async with _rogue("hang", deadline_seconds=2.0) as solver:
-        await solver.solve(GOOD, NOTHING, SETTINGS)
+        await solver.solve(GOOD, SETTINGS)
         hanging = solver.pid
-        held, _ = await solver.solve(BAD, NOTHING, SETTINGS)
-        planned, _ = await solver.solve(GOOD, NOTHING, SETTINGS)
+        held = await solver.solve(BAD, SETTINGS)
+        planned = await solver.solve(GOOD, SETTINGS)
 
     assert (held.solver.status, held.solver.message) == (
         SolverStatus.TIMED_OUT,
@@ -87,11 +87,11 @@ async def test_a_child_that_hangs_is_killed_at_the_deadline() -> None:
 async def test_cancelling_a_request_kills_the_child() -> None:
     """Otherwise its late reply would be taken for the reply to the next request."""
     async with _rogue("hang") as solver:
-        await solver.solve(GOOD, NOTHING, SETTINGS)
+        await solver.solve(GOOD, SETTINGS)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(solver.solve(BAD, NOTHING, SETTINGS), 0.5)
+            await asyncio.wait_for(solver.solve(BAD, SETTINGS), 0.5)
 
-        planned, _ = await solver.solve(GOOD, NOTHING, SETTINGS)
+        planned = await solver.solve(GOOD, SETTINGS)
 
     assert [decision.name for decision in planned.decisions] == ["a"]
     assert solver.starts == 2
@@ -101,19 +101,19 @@ async def test_cancelling_a_request_kills_the_child() -> None:
 async def test_printed_output_does_not_corrupt_the_reply(behaviour: str) -> None:
     """Native code may print anything, so replies do not use standard output."""
     async with _rogue(behaviour) as solver:
-        planned, _ = await solver.solve(BAD, NOTHING, SETTINGS)
+        planned = await solver.solve(BAD, SETTINGS)
 
-    assert planned == plan(BAD, NOTHING, SETTINGS)[0]
+    assert planned == plan(BAD, SETTINGS)
 
 
 async def test_a_child_killed_between_two_cycles_is_replaced() -> None:
     """The out-of-memory killer costs at most one cycle."""
     async with Solver() as solver:
-        await solver.solve(GOOD, NOTHING, SETTINGS)
+        await solver.solve(GOOD, SETTINGS)
         assert solver.pid is not None
         os.kill(solver.pid, signal.SIGKILL)
-        await solver.solve(GOOD, NOTHING, SETTINGS)
-        planned, _ = await solver.solve(GOOD, NOTHING, SETTINGS)
+        await solver.solve(GOOD, SETTINGS)
+        planned = await solver.solve(GOOD, SETTINGS)
 
     assert planned.solver.status is SolverStatus.OPTIMAL
     assert solver.starts == 2
@@ -122,7 +122,7 @@ async def test_a_child_killed_between_two_cycles_is_replaced() -> None:
 async def test_closing_the_solver_ends_the_child() -> None:
     """No process is left running."""
     async with Solver() as solver:
-        await solver.solve(GOOD, NOTHING, SETTINGS)
+        await solver.solve(GOOD, SETTINGS)
         child = solver.pid
 
     assert solver.pid is None
@@ -141,7 +141,7 @@ def test_a_busy_child_exits_when_its_parent_does() -> None:
 
 
 def _request(snapshot: Snapshot) -> bytes:
-    return frame(pickle.dumps((snapshot, NOTHING, SETTINGS)))
+    return frame(pickle.dumps((snapshot, SETTINGS)))
 
 
 def test_the_parent_does_not_import_the_solver_libraries() -> None:

@@ -11,7 +11,7 @@ from support.planning_builders import load, node, variant
 
 from controller.planning.checker import check
 from controller.planning.cluster import NodePool
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 
@@ -38,7 +38,7 @@ def snapshot(*variants: Variant, rate: float = 1.6) -> Snapshot:
 
 def planned(world: Snapshot) -> tuple[Plan, list[int]]:
     """Return the plan for a snapshot, and its replicas."""
-    made, _ = plan(world, PlanningState(), SETTINGS)
+    made = plan(world, SETTINGS)
     assert made.solver.is_answered, made.solver.message
     return made, [item.replicas for item in made.decisions]
 

@@ -11,7 +11,7 @@ from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
 from controller.observe.overrides import orders_of
 from controller.planning.cluster import Node
-from controller.planning.inputs import PlanningState, Settings
+from controller.planning.inputs import Settings
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.plan import plan
 from controller.planning.snapshot import Replica, Snapshot, Variant
@@ -72,7 +72,7 @@ def test_the_widest_scope_that_makes_an_object_advisory_is_the_reason(
 
 def replicas_of(snapshot: Snapshot) -> dict[str, int]:
     """Return the granted replicas of a plan by variant."""
-    made, _ = plan(snapshot, PlanningState(), Settings())
+    made = plan(snapshot, Settings())
     return {decision.name: decision.replicas for decision in made.decisions}
 
 
@@ -84,8 +84,8 @@ def test_accelerators_that_only_advice_would_free_are_not_given_to_others() -> N
 
 def test_advisory_decisions_are_joined_with_the_plan_that_is_applied() -> None:
     """The joined plan has both, and the message of the advisory decision names the saving."""
-    acting, _ = plan(acted_on(SNAPSHOT, {QUIET}), PlanningState(), Settings())
-    advising, _ = plan(SNAPSHOT, PlanningState(), Settings())
+    acting = plan(acted_on(SNAPSHOT, {QUIET}), Settings())
+    advising = plan(SNAPSHOT, Settings())
     both = join_plans(acting, advising, {QUIET})
     decision = next(item for item in both.decisions if item.name == "quiet")
 
@@ -108,7 +108,7 @@ def test_advisory_decisions_are_joined_with_the_plan_that_is_applied() -> None:
 )
 def test_the_message_names_the_saving_or_the_cost_of_following_the_advice(replicas: int, want: str) -> None:
     """The decision can cost more or less than the running replicas, or the same."""
-    made, _ = plan(SNAPSHOT, PlanningState(), Settings())
+    made = plan(SNAPSHOT, Settings())
     base = next(item for item in made.decisions if item.name == "quiet")
 
     found = advice(

@@ -46,7 +46,7 @@ async def test_an_advisory_variant_gets_a_decision_without_a_number() -> None:
     assert (stage.number("quiet"), stage.number("loud")) == (None, 1)
     assert stage.statuses["quiet"]["decision"]["grantedReplicas"] == 1
     assert stage.statuses["loud"]["decision"]["reason"] == "Shortage"
-    assert stage.asked == ["solve", "consider"]
+    assert stage.asked == ["solve", "solve"]
     assert {key: advice.saved_per_hour for key, advice in outcome.advices.items()} == {("ns", "quiet"): 80}
 
 
