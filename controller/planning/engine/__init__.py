@@ -5,7 +5,7 @@ docs/design/planning-model.md describes the model and the method.
 Entry:
   place         solves a problem: search, and choice of nodes
   search        order of levels and effort, each level by cores or replica counts
-  incumbent     the best solution so far, from a primal heuristic first, and the patterns for it
+  incumbent     the best solution so far, and the patterns for it
   levels        the lexicographic objective over patterns
 
 Columns:

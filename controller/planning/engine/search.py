@@ -140,8 +140,6 @@ class Search:
     def _improve(self, level: int, objective: Objective, duals: Duals, base: float) -> float:
         """Improve the incumbent until it is within the gap or the effort is spent; return the bound."""
         incumbent, bound, tolerance = self._incumbent, self._generated.bound, self._gap * base
-        if incumbent.objective_value(objective) - bound > tolerance + ROUNDING:
-            objective, duals = incumbent.fill(level, duals.vector, incumbent.patterns.best(duals.reduced))
         seconds = self._left_seconds * SHARE_PER_LEVEL
         if self._is_counted:
             return self._by_counts(level, seconds)
@@ -167,9 +165,6 @@ class Search:
         value = incumbent.objective_value(objective)
         if has_all and holds_all and is_exact and result.values and math.isfinite(value):
             bound = max(bound, min(result.bound, value))
-        if value < before and level < incumbent.levels.cost:
-            # The core may lack the patterns of a model for which there is room.
-            incumbent.fill(level, duals.vector, incumbent.selection.patterns)
         return bound
 
     def _by_core(
