@@ -32,11 +32,11 @@ class Step(StrEnum):
 _MODULE: Final = "controller.planning.plan"
 _CALLS: Final[Mapping[str, Step]] = {
     "comparable": Step.FORMULATE,
-    "_solved": Step.PLACE,
+    "_solve": Step.PLACE,
     "alone": Step.PLACE,
     "_reliefs": Step.RELIEF,
     "defragmentations": Step.MOVES,
-    "_assembled": Step.EXPLAIN,
+    "_assemble": Step.EXPLAIN,
     "check": Step.CHECK,
 }
 """The functions of that module which are timed, by name."""
