@@ -75,12 +75,10 @@ class Generation:
     def within(self, level: int, duals: Duals, distance: float) -> tuple[Objective, Duals, bool]:
         """Return the problem with all mixes that a better solution might use, and whether it has them all."""
         incumbent = self._incumbent
-        has_all = bool(incumbent.patterns.is_enumerated.all())
-        if not has_all:
-            priced = distance if math.isfinite(distance) else UNKNOWN * max(1.0, abs(duals.bound))
-            bound, has_all = self._price(level, duals, priced)
-            # The distance is that from `self.bound`, which these prices must prove as well.
-            has_all = has_all and priced >= distance and bound >= self.bound - ROUNDING
+        priced = distance if math.isfinite(distance) else UNKNOWN * max(1.0, abs(duals.bound))
+        bound, has_all = self._price(level, duals, priced)
+        # The distance is that from `self.bound`, which these prices must prove as well.
+        has_all = has_all and priced >= distance and bound >= self.bound - ROUNDING
         objective = incumbent.objective(level)
         return objective, incumbent.master(objective).duals(duals.vector), has_all
 
@@ -99,19 +97,16 @@ class Generation:
         Returns the bound over all mixes, and whether all mixes within `distance` of the best are present now.
         """
         incumbent = self._incumbent
-        models = np.flatnonzero(~incumbent.patterns.is_enumerated)
-        if not len(models):
-            return duals.bound, True
         if level < incumbent.levels.cost and not distance and duals.bound <= incumbent.least(level):
             return duals.bound, True  # no mix has a smaller shortfall
         option_values, stages = incumbent.levels.prices(incumbent.patterns, incumbent.standing, level, duals)
-        least = incumbent.patterns.least(duals.reduced)[models]
+        least = incumbent.patterns.least(duals.reduced)
         prices = Prices(
             options=option_values + duals.option_prices, stages=stages, least=incumbent.patterns.least_short
         )
         # Within a distance, as many as fit into a core.
-        most = max(PRICED, EXTRA // len(models)) if distance else PRICED
-        found = price(incumbent.options, models, prices, least + distance, most=most)
+        most = max(PRICED, EXTRA // len(least)) if distance else PRICED
+        found = price(incumbent.options, prices, least + distance, most=most)
         incumbent.extend(found.model, found.options)
         bound = duals.bound - float((least - np.minimum(found.bound, least)).sum())
         return bound, bool((found.reaches >= np.minimum(found.bound, least) + distance).all())

@@ -35,7 +35,7 @@ class Incumbent:
         self.shared = shared
         self.patterns = patterns
         self.selection = selection
-        self.levels = Levels(options, shared, patterns)
+        self.levels = Levels(options, shared)
         self.standing = Standing(values=self.values, easy=range(0))
 
     @property

@@ -38,15 +38,14 @@ class Standing:
 class Levels:
     """The levels of one problem, independent of its patterns; the one after the last shortfall is cost."""
 
-    def __init__(self, options: Options, shared: Shared, patterns: Patterns) -> None:
-        """Take the first patterns, from which the factor of cost in the objective follows."""
+    def __init__(self, options: Options, shared: Shared) -> None:
         self._options = options
         self._shared = shared
         self.cost = len(options.levels)
         """Index of the last level."""
         self.totals = total_values(options)
         """Value of each level, without cost, if nothing is served."""
-        self.most_disruption, self._cost_factor = _cost_factor(options, shared, patterns)
+        self.most_disruption, self._cost_factor = _cost_factor(options, shared)
 
     def name(self, level: int) -> str:
         """Return the name of a level."""
@@ -161,17 +160,14 @@ def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, 
     return tuple(made)
 
 
-def _cost_factor(options: Options, shared: Shared, patterns: Patterns) -> tuple[int, int]:
+def _cost_factor(options: Options, shared: Shared) -> tuple[int, int]:
     """Return the maximum of disruption, and the factor of cost, which is over twice that.
 
     A bound on the combined objective then implies a bound on cost, whatever the disruption. If the numbers
     would become too large to be exact, the factor is 1 and disruption is ignored. A quarter of the limit
     leaves room for differences between sums, such as reduced costs.
     """
-    disruption = int(np.maximum.reduceat(patterns.disruption, patterns.start)[patterns.is_enumerated].sum())
-    by_variant = np.maximum.reduceat(options.disruption[:-1], options.first)
-    for model in np.flatnonzero(~patterns.is_enumerated).tolist():
-        disruption += int(by_variant[list(options.members[model])].sum())
+    disruption = int(np.maximum.reduceat(options.disruption[:-1], options.first).sum())
     cost = int(np.maximum.reduceat(options.cost[:-1], options.first).sum())
     cost += int((shared.growth_price * shared.growth_limit).sum())
     factor = 2 * (disruption + 1)

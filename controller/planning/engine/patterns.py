@@ -19,22 +19,11 @@ from controller.planning.engine.options import NONE, Options, sum_over_mixes
 from controller.planning.engine.shared import Booleans, Floats, Integers
 from controller.planning.problem import PER_MILLE, Stage
 
-MOST_PATTERNS = 150_000
-"""The maximum number of enumerated patterns of all models together; each model gets an equal share."""
-
-MOST_OF_MODEL = 4096
-"""The maximum number of enumerated mixes of one model, however few models there are."""
-
-LEAST_OF_MODEL = 64
-"""The number of mixes up to which a model is enumerated, however many models there are."""
-
 FEW = 4
-"""In a model that is not enumerated, mixes with fewer extra replicas of one variant than this are initial
-ones.
-"""
+"""Mixes with fewer extra replicas of one variant than this are initial ones."""
 
 PARTS = 8
-"""In such a model, initial mixes also just meet each of this many equal parts of a requirement."""
+"""Initial mixes also just meet each of this many equal parts of a requirement."""
 
 MOST_ROUNDED = 6
 """The maximum number of variants per model whose mean options are rounded both ways."""
@@ -66,9 +55,6 @@ class Patterns:
     """(stages, models): a lower bound on the shortfall of the model's mixes; with a ceiling, it may not be
     attained.
     """
-
-    is_enumerated: Booleans
-    """(models,): whether no other mix of the model can be part of a better solution."""
 
     start: Integers
     """(models,): the first pattern of each model."""
@@ -108,9 +94,7 @@ class Patterns:
         return at_least[np.searchsorted(self.model[at_least], np.arange(len(self.start)))]
 
 
-def distinct_patterns(
-    options: Options, model: Integers, mixes: Integers, is_enumerated: Booleans
-) -> Patterns:
+def distinct_patterns(options: Options, model: Integers, mixes: Integers) -> Patterns:
     """Return the distinct patterns of some mixes, without those that a ceiling forbids.
 
     `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. At least one mix of each
@@ -127,8 +111,7 @@ def distinct_patterns(
         cost=sum_over_mixes(options.cost, mixes),
         disruption=sum_over_mixes(options.disruption, mixes),
         short=short,
-        least_short=np.where(is_enumerated, least, np.minimum(least, unlimited)),
-        is_enumerated=is_enumerated,
+        least_short=np.minimum(least, unlimited),
         start=start,
     )
 
@@ -183,29 +166,20 @@ def extend(options: Options, patterns: Patterns, model: Integers, mixes: Integer
         disruption=np.insert(patterns.disruption, at, sum_over_mixes(options.disruption, mixes)),
         short=np.insert(patterns.short, at, short, axis=1),
         least_short=least_short,
-        is_enumerated=patterns.is_enumerated,
         start=np.searchsorted(models, np.arange(len(patterns.start))),
     )
 
 
-def first_patterns(options: Options, most_of_model: int = MOST_OF_MODEL) -> Patterns:
-    """Return all non-dominated mixes of models with few mixes, and a sample of those of the others."""
-    models = len(options.members)
-    most = min(most_of_model, max(LEAST_OF_MODEL, MOST_PATTERNS // max(1, models)))
-    is_enumerated = np.zeros(models, dtype=np.bool_)
+def first_patterns(options: Options) -> Patterns:
+    """Return a sample of the mixes of each model. Pricing finds all others."""
     parts, which = [], []
     for model, members in enumerate(options.members):
-        sizes = [int(options.top[v] - options.lower[v]) + 1 for v in members]
-        is_enumerated[model] = math.prod(sizes) <= most
-        counts = _grid(sizes) if is_enumerated[model] else _sample(options, model, members, sizes)
+        counts = _sample(options, model, members)
         mixes = options.padding(len(counts))
         mixes[:, : len(members)] = counts + options.first[list(members)]
         parts.append(mixes)
         which.append(np.full(len(counts), model, dtype=np.int64))
-    model_of, every = np.concatenate(which), np.concatenate(parts)
-    # In a sample, the dominating mix with a replica less may be missing.
-    kept = ~is_enumerated[model_of] | ~_is_dominated(options, model_of, every)
-    return distinct_patterns(options, model_of[kept], every[kept], is_enumerated)
+    return distinct_patterns(options, np.concatenate(which), np.concatenate(parts))
 
 
 def _grid(sizes: Sequence[int]) -> Integers:
@@ -217,11 +191,12 @@ def _grid(sizes: Sequence[int]) -> Integers:
     return mixes
 
 
-def _sample(options: Options, model: int, members: Sequence[int], sizes: Sequence[int]) -> Integers:
+def _sample(options: Options, model: int, members: Sequence[int]) -> Integers:
     """Return initial mixes: the fewest, the most, and each variant alone with some numbers of replicas.
 
-    These are few replicas, and the numbers that just meet each row or parts of it. Pricing finds all others.
+    These are few replicas, and the numbers that just meet each row or parts of it.
     """
+    sizes = [int(options.top[v] - options.lower[v]) + 1 for v in members]
     steps = [set(range(min(size, FEW))) | {size - 1} for size in sizes]
     for r in np.flatnonzero(options.requirement[:, model]).tolist():
         parts = options.requirement[r, model] * np.arange(1, PARTS + 1) // PARTS
@@ -291,24 +266,3 @@ def around(options: Options, means: Mapping[int, Floats]) -> tuple[Integers, Int
     model_of, every = np.concatenate(models), np.concatenate(parts)
     allowed = is_allowed(options, model_of, every)
     return model_of[allowed], every[allowed]
-
-
-def _is_dominated(options: Options, model: Integers, mixes: Integers) -> Booleans:
-    """Return which mixes are dominated by one with a replica less, (mixes,).
-
-    With one replica less no shortfall is larger, and cost is lower, or equal with no more disruption.
-    """
-    short = shortfalls(options, model, mixes)
-    cost, disruption = sum_over_mixes(options.cost, mixes), sum_over_mixes(options.disruption, mixes)
-    dominated = np.zeros(len(model), dtype=np.bool_)
-    lowest = np.append(options.first, len(options.count) - 1)
-    for position in range(mixes.shape[1]):
-        option = mixes[:, position]
-        has_less = np.flatnonzero(~dominated & (option > lowest[options.variant[option]]))
-        fewer = mixes[has_less].copy()
-        fewer[:, position] -= 1
-        less_cost = sum_over_mixes(options.cost, fewer) - cost[has_less]
-        less_disruption = sum_over_mixes(options.disruption, fewer) - disruption[has_less]
-        as_well = (shortfalls(options, model[has_less], fewer) <= short[:, has_less]).all(axis=0)
-        dominated[has_less] = as_well & ((less_cost < 0) | ((less_cost == 0) & (less_disruption <= 0)))
-    return dominated

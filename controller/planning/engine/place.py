@@ -15,7 +15,7 @@ from controller.planning.engine.counts import COUNTED_GAPS, MOST_COUNTED
 from controller.planning.engine.incumbent import Incumbent
 from controller.planning.engine.levels import Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import Options, options_of
-from controller.planning.engine.patterns import MOST_OF_MODEL, Patterns, extend, first_patterns, is_allowed
+from controller.planning.engine.patterns import Patterns, extend, first_patterns, is_allowed
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.engine.shared import Floats, Integers
@@ -23,7 +23,7 @@ from controller.planning.magnitude import check_magnitude
 from controller.planning.problem import LimitKind, PlacementProblem, Proof, RowName, Solution
 
 ALONE = 8
-"""Number of cheapest mixes that are priced for a model that is not enumerated."""
+"""Number of cheapest mixes of a model alone that are among its first patterns."""
 
 
 def place(problem: PlacementProblem, *, effort: Effort, closes_gaps: bool = True) -> Solution:
@@ -61,15 +61,13 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
 class Engine:
     """A problem with its patterns. Raises NumbersTooLargeError.
 
-    Models with at most `most_of_model` mixes are enumerated; for the others columns are generated. Replica
-    counts settle small problems if `has_counts`, and follow cores that leave gaps if `closes_gaps`.
+    Replica counts settle small problems if `has_counts`, and follow cores that leave gaps if `closes_gaps`.
     """
 
     def __init__(
         self,
         problem: PlacementProblem,
         *,
-        most_of_model: int = MOST_OF_MODEL,
         has_counts: bool = True,
         closes_gaps: bool = True,
     ) -> None:
@@ -78,7 +76,7 @@ class Engine:
         self._has_counts, self._closes_gaps = has_counts, closes_gaps
         if problem.variants:
             self._options, self._shared = options_of(problem)
-            patterns = first_patterns(self._options, most_of_model)
+            patterns = first_patterns(self._options)
             self._patterns, self._alone_bound = _with_best_alone(self._options, patterns)
             added = (0,) * len(problem.growth)
             self._alone = Selection(patterns=_best_alone(self._patterns), added=added)
@@ -154,7 +152,7 @@ class Engine:
 
     def _alone_proofs(self) -> tuple[Proof, ...]:
         """Return the proofs of the models' own optima: if all have places, nothing is better."""
-        levels = Levels(self._options, self._shared, self._patterns)
+        levels = Levels(self._options, self._shared)
         values = levels.values(self._patterns, self._alone)
         return proofs_of(levels, values, [*values[:-1], whole_bound(self._alone_bound)])
 
@@ -164,7 +162,7 @@ class Engine:
         """Return the solution for an assignment, whose replicas may be fewer than those of the proofs."""
         self._patterns = self._with_mixes(found.replicas)
         chosen = self._patterns.numbers(*self._options.mixes(found.replicas))
-        levels = Levels(self._options, self._shared, self._patterns)
+        levels = Levels(self._options, self._shared)
         values = levels.values(self._patterns, Selection(patterns=chosen, added=found.added))
         return Solution(
             replicas=found.replicas,
@@ -177,23 +175,18 @@ class Engine:
 
 
 def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, float]:
-    """Return the patterns with the cheapest mixes of each model alone, for models not enumerated.
+    """Return the patterns with the cheapest mixes of each model alone.
 
     The second value is a lower bound on the cost of all models at their least shortfalls.
     """
-    models = np.flatnonzero(~patterns.is_enumerated)
-    if not len(models):
-        return patterns, float(patterns.least(_alone_cost(patterns)).sum())
     prices = Prices(
         options=options.cost.astype(np.float64),
         stages=np.full(options.level.shape, np.inf),
         least=patterns.least_short,
     )
-    found = price(options, models, prices, patterns.least(_alone_cost(patterns))[models], most=ALONE)
+    found = price(options, prices, patterns.least(_alone_cost(patterns)), most=ALONE)
     patterns = extend(options, patterns, found.model, found.options)
-    least = patterns.least(_alone_cost(patterns))
-    least[models] = np.minimum(least[models], found.bound)
-    return patterns, float(least.sum())
+    return patterns, float(np.minimum(patterns.least(_alone_cost(patterns)), found.bound).sum())
 
 
 def _alone_cost(patterns: Patterns) -> Floats:

@@ -1,6 +1,6 @@
 """Exact pricing: the mixes of a model with the least reduced cost, among all of its mixes.
 
-For a model with too many mixes to enumerate, the row that most of its variants serve is relaxed (Lagrangian
+A model can have too many mixes to enumerate. The row that most of its variants serve is relaxed (Lagrangian
 relaxation). At its best multiplier each option has a reduced cost of at least 0, and a mix counts for at
 least the relaxed optimum plus the reduced costs of its options. So the mixes close to the model's best use
 only options close to their variant's best, and these are few enough to enumerate: all options of all variants
@@ -58,58 +58,58 @@ class Found:
     """The result of pricing."""
 
     bound: Floats
-    """(priced models,): lower bound on the value of the model's mixes."""
+    """(models,): lower bound on the value of the model's mixes."""
 
     model: Integers
     options: Integers
     """Mixes close to the bound: models (mixes,), options (mixes, width)."""
 
     reaches: Floats
-    """(priced models,): every mix with a smaller value is among those returned."""
+    """(models,): every mix with a smaller value is among those returned."""
 
 
-def price(options: Options, models: Integers, prices: Prices, within: Floats, *, most: int) -> Found:
-    """Return the cheapest mixes of some models, at most `most` of each.
+def price(options: Options, prices: Prices, within: Floats, *, most: int) -> Found:
+    """Return the cheapest mixes of each model, at most `most` of each.
 
-    `within` (priced models,) is the value up to which mixes are of interest; if more than `LOOKED_AT` mixes
+    `within` (models,) is the value up to which mixes are of interest; if more than `LOOKED_AT` mixes
     of a model might qualify, the enumeration is complete up to a smaller value only.
     """
-    relaxed = _Relaxation(options, models, prices)
+    relaxed, models = _Relaxation(options, prices), len(options.members)
     bound = relaxed.bound
     distance = relaxed.distances(within)
     reaches = bound + distance
-    least = np.full(len(models), np.inf)
+    least = np.full(models, np.inf)
     parts = [(np.zeros(0, dtype=np.int64), options.padding(0))]
 
-    def keep(turn: Integers, mixes: Integers) -> None:
+    def keep(model: Integers, mixes: Integers) -> None:
         """Keep the cheapest mixes, and lower `reaches` where others are dropped."""
         chosen = relaxed.own[mixes]
-        values = _values(options, models[turn], chosen, prices)
-        order = np.lexsort((values, turn))
+        values = _values(options, model, chosen, prices)
+        order = np.lexsort((values, model))
         order = order[np.isfinite(values[order])]
-        turn, chosen, values = turn[order], chosen[order], values[order]
-        np.minimum.at(least, turn, values)
-        rank = np.arange(len(turn)) - np.searchsorted(turn, turn)
+        model, chosen, values = model[order], chosen[order], values[order]
+        np.minimum.at(least, model, values)
+        rank = np.arange(len(model)) - np.searchsorted(model, model)
         cut = rank == most
-        reaches[turn[cut]] = np.minimum(reaches[turn[cut]], values[cut])
-        kept = (rank < most) & (values <= np.maximum(within, least)[turn])
-        parts.append((models[turn[kept]], chosen[kept]))
+        reaches[model[cut]] = np.minimum(reaches[model[cut]], values[cut])
+        kept = (rank < most) & (values <= np.maximum(within, least)[model])
+        parts.append((model[kept], chosen[kept]))
 
-    pending = np.arange(len(models))
+    pending = np.arange(models)
     for _ in range(HALVINGS):
         if not len(pending):
             break
-        for whole, turn, mixes in relaxed.near(pending, distance):
-            keep(turn, mixes)
+        for whole, model, mixes in relaxed.near(pending, distance):
+            keep(model, mixes)
             pending = np.setdiff1d(pending, whole)
         distance[pending] /= 2
         reaches[pending] = bound[pending] + distance[pending]
     # Too many mixes are close: take some, without a guarantee of completeness.
     reaches[pending] = bound[pending]
-    for _, turn, mixes in relaxed.near(pending, distance, FEW_OPTIONS):
-        keep(turn, mixes)
-    model, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Found(bound=np.minimum(least, reaches), model=model, options=chosen, reaches=reaches)
+    for _, model, mixes in relaxed.near(pending, distance, FEW_OPTIONS):
+        keep(model, mixes)
+    found, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Found(bound=np.minimum(least, reaches), model=found, options=chosen, reaches=reaches)
 
 
 def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) -> Floats:
@@ -126,7 +126,7 @@ def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) 
 
 @dataclass(frozen=True, kw_only=True)
 class _Rows:
-    """The relaxed row of each model, (priced models,)."""
+    """The relaxed row of each model, (models,)."""
 
     index: Integers
     """Index among the model's rows; NONE for none."""
@@ -138,20 +138,20 @@ class _Rows:
     """Value of a unit short of the target; infinite if the target is hard."""
 
 
-def _main_rows(options: Options, models: Integers, prices: Prices, most: Integers) -> _Rows:
+def _main_rows(options: Options, prices: Prices, most: Integers) -> _Rows:
     """Return the row that most variants of each model serve, ties broken by size, if it has a weight.
 
-    `most` (rows, priced models) is the amount that all variants together can provide.
+    `most` (rows, models) is the amount that all variants together can provide.
     """
+    models = np.arange(len(options.members))
     index = np.full(len(models), NONE)
     target, worth = np.zeros(len(models)), np.zeros(len(models))
     # A row of one variant is counted with its options.
     most_serving, largest = np.ones(len(models), dtype=np.int64), np.full(len(models), np.inf)
     for r, amounts in enumerate(options.amounts):
-        required, weights = options.requirement[r, models], options.weight[r, models]
-        stage = options.stage[r, models]
+        required, weights, stage = options.requirement[r], options.weight[r], options.stage[r]
         weight = np.where(weights > 0, prices.stages[stage, models], 0.0) * np.maximum(weights, 1)
-        serving = (amounts[options.tops[models]] > 0).sum(axis=1)
+        serving = (amounts[options.tops] > 0).sum(axis=1)
         is_larger = (serving > most_serving) | ((serving == most_serving) & (required > largest))
         taken = (stage != NONE) & (required > 0) & (weight != 0) & is_larger
         short = per_mille(np.maximum(required - most[r], 0), required)
@@ -163,24 +163,23 @@ def _main_rows(options: Options, models: Integers, prices: Prices, most: Integer
 
 
 class _Relaxation:
-    """Models with one relaxed row each, at its best multiplier.
+    """All models with one relaxed row each, at its best multiplier.
 
-    Their options are contiguous: by model, variant and replicas.
+    Their own options are contiguous: by model, variant and replicas.
     """
 
-    def __init__(self, options: Options, models: Integers, prices: Prices) -> None:
+    def __init__(self, options: Options, prices: Prices) -> None:
         self._options, self.width = options, options.width
-        members = [options.members[model] for model in models.tolist()]
+        members, models = options.members, len(options.members)
         variants = np.array([v for own in members for v in own], dtype=np.int64)
         sizes = options.top[variants] - options.lower[variants] + 1
         stops = np.cumsum(sizes)
         self.starts = stops - sizes
         self._sizes = sizes
-        all_own = np.repeat(options.first[variants] - self.starts, sizes) + np.arange(int(sizes.sum()))
-        self._own = all_own
-        self.own = np.append(all_own, len(options.count) - 1)
+        self._own = np.repeat(options.first[variants] - self.starts, sizes) + np.arange(int(sizes.sum()))
+        self.own = np.append(self._own, len(options.count) - 1)
         """(own options + 1,): their indices among all options, then that of the padding."""
-        self._model_of_variant = np.repeat(np.arange(len(models)), [len(own) for own in members])
+        self._model_of_variant = np.repeat(np.arange(models), [len(own) for own in members])
         self.model = np.repeat(self._model_of_variant, sizes)
         """(own options,): the model."""
         self.variants = np.cumsum([0, *(len(own) for own in members)])
@@ -188,13 +187,13 @@ class _Relaxation:
         tops = options.first[variants] + sizes - 1
         most = np.array(
             [
-                np.bincount(self._model_of_variant, weights=row[tops], minlength=len(models))
+                np.bincount(self._model_of_variant, weights=row[tops], minlength=models)
                 for row in options.amounts
             ]
-        ).reshape(len(options.amounts), len(models))
-        self.rows = _main_rows(options, models, prices, most.astype(np.int64))
+        ).reshape(len(options.amounts), models)
+        self.rows = _main_rows(options, prices, most.astype(np.int64))
         self._amount = self._provided_by_options()
-        self._cost = prices.options[self._own] + self._own_rows(models, prices, tops)
+        self._cost = prices.options[self._own] + self._own_rows(prices, tops)
         self.rate, self.bound = self._best_multiplier()
         """(models,): the multiplier, which is the price of a unit above the target, and the bound."""
         paid = self._surplus(self.rate)
@@ -211,24 +210,25 @@ class _Relaxation:
             np.float64
         )
 
-    def _own_rows(self, models: Integers, prices: Prices, tops: Integers) -> Floats:
+    def _own_rows(self, prices: Prices, tops: Integers) -> Floats:
         """Return the value of options in rows that only their own variant serves, (own options,)."""
         options, counted = self._options, np.zeros(len(self._own))
+        models = len(options.members)
         for r, amounts in enumerate(options.amounts):
             serves = amounts[tops] > 0
-            serving = np.bincount(self._model_of_variant, weights=serves, minlength=len(models))
-            is_own = (options.stage[r, models] != NONE) & (serving == 1)
+            serving = np.bincount(self._model_of_variant, weights=serves, minlength=models)
+            is_own = (options.stage[r] != NONE) & (serving == 1)
             where = np.repeat(serves, self._sizes) & is_own[self.model]
             if not where.any():
                 continue
-            model = models[self.model[where]]
+            model = self.model[where]
             required = options.requirement[r, model]
             missing = np.maximum(required - amounts[self._own[where]], 0)
             short = per_mille(missing, required) * options.weight[r, model]
             weight = prices.stages[options.stage[r, model], model]
-            least = np.full(len(models), np.iinfo(np.int64).max)
-            np.minimum.at(least, self.model[where], short)
-            forbidden = np.where(short > least[self.model[where]], math.inf, 0.0)
+            least = np.full(models, np.iinfo(np.int64).max)
+            np.minimum.at(least, model, short)
+            forbidden = np.where(short > least[model], math.inf, 0.0)
             is_hard = np.isinf(weight)  # infinity times no shortfall is not a number
             counted[where] += np.where(is_hard, forbidden, np.where(is_hard, 0.0, weight) * short)
         return counted
@@ -291,9 +291,8 @@ class _Relaxation:
     ) -> Iterator[tuple[Integers, Integers, Integers]]:
         """Yield all mixes of some models whose reduced costs sum up to at most a distance, (all models,).
 
-        Each time, these are models whose mixes are complete, and of mixes the model (mixes,) and the own
-        options (mixes, width). Models with possibly more than `LOOKED_AT` such mixes are left out. `most` is
-        the number of options per variant to consider, by default all.
+        These are models whose mixes are complete, and of mixes the model (mixes,) and own options (mixes,
+        width). Models with more than `LOOKED_AT` mixes are left out; `most` limits the options per variant.
         """
         grids = _Grids(self, distance, most)
         few = models[grids.combinations[models] <= LOOKED_AT]
@@ -394,7 +393,8 @@ def _search(
     for _ in range(int((stop - first).max(initial=0)).bit_length()):
         middle = (low + high) // 2
         is_open = low < high
-        before: Booleans = is_open & passes(amounts[middle], bounds)
+        # A model without variants has the padding, which is the last position.
+        before: Booleans = is_open & passes(amounts[np.minimum(middle, len(amounts) - 1)], bounds)
         low = np.where(before, middle + 1, low)
         high = np.where(is_open & ~before, middle, high)
     return low

@@ -21,7 +21,6 @@ from support.small_problems import (
 
 from controller.planning.engine import Engine, alone, place
 from controller.planning.engine.levels import with_values
-from controller.planning.engine.patterns import MOST_OF_MODEL
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.problem import (
@@ -48,9 +47,9 @@ LEFT_OVER = (905, 2011)
 """Seeds of problems in which a rule leaves no place for a replica although a node has room."""
 
 
-def _generated(problem: PlacementProblem) -> Solution:
-    """Return the solution by generated patterns, as for many models with too many mixes to enumerate."""
-    return Engine(problem, most_of_model=0, has_counts=False, closes_gaps=False).place(EFFORT)
+def _by_cores(problem: PlacementProblem) -> Solution:
+    """Return the solution by cores of generated patterns, as for many models."""
+    return Engine(problem, has_counts=False, closes_gaps=False).place(EFFORT)
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -64,12 +63,12 @@ def test_small_problems_are_solved_to_optimality(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
-def test_cores_of_enumerated_patterns_are_mostly_optimal(make: Make) -> None:
+def test_cores_are_mostly_optimal(make: Make) -> None:
     """As in large fleets, cores are solved: solutions are feasible, bounds hold, over 90 % are optimal."""
     best = 0
     for seed in range(4000, 4000 + often(60)):
         problem = make(Random(seed))
-        solution = Engine(problem, has_counts=False, closes_gaps=False).place(EFFORT)
+        solution = _by_cores(problem)
         check_claims(problem, solution, seed)
         best += [proof.value for proof in solution.proofs] == best_rank(problem)
     assert best > often(60) * 0.9
@@ -81,7 +80,7 @@ def test_no_bound_by_generated_patterns_exceeds_the_optimum(make: Make) -> None:
     bounds = met = 0
     for seed in range(often(100)):
         problem = make(Random(seed))
-        solution = _generated(problem)
+        solution = _by_cores(problem)
         check_claims(problem, solution, seed)
         bounds += len(solution.proofs)
         met += sum(proof.bound == proof.value for proof in solution.proofs)
@@ -93,7 +92,7 @@ def test_nothing_is_searched_if_there_is_room_for_all_models() -> None:
     for seed in range(often(100)):
         problem = small_problem(Random(seed))
         roomy = replace(problem, free=tuple(1000 for _ in problem.free), limits=(), growth=())
-        solution = _generated(roomy)
+        solution = _by_cores(roomy)
         assert not solution.prices, seed
         assert rank(roomy, solution.replicas, ()) == best_rank(roomy), seed
 
@@ -117,11 +116,10 @@ def _two_variants(free: int) -> PlacementProblem:
     )
 
 
-@pytest.mark.parametrize("most", [MOST_OF_MODEL, 0], ids=["enumerated", "generated"])
 @pytest.mark.parametrize("free", [64, 13], ids=["with room for all", "with scarce room"])
-def test_a_mix_far_from_every_cover_by_one_variant_is_found(free: int, most: int) -> None:
+def test_a_mix_far_from_every_cover_by_one_variant_is_found(free: int) -> None:
     """It is cheaper because each of the others provides slightly more than required."""
-    solution = Engine(_two_variants(free), most_of_model=most).place(EFFORT)
+    solution = place(_two_variants(free), effort=EFFORT)
     assert solution.replicas == (9, 4)
     assert solution.proofs[-1].bound == 596
 
@@ -174,7 +172,7 @@ def test_the_same_problem_gives_the_same_solution(make: Make) -> None:
     """Effort is counted, not measured as time."""
     for seed in range(15):
         problem = make(Random(seed))
-        assert _generated(problem) == _generated(problem), seed
+        assert _by_cores(problem) == _by_cores(problem), seed
 
 
 @pytest.mark.parametrize("price", [0, 7])

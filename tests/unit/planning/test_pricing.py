@@ -76,7 +76,7 @@ def test_no_mix_is_cheaper_than_the_bound_and_all_near_ones_are_listed(distance:
             {mix: _value(options, prices, m, mix) for mix in _mixes(options, m)} for m in models.tolist()
         ]
         least = np.array([min(own.values()) for own in values])
-        result = price(options, models, prices, least + distance, most=most)
+        result = price(options, prices, least + distance, most=most)
         listed = set(zip(result.model.tolist(), map(tuple, result.options.tolist()), strict=True))
         for m, own in enumerate(values):
             assert result.bound[m] <= least[m] + TOLERANCE * max(1.0, abs(least[m])), seed
