@@ -4,9 +4,8 @@ docs/design/planning-model.md describes the model and the method.
 
 Entry:
   place         solves a problem: search, and choice of nodes
-  search        order of levels and effort, each level by cores or replica counts
-  incumbent     the best solution so far, and the patterns for it
-  levels        the lexicographic objective over patterns
+  search        order of levels and effort; at each level column generation, and cores or replica counts
+  levels        the lexicographic objective over patterns, and the best solution so far
 
 Columns:
   shared        rows that models share: slots, quotas and budgets, and nodes to add
@@ -15,16 +14,14 @@ Columns:
   patterns      replica mixes of one model
 
 Bounds:
-  generation    column generation: master and pricing in turns, and the dual prices
   master        the restricted master: dual prices, and the Lagrangian bound
   pricing       exact pricing of all mixes of a model, by enumeration of those close to the least
 
 Integer programs:
   core          the program over patterns that can be part of a better solution
   counts        the program over replica counts, for small fleets
-  demands       new units to place, aggregated by equal needs
+  demands       new units to place, aggregated by equal needs, and what rules for pods allow
   fit           rows that place them on real nodes
-  rules         what rules for pods allow on nodes, and the domains of each rule
 
 Places:
   assign        nodes for the new pods of given replica counts, and more replicas where room is left

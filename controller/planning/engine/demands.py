@@ -1,16 +1,19 @@
-"""Demands on nodes: new units in the domains that rules allow, aggregated by equal needs."""
+"""Demands on nodes: new units in the domains that rules allow, aggregated by equal needs.
+
+Rules for pods say how many of them nodes and domains could take, given those that are there.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from controller.planning.cpsat import Program, Terms
-from controller.planning.engine.rules import bins_by_domain, domains_of, orders
 from controller.planning.engine.shared import item_type
-from controller.planning.pod_rules import NewUnits
-from controller.planning.problem import PlacementProblem, bins_of
+from controller.planning.pod_rules import Domains, DomainTerms, NewUnits, allowed_on_node
+from controller.planning.problem import UNLIMITED_REPLICAS, PlacementProblem, VariantTerms, bins_of
 
 MOST_DOMAIN_CHOICES = 2000
 """Number of domains, over all variants, up to which the solver chooses those that get one pod more."""
@@ -110,3 +113,127 @@ def demands_of(
         for (size, pods, topology, where, own), parts in sorted(alike.items(), key=lambda item: item[0])
     ]
     return demands, fixes_domains
+
+
+def bound_pods(terms: VariantTerms) -> Counter[int]:
+    """Return the number of bound pods of a variant on each node."""
+    return Counter(node for nodes in terms.bound_replicas for node in nodes)
+
+
+def most_on_node(terms: VariantTerms, pods_on_node: int, free: int) -> int:
+    """Return the maximum number of new pods on a node with some bound pods and free accelerators."""
+    return allowed_on_node(terms.node_rules, pods_on_node, max(0, free) // terms.accelerators)
+
+
+def most_on_alike(terms: VariantTerms, nodes: Iterable[tuple[int, int]]) -> int:
+    """Return the maximum number of new pods on nodes, given (bound pods, free accelerators) of each."""
+    return sum(count * most_on_node(terms, *node) for node, count in Counter(nodes).items())
+
+
+def most_on_nodes(
+    problem: PlacementProblem, terms: VariantTerms, bins: Sequence[int], free: Sequence[int]
+) -> int:
+    """Return the maximum number of new pods on all nodes, given the free accelerators of each."""
+    if not terms.node_rules:
+        return UNLIMITED_REPLICAS
+    there = bound_pods(terms)
+    nodes = ((there[node], free[node]) for bin_ in bins for node in problem.bins[bin_].nodes)
+    return most_on_alike(terms, nodes) + sum(
+        growth.limit * most_on_node(terms, 0, growth.accelerators)
+        for growth in problem.growth
+        if growth.bin in bins
+    )
+
+
+def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[int, ...]]]:
+    """Return the bins in each domain, for each variant with a rule on domains; only domains with bins."""
+    found = {}
+    grown = {growth.bin for growth in problem.growth}
+    for v, (terms, bins) in enumerate(zip(problem.variants, bins_of(problem), strict=True)):
+        rule = terms.domain_rule
+        if rule is None or not terms.accelerators:
+            continue
+        where: dict[int, list[int]] = {}
+        for bin_ in bins:
+            if not problem.bins[bin_].nodes and bin_ not in grown:
+                continue  # none of its nodes is added
+            where.setdefault(_domain_of(problem, bin_, rule), []).append(bin_)
+        found[v] = {d: tuple(where[d]) for d in rule.domains if d in where}
+    return found
+
+
+def _domain_of(problem: PlacementProblem, bin_: int, rule: DomainTerms) -> int:
+    """Return the domain that contains all nodes of a bin."""
+    nodes: Sequence[int] = problem.bins[bin_].nodes
+    if nodes:
+        return problem.topologies[rule.topology][nodes[0]]
+    return next(growth.domains[rule.topology] for growth in problem.growth if growth.bin == bin_)
+
+
+def pods_by_domain(
+    problem: PlacementProblem, rule: DomainTerms, pods_on_node: Mapping[int, int]
+) -> dict[int, int]:
+    """Return the number of pods in each domain that a rule counts."""
+    pods_in, domain_of = dict.fromkeys(rule.domains, 0), problem.topologies[rule.topology]
+    for node, pods in pods_on_node.items():
+        if domain_of[node] in pods_in:
+            pods_in[domain_of[node]] += pods
+    return pods_in
+
+
+def domains_of(
+    problem: PlacementProblem, terms: VariantTerms, rule: DomainTerms, reachable: Iterable[int]
+) -> Domains:
+    """Return the domains of a variant's rule before any new pod."""
+    return Domains(pods=pods_by_domain(problem, rule, bound_pods(terms)), reachable=tuple(reachable))
+
+
+def orders(
+    problem: PlacementProblem, domains: Mapping[int, Mapping[int, Sequence[int]]], replicas: Sequence[int]
+) -> Mapping[int, list[int]]:
+    """Return in which order domains get one pod more, for each variant with a rule on domains.
+
+    `domains` are those of `bins_by_domain`; `replicas` are about those that each variant will have. The
+    largest pods choose first: the domain of whose room the smallest share is taken comes first.
+    """
+    loads, found = _Loads(problem), {}
+    for v in sorted(domains, key=lambda v: (-problem.variants[v].accelerators, v)):
+        terms, reachable = problem.variants[v], domains[v]
+        rule = terms.domain_rule
+        if rule is None:
+            continue
+        new = max(0, replicas[v] - len(terms.bound_replicas)) * terms.pods
+        before = domains_of(problem, terms, rule, reachable)
+        pods_in = dict(before.pods)
+        for domain, (pods,) in rule.least_new_pods(before, [new]).items():
+            loads.add(reachable[domain], terms.accelerators * pods)
+            pods_in[domain] += pods
+            new -= pods
+        shares = {domain: loads.share(bins, terms.accelerators) for domain, bins in reachable.items()}
+        found[v] = sorted(reachable, key=lambda domain: (shares[domain], domain))
+        can_get_more = rule.open_domains(pods_in)
+        takers = [domain for domain in found[v] if domain in can_get_more]
+        each, more = divmod(new, max(1, len(takers)))  # a rule may leave most pods open: they come in turn
+        for place, domain in enumerate(takers):
+            loads.add(reachable[domain], terms.accelerators * (each + (place < more)))
+    return found
+
+
+class _Loads:
+    """How much of the room of each bin is taken, in accelerators."""
+
+    def __init__(self, problem: PlacementProblem) -> None:
+        self._room = [sum(max(0, problem.free[node]) for node in bin_.nodes) for bin_ in problem.bins]
+        for growth in problem.growth:
+            self._room[growth.bin] += growth.accelerators * growth.limit
+        self._taken = [0.0] * len(self._room)
+
+    def add(self, bins: Sequence[int], accelerators: int) -> None:
+        """Take accelerators, evenly in some bins."""
+        for bin_ in bins:
+            self._taken[bin_] += accelerators / len(bins)
+
+    def share(self, bins: Sequence[int], accelerators: int) -> float:
+        """Return the share of some bins that would be taken with more accelerators."""
+        room = sum(self._room[bin_] for bin_ in bins)
+        return (sum(self._taken[bin_] for bin_ in bins) + accelerators) / room if room else math.inf

@@ -18,8 +18,14 @@ from typing import NamedTuple
 import numpy as np
 
 from controller.planning.cpsat import Program, Terms
-from controller.planning.engine.demands import Demand, NewReplicas, demands_of
-from controller.planning.engine.rules import bound_pods, most_on_alike, most_on_node
+from controller.planning.engine.demands import (
+    Demand,
+    NewReplicas,
+    bound_pods,
+    demands_of,
+    most_on_alike,
+    most_on_node,
+)
 from controller.planning.engine.shared import Nodes
 from controller.planning.problem import NO_DOMAIN, GrowthTerms, PlacementProblem
 

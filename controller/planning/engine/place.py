@@ -12,8 +12,7 @@ from controller.planning.cpsat import Effort
 from controller.planning.engine.assign import Assignment, assign
 from controller.planning.engine.core import Selection
 from controller.planning.engine.counts import COUNTED_GAPS, MOST_COUNTED
-from controller.planning.engine.incumbent import Incumbent
-from controller.planning.engine.levels import Levels, proofs_of, whole_bound, with_values
+from controller.planning.engine.levels import Incumbent, Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import Options, options_of
 from controller.planning.engine.patterns import Patterns, extend, first_patterns, is_allowed
 from controller.planning.engine.pricing import Prices, price

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from controller.planning.engine.rules import pods_by_domain
+from controller.planning.engine.demands import pods_by_domain
 from controller.planning.hosts import Hosts
 from controller.planning.pod_rules import DomainTerms, allowed_on_node
 from controller.planning.problem import (

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from controller.planning.engine.rules import bins_by_domain, domains_of, most_on_nodes
+from controller.planning.engine.demands import bins_by_domain, domains_of, most_on_nodes
 from controller.planning.engine.shared import (
     NO_BIN,
     NO_TYPE,

@@ -11,7 +11,7 @@ from support.plain_problems import demand, terms
 from support.planning_builders import EFFORT
 
 from controller.planning.engine import place
-from controller.planning.engine.rules import bins_by_domain, orders
+from controller.planning.engine.demands import bins_by_domain, orders
 from controller.planning.pod_rules import SpreadTerms
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem
 
