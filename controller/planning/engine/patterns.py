@@ -7,10 +7,10 @@ the rows that models share remain to be solved.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,28 +94,6 @@ class Patterns:
         return at_least[np.searchsorted(self.model[at_least], np.arange(len(self.start)))]
 
 
-def distinct_patterns(options: Options, model: Integers, mixes: Integers) -> Patterns:
-    """Return the distinct patterns of some mixes, without those that a ceiling forbids.
-
-    `model` (mixes,) is the model of each mix, `mixes` (mixes, width) its options. At least one mix of each
-    model must remain.
-    """
-    model, mixes = _distinct(options, model, mixes)
-    start = np.searchsorted(model, np.arange(len(options.members)))
-    short = shortfalls(options, model, mixes)
-    least = np.minimum.reduceat(short, start, axis=1)
-    unlimited = shortfalls(options, np.arange(len(start)), options.tops)
-    return Patterns(
-        model=model,
-        options=mixes,
-        cost=sum_over_mixes(options.cost, mixes),
-        disruption=sum_over_mixes(options.disruption, mixes),
-        short=short,
-        least_short=np.minimum(least, unlimited),
-        start=start,
-    )
-
-
 def _distinct(options: Options, model: Integers, mixes: Integers) -> tuple[Integers, Integers]:
     """Return the distinct mixes that no ceiling forbids, in order."""
     allowed = is_allowed(options, model, mixes)
@@ -175,20 +153,23 @@ def first_patterns(options: Options) -> Patterns:
     parts, which = [], []
     for model, members in enumerate(options.members):
         counts = _sample(options, model, members)
-        mixes = options.padding(len(counts))
-        mixes[:, : len(members)] = counts + options.first[list(members)]
-        parts.append(mixes)
+        own = options.padding(len(counts))
+        own[:, : len(members)] = counts + options.first[list(members)]
+        parts.append(own)
         which.append(np.full(len(counts), model, dtype=np.int64))
-    return distinct_patterns(options, np.concatenate(which), np.concatenate(parts))
-
-
-def _grid(sizes: Sequence[int]) -> Integers:
-    """Return all mixes of the given numbers of options, (mixes, variants)."""
-    mixes = np.zeros((math.prod(sizes), len(sizes)), dtype=np.int64)
-    choices = [position for position, size in enumerate(sizes) if size > 1]
-    if choices:  # single options are left out to keep the number of dimensions small
-        mixes[:, choices] = np.indices([sizes[k] for k in choices]).reshape(len(choices), -1).T
-    return mixes
+    model_of, mixes = _distinct(options, np.concatenate(which), np.concatenate(parts))
+    start = np.searchsorted(model_of, np.arange(len(options.members)))
+    short = shortfalls(options, model_of, mixes)
+    unlimited = shortfalls(options, np.arange(len(start)), options.tops)
+    return Patterns(
+        model=model_of,
+        options=mixes,
+        cost=sum_over_mixes(options.cost, mixes),
+        disruption=sum_over_mixes(options.disruption, mixes),
+        short=short,
+        least_short=np.minimum(np.minimum.reduceat(short, start, axis=1), unlimited),
+        start=start,
+    )
 
 
 def _sample(options: Options, model: int, members: Sequence[int]) -> Integers:
@@ -252,7 +233,7 @@ def around(options: Options, means: Mapping[int, Floats]) -> tuple[Integers, Int
         if not len(divided):
             continue
         least, most = options.first[own], options.first[own] + options.top[own] - options.lower[own]
-        ways = _grid([2] * len(divided))
+        ways = np.array(list(product((0, 1), repeat=len(divided))))
         rounded = np.repeat(np.floor(mean_of + WHOLE).astype(np.int64)[None, :], len(ways), axis=0)
         rounded[:, divided] += ways
         steps = np.concatenate([[np.zeros(len(own), dtype=np.int64)], np.eye(len(own), dtype=np.int64)])
