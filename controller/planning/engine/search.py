@@ -251,17 +251,26 @@ class Search:
     def _by_patterns(
         self, level: int, objective: Objective, duals: Duals, *, gap: float, seconds: float
     ) -> float:
-        """Solve a core, and return the bound of the level."""
+        """Solve a core, and return the bound of the level.
+
+        With the solution found, fewer patterns can be part of a better one: if a second core has all of them,
+        it proves the solution or improves it.
+        """
         incumbent, bound = self._incumbent, self._generated.bound
-        before, until = incumbent.objective_value(objective), self._left_seconds - seconds
-        objective, duals, has_all = self._generated.within(level, duals, before - bound)
-        always, best = self._generated.always(), incumbent.patterns.best(duals.reduced)
-        distance = incumbent.objective_value(objective) - bound
-        kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=distance)
-        is_exact, result = self._by_core(objective, best, kept, gap=gap, until=until)
-        value = incumbent.objective_value(objective)
-        if has_all and holds_all and is_exact and result.values and math.isfinite(value):
-            bound = max(bound, min(result.bound, value))
+        value, until = incumbent.objective_value(objective), self._left_seconds - seconds
+        for is_second in (False, True):
+            objective, duals, has_all = self._generated.within(level, duals, value - bound)
+            always, best = self._generated.always(), incumbent.patterns.best(duals.reduced)
+            kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=value - bound)
+            is_complete = has_all and holds_all
+            if self._is_over(self._left_seconds - until) or (is_second and not is_complete):
+                break
+            is_exact, result = self._by_core(objective, best, kept, gap=gap, until=until)
+            value = incumbent.objective_value(objective)
+            if is_complete and is_exact and result.values and math.isfinite(value):
+                bound = max(bound, min(result.bound, value))
+            if is_complete or not is_exact or not result.is_optimal:
+                break
         return bound
 
     def _by_core(
