@@ -5,7 +5,7 @@ docs/design/planning-model.md describes the model and the method.
 Entry:
   place         solves a problem: search, and choice of nodes
   search        order of levels and effort; at each level column generation, and cores or replica counts
-  levels        the lexicographic objective over patterns, and the best solution so far
+  levels        the lexicographic objective over patterns; the best solution so far
 
 Columns:
   shared        rows that models share: slots, quotas and budgets, and nodes to add

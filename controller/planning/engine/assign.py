@@ -11,9 +11,10 @@ replica within limits and free accelerators reduces a shortfall and increases no
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from controller.planning.cpsat import Effort, Program, Terms
 from controller.planning.engine.demands import Demand, NewReplicas
@@ -41,6 +42,14 @@ feasible.
 """
 
 
+class Claim(NamedTuple):
+    """Replicas of a variant that want places, in order of their turns."""
+
+    turn: int
+    variant: int
+    replicas: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
     """Nodes of the new pods, and the replicas whose pods all have a place."""
@@ -65,8 +74,9 @@ def assign(
 
     Extra replicas are added where demand is short and there is still room.
     """
-    whole, placed = with_added(problem, added), tuple(replicas)
-    rooms, has_all = _by_size(whole, placed)
+    whole, none = with_added(problem, added), (0,) * len(replicas)
+    claims = [Claim(0, v, count) for v, count in enumerate(replicas)]
+    placed, rooms, has_all = _by_size(problem, whole, none, claims)
     if not has_all:
         found = _by_program(problem, whole, replicas, effort)
         if found is not None and _placed_replicas(problem, replicas, found) == placed:
@@ -76,20 +86,38 @@ def assign(
     return _assignment(problem, fill(whole, placed, rooms), rooms, added)
 
 
-def _by_size(problem: PlacementProblem, replicas: Sequence[int]) -> tuple[Rooms, bool]:
-    """Place new pods in turn, the largest units first; those that find no place do not stop the others.
+def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[Claim]) -> Assignment:
+    """Return the replicas that best-fit decreasing can place, also on added nodes, plus extra replicas.
 
-    Returns the rooms of those that found places, and whether all did.
+    `claims` are the replicas beyond those that stay. Extra replicas are added where demand is short and there
+    is still room. Prices of added nodes are ignored.
     """
-    rooms = Rooms(problem, replicas)
-    tasks = [
-        Task(v=v, bins=tuple(bins), pods=new * terms.pods)
-        for v, (terms, bins) in enumerate(zip(problem.variants, bins_of(problem), strict=True))
-        if terms.accelerators and (new := replicas[v] - len(terms.bound_replicas)) > 0
-    ]
-    tasks.sort(key=lambda task: _turn(problem, task))
-    has_place = [rooms.take_all(task) for task in tasks]
-    return rooms, all(has_place)
+    added = [growth.limit for growth in problem.growth]
+    whole = with_added(problem, added)
+    replicas, rooms, _ = _by_size(problem, whole, stays, claims)
+    return _assignment(problem, fill(whole, _placed_replicas(problem, replicas, rooms), rooms), rooms, added)
+
+
+def _by_size(
+    problem: PlacementProblem, whole: PlacementProblem, stays: Sequence[int], claims: Iterable[Claim]
+) -> tuple[tuple[int, ...], Rooms, bool]:
+    """Place claims in turn, the largest units first; those that find no place do not stop the others.
+
+    Returns the replicas with all claims, the rooms of those that found places, and whether all did.
+    """
+    bins, replicas = [tuple(own) for own in bins_of(problem)], list(stays)
+    tasks: list[tuple[int, Task]] = []
+    for claim in claims:
+        terms, before = problem.variants[claim.variant], replicas[claim.variant]
+        replicas[claim.variant] += claim.replicas
+        new = replicas[claim.variant] - max(before, len(terms.bound_replicas))
+        if terms.accelerators and new > 0:
+            task = Task(v=claim.variant, bins=bins[claim.variant], pods=new * terms.pods)
+            tasks.append((claim.turn, task))
+    rooms = Rooms(whole, replicas)
+    tasks.sort(key=lambda pair: (pair[0], *_turn(problem, pair[1])))
+    has_place = [rooms.take_all(task) for _, task in tasks]
+    return tuple(replicas), rooms, all(has_place)
 
 
 def _turn(problem: PlacementProblem, task: Task) -> tuple[int, int, int, int]:

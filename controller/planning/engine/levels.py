@@ -1,24 +1,38 @@
 """The levels of the lexicographic objective, as problems over the patterns.
 
 A level at which every model is at its own minimum excludes the patterns that are not; any other earlier level
-is kept by a row over its sum. Cost comes last, and ties of cost are broken by disruption. The incumbent is
-the best solution so far, by these levels.
+is kept by a row over its sum. Cost comes last, and ties of cost are broken by disruption.
+
+The incumbent is the best solution so far, by these levels. A primal heuristic tries the best mix of each
+model at some prices, as far as there are places: at those of the LP solution these mixes use about the
+available capacity. Replicas take turns by the level that they serve, so what does not fit is missing at the
+least important levels.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from controller.planning.engine.assign import Assignment, Claim, Headroom, best_fit
 from controller.planning.engine.core import Selection
 from controller.planning.engine.master import Duals, Master, Objective
-from controller.planning.engine.options import Options
+from controller.planning.engine.options import NONE, Options
 from controller.planning.engine.patterns import Patterns, extend
 from controller.planning.engine.shared import Floats, Integers, Shared
-from controller.planning.problem import COST, EXACT_LIMIT, PER_MILLE, PlacementProblem, Proof, level_name
+from controller.planning.problem import (
+    COST,
+    EXACT_LIMIT,
+    PER_MILLE,
+    CountedReplicas,
+    PlacementProblem,
+    Proof,
+    Stage,
+    level_name,
+)
 
 ABSOLUTE_ERROR = 1e-9
 RELATIVE_ERROR = 1e-11
@@ -195,12 +209,27 @@ class Incumbent:
         self.selection = replace(self.selection, patterns=kept)
 
     def offer(self, level: int, replicas: Sequence[int], added: tuple[int, ...]) -> Objective:
-        """Add the patterns of a solution, keep it if it is better, and return the problem with them."""
+        """Add the patterns of a solution, keep it if it is better, and return the problem with them.
+
+        A solution above the minimum of an easy level is not kept: the solver seldom repairs it.
+        """
         mixes = self.options.mixes(replicas)
         self.extend(*mixes)
         objective = self.objective(level)
-        self.take(objective, Selection(patterns=self.patterns.numbers(*mixes), added=added))
+        selection = Selection(patterns=self.patterns.numbers(*mixes), added=added)
+        if math.isfinite(self.objective_value(objective, selection)):
+            self.take(objective, selection)
         return objective
+
+    def fill(self, level: int, prices: Floats, chosen: Integers) -> tuple[Objective, Duals]:
+        """Place some patterns (models,) and what fits beside them, and keep the result if it is better.
+
+        Returns the problem with the resulting patterns, and its duals at the given prices.
+        """
+        replicas = self.patterns.replicas(self.options, chosen)
+        found = round_down(self.problem, self.options, replicas)
+        objective = self.offer(level, found.replicas, found.added)
+        return objective, self.master(objective).duals(prices)
 
 
 def whole_bound(bound: float) -> int:
@@ -255,3 +284,44 @@ def _cost_factor(options: Options, shared: Shared) -> tuple[int, int]:
     cost += int((shared.growth_price * shared.growth_limit).sum())
     factor = 2 * (disruption + 1)
     return (disruption, factor) if factor <= EXACT_LIMIT // (4 * (cost + 1)) else (0, 1)
+
+
+def round_down(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:
+    """Return the replicas that limits allow and for which best-fit decreasing finds places."""
+    stays = [min(count, least) for count, least in zip(replicas, options.lower.tolist(), strict=True)]
+    claims = sorted(_claims(problem, options, replicas, stays))
+    return best_fit(problem, stays, _within_limits(problem, stays, claims))
+
+
+def _claims(
+    problem: PlacementProblem, options: Options, replicas: Sequence[int], stays: Sequence[int]
+) -> Iterator[Claim]:
+    """Yield the replicas beyond those that stay: for minimums, for the present load, then for demand."""
+    needed = [0] * len(stays)
+    size = [terms.accelerators_per_replica for terms in problem.variants]
+    for row in problem.rows:
+        if row.counted is not CountedReplicas.ALL or row.stage not in (Stage.MINIMUM, Stage.LOAD):
+            continue
+        missing = row.requirement - sum(amount * (stays[v] + needed[v]) for v, amount in row.terms)
+        # The smallest replicas are the most likely to find a place.
+        for v, amount in sorted(row.terms, key=lambda term: size[term[0]]):
+            if amount and missing > 0 and replicas[v] > stays[v] + needed[v]:
+                more = min(replicas[v] - stays[v] - needed[v], -(-missing // amount))
+                yield Claim(options.levels.index(row.level), v, more)
+                needed[v] += more
+                missing -= more * amount
+    for model, level in enumerate(options.level[Stage.DEMAND].tolist()):
+        turn = len(options.levels) if level == NONE else level
+        for v in options.members[model]:
+            yield Claim(turn, v, replicas[v] - stays[v] - needed[v])
+
+
+def _within_limits(
+    problem: PlacementProblem, stays: Sequence[int], claims: Sequence[Claim]
+) -> Iterator[Claim]:
+    """Yield the claims as far as limits allow, granting as many as remain to each in turn."""
+    headroom = Headroom(problem, stays)
+    for claim in claims:
+        more = headroom.most(claim.variant, claim.replicas)
+        headroom.take(claim.variant, more)
+        yield claim._replace(replicas=more)

@@ -237,6 +237,8 @@ class Search:
     def _improve(self, level: int, objective: Objective, duals: Duals, base: float) -> float:
         """Improve the incumbent until it is within the gap or the effort is spent; return the bound."""
         incumbent, bound, tolerance = self._incumbent, self._generated.bound, self._gap * base
+        if incumbent.objective_value(objective) - bound > tolerance + ROUNDING:
+            objective, duals = incumbent.fill(level, duals.vector, incumbent.patterns.best(duals.reduced))
         seconds = self._left_seconds * SHARE_PER_LEVEL
         if self._is_counted:
             return self._by_counts(level, seconds)
