@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import msgspec
 
-from apiserver.schema.json import JsonValue, same
+from apiserver.schema.json import Json, JsonValue, same
 from controller.commands.check.documents import JsonSyntaxError, json_spans, read_documents
 from controller.commands.check.matching import duplicates
 from controller.commands.check.tree import MOST_LEVELS, Tree, UnreadableError
 from controller.commands.check.yaml_values import as_yaml
 from controller.commands.convert.objects import Conversion, ObjectNote, UnknownVersionError
-from controller.commands.convert.splice import Spliced, UnspliceableError, newline_of, splice
+from controller.commands.convert.splice import (
+    Spliced,
+    UnspliceableError,
+    comment_places,
+    newline_of,
+    splice,
+)
 
 Convert: TypeAlias = Callable[[JsonValue], Conversion]
 """A function from a value to its conversion."""
@@ -37,6 +43,16 @@ class LineNote:
     text: str
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FilePart:
+    """The text after one separator, the line where it begins in the file, and its documents."""
+
+    separator: str
+    text: str
+    line: int
+    trees: tuple[Tree, ...]
+
+
 @dataclass(kw_only=True, slots=True)
 class ConvertedFile:
     """A file after conversion: its text before and after, its values, and notes in order.
@@ -44,6 +60,7 @@ class ConvertedFile:
     `count` is the number of convertible objects; `problems` is empty unless something could not be read.
     """
 
+    parts: tuple[FilePart, ...] = ()
     before: str = ""
     after: str = ""
     encoding: str = "utf-8"
@@ -55,6 +72,13 @@ class ConvertedFile:
 
 def convert_file(data: bytes, convert: Convert) -> ConvertedFile:
     """Return a file with each of its documents converted; never raises, whatever its content."""
+    file = read_file(data)
+    edit_file(file, convert)
+    return file
+
+
+def read_file(data: bytes) -> ConvertedFile:
+    """Return a file with its documents, before conversion; `problems` says what cannot be read."""
     file = ConvertedFile(encoding=next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8"))
     file.problems = [
         LineNote(line=document.line, text=document.message)
@@ -64,32 +88,77 @@ def convert_file(data: bytes, convert: Convert) -> ConvertedFile:
     if file.problems:
         return file
     file.before = data.decode(file.encoding)
-    file.after = "".join(_convert_parts(file.before, convert, file))
+    file.parts = tuple(_parts(file.before))
+    for part in file.parts:
+        file.problems += [
+            LineNote(
+                line=part.line + tree.line - 1, text=f"nested deeper than {MOST_LEVELS} levels by its aliases"
+            )
+            for tree in part.trees
+            if _is_too_deep(tree.value)
+        ]
     return file
 
 
-def _convert_parts(text: str, convert: Convert, file: ConvertedFile) -> Iterator[str]:
-    line = 1
-    for part in _SEPARATOR.split(text):
-        yield part if part.startswith("---") else _convert_part(part, line, convert, file)
-        line += part.count("\n")
+def _parts(text: str) -> Iterator[FilePart]:
+    line, separator = 1, ""
+    for piece in _SEPARATOR.split(text):
+        if piece.startswith("---"):
+            separator = piece
+        else:
+            trees = tuple(tree for tree in read_documents(piece.encode()) if isinstance(tree, Tree))
+            yield FilePart(separator=separator, text=piece, line=line, trees=trees)
+        line += piece.count("\n")
 
 
-def _convert_part(text: str, line: int, convert: Convert, file: ConvertedFile) -> str:
-    """Return the text between two separators after conversion; `line` is its first line."""
-    trees = [tree for tree in read_documents(text.encode()) if isinstance(tree, Tree)]
-    values = [_convert_value(tree, line + tree.line - 1, convert, file) for tree in trees]
-    file.values += values
-    if file.problems or all(same(tree.value, value) for tree, value in zip(trees, values, strict=True)):
+def edit_file(file: ConvertedFile, convert: Convert) -> None:
+    """Convert the documents of a file that was read without problems: its text, values and notes."""
+    if file.problems:
+        file.after = file.before
+        return
+    file.after = "".join(_convert_part(part, convert, file) for part in file.parts)
+
+
+def _convert_part(part: FilePart, convert: Convert, file: ConvertedFile) -> str:
+    """Return the text of a part after conversion, with its separator unless nothing is left of it."""
+    conversions = [_convert_tree(tree, part.line + tree.line - 1, convert, file) for tree in part.trees]
+    file.values += [value for conversion in conversions for value in conversion.values]
+    added = [value for conversion in conversions for value in conversion.added]
+    text = _edit_part(part, conversions, file)
+    if not text.strip() and part.text.strip() and not added:
+        return ""
+    return f"{part.separator}{text}{_added_text(text, part.text, added)}"
+
+
+def _added_text(text: str, former: str, added: Sequence[Json]) -> str:
+    """Return the text of new documents after a part, in the format of the part."""
+    if not added:
+        return ""
+    newline = newline_of(former)
+    render = as_yaml if _json_spans(former) is None else _indented_json
+    pieces = map(render, added)
+    begin = "" if text.endswith("\n") or not text else "\n"
+    return f"{begin}{''.join(pieces)}".replace("\n", newline)
+
+
+def _indented_json(value: Json) -> str:
+    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n"
+
+
+def _edit_part(part: FilePart, conversions: Sequence[Conversion], file: ConvertedFile) -> str:
+    """Return the text between two separators with each of its documents edited, or removed."""
+    text, line = part.text, part.line
+    pairs = [(tree, it.value) for tree, it in zip(part.trees, conversions, strict=True)]
+    if file.problems or all(same(tree.value, value) for tree, value in pairs):
         return text
     spans = _json_spans(text)
     if spans is None:
-        return _edit_yaml(text, line, trees[0], values[0], file)
+        return _edit_yaml(text, line, *pairs[0], file)
     pieces, place = [], 0
-    for (start, end), tree, value in zip(spans, trees, values, strict=True):
+    for (start, end), (tree, value) in zip(spans, pairs, strict=True):
         if same(tree.value, value):
             continue
-        after, note = _edit_json(text[start:end], tree.value, value)
+        after, note = ("", "") if value is None else _edit_json(text[start:end], tree.value, value)
         if note:
             file.notes.append(LineNote(line=line + text.count("\n", 0, start), text=note))
         pieces += [text[place:start], after]
@@ -97,16 +166,12 @@ def _convert_part(text: str, line: int, convert: Convert, file: ConvertedFile) -
     return "".join([*pieces, text[place:]])
 
 
-def _convert_value(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> JsonValue:
-    if _is_too_deep(tree.value):
-        text = f"nested deeper than {MOST_LEVELS} levels by its aliases"
-        file.problems.append(LineNote(line=line, text=text))
-        return tree.value
+def _convert_tree(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> Conversion:
     try:
         conversion = convert(tree.value)
     except UnknownVersionError as error:
         file.problems.append(LineNote(line=line, text=str(error)))
-        return tree.value
+        return Conversion(value=tree.value, count=0)
     if conversion.count:
         file.problems += [
             LineNote(line=line - tree.line + error.line, text=f"{error.message}: keep one of them")
@@ -114,7 +179,7 @@ def _convert_value(tree: Tree, line: int, convert: Convert, file: ConvertedFile)
         ]
     file.count += conversion.count
     file.notes += [LineNote(line=line + _lines_down(tree, note), text=note.text) for note in conversion.notes]
-    return conversion.value
+    return conversion
 
 
 def _is_too_deep(value: JsonValue) -> bool:
@@ -190,6 +255,11 @@ def _like(text: str, former: str) -> str:
 
 
 def _edit_yaml(text: str, line: int, tree: Tree, value: JsonValue, file: ConvertedFile) -> str:
+    if value is None:
+        if count := len(list(comment_places(text))):
+            comments = f"{count} comment{'s' if count > 1 else ''}"
+            file.notes.append(LineNote(line=line + tree.line - 1, text=f"{comments} lost with the document"))
+        return ""
     edited = _splice(text, tree.value, value)
     if edited is None:
         note = "rewritten without its comments: it has anchors, or a form that cannot be edited in place"

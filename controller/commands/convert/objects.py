@@ -49,11 +49,20 @@ class ObjectNote:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conversion:
-    """A value after conversion, the number of convertible objects in it, and notes."""
+    """A value after conversion, the number of convertible objects in it, and notes.
+
+    A value of None is removed; `added` are further documents after it.
+    """
 
     value: JsonValue
     count: int
     notes: tuple[ObjectNote, ...] = ()
+    added: tuple[Json, ...] = ()
+
+    @property
+    def values(self) -> tuple[JsonValue, ...]:
+        """Return the documents that are left."""
+        return self.added if self.value is None else (self.value, *self.added)
 
 
 def convert_value(value: JsonValue, options: ConversionOptions) -> Conversion:
@@ -116,7 +125,7 @@ def _has_nameless_target(before: Json, after: Json) -> bool:
 
 def _tidy_annotation(value: Json, options: ConversionOptions, notes: list[str]) -> Json:
     """Drop the annotation if requested, and note the fields that it keeps, or that are lost without it."""
-    missing = [".".join(path) for path in _kept_fields(value) if not _has_field(value, path)]
+    missing = [".".join(path) for path in kept_fields(value) if not has_field(value, path)]
     if options.drops_kept:
         notes += [f"lost: {path} does not exist in {options.version}" for path in missing]
         return without_annotation(value)
@@ -126,7 +135,7 @@ def _tidy_annotation(value: Json, options: ConversionOptions, notes: list[str]) 
     return value
 
 
-def _kept_fields(value: Json) -> list[list[str]]:
+def kept_fields(value: Json) -> list[list[str]]:
     """Return the paths of the fields that the annotation of an object keeps, except absent ones."""
     text = as_object(as_object(value.get("metadata")).get("annotations")).get(ANNOTATION)
     if text is None:
@@ -136,7 +145,8 @@ def _kept_fields(value: Json) -> list[list[str]]:
     return [field.path for field in fields] + [["spec", name] for name in kept.source if name in _REMEMBERED]
 
 
-def _has_field(value: Json, path: Sequence[str]) -> bool:
+def has_field(value: Json, path: Sequence[str]) -> bool:
+    """Tell whether an object has a field."""
     within: JsonValue = value
     for name in path:
         if not isinstance(within, dict) or name not in within:
