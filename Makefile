@@ -65,7 +65,7 @@ fuzz: setup ## Compare three validators on 100,000 generated objects of each kin
 fuzz-placement: setup ## Run the property tests of placement with 20 times as many random problems: about 15 minutes
 	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest --hypothesis-profile=default tests/unit/planning $(ARGS)
 
-LAWS := $(addprefix tests/unit/,kinds check convert upgrade webhooks engines/test_prometheus_source.py) \
+LAWS := $(addprefix tests/unit/,kinds check convert migrate upgrade webhooks engines/test_prometheus_source.py) \
   tests/controlplane/test_gateways.py
 .PHONY: fuzz-laws
 fuzz-laws: setup ## Run all other property tests with 10 to 20 times as many random inputs: about 20 minutes

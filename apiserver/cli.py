@@ -24,6 +24,10 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
         "controller.commands.convert.run",
         "convert VariantAutoscaling manifests to another API version",
     ),
+    "migrate": (
+        "controller.commands.migrate.run",
+        "rewrite manifests for later releases of llm-d and Kthena, or back",
+    ),
     "expand": (
         "controller.commands.expand.run",
         "print the objects that a Model expands to, without a cluster",

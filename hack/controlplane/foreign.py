@@ -60,6 +60,14 @@ class Definition(Enum):
         "github.com/volcano-sh/kthena",
         "charts/kthena/charts/networking/crds/networking.serving.volcano.sh_modelservers.yaml",
     )
+    KTHENA_AUTOSCALING_POLICIES = (
+        "github.com/volcano-sh/kthena",
+        "charts/kthena/charts/workload/crds/workload.serving.volcano.sh_autoscalingpolicies.yaml",
+    )
+    KTHENA_MODEL_BOOSTERS = (
+        "github.com/volcano-sh/kthena",
+        "charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelboosters.yaml",
+    )
 
 
 def definition_file(definition: Definition) -> Path:

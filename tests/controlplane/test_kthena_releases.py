@@ -7,11 +7,15 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from support.manifests import listed
 from support.models import model
 from support.models_process import models_process
 from support.polling import wait_for
 from support.watching import Place, conditions_of
 
+from controller.commands.check.documents import read_documents
+from controller.commands.check.tree import Tree
+from controller.commands.migrate.migration import Side, migrate
 from hack.controlplane import ControlPlane
 from hack.controlplane.foreign import Definition
 from hack.installation import Installation
@@ -25,8 +29,21 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 NETWORKING, SERVING = "networking.volcano.sh", "networking.serving.volcano.sh"
+WORKLOADS = "workload.serving.volcano.sh"
 ROUTE, SERVER = f"modelroute.{SERVING}", f"modelserver.{SERVING}"
 RELEASED = (Definition.KTHENA_MODEL_ROUTES, Definition.KTHENA_MODEL_SERVERS)
+MIGRATED = {
+    f"autoscalingpolicies.{WORKLOADS}": Definition.KTHENA_AUTOSCALING_POLICIES,
+    f"modelboosters.{WORKLOADS}": Definition.KTHENA_MODEL_BOOSTERS,
+}
+SAMPLES = (
+    "autoscalingpolicy",
+    "autoscalingpolicybinding",
+    "model",
+    "modelroute",
+    "modelserver",
+    "variantautoscaling",
+)
 MODEL = model()
 ACCOUNT = "system:serviceaccount:stowplan-system:stowplan-models"
 AVAILABLE = {"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}}
@@ -84,6 +101,27 @@ def routing(place: Place) -> list[str]:
 
 
 OURS, THEIRS = ["modelroute/qwen", "modelserver/qwen-l4"], [f"{ROUTE}/qwen", f"{SERVER}/qwen-l4"]
+
+
+def test_what_migrate_writes_for_the_samples_is_admitted(place: Place) -> None:
+    """By the definitions of the releases, and nothing is pruned, since unknown fields are errors."""
+    place.control_plane.define(*MIGRATED.values())
+    place.control_plane.wait_until_established(*MIGRATED)
+    paths = [path for name in SAMPLES for path in sorted((ROOT / "manifests/samples" / name).glob("*.yaml"))]
+    documents = [document for path in paths for document in read_documents(path.read_bytes())]
+    objects = [document.value for document in documents if isinstance(document, Tree)]
+    results = migrate(objects, Side.RELEASED).items()
+    values = [value for at, result in results for value in result.objects if value is not objects[at]]
+
+    kinds = {value["kind"] for value in values}
+    assert kinds == {
+        "AutoscalingPolicy",
+        "ModelBooster",
+        "ModelRoute",
+        "ModelServer",
+        "HorizontalPodAutoscaler",
+    }
+    place.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", input=listed(*values))
 
 
 def test_their_kinds_are_admitted_like_ours(place: Place) -> None:
