@@ -33,14 +33,15 @@ _OF_OTHERS: Final[Mapping[str, frozenset[str]]] = {
     SERVING: frozenset(["ExternalModelProvider"]),
 }
 """Kinds that other projects define in a group of ours."""
+_MIGRATION: Final = "rewrite it with stowplan migrate --to stowplan"
 _LATER: Final[Mapping[tuple[str, str], str]] = {
     ("workload.serving.volcano.sh", "ModelBooster"): (
-        f"it is the later shape of Model of {REGISTRY}/v1alpha1, with one backend of fixed replicas; Stowplan"
-        " only supports Model: write one, or leave this to Kthena's controller"
+        f"it is the later shape of Model of {REGISTRY}/v1alpha1, with one backend of fixed replicas:"
+        f" {_MIGRATION}, or leave this to Kthena's controller"
     ),
     ("workload.serving.volcano.sh", "AutoscalingPolicy"): (
         f"it is the later shape of AutoscalingPolicy of {REGISTRY}/v1alpha1, with the targets that Stowplan"
-        " reads from an AutoscalingPolicyBinding of that group: write these two"
+        f" reads from an AutoscalingPolicyBinding of that group: {_MIGRATION}"
     ),
     ("workload.serving.volcano.sh", "AutoscalingPolicyBinding"): (
         f"it is the later shape of AutoscalingPolicyBinding of {REGISTRY}/v1alpha1, where homogeneousTarget"
@@ -49,7 +50,7 @@ _LATER: Final[Mapping[tuple[str, str], str]] = {
     (SERVING, "ExternalModelProvider"): "Stowplan does not read it; only Kthena's router does",
     ("llm-d.ai", "InferenceObjective"): (
         "it is the later shape of InferenceObjective of inference.networking.x-k8s.io/v1alpha2, which selects"
-        " several pools; Stowplan supports the one with a poolRef: write that one for its priority to apply"
+        f" several pools; Stowplan supports the one with a poolRef: {_MIGRATION}"
     ),
     ("serving.kserve.io", "LLMInferenceService"): (
         "KServe makes a HorizontalPodAutoscaler or ScaledObject for it; check that one, which Stowplan plans"

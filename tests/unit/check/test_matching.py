@@ -122,14 +122,15 @@ OTHERS = {
     "a Model of a later release of Kthena": (
         "workload.serving.volcano.sh/v1alpha1",
         "ModelBooster",
-        "it is the later shape of Model of registry.volcano.sh/v1alpha1, with one backend of fixed replicas;"
-        " Stowplan only supports Model: write one, or leave this to Kthena's controller",
+        "it is the later shape of Model of registry.volcano.sh/v1alpha1, with one backend of fixed replicas:"
+        " rewrite it with stowplan migrate --to stowplan, or leave this to Kthena's controller",
     ),
     "a policy with its targets": (
         "workload.serving.volcano.sh/v1alpha1",
         "AutoscalingPolicy",
         "it is the later shape of AutoscalingPolicy of registry.volcano.sh/v1alpha1, with the targets that"
-        " Stowplan reads from an AutoscalingPolicyBinding of that group: write these two",
+        " Stowplan reads from an AutoscalingPolicyBinding of that group: rewrite it with stowplan migrate"
+        " --to stowplan",
     ),
     "a binding of Kthena 0.2 to 0.4": (
         "workload.serving.volcano.sh/v1alpha1",
@@ -158,7 +159,8 @@ OTHERS = {
         "llm-d.ai/v1alpha2",
         "InferenceObjective",
         "it is the later shape of InferenceObjective of inference.networking.x-k8s.io/v1alpha2, which selects"
-        " several pools; Stowplan supports the one with a poolRef: write that one for its priority to apply",
+        " several pools; Stowplan supports the one with a poolRef: rewrite it with stowplan migrate --to"
+        " stowplan",
     ),
     "a kind that makes annotated autoscalers": (
         "serving.kserve.io/v1alpha1",
