@@ -62,15 +62,15 @@ RECORDS: Final = frozenset({WRITTEN_BY, MODEL_OWNER, DECISION})
 """Annotations that Stowplan's processes record on objects; they are no orders."""
 
 _SWITCH: Final = re.compile(r"(true|false)\Z")
-_POSITIVE: Final = r"(?:0\.[0-9]{0,2}[1-9]|[1-9][0-9]{0,3}(?:\.[0-9]{1,3})?)"
+_NUMBER: Final = r"[0-9]{1,4}(?:\.[0-9]{1,3})?"
 ALLOWED: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     PAUSED: (_SWITCH, "'true' or 'false'"),
     REPLICAS: (re.compile(r"(0|[1-9][0-9]{0,5}|1000000)\Z"), "a whole number from 0 to 1000000"),
     PREEMPTION: (re.compile(r"Never\Z"), "'Never'"),
     ADVISORY: (_SWITCH, "'true' or 'false'"),
     PREFILL_PER_DECODE: (
-        re.compile(rf"(?:(?:0|{_POSITIVE})-)?{_POSITIVE}\Z"),
-        "a number above 0, such as 0.5, or a range, such as 0.25-1",
+        re.compile(rf"(?:(?P<least>{_NUMBER})-)?(?P<most>{_NUMBER})\Z"),
+        "a number above 0 and below 10000, such as 0.5, or a range of them, such as 0.25-1",
     ),
 }
 """Allowed values of the annotations of a VariantAutoscaling or an annotated autoscaler, as a pattern and in
@@ -110,12 +110,28 @@ def annotation_advice(kind: str, value: Json) -> Iterator[str]:
     for name, text in (value["metadata"].get("annotations") or {}).items():
         prefix, _, end = name.partition("/")
         if name in RECORDS or name in understood:
-            if name in ALLOWED and not ALLOWED[name][0].match(text):
+            if name in ALLOWED and not is_allowed(name, text):
                 yield wrong_value(name, text)
             if name == ACTIVITY:
                 yield from activity_problems(value)
         elif _is_ours(prefix):
             yield f"metadata.annotations[{name}]: {no_effect(kind, end)}"
+
+
+def is_allowed(name: str, text: str) -> bool:
+    """Return whether a text is allowed for one of the annotations in `ALLOWED`."""
+    if name == PREFILL_PER_DECODE:
+        return prefill_per_decode(text) is not None
+    return bool(ALLOWED[name][0].match(text))
+
+
+def prefill_per_decode(text: str) -> tuple[float, float] | None:
+    """Return the least and the most replicas of prefill per replica of decode; None if not allowed."""
+    match = ALLOWED[PREFILL_PER_DECODE][0].match(text)
+    if match is None:
+        return None
+    least, most = float(match["least"] or match["most"]), float(match["most"])
+    return (least, most) if 0 < most >= least else None
 
 
 def no_effect(kind: str, end: str) -> str:

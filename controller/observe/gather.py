@@ -8,6 +8,7 @@ from functools import partial
 from itertools import chain
 from typing import Final
 
+from apiserver.kinds.annotations import PREFILL_PER_DECODE
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.engines.records import Idleness
@@ -27,6 +28,7 @@ from controller.observe.policies import Policies
 from controller.observe.prices import Reach
 from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
+from controller.observe.roles import ROLE_LABEL
 from controller.observe.rule_reading import Scene
 from controller.observe.running_targets import ActualTypes, as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
@@ -62,7 +64,7 @@ class World:
     """PodDisruptionBudgets; empty if they cannot be read."""
 
     inference_pools: Sequence[Json] = ()
-    """InferencePools of both groups; empty if they cannot be read."""
+    """InferencePools, those of the former group only with objectives; empty if they cannot be read."""
 
     records: Records | None = None
     """What was published about annotated autoscalers; None if these are not planned."""
@@ -298,6 +300,11 @@ def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:
 def _problems(item: Observed) -> Iterator[str]:
     """Yield what about a variant could not be planned with."""
     yield from item.rules.problems
+    if item.claim.orders.prefill_per_decode and not item.role:
+        yield (
+            f"{item.claim.owner.kind} {'/'.join(item.claim.key)} has the annotation {PREFILL_PER_DECODE}, but"
+            f" its pods have no role, so it is ignored: set their label {ROLE_LABEL} to prefill or decode"
+        )
     if names := uncounted_resources(item.target.pod_spec):
         yield (
             f"the pods of {item.claim.owner.kind} {'/'.join(item.claim.key)} request {', '.join(names)},"

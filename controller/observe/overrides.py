@@ -20,6 +20,8 @@ from apiserver.kinds.annotations import (
     REPLICAS,
     UNDERSTOOD,
     annotation_advice,
+    is_allowed,
+    prefill_per_decode,
 )
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason, Finding
@@ -56,7 +58,7 @@ def orders_of(value: Json, kind: str = "VariantAutoscaling") -> Orders:
         pinned_replicas=int(good[REPLICAS]) if REPLICAS in good else None,
         may_be_preempted=PREEMPTION not in good,
         is_advisory=good.get(ADVISORY) == "true",
-        prefill_per_decode=_range(good.get(PREFILL_PER_DECODE)),
+        prefill_per_decode=prefill_per_decode(good.get(PREFILL_PER_DECODE, "")),
         activity=activity_source(value),
         followed=tuple(f"{name}={text}" for name, text in good.items()),
         problems=tuple(annotation_advice(kind, value)),
@@ -82,14 +84,7 @@ def orders_finding(orders: Orders) -> Finding:
     return True, ConditionReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... has an effect"
 
 
-def _range(text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    numbers = sorted(map(float, text.split("-")))
-    return numbers[0], numbers[-1]
-
-
 def _is_understood(name: str, text: str, value: Json) -> bool:
     if name == ACTIVITY:
         return not activity_problems(value)
-    return name in ALLOWED and bool(ALLOWED[name][0].match(text))
+    return name in ALLOWED and is_allowed(name, text)

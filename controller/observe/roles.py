@@ -18,12 +18,8 @@ ROLE_LABEL: Final = "llm-d.ai/role"
 _LABELS: Final = (ROLE_LABEL, "stowplan.dev/role", "modelserving.volcano.sh/role")
 """Labels with the role, by llm-d, by Models of Stowplan, and by Kthena."""
 
-_PLANNED: Final = re.compile(r"(?P<id>.+) \([A-Za-z0-9._-]+\)\Z")
 PREFILL: Final = "prefill"
 DECODE: Final = "decode"
-_WHOLE: Final = frozenset({"", "both", "prefill-decode", "server", "leader"})
-"""Roles of engines that serve requests alone."""
-
 _TRANSFER: Final = re.compile(r"kv_role\W{1,8}(kv_producer|kv_consumer)\b")
 """The role among vLLM's settings for the transfer of KV caches; `kv_both` is no role."""
 
@@ -31,21 +27,15 @@ _BY_TRANSFER: Final = {"kv_producer": PREFILL, "kv_consumer": DECODE}
 
 
 def role_of(target: Target) -> str:
-    """Return the role of a target's pods; empty if they serve requests alone."""
+    """Return the role of a target's pods; empty if they serve requests alone, or name another role."""
     named = (labels[name] for name in _LABELS for labels in target.labels if labels.get(name))
     role = next(named, "") or _role_by_transfer(target.engine_spec)
-    return "" if role in _WHOLE else role
+    return role if role in (PREFILL, DECODE) else ""
 
 
 def planned_model(model_id: str, role: str) -> str:
     """Return the model as it is planned: its ID, with the role of the pods in parentheses if there is one."""
     return f"{model_id} ({role})" if role else model_id
-
-
-def without_role(model: str) -> str:
-    """Return the ID of a model as it is planned."""
-    match = _PLANNED.match(model)
-    return match["id"] if match else model
 
 
 def _role_by_transfer(pod_spec: Json) -> str:

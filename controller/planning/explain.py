@@ -117,7 +117,8 @@ def _awaited(case: Case) -> Explanation | None:
     return Explanation(
         bound_by=BoundBy.DEMAND,
         reason=_movement(case),
-        message=f"{case.variant.name} {_change(case)}: requests wait, and no replica of the model is ready",
+        message=f"{case.variant.name} {_change(case)}: requests wait, or waited shortly before, and no"
+        " replica of the model is ready",
     )
 
 
@@ -222,6 +223,22 @@ def _minimum(case: Case) -> Explanation | None:
     )
 
 
+def _for_ratio(case: Case) -> Explanation | None:
+    """Explain replicas that only the stated ratio of roles needs."""
+    variant, rate = case.variant, rate_of(case.variant)
+    key = (variant.namespace, variant.pair)
+    ratio = next((item for item in case.solved.snapshot.ratios if (item.namespace, item.pair) == key), None)
+    if ratio is None or not case.placed or case.whole.provided_rate - rate < case.demand.required_rate:
+        return None
+    bounds = f"{ratio.least:g}" if ratio.most == ratio.least else f"{ratio.least:g} to {ratio.most or 0:g}"
+    return Explanation(
+        bound_by=BoundBy.ORDERED,
+        reason=_movement(case),
+        message=f"{variant.name} {_change(case)}: {bounds} replicas of prefill per replica of decode are"
+        f" stated, {_load(case)}",
+    )
+
+
 def _explain_service(case: Case) -> Explanation:
     spared = "; spare replicas stay until the load is known for some minutes" if _is_spared(case) else ""
     if case.demand.keeps_mix and _has_spare_replica(case):
@@ -260,6 +277,7 @@ _EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
     _short,
     _explain_replacement,
     _minimum,
+    _for_ratio,
 )
 
 

@@ -33,7 +33,11 @@ DECODE = "decode"
 """Roles whose numbers of replicas can have a ratio."""
 
 _STEPS = 4
-"""Solves of the bisection: the share is within a sixteenth of the difference between the roles."""
+"""Solves of the bisection: the share is within a sixteenth of the difference between the roles, as far as
+whole replicas allow."""
+
+MOST_SOLVES = _STEPS + 3
+"""The number of solves after the first one."""
 
 _EVEN = Fraction(1, 100)
 """Shares of two roles that differ by less are equal."""
@@ -88,31 +92,76 @@ def _ratio(stated: RoleRatio | None, models: Mapping[str, int]) -> tuple[int, in
     return models[PREFILL], models[DECODE], stated
 
 
-def place_pairs(problem: PlacementProblem, *, pairs: Sequence[Pair], place: Place) -> Solution:
-    """Return a solution in which the roles of each model serve about the same share of its requests."""
-    solution = place(problem)
-    solution = _even(problem, solution, pairs, place)
-    rows = tuple(_rows_of_ratios(problem, solution, pairs))
-    return place(_with_rows(problem, rows, pairs)) if rows else solution
+def place_pairs(problem: PlacementProblem, *, pairs: Sequence[Pair], place: Place, again: Place) -> Solution:
+    """Return a solution in which the roles of each model serve about the same share of its requests.
+
+    `place` solves the problem, and `again` problems that differ a little, with less effort.
+    """
+    first = place(problem)
+    evened, best = _even(problem, first, pairs, again)
+    evened, best = _without_halves(evened, best, pairs, again)
+    if rows := tuple(_rows_of_ratios(problem, best, pairs)):
+        tried = again(_with_rows(evened, rows, pairs))
+        if _least(problem, tried, pairs) >= _least(problem, best, pairs):
+            best = tried
+    return best if best is first else replace(best, proofs=tuple(_true_proofs(problem, best, first)))
 
 
-def _even(problem: PlacementProblem, first: Solution, pairs: Sequence[Pair], place: Place) -> Solution:
+def _least(problem: PlacementProblem, solution: Solution, pairs: Sequence[Pair]) -> Fraction:
+    """Return the sum of the shares of requests that the pairs serve."""
+    shares = _shares(problem, solution)
+    return sum((_bounds(pair, shares)[0] for pair in pairs), Fraction(0))
+
+
+def _even(
+    problem: PlacementProblem, first: Solution, pairs: Sequence[Pair], again: Place
+) -> tuple[PlacementProblem, Solution]:
+    """Return a problem with the shares of requests that all roles reach, and its solution."""
     shares = _shares(problem, first)
     bounds = {pair: _bounds(pair, shares) for pair in pairs}
     uneven = {pair: bound for pair, bound in bounds.items() if bound[1] - bound[0] > _EVEN}
-    best, most = first, sum(low for low, _ in uneven.values())
-    for _ in range(_STEPS if uneven else 0):
+    if not uneven:
+        return problem, first
+    reachable = {pair: low for pair, (low, _) in uneven.items()}
+    for _ in range(_STEPS):
         goals = {pair: (low + high) / 2 for pair, (low, high) in uneven.items()}
-        tried = place(_reduced(problem, goals))
+        tried = again(_reduced(problem, goals))
         shares = _shares(problem, tried)
-        reached = {pair: _bounds(pair, shares)[0] for pair in uneven}
-        uneven = {
-            pair: (goals[pair], high) if reached[pair] >= goals[pair] else (low, goals[pair])
-            for pair, (low, high) in uneven.items()
-        }
-        if sum(reached.values()) > most:
-            best, most = tried, sum(reached.values())
-    return best if best is first else replace(best, proofs=tuple(_true_proofs(problem, best, first)))
+        for pair, (low, high) in uneven.items():
+            least, goal = _bounds(pair, shares)[0], goals[pair]
+            uneven[pair] = (goal, high) if least >= goal else (low, goal)
+            reachable[pair] = max(reachable[pair], min(least, goal) if least < goal else least)
+    # What exceeds the share of the other role is of no use: others may need the room.
+    evened = _reduced(problem, reachable)
+    last = again(evened)
+    if _least(problem, last, pairs) >= _least(problem, first, pairs):
+        return evened, last
+    return problem, first
+
+
+def _without_halves(
+    problem: PlacementProblem, solution: Solution, pairs: Sequence[Pair], again: Place
+) -> tuple[PlacementProblem, Solution]:
+    """Return a problem without the pairs of which only some roles would start, and its solution."""
+    variants = _variants_of(problem)
+    halves: set[int] = set()
+    for pair in pairs:
+        own = [variants.get(model, ()) for model in pair.models]
+        counts = [sum(solution.replicas[v] for v in some) for some in own]
+        is_new = not any(problem.variants[v].current for some in own for v in some)
+        if is_new and any(counts) and not all(counts):
+            halves |= set(pair.models)
+    if not halves:
+        return problem, solution
+    alone = replace(problem, rows=tuple(row for row in problem.rows if row.model not in halves))
+    return alone, again(alone)
+
+
+def _variants_of(problem: PlacementProblem) -> Mapping[int, Sequence[int]]:
+    variants: dict[int, set[int]] = defaultdict(set)
+    for row in problem.rows:
+        variants[row.model] |= {v for v, _ in row.terms}
+    return {model: sorted(own) for model, own in variants.items()}
 
 
 def _shares(problem: PlacementProblem, solution: Solution) -> Mapping[int, Fraction]:
@@ -149,30 +198,31 @@ def _is_capacity(row: CoverRow) -> bool:
 def _rows_of_ratios(
     problem: PlacementProblem, solution: Solution, pairs: Sequence[Pair]
 ) -> Iterator[CoverRow]:
-    """Yield the replicas that the roles need for their ratio, given those of the others."""
-    variants: dict[int, dict[int, int]] = defaultdict(dict)
-    priorities: dict[int, int] = {}
-    for row in problem.rows:
-        variants[row.model] |= dict.fromkeys((v for v, _ in row.terms), 1)
-        priorities[row.model] = row.priority
+    """Yield the replicas that the roles need for their ratio, given those of the others.
+
+    They come after all demand: a ratio takes room that is left.
+    """
+    variants = _variants_of(problem)
     for pair in pairs:
         if pair.ratio is None:
             continue
         prefill, decode, ratio = pair.ratio
-        counts = {m: sum(solution.replicas[v] for v in variants[m]) for m in (prefill, decode)}
+        counts = {m: sum(solution.replicas[v] for v in variants.get(m, ())) for m in (prefill, decode)}
+        # The texts of the numbers are exact, and the numbers are not.
+        most = Fraction(str(ratio.most)) if ratio.most else None
         needed = {
-            prefill: math.ceil(ratio.least * counts[decode]),
-            decode: math.ceil(counts[prefill] / ratio.most) if ratio.most else 0,
+            prefill: math.ceil(Fraction(str(ratio.least)) * counts[decode]),
+            decode: math.ceil(counts[prefill] / most) if most else 0,
         }
         for model, replicas in needed.items():
-            if replicas > counts[model] and variants[model]:
+            if replicas > counts[model] and (own := variants.get(model)):
                 yield CoverRow(
                     name="ratio of roles",
-                    stage=Stage.DEMAND,
-                    priority=priorities[model],
+                    stage=Stage.CONTINUITY,
+                    priority=0,
                     model=model,
                     requirement=replicas,
-                    terms=tuple(sorted(variants[model].items())),
+                    terms=tuple((v, 1) for v in own),
                 )
 
 

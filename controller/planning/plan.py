@@ -25,7 +25,7 @@ from controller.planning.explain import decisions
 from controller.planning.incomplete import complete
 from controller.planning.inputs import Settings
 from controller.planning.omission import comparable
-from controller.planning.pairs import pairs_of, place_pairs
+from controller.planning.pairs import MOST_SOLVES, pairs_of, place_pairs
 from controller.planning.preparing import Prepared, prepare
 from controller.planning.problem import (
     NumbersTooLargeError,
@@ -63,9 +63,17 @@ def plan(snapshot: Snapshot, settings: Settings) -> Plan:
 
 
 def _solve(given: Prepared, *, closes_gaps: bool = True) -> SolvedProblem:
-    place_one = partial(place, effort=_effort(given.settings), closes_gaps=closes_gaps)
+    effort = _effort(given.settings)
+    place_one = partial(place, effort=effort, closes_gaps=closes_gaps)
+    # All further solves for pairs together take about as much effort as the first one.
+    share = replace(
+        effort,
+        deterministic_seconds=effort.deterministic_seconds / MOST_SOLVES,
+        wall_seconds=effort.wall_seconds / MOST_SOLVES,
+    )
+    again = partial(place, effort=share, closes_gaps=False)
     pairs = pairs_of(given.snapshot, given.demands)
-    return given.grant(partial(place_pairs, pairs=pairs, place=place_one))
+    return given.grant(partial(place_pairs, pairs=pairs, place=place_one, again=again))
 
 
 def _reliefs(solved: SolvedProblem) -> Mapping[int, tuple[Relief, ...]]:

@@ -238,7 +238,7 @@ class RoleRatio:
     """None for any number."""
 
     def __post_init__(self) -> None:
-        if self.least < 0 or (self.most is not None and not 0 < self.least <= self.most):
+        if self.least < 0 or (self.most is not None and not 0 < self.most >= self.least):
             refuse([f"ratio of {self.namespace}/{self.pair}: must be above 0, the lower bound first"])
 
 

@@ -32,6 +32,9 @@ class PairedRouter:
         self._waiting: dict[int, Request] = {}
         """Requests without a first token."""
 
+        self._counted = 0
+        """Abandoned requests that are no longer among them."""
+
         self._begun: dict[int, tuple[Request, int]] = {}
         """Requests with a first token, and its time."""
 
@@ -77,8 +80,10 @@ class PairedRouter:
 
     def submit(self, request: Request, *, now_us: int) -> None:
         """Dispatch a new request for its first token."""
-        self._waiting[request.request_id] = request
+        refused = self._prefill.refused
         self._prefill.submit(replace(request, output_tokens=1), now_us=now_us)
+        if self._prefill.refused == refused:
+            self._waiting[request.request_id] = request
 
     def advance(self, until_us: int) -> list[Completion]:
         """Advance all servers and return the completions since the last call, in order of time."""
@@ -88,9 +93,14 @@ class PairedRouter:
             if request.output_tokens == 1:
                 finished.append(replace(first, request=request))
                 continue
-            self._begun[request.request_id] = request, first.first_token_us
+            refused = self._decode.refused
             rest = replace(request, output_tokens=request.output_tokens - 1)
             self._decode.submit(rest, now_us=first.finish_us)
+            if self._decode.refused == refused:
+                self._begun[request.request_id] = request, first.first_token_us
+        for left in self._prefill.abandoned[self._counted :]:
+            self._waiting.pop(left.request_id, None)
+        self._counted = len(self._prefill.abandoned)
         for end in self._decode.advance(until_us):
             request, first_token_us = self._begun.pop(end.request.request_id)
             finished.append(replace(end, request=request, first_token_us=first_token_us))

@@ -12,6 +12,7 @@ from apiserver.kinds.activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.annotated import model_of, reference_of
 from apiserver.kinds.decision_record import read_record
 from apiserver.schema.json import Json
+from controller.engines.endpoint_memory import QUEUE_SIZE
 from controller.engines.metrics import Series
 from controller.engines.readings import reading_of
 from controller.engines.scraping import Scraped
@@ -188,6 +189,10 @@ class _Objects:
         return Scraped(readings=readings, failures={})
 
     async def evaluate(self, expressions: Collection[str]) -> Mapping[str, Sequence[Series] | str]:
+        """Return nothing: no annotation names an expression here."""
+        return dict.fromkeys(expressions, ())
+
+    async def queues(self) -> Sequence[Series]:
         """Return the requests that are held for each model, as an endpoint picker reports them."""
         routers = self._cluster.fleet.routers
         held = {
@@ -195,11 +200,15 @@ class _Objects:
             for owner in self._owners.values()
             if (model := _model_of(owner)) in routers
         }
-        series = [
-            Series(name="", labels={"namespace": namespace, "model_name": model}, value=number)
+        name = f"llm_d_epp{QUEUE_SIZE}"
+        return [
+            Series(
+                name=name,
+                labels={"__name__": name, "namespace": namespace, "model_name": model},
+                value=number,
+            )
             for (namespace, model), number in held.items()
         ]
-        return dict.fromkeys(expressions, series)
 
     async def apply(self, resource: Resource, body: Json, **_options: object) -> Json:
         """Store a status, or the first records of a namespace, like server-side apply."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -83,7 +83,8 @@ def size_models(
         {
             key: _sized_model(cycle, key, own, stated.get(key))
             for key, own in _by_model(snapshot.variants).items()
-        }
+        },
+        stated,
     )
     variants = {variant.key: variant for model in models.values() for variant in model.variants}
     shown = {key: item for model in models.values() for key, item in model.performances.items()}
@@ -128,7 +129,9 @@ def _as_computed(variants: Sequence[Variant], facts: Mapping[Key, VariantFacts],
     return {**reports, **changed} if changed else reports
 
 
-def _with_loads_of_pairs(models: Mapping[Key, _SizedModel]) -> Mapping[Key, _SizedModel]:
+def _with_loads_of_pairs(
+    models: Mapping[Key, _SizedModel], stated: Collection[Key]
+) -> Mapping[Key, _SizedModel]:
     """Return the models with the load of each role, where pods of two roles serve the same requests.
 
     Requests reach the pods that generate answers only after those that compute prompts. If the latter are
@@ -137,7 +140,7 @@ def _with_loads_of_pairs(models: Mapping[Key, _SizedModel]) -> Mapping[Key, _Siz
     pairs: dict[Key, list[Key]] = defaultdict(list)
     for key, model in models.items():
         pair = model.variants[0].pair
-        if pair and model.load.signal is not Signal.UNKNOWN:
+        if pair and key not in stated and model.load.signal is not Signal.UNKNOWN:
             pairs[key[0], pair].append(key)
     shared = {
         key: replace(models[key], load=joint_load(models[key].load, [models[other].load for other in keys]))

@@ -53,6 +53,8 @@ def test_the_annotation_that_records_the_writer_is_ignored() -> None:
     assert orders_finding(found)[1] == "NoAnnotations"
 
 
+RATIO = "a number above 0 and below 10000, such as 0.5, or a range of them, such as 0.25-1"
+
 NOT_UNDERSTOOD = {
     "another spelling of true": ("paused", "True", "'true' or 'false'"),
     "an empty value": ("advisory", "", "'true' or 'false'"),
@@ -64,12 +66,12 @@ NOT_UNDERSTOOD = {
     "no prefill at all": (
         "prefill-per-decode",
         "0",
-        "a number above 0, such as 0.5, or a range, such as 0.25-1",
+        RATIO,
     ),
     "a range without an end": (
         "prefill-per-decode",
         "0.5-",
-        "a number above 0, such as 0.5, or a range, such as 0.25-1",
+        RATIO,
     ),
     "another policy": ("preemption", "PreemptLowerPriority", "'Never'"),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -71,6 +73,8 @@ ROOM = {
     "enough room": (10, {"m-prefill": 2, "m-decode": 8}),
     "half of the room": (5, {"m-prefill": 1, "m-decode": 4}),
     "room for one of each": (2, {"m-prefill": 1, "m-decode": 1}),
+    "room for one role only": (1, {"m-prefill": 0, "m-decode": 0}),
+    "no room": (0, {"m-prefill": 0, "m-decode": 0}),
 }
 
 
@@ -102,6 +106,37 @@ def test_a_stated_ratio_of_replicas_is_kept(bounds: tuple[float, float | None], 
     ratio = RoleRatio(namespace="llm", pair="m", least=bounds[0], most=bounds[1])
 
     assert replicas_of(64, *pair(), ratios=(ratio,)) == want
+
+
+SHORT_RATIOS = {
+    "more prefill where only decode is needed": ((1.0, None), 4),
+    "no more than half as many": ((0.01, 0.5), 3),
+    "exactly a quarter": ((0.25, 0.25), 5),
+}
+
+
+@pytest.mark.parametrize(("bounds", "accelerators"), SHORT_RATIOS.values(), ids=SHORT_RATIOS)
+def test_under_shortage_a_ratio_takes_no_room_from_requests(
+    bounds: tuple[float, float], accelerators: int
+) -> None:
+    """Requests are served first, and the ratio is kept as far as there is room left."""
+    ratio = RoleRatio(namespace="llm", pair="m", least=bounds[0], most=bounds[1])
+
+    def served(planned: dict[str, int]) -> float:
+        return min(planned["m-prefill"] * PREFILL_RATE, planned["m-decode"] * DECODE_RATE)
+
+    planned, without = (replicas_of(accelerators, *pair(), ratios=ratios) for ratios in ((ratio,), ()))
+    assert served(planned) >= served(without)
+
+
+def test_the_maximum_of_one_role_limits_the_other() -> None:
+    """What decode pods cannot answer needs no prompts, and another model uses the room."""
+    prefill, decode = pair()
+    other = variant("other", model_id="other", capacity=per_second(1.0), accelerators_per_replica=1)
+    planned = replicas_of(12, prefill, replace(decode, max_replicas=4), other)
+
+    assert planned["m-prefill"] == 1
+    assert sum(planned.values()) == 12
 
 
 @given(

@@ -28,7 +28,7 @@ TARGETS_BY_ROLE = {
 def test_each_role_has_the_target_that_it_determines(
     role: str, want: tuple[float | None, float | None]
 ) -> None:
-    """Decode pods are not blamed for slow prompts, nor prefill pods for slow answers."""
+    """Slow prompts are no reason for more decode pods, nor slow answers for more prefill pods."""
     workload = placed(deployment("chat", product=A100, accelerators=1))
     workload["spec"]["template"]["metadata"]["labels"]["llm-d.ai/role"] = role
     value = placed(variant("chat", modelID="m", sloClassRef={"name": "classes", "key": "a"}))
