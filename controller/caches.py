@@ -149,7 +149,8 @@ class Caches:
         # Nodes must not seem to have lost their devices, nor bindings to be gone, because a watch failed.
         rest = (
             *self._objectives,
-            *self._pools,
+            # Otherwise only the queues of endpoint pickers are looked up in them.
+            *(self._pools if self._objective_rules.are_in_force else ()),
             *self._records,
             self._policies,
             self._bindings,

@@ -31,8 +31,9 @@ _MOST_CHARACTERS: Final = 2048
 _MOST_PORT: Final = 65535
 _ALLOWED: Final = (
     'must be LABEL=VALUE:PORT/PATH SERIES, such as app=router:9090/metrics queue_size{model="llama"}, or'
-    ' prometheus: EXPRESSION, such as prometheus: sum(queue_size{model="llama"})'
+    ' prometheus: EXPRESSION, such as prometheus: sum(queue_size{model="llama"}), of at most 2048 characters'
 )
+_SHOWN_CHARACTERS: Final = 80
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +49,7 @@ class ActivitySeries:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ActivityQuery:
-    """An expression for the controller's Prometheus; its values are added."""
+    """An expression for the controller's Prometheus. Any value above 0 is a request."""
 
     expression: str
 
@@ -59,6 +60,8 @@ ActivitySource: TypeAlias = ActivitySeries | ActivityQuery
 def activity_source(value: Json) -> ActivitySource | None:
     """Return the source that a raw object's annotation names; None if it is missing or invalid."""
     text = _text(value) or ""
+    if len(text) > _MOST_CHARACTERS:
+        return None
     if query := _QUERY.match(text):
         return ActivityQuery(expression=query["expression"].strip())
     match = _WHOLE.match(text)
@@ -70,11 +73,13 @@ def activity_source(value: Json) -> ActivitySource | None:
 
 def activity_problems(value: Json) -> list[str]:
     """Return a sentence if the annotation is present but invalid."""
-    if _text(value) is None or activity_source(value) is not None:
+    text = _text(value)
+    if text is None or activity_source(value) is not None:
         return []
-    return [f"metadata.annotations[{ANNOTATION}]: {_ALLOWED}; it is ignored"]
+    shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+    return [f"metadata.annotations[{ANNOTATION}]: {_ALLOWED}; was {shown!r}, and is ignored"]
 
 
 def _text(value: Json) -> str | None:
     text = ((value.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
-    return text[:_MOST_CHARACTERS] if isinstance(text, str) else None
+    return text if isinstance(text, str) else None

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Final, Protocol, TypeAlias
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from apiserver.kinds.activity import ActivityQuery, ActivitySeries
 from apiserver.schema.json import Json
@@ -17,15 +16,17 @@ from controller.policies.policy import Value
 NO_PROMETHEUS: Final = "no Prometheus is configured: set prometheus.url of the controller"
 """Why an expression has no value."""
 
-_QUEUES: Final = ("llm_d_epp_flow_control_queue_size", "inference_extension_flow_control_queue_size")
-QUEUE_EXPRESSION: Final = (
-    "sum by (namespace, inference_pool, model_name, target_model_name)"
-    f' ({{__name__=~"{"|".join(_QUEUES)}"}}) > 0'
-)
-"""The queues of all endpoint pickers with flow control that hold requests.
+QUEUE_SIZE: Final = "_flow_control_queue_size"
+"""How the name of the series of an endpoint picker's queue ends; others only show that there is a picker."""
 
-The series has one name in llm-d's router, and another in the Inference Extension. Its labels name pool and
-model, in older releases only the pool.
+QUEUE_EXPRESSION: Final = (
+    "sum by (__name__, namespace, inference_pool, model_name, target_model_name)"
+    ' ({__name__=~"(llm_d_epp|inference_extension)_flow_control_(queue_size|pool_saturation)"})'
+)
+"""The queues of all endpoint pickers with flow control, and the saturation of their pools.
+
+The series has one prefix in llm-d's router, and another in the Inference Extension. Its labels name pool and
+model, in older releases only the pool. That of a queue appears with its first request, the other before.
 """
 
 
@@ -39,8 +40,11 @@ class EndpointSource(Protocol):
 class QuerySource(Protocol):
     """Evaluates expressions of Prometheus."""
 
+    async def queues(self) -> Sequence[Series] | str:
+        """Return the series of `QUEUE_EXPRESSION`, or why they are unknown."""
+
     async def evaluate(self, expressions: Collection[str]) -> Mapping[str, Sequence[Series] | str]:
-        """Return the series of each expression, or why they are unknown."""
+        """Return the series of expressions that users wrote, or why they are unknown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,8 +55,6 @@ class PickerQueue:
     model_id: str
     pools: frozenset[str] = frozenset()
 
-    expression: ClassVar[str] = QUEUE_EXPRESSION
-
     def counts(self, labels: Mapping[str, str]) -> bool:
         """Return whether a series is one of these queues."""
         is_named = self.model_id in (labels.get("model_name"), labels.get("target_model_name"))
@@ -62,6 +64,13 @@ class PickerQueue:
 
 AnySource: TypeAlias = ActivitySeries | ActivityQuery | PickerQueue
 """Where requests are visible for a workload without replicas."""
+
+
+class _Answer(NamedTuple):
+    """Series, and when they were returned."""
+
+    series: Sequence[Series]
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,11 +88,17 @@ class EndpointMemory:
 
     def __init__(self) -> None:
         self._pods: dict[Endpoint, _Pod] = {}
-        self._answers: dict[str, tuple[Sequence[Series], float]] = {}
-        """Series and time of each expression."""
+        self._answers: dict[str, _Answer] = {}
+        """The last series of each expression."""
+
+        self._queues: _Answer | None = None
+        """The last series of all endpoint pickers."""
 
         self.failures: Mapping[str, str] = {}
         """Why expressions have no value now."""
+
+        self.queue_failure = ""
+        """Why the queues of endpoint pickers are not known now; empty if they are."""
 
     async def ask(
         self,
@@ -93,13 +108,18 @@ class EndpointMemory:
         now_seconds: float,
     ) -> None:
         """Evaluate the expressions among some sources, and forget all others."""
-        wanted = {item.expression for item in sources if isinstance(item, (ActivityQuery, PickerQueue))}
+        every = list(sources)
+        wanted = {item.expression for item in every if isinstance(item, ActivityQuery)}
         answers: Mapping[str, Sequence[Series] | str] = dict.fromkeys(wanted, NO_PROMETHEUS)
         if queries is not None and wanted:
             answers = await queries.evaluate(wanted)
         self.failures = {key: item for key, item in answers.items() if isinstance(item, str)}
-        new = {key: (item, now_seconds) for key, item in answers.items() if not isinstance(item, str)}
+        new = {key: _Answer(item, now_seconds) for key, item in answers.items() if not isinstance(item, str)}
         self._answers = {key: item for key, item in self._answers.items() if key in wanted} | new
+        if queries is not None and any(isinstance(item, PickerQueue) for item in every):
+            queues = await queries.queues()
+            self.queue_failure = queues if isinstance(queues, str) else ""
+            self._queues = self._queues if isinstance(queues, str) else _Answer(queues, now_seconds)
 
     def take(self, questions: Iterable[Question], exposures: Exposures) -> None:
         """Store the pods' metrics; forget pods that were not scraped."""
@@ -134,18 +154,27 @@ class EndpointMemory:
     ) -> tuple[Value | None, ...]:
         """Return the last values of a source, None for a silent pod or expression."""
         if isinstance(source, ActivitySeries):
-            said = (
+            readings = (
                 self.last_values(item, now_seconds=now_seconds) for item in activity_questions(source, pods)
             )
-            return tuple(values.get(source.series) for values in said)
-        answer = self._answers.get(source.expression)
+            return tuple(values.get(source.series) for values in readings)
+        answer = self._queues if isinstance(source, PickerQueue) else self._answers.get(source.expression)
         if answer is None:
             return (None,)
-        series, seconds = answer
+        series = answer.series
         if isinstance(source, PickerQueue):
-            series = [item for item in series if source.counts(item.labels)]
-        total = math.fsum(item.value for item in series)
-        return (Value(value=total, age_seconds=max(0.0, now_seconds - seconds)),)
+            series = [item for item in series if source.counts(item.labels) and _is_queue(item)]
+        # Values are not added: the sum of large ones can be infinite.
+        most = max([item.value for item in series], default=0.0)
+        return (Value(value=most, age_seconds=max(0.0, now_seconds - answer.seconds)),)
+
+    def is_reported(self, queue: PickerQueue) -> bool:
+        """Return whether an endpoint picker reports for a model, whether or not requests wait."""
+        return self._queues is not None and any(queue.counts(item.labels) for item in self._queues.series)
+
+
+def _is_queue(series: Series) -> bool:
+    return series.labels.get("__name__", "").endswith(QUEUE_SIZE)
 
 
 def activity_questions(source: AnySource | None, pods: Sequence[Json]) -> list[Question]:

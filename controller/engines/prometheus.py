@@ -52,6 +52,9 @@ T = TypeVar("T")
 
 _OK: Final = 200
 _LIMIT_BYTES: Final = 64 << 20
+_ACTIVITY_BYTES: Final = 4 << 20
+"""Maximum size of a response about requests in front of models."""
+
 PODS_OF_A_BATCH: Final = 500
 """Maximum pods per batch, so that the response fits even with ten engines in each pod."""
 
@@ -69,6 +72,9 @@ _WAITING: Final = tuple(name for kind in EngineKind for name in names_of(kind, M
 
 
 _NOT_EVALUATED: Final = "with tenants, expressions in annotations are not evaluated: name pods and a series"
+
+
+_TOO_LATE: Final = "Prometheus: all expressions together took too long"
 
 
 class RefusedQueryError(UnreadableMetricsError):
@@ -97,6 +103,7 @@ class PrometheusSource:
         self._timeout_seconds = timeout_seconds
         self._clock = clock
         self._gate = asyncio.Semaphore(_AT_ONCE)
+        self._activity_gate = asyncio.Semaphore(_AT_ONCE)
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
@@ -148,29 +155,34 @@ class PrometheusSource:
                 failures[item.endpoint] = "Prometheus has no metrics of this pod"
         return Exposures(looks=looks, failures=failures)
 
+    async def queues(self) -> Sequence[Series] | str:
+        """Return the series of all endpoint pickers with flow control, or why they are unknown."""
+        return await self._why_untrusted() or await self._series(QUEUE_EXPRESSION)
+
     async def evaluate(self, expressions: Collection[str]) -> Mapping[str, Sequence[Series] | str]:
-        """Return the series of each expression, or why they are unknown."""
-        if why := await self._why_untrusted():
-            return dict.fromkeys(expressions, why)
-        answers: dict[str, Sequence[Series] | str] = dict.fromkeys(expressions, _NOT_EVALUATED)
-        # With tenants, no others are evaluated: an expression can read all namespaces.
-        allowed = sorted(expressions if self._trusted_jobs is None else {QUEUE_EXPRESSION} & {*expressions})
-        if not allowed:
-            return answers
-        first = await self._series(allowed[0])
-        if isinstance(first, str) and not isinstance(first, _Refusal):
-            return answers | dict.fromkeys(allowed, first)  # the others would time out, too
-        others = await asyncio.gather(*map(self._series, allowed[1:]))
-        return answers | dict(zip(allowed, (first, *others), strict=True))
+        """Return the series of expressions that users wrote, or why they are unknown.
+
+        All together have the time of one query, so that a slow one does not delay the decisions about others.
+        """
+        if self._trusted_jobs is not None:  # there are tenants, and an expression can read all namespaces
+            return dict.fromkeys(expressions, _NOT_EVALUATED)
+        tasks = {item: asyncio.create_task(self._series(item)) for item in sorted(expressions)}
+        if not tasks:
+            return {}
+        _, late = await asyncio.wait(tasks.values(), timeout=self._timeout_seconds)
+        for task in late:
+            task.cancel()
+        return {item: _TOO_LATE if task in late else task.result() for item, task in tasks.items()}
 
     async def _series(self, expression: str) -> Sequence[Series] | str:
         try:
-            async with self._gate:
-                series = values_of(await self._query(expression))
+            async with self._activity_gate:
+                samples = await self._query(expression, limit_bytes=_ACTIVITY_BYTES)
         except (aiohttp.ClientError, TimeoutError, OSError, UnreadableMetricsError) as error:
             return _failure(error)
+        series = values_of(samples)
         is_usable = all(math.isfinite(item.value) for item in series)
-        return series if is_usable else _Refusal("Prometheus: a value is not a number")
+        return series if is_usable else "Prometheus: a value is not a number"
 
     async def _looks(self, batch: Batch, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look] | str:
         asked = series_names(frozenset().union(*(names[key] for key in batch.pods)))
@@ -205,11 +217,14 @@ class PrometheusSource:
         # In a thread: the Lease must be renewed while thousands of series are read.
         return await asyncio.to_thread(_answers_of, times, values, asked_seconds=asked_seconds)
 
-    async def _query(self, expression: str, moment: float | None = None) -> Sequence[Sample]:
+    async def _query(
+        self, expression: str, moment: float | None = None, *, limit_bytes: int = _LIMIT_BYTES
+    ) -> Sequence[Sample]:
         if len(expression) > _LONGEST_QUERY:
             raise RefusedQueryError(f"the query has {len(expression)} characters, of {_LONGEST_QUERY}")
         asked = {"query": expression} | ({} if moment is None else {"time": f"{moment:.3f}"})
-        return await asyncio.to_thread(vector, await self._answer("POST", "query", asked))
+        body = await self._answer("POST", "query", asked, limit_bytes=limit_bytes)
+        return await asyncio.to_thread(vector, body)
 
     async def _why_untrusted(self) -> str:
         """Return why readings may be those of other namespaces, or an empty string."""
@@ -230,7 +245,14 @@ class PrometheusSource:
             " set enforcedNamespaceLabel, or list the job in prometheus.trustedJobs"
         )
 
-    async def _answer(self, method: str, path: str, data: Mapping[str, str] | None = None) -> bytes:
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        data: Mapping[str, str] | None = None,
+        *,
+        limit_bytes: int = _LIMIT_BYTES,
+    ) -> bytes:
         """Return the body of a response. Raises UnreadableMetricsError for an error code."""
         assert self._session is not None, "enter the source before asking"
         url = f"{self._url}/{path}"
@@ -238,7 +260,7 @@ class PrometheusSource:
         async with self._session.request(
             method, url, data=data, allow_redirects=False, **arguments
         ) as response:
-            body = await read_bounded(response, _LIMIT_BYTES)
+            body = await read_bounded(response, limit_bytes)
         if response.status != _OK:
             raise (RefusedQueryError if response.status in _REFUSED else UnreadableMetricsError)(
                 f"HTTP {response.status}: {body[:200].decode(errors='replace')}"
@@ -294,8 +316,8 @@ def _looks_by_pod(answer: _Answers, names: Mapping[Key, frozenset[str]]) -> Mapp
     for key, series_of_pod in answer.values.items():
         series, age_seconds = of_one_origin_each(series_of_pod, answer.ages.get(key, ()))
         if series and math.isfinite(age_seconds):
-            said = exposed_series(series, names.get(key, frozenset()))
-            looks[key] = Look(answer.asked_seconds - age_seconds, said)
+            exposed = exposed_series(series, names.get(key, frozenset()))
+            looks[key] = Look(answer.asked_seconds - age_seconds, exposed)
     return looks
 
 

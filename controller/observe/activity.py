@@ -21,7 +21,7 @@ from controller.observe.pods import is_ready
 from controller.observe.targets import TargetKey
 
 UNSEEN: Final = (
-    "without replicas, nobody can see whether requests wait for the model, so it stays at 0: set the"
+    "without replicas, it is not visible whether requests wait for the model, so it stays at 0: set the"
     f" annotation {ANNOTATION}, or prometheus.url of the controller if the queues of an endpoint picker with"
     " flow control are there"
 )

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from apiserver.kinds.activity import ActivitySeries
+from apiserver.kinds.activity import ActivityQuery
 from apiserver.kinds.identity import Key
+from apiserver.schema.json import Json
 from controller.engines.endpoint_memory import (
+    AnySource,
     EndpointMemory,
     EndpointSource,
+    PickerQueue,
     QuerySource,
     activity_questions,
 )
@@ -75,17 +78,23 @@ class ActivityWatch:
         return activity_among(values, self._settings)
 
     def _problem(self, model: WatchedModel, exposures: Exposures) -> str:
+        """Return why requests for a model are not visible; empty if they are."""
         if not model.sources:
             return UNSEEN
-        for source, pods in model.sources:
-            if not isinstance(source, ActivitySeries):
-                if why := self._memory.failures.get(source.expression):
-                    return f"it is not known whether requests wait for it: {why}"
-                continue
-            if not pods:
-                labels = ",".join(f"{name}={text}" for name, text in source.labels.items())
-                return f"it is not known whether requests wait for it: no ready pod has the labels {labels}"
-            for item in activity_questions(source, pods):
-                if why := exposures.failures.get(item.endpoint):
-                    return f"it is not known whether requests wait for it: pod {item.endpoint.pod}: {why}"
-        return ""
+        problems = (self._problem_of(source, pods, exposures) for source, pods in model.sources)
+        return next(filter(None, problems), "")
+
+    def _problem_of(self, source: AnySource, pods: Sequence[Json], exposures: Exposures) -> str:
+        memory, unknown = self._memory, "it is not known whether requests wait for it"
+        if isinstance(source, PickerQueue):
+            known = "" if memory.is_reported(source) else UNSEEN
+            return f"{unknown}: {memory.queue_failure}" if memory.queue_failure else known
+        if isinstance(source, ActivityQuery):
+            failure = memory.failures.get(source.expression)
+            return f"{unknown}: {failure}" if failure else ""
+        if not pods:
+            labels = ",".join(f"{name}={text}" for name, text in source.labels.items())
+            return f"{unknown}: no ready pod has the labels {labels}"
+        endpoints = (item.endpoint for item in activity_questions(source, pods))
+        failures = ((item.pod, exposures.failures[item]) for item in endpoints if item in exposures.failures)
+        return next((f"{unknown}: pod {pod}: {why}" for pod, why in failures), "")

@@ -344,7 +344,7 @@ class VariantAutoscalingReconciler:
                 solver=plan.solver,
                 observed=observed,
                 silence=silence_of(variant, failures),
-                unseen=self._activity.problems.get((variant.namespace, variant.model_id), ""),
+                unseen=self._activity.problems.get(observed.claim.model, ""),
                 lateness=lateness(
                     observed.pods, start_seconds=variant.start_seconds, now_seconds=now.timestamp()
                 ),

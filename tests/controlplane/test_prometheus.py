@@ -146,7 +146,7 @@ async def test_the_documented_query_for_keda_skips_advisory_variants(monitored: 
 async def test_the_queue_of_an_endpoint_picker_counts_by_its_namespace_and_model(
     monitored: ControlPlane,
 ) -> None:
-    """Both names of the series are asked for at once; flows and priorities are added."""
+    """Both names of the series are asked for at once; a picker without a queue is known, too."""
     (pod,) = running_pods(monitored)
     registry = CollectorRegistry()
     for name in ("llm_d_epp_flow_control_queue_size", "inference_extension_flow_control_queue_size"):
@@ -154,15 +154,23 @@ async def test_the_queue_of_an_endpoint_picker_counts_by_its_namespace_and_model
         queue.labels("a", "pool", "llama").set(2)
         queue.labels("b", "pool", "llama").set(0)
         queue.labels("a", "idle", "other").set(0)
+    saturation = Gauge(
+        "llm_d_epp_flow_control_pool_saturation", "Of 1.", ("inference_pool",), registry=registry
+    )
+    saturation.labels("unused").set(1)
     memory = EndpointMemory()
-    models = {name: PickerQueue(namespace="default", model_id=name) for name in ("llama", "other")}
+    models = {
+        name: PickerQueue(namespace="default", model_id=name, pools=frozenset([pool]))
+        for name, pool in {"llama": "", "other": "", "new": "unused", "none": "absent"}.items()
+    }
     with serving(registry, pod):
         await found(monitored, QUEUE_EXPRESSION)
         async with PrometheusSource(monitored.prometheus_url) as source:
             await memory.ask(models.values(), source, now_seconds=0.0)
     values = {name: memory.activity(queue, (), now_seconds=0.0) for name, queue in models.items()}
 
-    assert values == {"llama": (Value(value=4.0),), "other": (Value(value=0.0),)}
+    assert values == {name: (Value(value=2.0 if name == "llama" else 0.0),) for name in models}
+    assert [name for name, queue in models.items() if memory.is_reported(queue)] == ["llama", "other", "new"]
 
 
 @contextmanager

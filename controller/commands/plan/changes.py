@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from typing import Final
 
 from controller.commands.plan.naming import first_of
-from controller.observe.roles import without_role
 from controller.planning.cluster import Budget
 from controller.planning.inputs import PlanningInputs
 from controller.planning.inventory import Addition, new_nodes
@@ -134,7 +133,7 @@ def _demands(work: _Work, changes: Changes) -> None:
     for variant in work.snapshot.variants:
         planned = variant.namespace, variant.model_id
         models[planned].add(planned)
-        models[variant.namespace, without_role(variant.model_id)].add(planned)  # requests need all roles
+        models[variant.namespace, variant.pair or variant.model_id].add(planned)  # requests need all roles
     for key, rate in _by_key(work, changes.demands, models, option="--demand", what="model").items():
         for model in sorted(models[key]):
             load = stated_load(model, rate.requests_per_second, known.get(model))

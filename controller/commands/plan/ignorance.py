@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -127,7 +128,7 @@ def _demands(plan: Plan) -> Iterator[str]:
         name = f"{namespace}/{model}"
         yield (
             f"the load of {name} is unknown, so no running replica stops: use --demand"
-            f" {name}=REQUESTS_PER_SECOND"
+            f" {shlex.quote(f'{name}=REQUESTS_PER_SECOND')}"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from contextlib import asynccontextmanager
@@ -67,11 +68,20 @@ class Prometheus:
         self.refused = ""
         """A namespace for which every query is refused."""
 
+        self.is_slow = False
+        """Whether queries without a selector have no response."""
+
+        self.has_slow = asyncio.Event()
+        """Set with the first of them."""
+
     async def answer(self, request: web.Request) -> web.Response:
         """Answer one query."""
         query = str((await request.post())["query"])
         self.queries.append(query)
         self.tokens.add(request.headers.get("Authorization"))
+        if self.is_slow and "{" not in query:
+            self.has_slow.set()
+            await asyncio.Event().wait()
         if self.garbage is not None:
             return web.Response(body=self.garbage)
         (matcher,) = set(re.findall(r'namespace=~"([^"]*)"', query))
@@ -302,10 +312,36 @@ async def test_an_expression_has_series_or_an_error(
         assert [(item.labels, item.value) for item in answer] == want
 
 
-async def test_a_prometheus_that_does_not_respond_is_not_asked_a_hundred_times() -> None:
-    """Each timeout delays the decisions of all models."""
-    async with PrometheusSource("http://127.0.0.1:9", clock=lambda: NOW) as source:
+async def test_slow_expressions_take_the_time_of_one_query_together() -> None:
+    """Each timeout delays the decisions of all models, so a hundred may not follow one another."""
+    stub = Prometheus()
+    stub.is_slow = True
+    async with stub.source(timeout_seconds=0.5) as source:
         answers = await source.evaluate({f"sum(queue_{number})" for number in range(100)})
 
     assert len(answers) == 100
-    assert len({str(answer) for answer in answers.values()}) == 1
+    assert all(isinstance(answer, str) for answer in answers.values())
+    assert len(stub.queries) < 10
+
+
+async def test_slow_expressions_do_not_delay_queries_for_engines() -> None:
+    """Users write the former, and everybody needs the latter."""
+    stub = Prometheus()
+    stub.is_slow = True
+    async with stub.source(timeout_seconds=30.0) as source:
+        slow = asyncio.create_task(source.evaluate({f"sum(queue_{number})" for number in range(10)}))
+        await stub.has_slow.wait()
+        scraped = await source.scrape([pod()])
+        slow.cancel()
+
+    assert len(scraped.readings) == 1
+
+
+async def test_with_tenants_expressions_are_not_evaluated() -> None:
+    """An expression can read the series of all namespaces."""
+    stub = Prometheus()
+    async with stub.source(trusted_jobs=frozenset()) as source:
+        (answer,) = (await source.evaluate({"sum(queue_size)"})).values()
+
+    assert "with tenants, expressions in annotations are not evaluated" in str(answer)
+    assert stub.queries == []

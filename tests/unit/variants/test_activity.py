@@ -31,6 +31,7 @@ class Front:
     """What is in front of models: the value that each pod and each expression has, or why it has none."""
 
     values: dict[str, float | str] = field(default_factory=dict)
+    pickers: Sequence[Series] | str = ()
     seconds: float = 0.0
 
     async def expose(self, questions: Sequence[Question]) -> Exposures:
@@ -43,6 +44,10 @@ class Front:
             else:
                 looks[item.endpoint] = Look(self.seconds, {SERIES.series: Exposed(value=value)})
         return Exposures(looks=looks, failures=failures)
+
+    async def queues(self) -> Sequence[Series] | str:
+        """Return the series of endpoint pickers."""
+        return self.pickers
 
     async def evaluate(self, expressions: Collection[str]) -> Mapping[str, Sequence[Series] | str]:
         """Return one series for each expression."""
@@ -208,6 +213,61 @@ async def test_what_prevents_requests_from_being_seen_is_said(
 
     assert text in problem
     assert bool(problem) is bool(text)
+
+
+QUEUE = PickerQueue(namespace="ns", model_id="llama", pools=frozenset({"own"}))
+QUEUED = "llm_d_epp_flow_control_queue_size"
+SATURATION = "llm_d_epp_flow_control_pool_saturation"
+
+
+def exposed_by_picker(name: str, value: float, **labels: str) -> Series:
+    """Return a series of an endpoint picker in the namespace, as Prometheus returns it."""
+    return Series(name=name, labels={"__name__": name, "namespace": "ns", **labels}, value=value)
+
+
+PICKERS: Mapping[str, tuple[Sequence[Series] | str, bool, str]] = {
+    "requests wait for the model": ([exposed_by_picker(QUEUED, 2.0, model_name="llama")], True, ""),
+    "requests wait for another": (
+        [exposed_by_picker(QUEUED, 2.0, model_name="b")],
+        False,
+        "set the annotation stowplan.dev/activity",
+    ),
+    "a queue is empty": ([exposed_by_picker(QUEUED, 0.0, model_name="llama")], False, ""),
+    "a saturated pool has had no request": (
+        [exposed_by_picker(SATURATION, 1.0, inference_pool="own")],
+        False,
+        "",
+    ),
+    "there is no endpoint picker": ((), False, "set the annotation stowplan.dev/activity"),
+    "Prometheus fails": ("Prometheus: HTTP 503", False, "requests wait for it: Prometheus: HTTP 503"),
+}
+
+
+@pytest.mark.parametrize(("series", "is_awaited", "text"), PICKERS.values(), ids=PICKERS.keys())
+async def test_queues_of_endpoint_pickers_await_a_replica(
+    series: Sequence[Series] | str, *, is_awaited: bool, text: str
+) -> None:
+    """A queue appears with its first request: without an endpoint picker, requests can never be seen."""
+    watch = await awaited(Front(pickers=series), WatchedModel(sources=((QUEUE, ()),)))
+
+    assert watch.idleness(Idleness()).is_awaited(MODEL, now_seconds=100.0, within_seconds=0.0) is is_awaited
+    assert text in watch.problems.get(MODEL, "")
+    assert bool(watch.problems) is bool(text)
+
+
+async def test_a_source_that_fails_affects_no_other_model() -> None:
+    """Two models have expressions; one of them fails."""
+    other, broken = ("ns", "other"), ActivityQuery(expression="broken")
+    front = Front({QUERY.expression: 1.0, "broken": "HTTP 422"})
+    watch = ActivityWatch(front, front, DEFAULT_SIZING)
+    models = {
+        MODEL: WatchedModel(sources=((QUERY, ()),)),
+        other: WatchedModel(sources=((broken, ()),)),
+    }
+    await watch.observe(models, now_seconds=100.0)
+
+    assert list(watch.problems) == [other]
+    assert watch.idleness(Idleness()).is_awaited(MODEL, now_seconds=100.0, within_seconds=0.0)
 
 
 async def test_an_expression_without_prometheus_says_what_to_set() -> None:
