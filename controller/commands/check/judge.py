@@ -162,7 +162,7 @@ def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
     if served is not None:
         return _judge_version(result, tree, *served, namespace=namespace)
     if (result.api_version.partition("/")[0], result.kind) in _AUTOSCALERS:
-        return replace(result, warnings=tuple(_autoscaler_advice(tree.value)))
+        return _judge_autoscaler(result, tree.value)
     error = mismatch(result.api_version, result.kind)
     if error is not None:
         return _refusal(result, [_finding(error, tree)])
@@ -170,11 +170,12 @@ def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
     return replace(result, unchecked=f"{result.kind}/{result.name} was not checked: {why}" if why else "")
 
 
-def _autoscaler_advice(value: Json) -> Iterator[str]:
-    """Yield what is wrong with the annotations of an annotated autoscaler; other fields are not ours."""
-    if is_managed(value) and not any(metadata_errors(value["metadata"])):
-        yield from term_problems(value)
-        yield from annotation_advice(value["kind"], value)
+def _judge_autoscaler(result: CheckResult, value: Json) -> CheckResult:
+    """Return the result of an autoscaler. Only the annotations of an annotated one are checked."""
+    if not is_managed(value) or any(metadata_errors(value["metadata"])):
+        return result
+    warnings = (*term_problems(value), *annotation_advice(value["kind"], value))
+    return replace(result, verdict=Verdict.VALID, warnings=warnings)
 
 
 def _refusal(
