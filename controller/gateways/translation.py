@@ -114,13 +114,14 @@ def _to_servers(rule: Json) -> Json:
 
 def _unreachable(spec: Json) -> Iterator[Note]:
     for position, rule in enumerate(spec["rules"]):
-        others = "the other targets get its requests" if _to_servers(rule)["targetModels"] else "they fail"
-        for rank, target in enumerate(rule["targetModels"]):
-            if "modelServerName" not in target:
-                yield Note(
-                    path=f"spec.rules[{position}].targetModels[{rank}].externalModelProviderName",
-                    text=f"a Gateway sends no requests to a provider: {others}",
-                )
+        servers = _to_servers(rule)["targetModels"]
+        if len(servers) < len(rule["targetModels"]):
+            is_served = any(target["weight"] for target in servers)
+            yield Note(
+                path=f"spec.rules[{position}].targetModels",
+                text="a Gateway sends no requests to an external provider: "
+                + ("the ModelServers of the rule get them" if is_served else "all requests of the rule fail"),
+            )
 
 
 def _limits(spec: Json) -> Iterator[Note]:
