@@ -184,8 +184,8 @@ def _http_routes(
         matches, lost = _matches(name, rules)
         notes += lost
         if parts and _fits(parts[-1], matches):
-            for position, found in matches.items():
-                parts[-1].setdefault(position, []).extend(found)
+            for position, more in matches.items():
+                parts[-1].setdefault(position, []).extend(more)
         elif matches:
             parts.append(matches)
     bodies = {rule.position: rule.body for rule in rules}
@@ -208,13 +208,13 @@ def _http_routes(
 
 def _names(spec: Json) -> Iterator[tuple[str, str]]:
     """Yield each model or adapter name of the route once, with its path."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     if spec.get("modelName"):
-        found[spec["modelName"]] = "spec.modelName"
+        paths[spec["modelName"]] = "spec.modelName"
     for position, name in enumerate(spec.get("loraAdapters") or []):
         if name:
-            found.setdefault(name, f"spec.loraAdapters[{position}]")
-    yield from found.items()
+            paths.setdefault(name, f"spec.loraAdapters[{position}]")
+    yield from paths.items()
 
 
 def _matches(name: str, rules: Sequence[_Rule]) -> tuple[dict[int, list[Match]], list[Note]]:
