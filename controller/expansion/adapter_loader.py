@@ -132,12 +132,12 @@ class Loader:
         except _UNREADABLE as error:
             _tell(f"the engine's response cannot be read: {error!r}")
             return False
-        found = {
+        loaded = {
             name: root for name, root in roots.items() if root.startswith(tuple(self._options["folders"]))
         }
-        if self.loaded.keys() - found.keys():
+        if self.loaded.keys() - loaded.keys():
             self.is_ready = False  # the engine was restarted
-        self.loaded = found
+        self.loaded = loaded
         return True
 
     def _reap(self, wanted: dict[str, str]) -> None:

@@ -86,9 +86,9 @@ def expand(
     made: list[tuple[Json, tuple[Part, ...]]] = []
     for position, backend in enumerate(model["spec"]["backends"]):
         path = f"spec.backends[{position}]"
-        found = [*_preventing(model, backend, path)]
-        notes += found or _ineffective(model, backend, path)
-        if not found:
+        obstacles = [*_preventing(model, backend, path)]
+        notes += obstacles or _ineffective(model, backend, path)
+        if not obstacles:
             made.append((backend, tuple(parts_of(model, backend, path))))
     notes += _without_requests(model, [backend for backend, _ in made])
     objects = [item for _, parts in made for item in _workloads(parts, settings)]

@@ -150,18 +150,18 @@ class Part:
 
 def made_metadata(source: Json, name: str, labels: Mapping[str, str]) -> Json:
     """Return the metadata of an object made for another one, in its namespace."""
-    found: Json = {"name": name, "labels": {**MANAGED_BY, **labels}}
+    metadata: Json = {"name": name, "labels": {**MANAGED_BY, **labels}}
     if namespace := source.get("namespace"):
-        found["namespace"] = namespace
-    return found
+        metadata["namespace"] = namespace
+    return metadata
 
 
 def owned_metadata(owner: Json, name: str, labels: Mapping[str, str]) -> Json:
     """Return the metadata of an object made for `owner`, with an owner reference if `owner` has a uid."""
     source = owner["metadata"]
-    found = made_metadata(source, name, labels)
+    metadata = made_metadata(source, name, labels)
     if uid := source.get("uid"):
-        found["ownerReferences"] = [
+        metadata["ownerReferences"] = [
             {
                 "apiVersion": owner["apiVersion"],
                 "kind": owner["kind"],
@@ -171,7 +171,7 @@ def owned_metadata(owner: Json, name: str, labels: Mapping[str, str]) -> Json:
                 "blockOwnerDeletion": True,
             }
         ]
-    return found
+    return metadata
 
 
 def backend_name(model: Json, backend: Json) -> str:

@@ -137,11 +137,13 @@ def findings(report: Report) -> Mapping[ModelCondition, Finding]:
 
 def model_status(report: Report, *, now: datetime) -> Json:
     """Return the status of a Model. The time of a condition changes only with the condition."""
-    found = {kind: (holds, reason, shorten(text)) for kind, (holds, reason, text) in findings(report).items()}
+    conditions = {
+        kind: (holds, reason, shorten(text)) for kind, (holds, reason, text) in findings(report).items()
+    }
     backends = [] if report.upstream else [*_backends(report)]
     return {
         "observedGeneration": report.model["metadata"].get("generation", 0),
-        "conditions": condition_list(report.model, found, now=now),
+        "conditions": condition_list(report.model, conditions, now=now),
         "backendStatuses": backends,
         "replicas": sum(backend["replicas"] for backend in backends),
     }
@@ -186,14 +188,14 @@ def _container_trouble(container: Json, pod: str) -> str:
 
 def _live(report: Report) -> dict[str, list[tuple[Json, Json | None]]]:
     """Return the wanted and the existing workloads by backend."""
-    found: dict[str, list[tuple[Json, Json | None]]] = {}
+    workloads: dict[str, list[tuple[Json, Json | None]]] = {}
     uid = report.model["metadata"]["uid"]
     for item in report.expansion.objects:
         if item["kind"] in WORKLOADS:
             live = report.standing.children.get(key_of(item))
             own = live if live is not None and belongs_to(live, uid) else None
-            found.setdefault(item["metadata"]["labels"][BACKEND_LABEL], []).append((item, own))
-    return found
+            workloads.setdefault(item["metadata"]["labels"][BACKEND_LABEL], []).append((item, own))
+    return workloads
 
 
 def _initialization(report: Report) -> Finding:
@@ -276,9 +278,9 @@ def _is_rolling(workload: Json) -> bool:
 
 def _failure(report: Report) -> Finding:
     """Return the first reason with the messages of all failures, so that they can be fixed together."""
-    found = [(reason, texts) for reason, texts in _failures(report) if texts]
-    if found:
-        return True, found[0][0], "; ".join(text for _, texts in found for text in texts)
+    failures = [(reason, texts) for reason, texts in _failures(report) if texts]
+    if failures:
+        return True, failures[0][0], "; ".join(text for _, texts in failures for text in texts)
     return False, ModelReason.NOTHING_FAILED, "nothing failed"
 
 

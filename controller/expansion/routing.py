@@ -96,11 +96,16 @@ def model_routes(
         if chunk:
             spec["loraAdapters"] = chunk
         name = str(model["metadata"]["name"])
-        found = metadata(model, f"{name}{suffix}", {MODEL_LABEL: name})
+        own_metadata = metadata(model, f"{name}{suffix}", {MODEL_LABEL: name})
         said = model["metadata"].get("annotations") or {}
         if orders := {key: said[key] for key in ROUTE_ORDERS if key in said}:
-            found["annotations"] = {**found.get("annotations", {}), **orders}
-        yield {"apiVersion": f"{group}/v1alpha1", "kind": "ModelRoute", "metadata": found, "spec": spec}
+            own_metadata["annotations"] = {**own_metadata.get("annotations", {}), **orders}
+        yield {
+            "apiVersion": f"{group}/v1alpha1",
+            "kind": "ModelRoute",
+            "metadata": own_metadata,
+            "spec": spec,
+        }
 
 
 def with_endpoints(rule: Json, without: Collection[str]) -> Json:
@@ -163,11 +168,11 @@ def weight_of(backend: Json) -> int:
 
 def _having(backends: Sequence[Json]) -> Mapping[str, Sequence[Json]]:
     """Return the backends of each adapter, by name in alphabetical order."""
-    found: dict[str, list[Json]] = {}
+    backends_of: dict[str, list[Json]] = {}
     for backend in backends:
         for name in _adapters_of(backend):
-            found.setdefault(name, []).append(backend)
-    return dict(sorted(found.items()))
+            backends_of.setdefault(name, []).append(backend)
+    return dict(sorted(backends_of.items()))
 
 
 def _adapters_of(backend: Json) -> frozenset[str]:
@@ -195,7 +200,7 @@ def _selector(parts: Sequence[Part]) -> Json:
 
 def _connector(parts: Sequence[Part]) -> str:
     for part in parts:
-        found = transfer_of(part.setting("kv-transfer-config"))
-        if isinstance(found, dict) and (known := _CONNECTORS.get(str(found.get("kv_connector")))):
+        transfer = transfer_of(part.setting("kv-transfer-config"))
+        if isinstance(transfer, dict) and (known := _CONNECTORS.get(str(transfer.get("kv_connector")))):
             return known
     return "http"

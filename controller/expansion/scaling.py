@@ -123,7 +123,7 @@ def _policy(model: Json, name: str, spec: Json, labels: Json) -> Json:
 
 def _binding(model: Json, name: str, spec: Json, labels: Json) -> Json:
     """Return a binding. It inherits the annotations with instructions of the Model."""
-    found: Json = {
+    binding: Json = {
         "apiVersion": _API_VERSION,
         "kind": "AutoscalingPolicyBinding",
         "metadata": metadata(model, name, labels),
@@ -135,8 +135,8 @@ def _binding(model: Json, name: str, spec: Json, labels: Json) -> Json:
         if key.startswith(PREFIX) and key not in (WRITTEN_BY, *ROUTE_ORDERS)
     }
     if orders:
-        found["metadata"]["annotations"] = {**found["metadata"].get("annotations", {}), **orders}
-    return found
+        binding["metadata"]["annotations"] = {**binding["metadata"].get("annotations", {}), **orders}
+    return binding
 
 
 def _target(part: Part) -> Json:

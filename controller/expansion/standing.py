@@ -310,25 +310,27 @@ _LONGEST_LIST: Final = 768 << 10
 
 def digest_object(value: Json) -> Json:
     """Return an object with digests instead of what no decision reads. Equal objects give equal results."""
-    found = {name: item for name, item in value.items() if name in _WHOLE}
-    found["metadata"] = _metadata(value["metadata"])
+    digested = {name: item for name, item in value.items() if name in _WHOLE}
+    digested["metadata"] = _metadata(value["metadata"])
     for name in value.keys() - {*_WHOLE, "metadata"}:
         item = value[name]
         if name == "spec" and isinstance(item, dict):
-            found[name] = {key: part if key in _SPEC else digest(part) for key, part in item.items()}
+            digested[name] = {key: part if key in _SPEC else digest(part) for key, part in item.items()}
         elif name == "data":
-            found[name] = {key: text if _is_list(key, text) else digest(text) for key, text in item.items()}
+            digested[name] = {
+                key: text if _is_list(key, text) else digest(text) for key, text in item.items()
+            }
         else:
-            found[name] = digest(item)
-    return found
+            digested[name] = digest(item)
+    return digested
 
 
 def _metadata(metadata: Json) -> Json:
-    found: Json = {name: metadata[name] for name in _METADATA if name in metadata}
+    members: Json = {name: metadata[name] for name in _METADATA if name in metadata}
     said = metadata.get("annotations") or {}
     if annotations := {name: text for name, text in said.items() if name.startswith(PREFIX)}:
-        found["annotations"] = annotations
-    return found
+        members["annotations"] = annotations
+    return members
 
 
 def _is_list(key: str, text: str) -> bool:
@@ -374,10 +376,12 @@ def _content(value: Json) -> Json:
 
 def _applied_metadata(value: Json, wanted: Json) -> Json:
     metadata, asked = value["metadata"], wanted["metadata"]
-    found: Json = {
+    applied: Json = {
         member: {name: (metadata.get(member) or {}).get(name) for name in asked.get(member) or {}}
         for member in ("labels", "annotations")
     }
     owners = {owner["uid"] for owner in asked.get("ownerReferences") or []}
-    found["owners"] = [owner for owner in metadata.get("ownerReferences") or [] if owner.get("uid") in owners]
-    return found
+    applied["owners"] = [
+        owner for owner in metadata.get("ownerReferences") or [] if owner.get("uid") in owners
+    ]
+    return applied

@@ -84,10 +84,10 @@ def answering_labels(part: Part) -> Mapping[str, str]:
 
 def metadata(model: Json, name: str, labels: Mapping[str, str]) -> Json:
     """Return the metadata of an object made for a Model."""
-    found = owned_metadata(model, name, labels)
+    members = owned_metadata(model, name, labels)
     if owner := model["spec"].get("owner"):
-        found["annotations"] = {MODEL_OWNER: owner}
-    return found
+        members["annotations"] = {MODEL_OWNER: owner}
+    return members
 
 
 def _groups(part: Part, weights: Weights) -> Json:

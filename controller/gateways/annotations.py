@@ -32,14 +32,14 @@ def is_opted_in(route: Json, namespace: Json | None) -> bool:
 
 def parent_refs(route: Json, namespace: Json | None) -> tuple[list[Json], list[Note]]:
     """Return the Gateways of a route as `parentRefs` of an HTTPRoute, or notes if they are invalid."""
-    found: list[Json] = []
+    parents: list[Json] = []
     for text in _parents_text(route, namespace).split(","):
         parts = _PARENT.match(text.strip())
         if parts is None or (parts["listener"] and not parts["namespace"]):
             detail = f"{text.strip()!r} is not NAME, NAMESPACE/NAME or NAMESPACE/NAME/LISTENER of a Gateway"
             return [], [_not_understood(PARENT_REFS, detail)]
-        found.append(_parent(parts.groupdict()))
-    return found, [_not_understood(PARENT_REFS, detail) for detail in _parent_faults(found)]
+        parents.append(_parent(parts.groupdict()))
+    return parents, [_not_understood(PARENT_REFS, detail) for detail in _parent_faults(parents)]
 
 
 def priority(route: Json) -> tuple[int | None, list[Note]]:
@@ -88,8 +88,8 @@ def _parent_faults(parents: list[Json]) -> Iterator[str]:
     for parent in parents:
         key = parent.get("namespace", ""), parent["name"]
         listeners.setdefault(key, []).append(parent.get("sectionName", ""))
-    for (_, name), found in listeners.items():
-        if len(set(found)) < len(found) or (len(found) > 1 and "" in found):
+    for (_, name), sections in listeners.items():
+        if len(set(sections)) < len(sections) or (len(sections) > 1 and "" in sections):
             yield f"Gateway {name!r} is named more than once: name another listener each time"
 
 

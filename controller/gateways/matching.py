@@ -131,11 +131,11 @@ def meet(some: Match, others: Match) -> Match | Unmet:
     for name, text in some.headers:
         other = headers.get(name)
         headers[name] = text if not isinstance(other, Text) else _both(text, other)
-    found = [path, *headers.values()]
-    if Unmet.APART in found:
+    conditions = [path, *headers.values()]
+    if Unmet.APART in conditions:
         return Unmet.APART
     texts = [(name, text) for name, text in sorted(headers.items()) if isinstance(text, Text)]
-    if Unmet.UNKNOWN in found or not isinstance(path, Text) or len(texts) > _MOST_HEADERS:
+    if Unmet.UNKNOWN in conditions or not isinstance(path, Text) or len(texts) > _MOST_HEADERS:
         return Unmet.UNKNOWN
     return Match(path=path, headers=tuple(texts))
 
@@ -169,7 +169,7 @@ def _holds(condition: Text, value: str) -> bool:
 
 def _path(uri: Mapping[str, str], path: str, notes: list[Note]) -> Text | None:
     if regex := uri.get("regex"):
-        return Text(Comparison.REGEX, _found_somewhere(regex))
+        return Text(Comparison.REGEX, _anywhere(regex))
     for name, comparison in (("exact", Comparison.EXACT), ("prefix", Comparison.PREFIX)):
         value = uri.get(name)
         if value is None or (name, value) == ("prefix", ""):
@@ -190,30 +190,30 @@ def _path(uri: Mapping[str, str], path: str, notes: list[Note]) -> Text | None:
 
 def _header(condition: Mapping[str, str], path: str, notes: list[Note]) -> Text | None:
     """Return a condition on a header; None if it always holds or cannot be expressed."""
-    found: Text
+    text: Text
     if "exact" in condition:
-        found = Text(Comparison.EXACT, condition["exact"])
-        is_met_by_nothing = not found.value
+        text = Text(Comparison.EXACT, condition["exact"])
+        is_met_by_nothing = not text.value
     elif prefix := condition.get("prefix"):
-        found = Text(Comparison.REGEX, f"^{re2.escape(prefix)}.*")
+        text = Text(Comparison.REGEX, f"^{re2.escape(prefix)}.*")
         is_met_by_nothing = False
     elif regex := condition.get("regex"):
-        found = Text(Comparison.REGEX, _found_somewhere(regex))
-        is_met_by_nothing = _holds(found, "")
+        text = Text(Comparison.REGEX, _anywhere(regex))
+        is_met_by_nothing = _holds(text, "")
     else:
         return None
     if is_met_by_nothing:
         notes.append(_note(path, "a Gateway has no condition that matches a missing header"))
-    elif not can_be_header(found.value):
+    elif not can_be_header(text.value):
         notes.append(_note(path, "a Gateway does not support such a value of a header"))
     else:
-        return found
+        return text
     return None
 
 
-def _found_somewhere(regex: str) -> str:
+def _anywhere(regex: str) -> str:
     """Return an expression for texts that contain a match; an open quotation would quote what follows."""
-    ends = [found["end"] for found in _ESCAPE.finditer(regex)]  # of quotations; None for other escapes
+    ends = [escape["end"] for escape in _ESCAPE.finditer(regex)]  # of quotations; None for other escapes
     closed = f"{regex}\\E" if "" in ends else regex
     return f".*(?:{closed}).*"
 
@@ -242,20 +242,20 @@ def in_order(rules: tuple[Match, ...]) -> Ordered:
 
     The result is cached, as it is the same for most names of a route and in each reconciliation.
     """
-    found: list[list[Match]] = [[] for _ in rules]
+    matches: list[list[Match]] = [[] for _ in rules]
     unkept: list[tuple[int, int]] = []
     # From the last rule on, so that an earlier rule also comes before combinations that later rules added.
     for position in reversed(range(len(rules))):
         own = [rules[position]]
         for later in range(position + 1, len(rules)):
-            is_kept = [_stay_ahead(own, match) for match in found[later]]
+            is_kept = [_stay_ahead(own, match) for match in matches[later]]
             if not all(is_kept):
                 unkept.append((position, later))
-        found[position] = own
-        if sum(map(len, found)) > MOST_MATCHES_IN_ROUTE:  # now, as each combination costs time
+        matches[position] = own
+        if sum(map(len, matches)) > MOST_MATCHES_IN_ROUTE:  # now, as each combination costs time
             pairs = tuple((first, second) for second in range(len(rules)) for first in range(second))
             return Ordered(matches=tuple((match,) for match in rules), unkept=pairs)
-    return Ordered(matches=tuple(map(tuple, found)), unkept=tuple(sorted(unkept)))
+    return Ordered(matches=tuple(map(tuple, matches)), unkept=tuple(sorted(unkept)))
 
 
 def _stay_ahead(own: list[Match], later: Match) -> bool:

@@ -110,11 +110,11 @@ def objectives(route: Json, pools: Sequence[str], installed: Installed) -> tuple
     if len(pools) > 1:
         text = f"a request names one objective in {_HEADER}, and each of the pools has another one"
         notes.append(Note(path=path, text=text))
-    found = [
+    manifests = [
         _make(route, position, OBJECTIVES, "InferenceObjective", {"priority": value, "poolRef": _pool(name)})
         for position, name in enumerate(pools)
     ]
-    return found, notes
+    return manifests, notes
 
 
 def rewrites(route: Json, servers: Mapping[str, Json], installed: Installed) -> tuple[list[Json], list[Note]]:
@@ -137,15 +137,15 @@ def rewrites(route: Json, servers: Mapping[str, Json], installed: Installed) -> 
             )
             for name, model in renaming.items()
         ]
-    found = []
+    manifests = []
     for position, (name, model) in enumerate(renaming.items()):
         rule = {
             "matches": [{"model": {"type": "Exact", "value": asked}}],
             "targets": [{"modelRewrite": model}],
         }
         spec = {"poolRef": _pool(name), "rules": [rule]}
-        found.append(_make(route, position, REWRITES, "InferenceModelRewrite", spec))
-    return found, []
+        manifests.append(_make(route, position, REWRITES, "InferenceModelRewrite", spec))
+    return manifests, []
 
 
 def numbered_name(route: Json, position: int) -> str:
@@ -213,9 +213,9 @@ def traffic_fields(
     timeouts = {policy.timeout for policy in policies.values()}
     timeout = 0 if 0 in timeouts else max(timeouts)
     retry = max(policies.values(), key=lambda policy: (policy.attempts, policy.interval))
-    found: Json = {"timeouts": {"request": gateway_duration(timeout)}}
+    members: Json = {"timeouts": {"request": gateway_duration(timeout)}}
     if retry.attempts:
-        found["retry"] = {"attempts": retry.attempts, "backoff": gateway_duration(retry.interval)}
+        members["retry"] = {"attempts": retry.attempts, "backoff": gateway_duration(retry.interval)}
     notes = [
         note
         for name, policy in policies.items()
@@ -223,7 +223,7 @@ def traffic_fields(
             policy, (timeout, retry), fields, at=f"ModelServer {name}: spec.trafficPolicy", rule=path
         )
     ]
-    return {name: value for name, value in found.items() if name in fields}, notes
+    return {name: value for name, value in members.items() if name in fields}, notes
 
 
 def gateway_duration(milliseconds: int) -> str:

@@ -114,13 +114,14 @@ def _to_servers(rule: Json) -> Json:
 
 def _unreachable(spec: Json) -> Iterator[Note]:
     for position, rule in enumerate(spec["rules"]):
-        others = "the other targets get its requests" if _to_servers(rule)["targetModels"] else "they fail"
-        for rank, target in enumerate(rule["targetModels"]):
-            if "modelServerName" not in target:
-                yield Note(
-                    path=f"spec.rules[{position}].targetModels[{rank}].externalModelProviderName",
-                    text=f"a Gateway sends no requests to a provider: {others}",
-                )
+        servers = _to_servers(rule)["targetModels"]
+        if len(servers) < len(rule["targetModels"]):
+            is_served = any(target["weight"] for target in servers)
+            yield Note(
+                path=f"spec.rules[{position}].targetModels",
+                text="a Gateway sends no requests to an external provider: "
+                + ("the ModelServers of the rule get them" if is_served else "all requests of the rule fail"),
+            )
 
 
 def _limits(spec: Json) -> Iterator[Note]:
@@ -183,8 +184,8 @@ def _http_routes(
         matches, lost = _matches(name, rules)
         notes += lost
         if parts and _fits(parts[-1], matches):
-            for position, found in matches.items():
-                parts[-1].setdefault(position, []).extend(found)
+            for position, more in matches.items():
+                parts[-1].setdefault(position, []).extend(more)
         elif matches:
             parts.append(matches)
     bodies = {rule.position: rule.body for rule in rules}
@@ -207,13 +208,13 @@ def _http_routes(
 
 def _names(spec: Json) -> Iterator[tuple[str, str]]:
     """Yield each model or adapter name of the route once, with its path."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     if spec.get("modelName"):
-        found[spec["modelName"]] = "spec.modelName"
+        paths[spec["modelName"]] = "spec.modelName"
     for position, name in enumerate(spec.get("loraAdapters") or []):
         if name:
-            found.setdefault(name, f"spec.loraAdapters[{position}]")
-    yield from found.items()
+            paths.setdefault(name, f"spec.loraAdapters[{position}]")
+    yield from paths.items()
 
 
 def _matches(name: str, rules: Sequence[_Rule]) -> tuple[dict[int, list[Match]], list[Note]]:

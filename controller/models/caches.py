@@ -123,8 +123,8 @@ class ModelCaches:
 
     def model(self, key: Key) -> Json | None:
         """Return a Model, or None if it does not exist."""
-        found = self._models.get(*key)
-        return None if found is None else msgspec.json.decode(found["sealed"])
+        entry = self._models.get(*key)
+        return None if entry is None else msgspec.json.decode(entry["sealed"])
 
     def models(self, namespace: str) -> Sequence[Json]:
         """Return the Models of a namespace, reduced to their names and age."""

@@ -64,18 +64,18 @@ class ChildWriter:
         Caches lack objects of others, very recent objects, and objects whose label was removed. Raises
         ClusterError if the API server is unreachable.
         """
-        found = dict(children)
+        existing = dict(children)
         for key in sorted(set(asked) - children.keys()):
             try:
                 live = await self._writer.cluster.get(
                     self._resources[key.kind, key.group], key.name, namespace=namespace
                 )
-                found[key] = digest_object(live)
+                existing[key] = digest_object(live)
             except ClusterError as error:
                 if _is_unreachable(error):
                     raise
                 # If the object exists but is unreadable, the apply fails, without taking anything over.
-        return found
+        return existing
 
     async def act(
         self, steps: Steps, children: Mapping[ChildKey, Json], applied: MutableMapping[ChildKey, str]
@@ -84,7 +84,7 @@ class ChildWriter:
 
         Raises ClusterError if the API server is unreachable, and NotLeading.
         """
-        found, refused, is_over = dict(children), "", True
+        existing, refused, is_over = dict(children), "", True
         unmade: list[Json] = []
         for item in steps.apply:
             child = key_of(item)
@@ -105,7 +105,7 @@ class ChildWriter:
                 else:
                     refused = refused or f"{child.kind} {child.name}: {_why(error, item)}"
                 continue
-            found[child] = live
+            existing[child] = live
             applied[child] = fingerprint(item, live)
         for item in steps.delete:
             try:
@@ -116,9 +116,9 @@ class ChildWriter:
                 is_over = False
                 refused = refused or f"{item['kind']} {item['metadata']['name']}: {error.message}"
                 continue
-            found.pop(key_of(item), None)
+            existing.pop(key_of(item), None)
             applied.pop(key_of(item), None)
-        return Acted(children=found, is_over=is_over, refused=refused)
+        return Acted(children=existing, is_over=is_over, refused=refused)
 
     async def _apply(self, item: Json, live: Json | None) -> Json:
         """Apply an object to the version that was read, or create it; never change a new namesake."""

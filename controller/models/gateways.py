@@ -177,10 +177,10 @@ def _all_judged(values: Mapping[str, Json]) -> Mapping[str, tuple[Json, list[str
 
 def _validate(value: Json) -> tuple[Json, list[str]]:
     """Return an object with its defaults, and its errors: it may have been stored before our validation."""
-    found = find_version(value["apiVersion"], value["kind"])
-    if found is None:
+    served = find_version(value["apiVersion"], value["kind"])
+    if served is None:
         raise LookupError(value["kind"])
     spec = {name: item for name, item in value.items() if name != "status"}
-    if faults := errors_of(*found, spec):
+    if faults := errors_of(*served, spec):
         return value, [str(error) for error in faults]
-    return with_defaults(found[1], spec), []
+    return with_defaults(served[1], spec), []

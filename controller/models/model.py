@@ -120,8 +120,8 @@ class ModelReconciler:
             self._tools.adapters.forget(key)
             return True
         # In a thread, as the lease must be renewed while a large Model is processed. Also below.
-        found, problems = await asyncio.to_thread(_with_defaults, self._tools.writer.latest(model))
-        report, is_over = await self._act(key, await self._report(found, problems))
+        completed, problems = await asyncio.to_thread(_with_defaults, self._tools.writer.latest(model))
+        report, is_over = await self._act(key, await self._report(completed, problems))
         await self._publish(report)
         return is_over and report.loading.is_done and not report.foreign
 
@@ -205,18 +205,18 @@ def _with_defaults(model: Json) -> tuple[Json, Sequence[Note]]:
 
     Only the names of the backends remain of an invalid one.
     """
-    found = find_version(MODELS.api_version, MODELS.kind)
-    if found is None:
+    served = find_version(MODELS.api_version, MODELS.kind)
+    if served is None:
         raise LookupError(MODELS.kind)
     value = {**model, "apiVersion": MODELS.api_version, "kind": MODELS.kind}
     status = value.pop("status", None) or {}
     if why := value.pop(UNREAD, ""):
         problems = [Note(path="spec", text=str(why), prevents=True)]
         return {**value, "spec": {"backends": []}, "status": status}, problems
-    if errors := errors_of(*found, value):
+    if errors := errors_of(*served, value):
         problems = [Note(path=str(error.path), text=error.body, prevents=True) for error in errors]
         spec = as_object(value.get("spec"))
         backends = map(as_object, as_list(spec.get("backends")))
         named = [{"name": item["name"]} for item in backends if isinstance(item.get("name"), str)]
         return {**value, "spec": {**spec, "backends": named}, "status": status}, problems
-    return {**with_defaults(found[1], value), "status": status}, []
+    return {**with_defaults(served[1], value), "status": status}, []

@@ -72,9 +72,9 @@ class AdapterReader:
         # Silent pods come last, so that there is time for others, and take turns.
         turns = dict.fromkeys(run for run in (*known, *running) if run in running)
         runs = sorted(turns, key=lambda run: bool(run in known and known[run].silent))
-        found = dict(zip(runs, await asyncio.gather(*map(look, runs)), strict=True))
-        self._known[model] = dict(sorted(found.items(), key=lambda item: item[1].silent != _UNREAD))
-        return [found[run] for run in running]
+        reports = dict(zip(runs, await asyncio.gather(*map(look, runs)), strict=True))
+        self._known[model] = dict(sorted(reports.items(), key=lambda item: item[1].silent != _UNREAD))
+        return [reports[run] for run in running]
 
     def forget(self, model: Key) -> None:
         """Drop the reports of a deleted Model."""

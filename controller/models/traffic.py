@@ -26,7 +26,7 @@ from apiserver.kinds.kthena.groups import SERVING
 from apiserver.schema.json import Json
 from controller.observe.conditions import condition_list, shorten
 from controller.traffic.conditions import Findings, TrafficCondition, TrafficStatus, left_alone
-from controller.traffic.status import PoolWorld, objective_found, route_found, server_found
+from controller.traffic.status import PoolWorld, objective_status, route_status, server_status
 
 ROUTING: Final[Mapping[str, tuple[Resource, Resource]]] = {
     servers.group: (servers, routes)
@@ -130,14 +130,16 @@ class TrafficReconciler:
         value = self._writer.latest(value)
         resource = RESOURCES[key.resource]
         # In a thread, as the lease must be renewed while many pods are selected.
-        found = await asyncio.to_thread(self._finding(key, value))
+        observed = await asyncio.to_thread(self._finding(key, value))
         further = self._further.get(resource.kind)
-        findings, is_done = dict(found.findings), True
+        findings, is_done = dict(observed.findings), True
         if further is not None:
-            status = (value.get("status") or {}) | found.members
+            status = (value.get("status") or {}) | observed.members
             more, is_done = await further.find(value | {"status": status})
             findings |= more
-        new = traffic_status(value, TrafficStatus(findings=findings, members=found.members), now=self._now())
+        new = traffic_status(
+            value, TrafficStatus(findings=findings, members=observed.members), now=self._now()
+        )
         own = dict.fromkeys(_OWN | (further.types if further else frozenset()), "False")
         if resource.group == SERVING:
             self._writer.announce(value, new, own=own)
@@ -149,15 +151,15 @@ class TrafficReconciler:
         """Return a function that determines the status of an object, from what the caches have now."""
         world, namespace, resource = self._world, key.namespace, RESOURCES[key.resource]
         if resource is INFERENCE_OBJECTIVES:
-            return partial(objective_found, value, world.pools(namespace))
+            return partial(objective_status, value, world.pools(namespace))
         if upstream := self._upstream():
             return partial(left_alone, resource.kind, upstream)
         twin = twin_of(key)
         is_unread = resource.group != SERVING and twin is not None and world.get(twin) is not None
         if resource.kind == MODEL_SERVERS.kind:
-            return partial(server_found, value, world.pods(namespace), is_unread=is_unread)
+            return partial(server_status, value, world.pods(namespace), is_unread=is_unread)
         return partial(
-            route_found,
+            route_status,
             value,
             servers=world.servers(namespace, resource.group),
             pods=world.pods(namespace),
@@ -166,12 +168,12 @@ class TrafficReconciler:
         )
 
 
-def traffic_status(value: Json, found: TrafficStatus, *, now: datetime) -> Json:
+def traffic_status(value: Json, observed: TrafficStatus, *, now: datetime) -> Json:
     """Return the status of an object. The time of a condition changes only with the condition."""
     findings = {
-        kind: (holds, reason, shorten(text)) for kind, (holds, reason, text) in found.findings.items()
+        kind: (holds, reason, shorten(text)) for kind, (holds, reason, text) in observed.findings.items()
     }
-    status: Json = {**found.members, "conditions": condition_list(value, findings, now=now)}
+    status: Json = {**observed.members, "conditions": condition_list(value, findings, now=now)}
     if value["kind"] != INFERENCE_OBJECTIVES.kind:  # its status has only conditions
         status["observedGeneration"] = value["metadata"].get("generation", 0)
     return status

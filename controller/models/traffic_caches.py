@@ -252,15 +252,15 @@ def _pod(projection: Projection, pod: Json) -> Json:
     for name in ("resourceVersion", "generation", "annotations"):
         metadata.pop(name, None)
     status = pod.get("status") or {}
-    found = {
+    reduced = {
         "phase": status.get("phase"),
         "conditions": [*map(_condition, status.get("conditions") or ())],
     }
     if not is_ready(pod):
-        found |= {
+        reduced |= {
             name: status[name] for name in ("initContainerStatuses", "containerStatuses") if name in status
         }
-    return {"metadata": metadata, "status": found}
+    return {"metadata": metadata, "status": reduced}
 
 
 def _condition(item: Json) -> Json:

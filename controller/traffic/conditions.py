@@ -66,13 +66,13 @@ def acceptance(value: Json, *, is_unread: bool = False) -> Finding:
 
     An object `is_unread` if Kthena's releases read one of the same name in another group.
     """
-    found = find_version(value["apiVersion"], value["kind"])
-    if found is None:
+    served = find_version(value["apiVersion"], value["kind"])
+    if served is None:
         raise LookupError(value["kind"])
     spec = {name: item for name, item in value.items() if name != "status"}
-    if errors := errors_of(*found, spec):
+    if errors := errors_of(*served, spec):
         return False, TrafficReason.INVALID, "; ".join(map(str, errors))
-    warnings = [text for advise in found[1].advise for text in advise(spec)]
+    warnings = [text for advise in served[1].advise for text in advise(spec)]
     if is_unread:
         warnings.append(f"Kthena's releases read the one of this name in {SERVING}: delete one of the two")
     if warnings:

@@ -36,16 +36,16 @@ class Endpoints:
 
 def endpoints(labels: Labels, pods: Sequence[Json]) -> Endpoints:
     """Return the pods with all of some labels; `pods` are those of the namespace."""
-    found = _selected_pods(labels, pods)
-    if not found:
+    selected = _selected_pods(labels, pods)
+    if not selected:
         missing = TrafficReason.NO_PODS, _why_none(labels, pods)
         return Endpoints(pods=(), ready=frozenset(), resolved=(False, *missing), readiness=(False, *missing))
-    ready = frozenset(str(pod["metadata"]["name"]) for pod in found if is_ready(pod))
+    ready = frozenset(str(pod["metadata"]["name"]) for pod in selected if is_ready(pod))
     return Endpoints(
-        pods=found,
+        pods=selected,
         ready=ready,
-        resolved=(True, TrafficReason.RESOLVED, f"{_text(labels)} selects {count(len(found), 'pod')}"),
-        readiness=_readiness(found, len(ready)),
+        resolved=(True, TrafficReason.RESOLVED, f"{_text(labels)} selects {count(len(selected), 'pod')}"),
+        readiness=_readiness(selected, len(ready)),
     )
 
 
@@ -69,18 +69,18 @@ def server_endpoints(server: Json, pods: Sequence[Json]) -> Endpoints:
     roles = {role: endpoints(labels, pods) for role, labels in selectors_of(server).items()}
     if "" in roles:
         return roles[""]
-    every = {pod["metadata"]["name"]: pod for found in roles.values() for pod in found.pods}
+    every = {pod["metadata"]["name"]: pod for item in roles.values() for pod in item.pods}
     return Endpoints(
         pods=tuple(every.values()),
-        ready=frozenset[str]().union(*(found.ready for found in roles.values())),
-        resolved=_of_roles({role: found.resolved for role, found in roles.items()}),
+        ready=frozenset[str]().union(*(item.ready for item in roles.values())),
+        resolved=_of_roles({role: item.resolved for role, item in roles.items()}),
         readiness=_pairing(roles, str(_selector(server)["pdGroup"].get("groupKey", ""))),
     )
 
 
 def _selector(server: Json) -> Json:
-    found: Json = (server.get("spec") or {}).get("workloadSelector") or {}
-    return found
+    selector: Json = (server.get("spec") or {}).get("workloadSelector") or {}
+    return selector
 
 
 def _selected_pods(labels: Labels, pods: Iterable[Json]) -> tuple[Json, ...]:
@@ -99,7 +99,7 @@ def _readiness(pods: Sequence[Json], ready: int) -> Finding:
 
 def _pairing(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
     """Return whether ready prefill and decode pods have a group in common."""
-    found = _of_roles({role: item.readiness for role, item in roles.items()})
+    readiness = _of_roles({role: item.readiness for role, item in roles.items()})
     groups = [
         {
             (pod["metadata"].get("labels") or {}).get(group_key)
@@ -109,11 +109,15 @@ def _pairing(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
         - {None}
         for item in roles.values()
     ]
-    if not found[0]:
-        return found
+    if not readiness[0]:
+        return readiness
     if pairs := len(set.intersection(*groups)):
-        return True, TrafficReason.ENDPOINTS_READY, f"{found[2]}; groups by {group_key} with both: {pairs}"
-    text = f"{found[2]}, but no value of the label {group_key} is on ready pods of both"
+        return (
+            True,
+            TrafficReason.ENDPOINTS_READY,
+            f"{readiness[2]}; groups by {group_key} with both: {pairs}",
+        )
+    text = f"{readiness[2]}, but no value of the label {group_key} is on ready pods of both"
     return False, TrafficReason.NO_PAIRS, text
 
 

@@ -26,23 +26,23 @@ from controller.traffic.conditions import (
 from controller.traffic.endpoints import Endpoints, endpoints, selectors_of, selects, server_endpoints
 
 
-def server_found(server: Json, pods: Sequence[Json], *, is_unread: bool = False) -> TrafficStatus:
+def server_status(server: Json, pods: Sequence[Json], *, is_unread: bool = False) -> TrafficStatus:
     """Return the status of a ModelServer; `pods` are those of its namespace.
 
     `is_unread` tells whether there is one of the same name in the group of Kthena's releases.
     """
-    found = server_endpoints(server, pods)
+    selected = server_endpoints(server, pods)
     return TrafficStatus(
         findings={
             TrafficCondition.ACCEPTED: acceptance(server, is_unread=is_unread),
-            TrafficCondition.RESOLVED_REFS: found.resolved,
-            TrafficCondition.READY: found.readiness,
+            TrafficCondition.RESOLVED_REFS: selected.resolved,
+            TrafficCondition.READY: selected.readiness,
         },
-        members=found.counts,
+        members=selected.counts,
     )
 
 
-def route_found(
+def route_status(
     route: Json,
     *,
     servers: Mapping[str, Json],
@@ -56,17 +56,17 @@ def route_found(
     those of its namespace. `is_unread` tells whether there is one of the same name in the group of Kthena's
     releases.
     """
-    found = {name: server_endpoints(servers[name], pods) for name in targets_of(route) if name in servers}
-    ready = frozenset[str]().union(*(item.ready for item in found.values()))
+    by_server = {name: server_endpoints(servers[name], pods) for name in targets_of(route) if name in servers}
+    ready = frozenset[str]().union(*(item.ready for item in by_server.values()))
     return TrafficStatus(
         findings={
             TrafficCondition.ACCEPTED: _acceptance(route, routes, is_unread=is_unread),
             TrafficCondition.RESOLVED_REFS: _resolution(route, servers),
-            TrafficCondition.READY: _readiness(route, found),
+            TrafficCondition.READY: _readiness(route, by_server),
         },
         members={
             "readyEndpoints": len(ready),
-            "targets": [_target(name, found.get(name)) for name in targets_of(route)],
+            "targets": [_target(name, by_server.get(name)) for name in targets_of(route)],
         },
     )
 
@@ -114,12 +114,14 @@ def _resolution(route: Json, servers: Mapping[str, Json]) -> Finding:
     return True, TrafficReason.RESOLVED, "all ModelServers exist"
 
 
-def _readiness(route: Json, found: Mapping[str, Endpoints]) -> Finding:
+def _readiness(route: Json, by_server: Mapping[str, Endpoints]) -> Finding:
     """Return whether the requests of every rule find a ready endpoint."""
     rules = (route.get("spec") or {}).get("rules") or []
-    failing = [text for position, rule in enumerate(rules) if (text := _why_failing(position, rule, found))]
+    failing = [
+        text for position, rule in enumerate(rules) if (text := _why_failing(position, rule, by_server))
+    ]
     targets = [target for rule in rules for target in rule.get("targetModels") or []]
-    ready = any(_is_ready(found.get(name)) for name in targets_of(route)) or any(map(_provider, targets))
+    ready = any(_is_ready(by_server.get(name)) for name in targets_of(route)) or any(map(_provider, targets))
     if not ready:
         text = "; ".join(failing) or "spec.rules: empty: every request is answered with 404"
         return False, TrafficReason.NO_ENDPOINTS, text
@@ -128,7 +130,7 @@ def _readiness(route: Json, found: Mapping[str, Endpoints]) -> Finding:
     return True, TrafficReason.ENDPOINTS_READY, "every target of every rule has ready endpoints"
 
 
-def _why_failing(position: int, rule: Json, found: Mapping[str, Endpoints]) -> str:
+def _why_failing(position: int, rule: Json, by_server: Mapping[str, Endpoints]) -> str:
     """Return the share of a rule's requests that find no endpoint, or an empty string."""
     weights: dict[str, int] = {}
     for target in rule.get("targetModels") or []:
@@ -139,12 +141,12 @@ def _why_failing(position: int, rule: Json, found: Mapping[str, Endpoints]) -> s
     failing = [
         name
         for name, weight in weights.items()
-        if weight and name not in providers and not _is_ready(found.get(name))
+        if weight and name not in providers and not _is_ready(by_server.get(name))
     ]
     if not failing or not whole:
         return ""
     share = round(100 * sum(weights[name] for name in failing) / whole)
-    reasons = "; ".join(f"{name}: {_why_none(found.get(name))}" for name in failing)
+    reasons = "; ".join(f"{name}: {_why_none(by_server.get(name))}" for name in failing)
     return f"spec.rules[{position}]: {share} % of requests find no endpoint: {reasons}"
 
 
@@ -154,17 +156,17 @@ def _provider(target: Json) -> str:
     return f"externalModelProvider/{name}" if name else ""
 
 
-def _target(name: str, found: Endpoints | None) -> Json:
-    said: Json = {"modelServerName": name, "readyEndpoints": 0 if found is None else len(found.ready)}
-    return said if _is_ready(found) else {**said, "message": _why_none(found)}
+def _target(name: str, selected: Endpoints | None) -> Json:
+    said: Json = {"modelServerName": name, "readyEndpoints": 0 if selected is None else len(selected.ready)}
+    return said if _is_ready(selected) else {**said, "message": _why_none(selected)}
 
 
-def _is_ready(found: Endpoints | None) -> bool:
-    return found is not None and found.readiness[0] is True
+def _is_ready(selected: Endpoints | None) -> bool:
+    return selected is not None and selected.readiness[0] is True
 
 
-def _why_none(found: Endpoints | None) -> str:
-    return "the ModelServer does not exist" if found is None else found.readiness[2]
+def _why_none(selected: Endpoints | None) -> str:
+    return "the ModelServer does not exist" if selected is None else selected.readiness[2]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -182,14 +184,14 @@ class PoolWorld:
     """The models of scale targets, according to VariantAutoscalings."""
 
 
-def objective_found(objective: Json, world: PoolWorld) -> TrafficStatus:
+def objective_status(objective: Json, world: PoolWorld) -> TrafficStatus:
     """Return the status of an InferenceObjective."""
     pool = _pool((objective.get("spec") or {}).get("poolRef"), world)
     if isinstance(pool, dict):
-        found = endpoints(pool_labels(pool), world.pods)
-        text = f"InferencePool {pool['metadata']['name']!r}: {found.resolved[2]}{_models(found, world)}"
+        selected = endpoints(pool_labels(pool), world.pods)
+        text = f"InferencePool {pool['metadata']['name']!r}: {selected.resolved[2]}{_models(selected, world)}"
         resolved: Finding = (True, TrafficReason.RESOLVED, text)
-        ready = found.readiness
+        ready = selected.readiness
     else:
         resolved = ready = pool
     return TrafficStatus(
@@ -216,26 +218,26 @@ def _pool(reference: Json | None, world: PoolWorld) -> Json | Finding:
             " poolRef.group"
         )
         return False, TrafficReason.POOLS_NOT_SERVED, text
-    found = world.pools[group].get(name)
-    if found is not None:
-        return found
+    existing = world.pools[group].get(name)
+    if existing is not None:
+        return existing
     elsewhere = next((other for other in POOL_GROUPS if name in world.pools.get(other, {})), "")
     hint = f"; there is one of that name in {elsewhere}: set poolRef.group" if elsewhere else ""
     text = f"{POOL_KIND} {name!r} of {group} does not exist in this namespace{hint}"
     return False, TrafficReason.POOL_NOT_FOUND, text
 
 
-def _models(found: Endpoints, world: PoolWorld) -> str:
+def _models(selected: Endpoints, world: PoolWorld) -> str:
     """Return the text about the models that a pool's pods serve, as far as declared."""
-    if not found.pods:
+    if not selected.pods:
         return ""
-    targets = {target_of_pod(pod) for pod in found.pods}
+    targets = {target_of_pod(pod) for pod in selected.pods}
     models = {world.models[target] for target in targets if target is not None and target in world.models}
     models |= {
         model
         for server in world.servers
         if (model := (server.get("spec") or {}).get("model"))
-        and any(selects(labels, pod) for labels in selectors_of(server).values() for pod in found.pods)
+        and any(selects(labels, pod) for labels in selectors_of(server).values() for pod in selected.pods)
     }
     if not models:
         return "; no VariantAutoscaling or ModelServer specifies which model they serve"

@@ -14,17 +14,17 @@ Columns = Sequence[tuple[str, Callable[[T], str]]]
 """Columns of a table, each with a heading and a function that returns the cell of an item."""
 
 
-def group_by(results: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
+def group_by(items: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
     """Return the items in groups of equal keys, in order of appearance."""
     groups: dict[object, list[T]] = {}
-    for one in results:
+    for one in items:
         groups.setdefault(key(one), []).append(one)
     return [*groups.values()]
 
 
-def table_lines(columns: Columns[T], results: Iterable[T]) -> list[str]:
+def table_lines(columns: Columns[T], items: Iterable[T]) -> list[str]:
     """Return a line of headings, and one line per item; no lines without items."""
-    return align([[head for head, _ in columns], *([cell(one) for _, cell in columns] for one in results)])
+    return align([[head for head, _ in columns], *([cell(one) for _, cell in columns] for one in items)])
 
 
 def align(rows: Sequence[Row]) -> list[str]:
@@ -47,7 +47,7 @@ def mean_of(value: Callable[[T], float | None], *, exact: bool = False) -> Calla
     """Return a cell with the mean over a group, without unknown values; with four decimals if `exact`."""
 
     def cell(group: Sequence[T]) -> str:
-        known = [results for results in map(value, group) if results is not None]
+        known = [number for number in map(value, group) if number is not None]
         if not known:
             return "-"
         return f"{statistics.mean(known):.4f}" if exact else short_number(statistics.mean(known))

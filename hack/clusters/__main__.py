@@ -26,28 +26,28 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     ways = [Way(scheduler=scheduler, order=order) for scheduler in (PACKED, DEFAULT) for order in Order]
     began = time.monotonic()
-    results: list[Filled] = []
+    filled: list[Filled] = []
     for first in range(options.seed, options.seed + options.count, _BATCH):
         seeds = range(first, min(first + _BATCH, options.seed + options.count))
         clusters = [generate_cluster(seed=seed, kind=kind) for kind in Kind for seed in seeds]
         with cluster_plane() as control_plane:
-            results += asyncio.run(fill_clusters(control_plane, clusters, ways))
+            filled += asyncio.run(fill_clusters(control_plane, clusters, ways))
     for kind in Kind:
         for way in ways:
             print(
-                _line(kind, way, [item for item in results if item.way == way and item.cluster.kind is kind])
+                _line(kind, way, [item for item in filled if item.way == way and item.cluster.kind is kind])
             )
-    wrong = [offence for item in results for offence in item.offences]
+    wrong = [offence for item in filled for offence in item.offences]
     print(*wrong, f"{time.monotonic() - began:.0f} s", sep="\n")
     return bool(wrong)
 
 
-def _line(kind: Kind, way: Way, results: Sequence[Filled]) -> str:
-    short = [item for item in results if item.waiting]
-    waiting, added = sum(len(item.waiting) for item in short), sum(item.added for item in results)
+def _line(kind: Kind, way: Way, filled: Sequence[Filled]) -> str:
+    short = [item for item in filled if item.waiting]
+    waiting, added = sum(len(item.waiting) for item in short), sum(item.added for item in filled)
     seeds = f"; seeds {', '.join(str(item.cluster.seed) for item in short[:5])}" if short else ""
     return (
-        f"{kind:7} {way.scheduler:18} {way.order:40} {len(short):4} of {len(results)} clusters,"
+        f"{kind:7} {way.scheduler:18} {way.order:40} {len(short):4} of {len(filled)} clusters,"
         f" {waiting:5} of {added} pods wait{seeds}"
     )
 

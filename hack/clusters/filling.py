@@ -70,7 +70,7 @@ async def fill_clusters(
 
     Raises TimeoutError if the scheduler does not process all pods in time.
     """
-    results = []
+    filled = []
     async with await Connection.connect(control_plane.kubeconfig) as connection:
         await _each(clusters, lambda cluster: _create_cluster(connection, cluster))
         nodes, pods = await _list_objects(connection, NODES), await _list_objects(connection, PODS)
@@ -80,8 +80,8 @@ async def fill_clusters(
         for number, way in enumerate(ways):
             if number:  # each way starts from the same cluster
                 await _each(plans, lambda plan: _delete(connection, new_names(plan)))
-            results += await _in_one_way(connection, plans, way)
-    return results
+            filled += await _in_one_way(connection, plans, way)
+    return filled
 
 
 async def _plan_clusters(
@@ -147,9 +147,9 @@ async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -
     observed = {
         key: replace(item, pods=groups.get(item.target.key, ())) for key, item in plan.observed.items()
     }
-    for results in let_in(observed, plan.plan):
-        name = results.pod["metadata"]["name"]
-        await connection.patch_merge(PODS, name, results.patch(), namespace=NAMESPACE)
+    for admitted in let_in(observed, plan.plan):
+        name = admitted.pod["metadata"]["name"]
+        await connection.patch_merge(PODS, name, admitted.patch(), namespace=NAMESPACE)
 
 
 async def _wait_for_scheduler(connection: Connection) -> Mapping[str, list[Json]]:
@@ -169,10 +169,10 @@ async def _wait_for_scheduler(connection: Connection) -> Mapping[str, list[Json]
 
 async def _list_objects(connection: Connection, resource: Resource) -> Mapping[str, list[Json]]:
     """Return all objects of generated clusters, by cluster."""
-    results: dict[str, list[Json]] = defaultdict(list)
+    by_cluster: dict[str, list[Json]] = defaultdict(list)
     for item in (await connection.list(resource, label_selector=CLUSTER_LABEL))["items"]:
-        results[item["metadata"]["labels"][CLUSTER_LABEL]].append(item)
-    return results
+        by_cluster[item["metadata"]["labels"][CLUSTER_LABEL]].append(item)
+    return by_cluster
 
 
 def _outcome_of(plan: Planned, way: Way, pods: Sequence[Json]) -> Filled:

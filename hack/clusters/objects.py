@@ -61,10 +61,10 @@ class Shape:
 
 def node(name: str, *, cluster: str, product: str, accelerators: int, pool: str, is_dedicated: bool) -> Json:
     """Return a ready Node."""
-    results: Json = Node(name=name, accelerator=product, accelerator_count=accelerators).manifest()
-    results["metadata"]["labels"] |= {CLUSTER_LABEL: cluster, "pool": pool}
-    results["status"]["conditions"] = [_READY]
-    return results | {"spec": {"taints": [_DEDICATED] if is_dedicated else []}}
+    manifest: Json = Node(name=name, accelerator=product, accelerator_count=accelerators).manifest()
+    manifest["metadata"]["labels"] |= {CLUSTER_LABEL: cluster, "pool": pool}
+    manifest["status"]["conditions"] = [_READY]
+    return manifest | {"spec": {"taints": [_DEDICATED] if is_dedicated else []}}
 
 
 def pod(name: str, spec: Json, *, labels: Mapping[str, str], owner: str | None) -> Json:

@@ -36,14 +36,14 @@ def provide_binaries(progress: ProgressLine, *, prometheus: bool = False) -> dic
 
 def find_binaries(module: GoModule, environment: Mapping[str, str]) -> dict[str, Path]:
     """Return the programs of a module that are already on this machine."""
-    results = {}
+    paths = {}
     for binary in module.binaries:
         path = _installed_program(binary, module.version(binary), environment) or _cached_program(
             binary, module
         )
         if path is not None:
-            results[binary.name] = path
-    return results
+            paths[binary.name] = path
+    return paths
 
 
 def built_directory(module: GoModule) -> Path:
@@ -53,19 +53,19 @@ def built_directory(module: GoModule) -> Path:
 
 def provide_module(module: GoModule, progress: ProgressLine) -> dict[str, Path]:
     """Return the programs of one module, building those that are missing; raises as above."""
-    results = find_binaries(module, os.environ)
-    if len(results) == len(module.binaries):
-        return results
+    paths = find_binaries(module, os.environ)
+    if len(paths) == len(module.binaries):
+        return paths
     directory = built_directory(module)
     with hold_lock(
         directory.with_name(f"{directory.name}.lock"),
         on_wait=lambda: progress.say(f"waiting for another build of {module.folder.name} to finish"),
     ):
-        results = find_binaries(module, os.environ)  # another process may have built them meanwhile
-        missing = tuple(binary for binary in module.binaries if binary.name not in results)
+        paths = find_binaries(module, os.environ)  # another process may have built them meanwhile
+        missing = tuple(binary for binary in module.binaries if binary.name not in paths)
         if missing:
             build(module, missing, directory=directory, progress=progress)
-    return results | {binary.name: directory / binary.name for binary in missing}
+    return paths | {binary.name: directory / binary.name for binary in missing}
 
 
 def _cached_program(binary: Binary, module: GoModule) -> Path | None:

@@ -164,8 +164,8 @@ class Client:
 
 
 def _is_true(condition: str, state: Json) -> bool:
-    results = state.get("status", {}).get("conditions") or []
-    return any(item["type"] == condition and item["status"] == "True" for item in results)
+    conditions = state.get("status", {}).get("conditions") or []
+    return any(item["type"] == condition and item["status"] == "True" for item in conditions)
 
 
 _ERRORS: Final[Mapping[int, type[RefusedError]]] = {

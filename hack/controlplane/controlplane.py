@@ -226,8 +226,8 @@ class ControlPlane:
         Raises NotReadyError after a minute for one of them, and RefusedError.
         """
         with self.client() as client:
-            results = client.value("GET", f"{_DEFINITIONS}?labelSelector={selector}") if selector else {}
-            for name in (*names, *(item["metadata"]["name"] for item in results.get("items", []))):
+            definitions = client.value("GET", f"{_DEFINITIONS}?labelSelector={selector}") if selector else {}
+            for name in (*names, *(item["metadata"]["name"] for item in definitions.get("items", []))):
                 there = client.wait_until_true("Established", _DEFINITIONS, name, seconds=_SERVED_SECONDS)
                 client.wait_until_served(there, seconds=_SERVED_SECONDS)
         # Some commands of kubectl, such as `events`, do not look again for a kind that is not in its cache.

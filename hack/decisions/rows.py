@@ -164,15 +164,15 @@ def _loads() -> list[Row]:
             (1227, 0.18),
         ),
     }
-    results = {
+    by_name = {
         name: Row(scenario=scenario_of(name, workload, fleet.pair()), before=before)
         for name, (workload, before) in loads.items()
     }
     for name in ("constant-28", "constant-60"):
-        results[name] = replace(results[name], most_reversals=0.0)
-    long = results["tenfold"]
-    results["tenfold"] = replace(long, scenario=replace(long.scenario, duration_seconds=_TENFOLD_SECONDS))
-    return [*results.values()]
+        by_name[name] = replace(by_name[name], most_reversals=0.0)
+    long = by_name["tenfold"]
+    by_name["tenfold"] = replace(long, scenario=replace(long.scenario, duration_seconds=_TENFOLD_SECONDS))
+    return [*by_name.values()]
 
 
 def _cheap() -> list[Row]:

@@ -101,10 +101,10 @@ def additions() -> tuple[Addition, ...]:
     )
 
 
-def unexplained(found: Sequence[Finding]) -> list[str]:
+def unexplained(items: Sequence[Finding]) -> list[str]:
     """Return the findings without an explanation, as sentences."""
     reasons: list[Difference | Addition] = [*differences(), *additions()]
-    return [str(one) for one in found if not any(reason.explains(one) for reason in reasons)]
+    return [str(one) for one in items if not any(reason.explains(one) for reason in reasons)]
 
 
 def _is_addition(finding: Finding) -> bool:

@@ -72,12 +72,12 @@ def findings(document_name: str, type_name: str) -> tuple[Finding, ...]:
     """Return every difference of a type, in all its places, without duplicates."""
     document = documents()[document_name]
     item = document.types[type_name]
-    found = [
+    items = [
         _finding(document, item, place, name, contrast=contrast)
         for place in places(document_name).get(type_name, [])
         for name, contrast in _of_type(document, item, place)
     ]
-    return tuple({str(finding): finding for finding in found}.values())
+    return tuple({str(finding): finding for finding in items}.values())
 
 
 def _finding(document: Document, item: SeedType, place: Place, name: str, *, contrast: Contrast) -> Finding:

@@ -83,10 +83,10 @@ def _chapters(text: str) -> Iterator[tuple[str, list[str]]]:
     heading, lines, in_code = "", list[str](), False
     for line in text.splitlines():
         in_code ^= line.startswith("```")
-        found = None if in_code else _HEADING.match(line)
-        if found:
+        match = None if in_code else _HEADING.match(line)
+        if match:
             yield heading, lines
-            heading, lines = found.group(1), []
+            heading, lines = match.group(1), []
         else:
             lines.append(line)
     yield heading, lines
@@ -137,20 +137,20 @@ def _take_row(page: Page, place: str, cells: list[str]) -> None:
 
 def _type(written: str) -> str:
     text = _LINK.sub(r"\1", written)
-    found = _MAP.match(text)
-    return f"{found.group(1)} map" if found else text
+    match = _MAP.match(text)
+    return f"{match.group(1)} map" if match else text
 
 
 def _is_fact(text: str) -> bool:
-    found = _FACT.match(text)
-    return found is not None and found.group(1) in _KEYWORDS
+    match = _FACT.match(text)
+    return match is not None and match.group(1) in _KEYWORDS
 
 
 def _fact(text: str) -> Json:
-    found = _FACT.match(text.replace("\\|", "|"))
-    if found is None:
+    match = _FACT.match(text.replace("\\|", "|"))
+    if match is None:
         raise ValueError(f"not understood: {text}")
-    name, value = found.groups()
+    name, value = match.groups()
     if name in {"Required", "Optional"}:
         return {"required": name == "Required"}
     if name == "Enum":
@@ -172,13 +172,13 @@ def _sentences(text: str) -> list[str]:
 
     A single word is no sentence: it is appended to the one before it.
     """
-    found: list[str] = []
+    sentences: list[str] = []
     for piece in _pieces(text):
-        if found and len(piece.split()) == 1:
-            found[-1] += f" {piece}"
+        if sentences and len(piece.split()) == 1:
+            sentences[-1] += f" {piece}"
         else:
-            found.append(piece)
-    return found
+            sentences.append(piece)
+    return sentences
 
 
 def _pieces(text: str) -> Iterator[str]:

@@ -59,18 +59,18 @@ class Place:
 
 def places(document_name: str) -> Mapping[str, list[Place]]:
     """Return every declared place of every type of a page."""
-    return {name: found for (page, name), found in _all_places().items() if page == document_name}
+    return {name: group for (page, name), group in _all_places().items() if page == document_name}
 
 
 @functools.cache
 def _all_places() -> Mapping[tuple[str, str], list[Place]]:
-    found: dict[tuple[str, str], list[Place]] = {}
+    by_type: dict[tuple[str, str], list[Place]] = {}
     for document in documents().values():
         for item in document.types.values():
             if item.is_root and not item.is_list:
                 for place in _roots(document, item):
-                    _descend(document, item, place, found)
-    return found
+                    _descend(document, item, place, by_type)
+    return by_type
 
 
 def _roots(document: Document, item: SeedType) -> Iterator[Place]:
@@ -84,10 +84,10 @@ def _roots(document: Document, item: SeedType) -> Iterator[Place]:
 
 
 def _descend(
-    document: Document, item: SeedType, place: Place, found: dict[tuple[str, str], list[Place]]
+    document: Document, item: SeedType, place: Place, by_type: dict[tuple[str, str], list[Place]]
 ) -> None:
-    found.setdefault((document.name, item.name), []).append(place)
+    by_type.setdefault((document.name, item.name), []).append(place)
     for name, row in item.rows.items():
         below, nested = place.child(name), document.find(row.element)
         if below is not None and nested is not None and not nested[1].is_text:
-            _descend(*nested, below.element if row.shape else below, found)
+            _descend(*nested, below.element if row.shape else below, by_type)

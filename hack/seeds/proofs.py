@@ -52,10 +52,10 @@ def breaches(document: Document, promise: Promise) -> list[str]:
 
 
 def _in_every_place(document: Document, promise: Promise, name: str, value: JsonValue) -> Iterator[str]:
-    found = list(_standing(document, promise.at))
-    if not found:
+    standing = list(_standing(document, promise.at))
+    if not standing:
         yield f"nothing declares {promise.at}"
-    for owner, field in found:
+    for owner, field in standing:
         where = f"{owner.kind.kind} {owner.version.name} {(field or owner).path}"
         yield from (f"{where}: {text}" for text in _LOCAL[name](owner, field, value, promise.kept))
 
@@ -132,20 +132,20 @@ def _warns(owner: Place, field: Place | None, example: Json, kept: str) -> Itera
 
 def _fills(owner: Place, field: Place | None, example: Json, kept: str) -> Iterator[str]:
     del field, kept
-    found: JsonValue = with_defaults(owner.version, {"spec": example["spec"]})
+    value: JsonValue = with_defaults(owner.version, {"spec": example["spec"]})
     for part in _PART.findall(example["at"]):
         inner = int(part) if part.isdecimal() else part
-        found = found[inner] if inner in found or isinstance(inner, int) else {}
-    if found != example["value"]:
-        yield f"{example['at']} is filled in with {found!r}"
+        value = value[inner] if inner in value or isinstance(inner, int) else {}
+    if value != example["value"]:
+        yield f"{example['at']} is filled in with {value!r}"
 
 
 def _refers(owner: Place, field: Place | None, example: Json, kept: str) -> Iterator[str]:
     del field, kept
     version = owner.version
-    found = {str(reference.path) for reference in version.references({"spec": example["spec"]})}
-    if example["at"] not in found:
-        yield f"{example['at']} refers to nothing; {sorted(found)} do"
+    paths = {str(reference.path) for reference in version.references({"spec": example["spec"]})}
+    if example["at"] not in paths:
+        yield f"{example['at']} refers to nothing; {sorted(paths)} do"
 
 
 def _column(document: Document, name: str) -> Iterator[str]:

@@ -139,8 +139,8 @@ def documents() -> Mapping[str, Document]:
 @functools.cache
 def core_types() -> Mapping[str, Json]:
     """Return the Kubernetes types that pages name, with their keywords and fields."""
-    found: Mapping[str, Json] = loaded("kubernetes")["types"]
-    return found
+    types: Mapping[str, Json] = loaded("kubernetes")["types"]
+    return types
 
 
 def root_promises() -> Mapping[str, list[str]]:

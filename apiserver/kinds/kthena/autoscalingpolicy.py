@@ -38,8 +38,8 @@ def storable(value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
 
     The schema rejects text that is not a positive quantity, or that is too long.
     """
-    found = quantities.amount(value)
-    if (found is not None and _LEAST <= found <= _MOST) or not _is_positive(value):
+    amount = quantities.amount(value)
+    if (amount is not None and _LEAST <= amount <= _MOST) or not _is_positive(value):
         return ()
     return [errors.invalid(path, value, "must be between 1n and 9223372036854775807")]
 

@@ -32,16 +32,16 @@ def policy_advice(spec: Json, path: tuple[str | int, ...]) -> list[str]:
     up, down = behavior.get("scaleUp", {}), behavior.get("scaleDown")
     stable, panic = up.get("stablePolicy"), up.get("panicPolicy")
     tolerance = spec.get("tolerancePercent", _DEFAULT_TOLERANCE_PERCENT)
-    found = list(_spec_advice(spec, tolerance, path))
+    warnings = list(_spec_advice(spec, tolerance, path))
     if stable is not None:
         stable = _STABLE | stable
         if texts := list(_stable_advice(stable, "up")):
-            found += _with_places(texts, *path, "behavior", "scaleUp", "stablePolicy")
+            warnings += _with_places(texts, *path, "behavior", "scaleUp", "stablePolicy")
     if panic is not None and (texts := list(_panic_advice(_PANIC | panic, stable or _STABLE, tolerance))):
-        found += _with_places(texts, *path, "behavior", "scaleUp", "panicPolicy")
+        warnings += _with_places(texts, *path, "behavior", "scaleUp", "panicPolicy")
     if down is not None and (texts := list(_stable_advice(_STABLE | down, "down"))):
-        found += _with_places(texts, *path, "behavior", "scaleDown")
-    return found
+        warnings += _with_places(texts, *path, "behavior", "scaleDown")
+    return warnings
 
 
 def _with_places(texts: list[str], *path: str | int) -> list[str]:

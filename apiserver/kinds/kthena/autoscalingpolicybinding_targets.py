@@ -110,8 +110,8 @@ def _beside(spec: Json, below: tuple[str | int, ...]) -> Json:
     here: JsonValue = spec
     for part in below[:-1]:
         here = here[part]
-    found: Json = here
-    return found
+    parent: Json = here
+    return parent
 
 
 def fully_named(reference: Json, path: FieldPath) -> Sequence[FieldError]:
@@ -134,16 +134,16 @@ def _what_to_write(kind: str) -> str:
 
 def distinct_targets(params: list[Json], path: FieldPath) -> list[FieldError]:
     """Return an error for each item with the same target as an earlier one."""
-    found: list[FieldError] = []
+    faults: list[FieldError] = []
     seen: set[tuple[str, str, str]] = set()
     for position, param in enumerate(params):
         reference = param.get("target", {}).get("targetRef", {})
         meant = target_object(reference)
         identity = (meant.group, meant.kind, meant.name)
         if meant.name and identity in seen:
-            found.append(errors.duplicate(path.index(position).child("target", "targetRef"), reference))
+            faults.append(errors.duplicate(path.index(position).child("target", "targetRef"), reference))
         seen.add(identity)
-    return found
+    return faults
 
 
 def own_namespace(value: Json, path: FieldPath) -> list[FieldError]:

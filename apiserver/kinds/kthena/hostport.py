@@ -22,14 +22,14 @@ _NUMERIC: Final = re2.compile(r"^(\[(?P<six>[^\]]*)\]|(?P<four>[0-9.]+)):")
 
 
 def _numeric_host(value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
-    found = _NUMERIC.search(value) if len(value) <= _LONGEST else None
-    if found is None:
+    host = _NUMERIC.search(value) if len(value) <= _LONGEST else None
+    if host is None:
         return ()
     try:
-        if found.group("six") is not None:
-            ipaddress.IPv6Address(found.group("six"))
+        if host.group("six") is not None:
+            ipaddress.IPv6Address(host.group("six"))
         else:
-            ipaddress.IPv4Address(found.group("four"))
+            ipaddress.IPv4Address(host.group("four"))
     except ipaddress.AddressValueError:
         return [invalid(path, value, "must have a valid IP address where the host is no DNS name")]
     return ()

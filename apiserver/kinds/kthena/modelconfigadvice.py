@@ -60,12 +60,12 @@ def _port(port: JsonValue, ports: set[int]) -> str:
 
 def _transfer(value: JsonValue, worker_type: str, connectors: set[str]) -> str:
     """Return why a transfer is wrong; add its connector to the others."""
-    found = transfer_of(value)
-    if not isinstance(found, dict) or not isinstance(found.get("kv_connector"), str):
+    transfer = transfer_of(value)
+    if not isinstance(transfer, dict) or not isinstance(transfer.get("kv_connector"), str):
         return "not a JSON object with a kv_connector"
-    connectors.add(found["kv_connector"])
+    connectors.add(transfer["kv_connector"])
     allowed = _ROLES.get(worker_type)
-    if allowed and found.get("kv_role") not in allowed:
+    if allowed and transfer.get("kv_role") not in allowed:
         return f"kv_role of a {worker_type} worker is {' or '.join(allowed)}"
     return ""
 

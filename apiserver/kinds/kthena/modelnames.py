@@ -35,15 +35,15 @@ _LETTER: Final = "must begin with a letter: Services are called by it"
 def _service_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
     """Return an error for the name of a Model, and one for each backend whose Service would be too long."""
     del path
-    found: list[FieldError] = []
+    faults: list[FieldError] = []
     model = _model_name(value)
     if model and not "a" <= model[0] <= "z":
-        found.append(errors.invalid(FieldPath().child("metadata", "name"), model, _LETTER))
+        faults.append(errors.invalid(FieldPath().child("metadata", "name"), model, _LETTER))
     for position, backend in enumerate(_backends(value)):
         name = _service_name(model, backend)
         if len(name) > _LONGEST:
-            found.append(_too_long(position, backend, f"its Service would be named {name}", len(name)))
-    return found
+            faults.append(_too_long(position, backend, f"its Service would be named {name}", len(name)))
+    return faults
 
 
 def _spanning_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
@@ -56,7 +56,7 @@ def _spanning_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
     backends = _backends(value)
     if not [1 for each in backends for worker in each.get("workers", ()) if worker.get("pods", 1) > 1]:
         return ()
-    found: list[FieldError] = []
+    faults: list[FieldError] = []
     for position, backend in enumerate(backends):
         engines = [
             backend.get("maxReplicas", 1) * worker.get("replicas", 1)
@@ -67,10 +67,10 @@ def _spanning_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
             continue
         last = f"{name}-{max(engines) - 1:.0f}"  # the schema rejects what is not a number
         if (length := len(last) + _REVISION_CHARACTERS) > _LONGEST:
-            found.append(
+            faults.append(
                 _too_long(position, backend, f"a label of its pods would be {last}-REVISION", length)
             )
-    return found
+    return faults
 
 
 def _own_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
@@ -79,7 +79,7 @@ def _own_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
     backends = _backends(value)
     if not [1 for backend in backends if backend.get("name", "").endswith(_PARTS)]:
         return ()
-    found: list[FieldError] = []
+    faults: list[FieldError] = []
     model = _model_name(value)
     owners: dict[str, str] = {}
     for position, backend in enumerate(backends):
@@ -89,8 +89,8 @@ def _own_names(value: Json, path: FieldPath) -> Sequence[FieldError]:
             if other != name:
                 text = f"backend {other} has a workload {model}-{name}{role} as well: rename one of both"
                 where = FieldPath().child("spec", "backends").index(position).child("name")
-                found.append(errors.invalid(where, name, text))
-    return found
+                faults.append(errors.invalid(where, name, text))
+    return faults
 
 
 _CEL_ROLE: Final = f"(item.type.endsWith('{_PARTED}') ? {len(_LONGEST_ROLE)} : 0)"

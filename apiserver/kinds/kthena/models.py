@@ -30,15 +30,15 @@ def model_fill(value: Json) -> list[Filled]:
     """Return the defaults that a policy of the model implies, and the scaling behavior of every policy."""
     spec = value.get("spec", {})
     backends = spec.get("backends", ())
-    found: list[Filled] = []
+    filled: list[Filled] = []
     if "autoscalingPolicy" in spec:
-        found += _with_policy(spec, backends)
-        found += behavior_fill(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
+        filled += _with_policy(spec, backends)
+        filled += behavior_fill(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
     for position, backend in enumerate(backends):
         if "autoscalingPolicy" in backend:
             where = ("spec", "backends", position, "autoscalingPolicy")
-            found += behavior_fill(backend["autoscalingPolicy"], where)
-    return found
+            filled += behavior_fill(backend["autoscalingPolicy"], where)
+    return filled
 
 
 def _with_policy(spec: Json, backends: list[Json]) -> Iterator[Filled]:
@@ -66,17 +66,17 @@ def model_advice(value: Json) -> list[str]:
     """Return warnings about a valid model, those on the whole model first."""
     spec = value["spec"]
     model = str(value.get("metadata", {}).get("name", ""))
-    found, is_costed = list(_whole(spec["backends"])), "autoscalingPolicy" in spec
+    warnings, is_costed = list(_whole(spec["backends"])), "autoscalingPolicy" in spec
     if is_costed:
-        found += policy_advice(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
+        warnings += policy_advice(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
     for position, backend in enumerate(spec["backends"]):
         where = f"spec.backends[{position}]"
-        found += _backend(where, backend, model, is_costed=is_costed)
-        found += _workers(where, backend)
+        warnings += _backend(where, backend, model, is_costed=is_costed)
+        warnings += _workers(where, backend)
         if "autoscalingPolicy" in backend:
             path = ("spec", "backends", position, "autoscalingPolicy")
-            found += policy_advice(backend["autoscalingPolicy"], path)
-    return found
+            warnings += policy_advice(backend["autoscalingPolicy"], path)
+    return warnings
 
 
 def _whole(backends: list[Json]) -> Iterator[str]:
@@ -141,7 +141,7 @@ def _may_set(backend: Json, variable: str) -> bool:
 def _workers(where: str, backend: Json) -> list[str]:
     """Return warnings about the workers of a backend, those on the number of engines first."""
     limited: list[str] = []
-    found: list[str] = []
+    further: list[str] = []
     workers, most = backend["workers"], backend["maxReplicas"]
     for position, worker in enumerate(workers):
         replicas = worker.get("replicas", 1)
@@ -149,15 +149,15 @@ def _workers(where: str, backend: Json) -> list[str]:
             here = f"{where}.workers[{position}].replicas"
             limited.append(f"{here}: limited to {MOST_TARGET_REPLICAS} engines at maxReplicas")
         if not worker.get("image"):
-            found.append(f"{where}.workers[{position}].image: not set, so there is nothing to run")
+            further.append(f"{where}.workers[{position}].image: not set, so there is nothing to run")
         if replicas == 0:
-            found.append(f"{where}.workers[{position}].replicas: 0, so the backend cannot serve")
+            further.append(f"{where}.workers[{position}].replicas: 0, so the backend cannot serve")
         if worker.get("pods") == 0:
-            found.append(f"{where}.workers[{position}].pods: 0 counts as 1")
+            further.append(f"{where}.workers[{position}].pods: 0 counts as 1")
         if "resources" in worker and worker["resources"].get("claims"):
             here = f"{where}.workers[{position}].resources.claims"
-            found.append(f"{here}: pods of a model have no resource claims, so they are refused")
-    return [*limited, *found, *config_advice(where, workers)]
+            further.append(f"{here}: pods of a model have no resource claims, so they are refused")
+    return [*limited, *further, *config_advice(where, workers)]
 
 
 MODEL: Final = Kind(

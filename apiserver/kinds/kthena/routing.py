@@ -167,7 +167,7 @@ def _target_advice(targets: Sequence[Json], path: str) -> Iterator[str]:
     backends = [{name: text for name, text in target.items() if name != "weight"} for target in targets]
     for position, weight in enumerate(weights):
         if (first := backends.index(backends[position])) < position:
-            yield f"{path}[{position}]: the same server as targetModels[{first}]"
+            yield f"{path}[{position}]: the same target as targetModels[{first}]"
         if weight == DEFAULT_WEIGHT and any(0 < other < DEFAULT_WEIGHT for other in weights):
             share = round(100 * weight / sum(weights))
             yield f"{path}[{position}].weight: weights are relative: {weight} of {sum(weights)} is {share} %"

@@ -1,9 +1,9 @@
 """ModelRoute and ModelServer `v1alpha1` of networking.serving.volcano.sh, the group of Kthena's releases.
 
 They have the fields of networking.volcano.sh, and what was added since. Fields whose type alone differs have
-the descriptions from there. The definitions of the releases have
-no fields in `status`. `externalModelProviderName` was added after 1.0; in releases up to 1.0, the API server
-demands `modelServerName`.
+the descriptions from there. The definitions of the releases have no fields in `status`.
+`externalModelProviderName` was added after 1.0; in releases up to 1.0, the API server demands
+`modelServerName`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ from apiserver.kinds.forms import form_errors, other_forms
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import targets_of
-from apiserver.kinds.registry import find_version
+from apiserver.kinds.registry import KINDS, find_version
 from apiserver.kinds.scalable import SCALABLE, listing_error
 from apiserver.kinds.settings import settings_errors
 from apiserver.kinds.settings_names import NamesConfig, are_settings
@@ -162,7 +162,7 @@ def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
     if served is not None:
         return _judge_version(result, tree, *served, namespace=namespace)
     if (result.api_version.partition("/")[0], result.kind) in _AUTOSCALERS:
-        return replace(result, warnings=tuple(_autoscaler_advice(tree.value)))
+        return _judge_autoscaler(result, tree.value)
     error = mismatch(result.api_version, result.kind)
     if error is not None:
         return _refusal(result, [_finding(error, tree)])
@@ -170,11 +170,12 @@ def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
     return replace(result, unchecked=f"{result.kind}/{result.name} was not checked: {why}" if why else "")
 
 
-def _autoscaler_advice(value: Json) -> Iterator[str]:
-    """Yield what is wrong with the annotations of an annotated autoscaler; other fields are not ours."""
-    if is_managed(value) and not any(metadata_errors(value["metadata"])):
-        yield from term_problems(value)
-        yield from annotation_advice(value["kind"], value)
+def _judge_autoscaler(result: CheckResult, value: Json) -> CheckResult:
+    """Return the result of an autoscaler. Only the annotations of an annotated one are checked."""
+    if not is_managed(value) or any(metadata_errors(value["metadata"])):
+        return result
+    warnings = (*term_problems(value), *annotation_advice(value["kind"], value))
+    return replace(result, verdict=Verdict.VALID, warnings=warnings)
 
 
 def _refusal(
@@ -224,11 +225,23 @@ def _judge_version(
         *(_finding(error, tree) for error in invalid),
     ]
     if undecodable or errors:
-        return _refusal(result, errors, undecodable)
+        hints = _fields_of_twins(kind, tree, undecodable)
+        return _refusal(replace(result, warnings=(*deprecation, *hints)), errors, undecodable)
     complete: Json = without_nulls(node_of(version.declaration), value)
     advised = (*advice(kind, version, complete), *_namespace_advice(kind, complete))
     warnings = (*deprecation, *judgement.completion.warnings, *advised)
     return replace(result, verdict=Verdict.VALID, warnings=warnings, value=complete)
+
+
+def _fields_of_twins(kind: Kind, tree: Tree, undecodable: Sequence[Finding]) -> Iterator[str]:
+    """Yield which of the unknown fields the kind of the same name in another group has."""
+    for twin in KINDS:
+        if undecodable and twin.kind == kind.kind and twin.group != kind.group:
+            version = twin.storage_version
+            remaining = frozenset(strict_errors(tree, node_of(version.declaration)))
+            if remaining < frozenset(undecodable):  # it lacks no other field of the object
+                known = ", ".join(finding.field for finding in undecodable if finding not in remaining)
+                yield f"{known}: unknown in this group, but known in {twin.group}/{version.name}"
 
 
 def _too_large(result: CheckResult) -> Finding:

@@ -40,8 +40,8 @@ _LATER: Final[Mapping[tuple[str, str], str]] = {
         f" {_MIGRATION}, or leave this to Kthena's controller"
     ),
     ("workload.serving.volcano.sh", "AutoscalingPolicy"): (
-        f"it is the later shape of AutoscalingPolicy of {REGISTRY}/v1alpha1, with the targets that Stowplan"
-        f" reads from an AutoscalingPolicyBinding of that group: {_MIGRATION}"
+        f"it is an AutoscalingPolicy and an AutoscalingPolicyBinding of {REGISTRY}/v1alpha1 in one object."
+        " Split it with stowplan migrate --to stowplan"
     ),
     ("workload.serving.volcano.sh", "AutoscalingPolicyBinding"): (
         f"it is the later shape of AutoscalingPolicyBinding of {REGISTRY}/v1alpha1, where homogeneousTarget"

@@ -39,7 +39,7 @@ class CheckResult:
     """The result for one object of a file. Lines count from 1; 0 means that the file cannot be opened.
 
     `undecodable` has the errors of strict decoding, `errors` those of validation; `value` is a valid object
-    with its defaults filled in.
+    with its defaults filled in, and None for an annotated autoscaler, of which only annotations are checked.
     """
 
     file: str
@@ -131,8 +131,8 @@ def lines_of(result: CheckResult, reported: set[str]) -> Iterator[FileLine]:
     for text in warnings:
         yield FileLine(result.file, result.line, Severity.WARNING, f"Warning: {text}")
     if result.verdict is Verdict.VALID:
-        text = f"{result.kind}/{result.name} valid"
-        yield FileLine(result.file, result.line, Severity.SUCCESS, text)
+        text = " valid" if result.value is not None else ": annotations checked"
+        yield FileLine(result.file, result.line, Severity.SUCCESS, f"{result.kind}/{result.name}{text}")
     for text, line in _refusal(result):
         yield FileLine(result.file, line, Severity.ERROR, text)
 

@@ -52,8 +52,8 @@ examples:
   stowplan expand -f models/ -o json | jq '.[].kind'
   stowplan expand -f route.yaml -f server.yaml --gateways infra/inference
 
-exit code: 0 done, 1 a backend cannot be expanded, 2 wrong usage, or an object
-is invalid or cannot be read
+exit code: 0 done, 1 a backend or a route cannot be expanded, 2 wrong usage, or
+an object is invalid or cannot be read
 """
 
 
@@ -65,8 +65,8 @@ class _Route:
     name: str
     notes: Sequence[Note]
     objects: Sequence[Json] = ()
-    is_understood: bool = True
-    """Whether its Gateways are valid."""
+    code: int = _DONE
+    """The exit code that it causes: 1 if its objects are not printed, 2 if its Gateways are invalid."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -107,12 +107,14 @@ def _expand_all(options: argparse.Namespace) -> tuple[int, list[FileLine], Seque
         lines += _model_lines(result, expansion) if expansion is not None else ()
     for route in routes:
         lines += _route_lines(route)
-    if not all(route.is_understood for route in routes):
-        return _UNREADABLE, lines, None
-    is_whole = all(expansion.is_whole for expansion in made)
+    code = max((route.code for route in routes), default=_DONE)
+    if code == _UNREADABLE:
+        return code, lines, None
+    if not all(expansion.is_whole for expansion in made):
+        code = _INCOMPLETE
     objects = [item for expansion in made for item in expansion.objects]
     objects += [item for route in routes for item in route.objects]
-    return _DONE if is_whole else _INCOMPLETE, lines, objects
+    return code, lines, objects
 
 
 def _expansions(results: Sequence[CheckResult], options: argparse.Namespace) -> list[Expansion | None]:
@@ -154,7 +156,7 @@ def _routes(objects: Sequence[tuple[CheckResult, Json]], gateways: str) -> Itera
         (where, name), version = _key(route), str(route["apiVersion"])
         parents, faults = parent_refs(route, namespace)
         if faults:
-            yield _Route(result=result, name=name, notes=faults, is_understood=False)
+            yield _Route(result=result, name=name, notes=faults, code=_UNREADABLE)
             continue
         here = {server: item for (*place, server), item in servers.items() if place == [version, where]}
         translation = translate(route, here, parents, Installed())
@@ -162,7 +164,8 @@ def _routes(objects: Sequence[tuple[CheckResult, Json]], gateways: str) -> Itera
         if taken := [key for key in made if versions.get(key, version) != version]:
             kind, _, twin = taken[0]
             text = f"not translated: {kind} {twin} is printed for a ModelRoute of {versions[taken[0]]}"
-            yield _Route(result=result, name=name, notes=[Note(path="metadata.name", text=text)])
+            note = Note(path="metadata.name", text=text)
+            yield _Route(result=result, name=name, notes=[note], code=_INCOMPLETE)
             continue
         new = [item for key, item in made.items() if key not in versions]
         versions.update((key, version) for key in made)
@@ -185,7 +188,7 @@ def _model_lines(result: CheckResult, expansion: Expansion) -> Iterator[FileLine
 
 
 def _route_lines(route: _Route) -> Iterator[FileLine]:
-    severity, word = (Severity.WARNING, "Warning") if route.is_understood else (Severity.ERROR, "error")
+    severity, word = (Severity.ERROR, "error") if route.code else (Severity.WARNING, "Warning")
     for note in route.notes:
         text = f"{word}: ModelRoute {route.name}: {note}"
         yield FileLine(route.result.file, route.result.line, severity, text)

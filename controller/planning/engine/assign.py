@@ -78,9 +78,9 @@ def assign(
     claims = [Claim(0, v, count) for v, count in enumerate(replicas)]
     placed, rooms, has_all = _by_size(problem, whole, none, claims)
     if not has_all:
-        found = _by_program(problem, whole, replicas, effort)
-        if found is not None and _placed_replicas(problem, replicas, found) == placed:
-            rooms = found
+        alternative = _by_program(problem, whole, replicas, effort)
+        if alternative is not None and _placed_replicas(problem, replicas, alternative) == placed:
+            rooms = alternative
         else:
             placed = _placed_replicas(problem, replicas, rooms)
     return _assignment(problem, fill(whole, placed, rooms), rooms, added)
@@ -218,14 +218,14 @@ def _value(terms: Terms, values: Sequence[int]) -> int:
 
 def _places(index: int, demand: Demand, fit: Fit, values: Sequence[int]) -> list[tuple[int, int | None, int]]:
     """Return (bin, node, pods) of a demand in the solution of the program."""
-    found: list[tuple[int, int | None, int]] = []
+    places: list[tuple[int, int | None, int]] = []
     for bin_ in demand.bins:
         nodes = [(n, variable) for (i, b, n), variable in fit.on_node.items() if (i, b) == (index, bin_)]
         if nodes:
-            found += [(bin_, node, values[variable]) for node, variable in nodes if values[variable]]
+            places += [(bin_, node, values[variable]) for node, variable in nodes if values[variable]]
         else:
-            found.append((bin_, None, demand.pods * _value(fit.flows[index, bin_], values)))
-    return found
+            places.append((bin_, None, demand.pods * _value(fit.flows[index, bin_], values)))
+    return places
 
 
 def _shared_out(

@@ -108,19 +108,19 @@ class Counts:
 
     def cost(self, factor: int) -> Terms:
         """Return `factor` times the cost, and the disruption if `factor` is more than 1; add their rows."""
-        found: Terms = []
+        summands: Terms = []
         for terms, count in zip(self._problem.variants, self._terms, strict=True):
             started = self._program.variables(1, terms.upper).start
             stopped = self._program.variables(1, terms.current).start
             self._program.row([*count, (started, -1), (stopped, 1)], least=terms.current, most=terms.current)
             size = max(1, terms.accelerators_per_replica) if factor > 1 else 0
-            found += [(v, w * terms.cost * factor) for v, w in count]
-            found += [
+            summands += [(v, w * terms.cost * factor) for v, w in count]
+            summands += [
                 (started, terms.start_price * factor + size),
                 (stopped, terms.stop_price * factor + size),
             ]
-        found += [(v, g.price * factor) for v, g in zip(self._growth, self._problem.growth, strict=True)]
-        return _merge(found)
+        summands += [(v, g.price * factor) for v, g in zip(self._growth, self._problem.growth, strict=True)]
+        return _merge(summands)
 
     def minimize(
         self, objective: Terms, begin: Counted, *, bound: float, effort: Effort
@@ -140,11 +140,11 @@ class Counts:
         result = self._program.solve(effort)
         if not result.values:
             return None, result
-        found = Counted(
+        solution = Counted(
             replicas=tuple(replicas.count(result.values) for replicas in self._replicas),
             added=tuple(result.values[v] for v in self._growth),
         )
-        return found, result
+        return solution, result
 
     def _variant(self, v: int, lower: int, top: int) -> _Replicas:
         """Add the variables of a variant: replicas leave in order, and none is new unless all stay."""
@@ -199,7 +199,7 @@ class Counts:
 
 def _merge(terms: Terms) -> Terms:
     """Return a sum in which each variable stands once."""
-    found: Counter[int] = Counter()
+    weights: Counter[int] = Counter()
     for variable, weight in terms:
-        found[variable] += weight
-    return list(found.items())
+        weights[variable] += weight
+    return list(weights.items())

@@ -147,7 +147,7 @@ def most_on_nodes(
 
 def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[int, ...]]]:
     """Return the bins in each domain, for each variant with a rule on domains; only domains with bins."""
-    found = {}
+    by_variant = {}
     grown = {growth.bin for growth in problem.growth}
     for v, (terms, bins) in enumerate(zip(problem.variants, bins_of(problem), strict=True)):
         rule = terms.domain_rule
@@ -158,8 +158,8 @@ def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[in
             if not problem.bins[bin_].nodes and bin_ not in grown:
                 continue  # none of its nodes is added
             where.setdefault(_domain_of(problem, bin_, rule), []).append(bin_)
-        found[v] = {d: tuple(where[d]) for d in rule.domains if d in where}
-    return found
+        by_variant[v] = {d: tuple(where[d]) for d in rule.domains if d in where}
+    return by_variant
 
 
 def _domain_of(problem: PlacementProblem, bin_: int, rule: DomainTerms) -> int:
@@ -196,7 +196,7 @@ def orders(
     `domains` are those of `bins_by_domain`; `replicas` are about those that each variant will have. The
     largest pods choose first: the domain of whose room the smallest share is taken comes first.
     """
-    loads, found = _Loads(problem), {}
+    loads, by_variant = _Loads(problem), {}
     for v in sorted(domains, key=lambda v: (-problem.variants[v].accelerators, v)):
         terms, reachable = problem.variants[v], domains[v]
         rule = terms.domain_rule
@@ -210,13 +210,13 @@ def orders(
             pods_in[domain] += pods
             new -= pods
         shares = {domain: loads.share(bins, terms.accelerators) for domain, bins in reachable.items()}
-        found[v] = sorted(reachable, key=lambda domain: (shares[domain], domain))
+        by_variant[v] = sorted(reachable, key=lambda domain: (shares[domain], domain))
         can_get_more = rule.open_domains(pods_in)
-        takers = [domain for domain in found[v] if domain in can_get_more]
+        takers = [domain for domain in by_variant[v] if domain in can_get_more]
         each, more = divmod(new, max(1, len(takers)))  # a rule may leave most pods open: they come in turn
         for place, domain in enumerate(takers):
             loads.add(reachable[domain], terms.accelerators * (each + (place < more)))
-    return found
+    return by_variant
 
 
 class _Loads:

@@ -190,14 +190,14 @@ class Incumbent:
         added = np.array(chosen.added, dtype=np.float64)
         return float(objective.value[chosen.patterns].sum()) + float(objective.growth_price @ added)
 
-    def take(self, objective: Objective, found: Selection) -> None:
+    def take(self, objective: Objective, candidate: Selection) -> None:
         """Make a selection the incumbent if it is better, level by level, then by the objective."""
 
         def rank(selection: Selection) -> tuple[tuple[int, ...], float]:
             return self.levels.values(self.patterns, selection), self.objective_value(objective, selection)
 
-        if rank(found) < rank(self.selection):
-            self.selection = found
+        if rank(candidate) < rank(self.selection):
+            self.selection = candidate
 
     def extend(self, model: Integers, mixes: Integers) -> None:
         """Add patterns: models (mixes,), options (mixes, width)."""
@@ -227,8 +227,8 @@ class Incumbent:
         Returns the problem with the resulting patterns, and its duals at the given prices.
         """
         replicas = self.patterns.replicas(self.options, chosen)
-        found = round_down(self.problem, self.options, replicas)
-        objective = self.offer(level, found.replicas, found.added)
+        rounded = round_down(self.problem, self.options, replicas)
+        objective = self.offer(level, rounded.replicas, rounded.added)
         return objective, self.master(objective).duals(prices)
 
 

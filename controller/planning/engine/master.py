@@ -155,11 +155,11 @@ class Master:
                 weights = cuts.weights()
                 means, support = self._means(proposals, weights), self._support(proposals, weights)
                 return replace(best, means=means, support=support)
-            found = self.duals(INWARD * best.vector + (1 - INWARD) * vector)
-            proposals.append(self._proposal(found))
+            duals = self.duals(INWARD * best.vector + (1 - INWARD) * vector)
+            proposals.append(self._proposal(duals))
             cuts.add(proposals[-1])
-            if found.bound > best.bound:
-                best = found
+            if duals.bound > best.bound:
+                best = duals
         return best
 
     def _means(self, proposals: Sequence[_Proposal], weights: Floats) -> Mapping[int, Floats]:
@@ -180,8 +180,8 @@ class Master:
             proposal.chosen[own[self._block] > LEAST_WEIGHT]
             for proposal, own in zip(proposals, weights, strict=True)
         ]
-        found = np.unique(np.concatenate(parts))
-        return self._patterns.model[found], self._patterns.options[found]
+        indices = np.unique(np.concatenate(parts))
+        return self._patterns.model[indices], self._patterns.options[indices]
 
     def _cuts(self, proposals: Sequence[_Proposal], solver: str) -> _Cuts:
         """Return the linear program for a solver, with the cuts of all proposals so far."""

@@ -204,10 +204,10 @@ def _models(problem: PlacementProblem) -> tuple[tuple[tuple[int, ...], ...], lis
         rows.setdefault(row.model, []).append(row)
         own.setdefault(row.model, set()).update(v for v, _ in row.terms)
     named = set().union(*own.values())
-    found = [(tuple(sorted(own[model])), rows[model]) for model in rows]
-    found += [((v,), []) for v in range(len(problem.variants)) if v not in named]
-    found.sort(key=lambda pair: pair[0])
-    return tuple(members for members, _ in found), [own_rows for _, own_rows in found]
+    groups = [(tuple(sorted(own[model])), rows[model]) for model in rows]
+    groups += [((v,), []) for v in range(len(problem.variants)) if v not in named]
+    groups.sort(key=lambda pair: pair[0])
+    return tuple(members for members, _ in groups), [own_rows for _, own_rows in groups]
 
 
 def _split_limits(

@@ -66,16 +66,16 @@ class Patterns:
 
     def numbers(self, model: Integers, options: Integers) -> Integers:
         """Return the indices of patterns, given models and options. Raises KeyError for a missing one."""
-        found, is_missing = self.places(model, options)
+        indices, is_missing = self.places(model, options)
         if is_missing.any():
             raise KeyError("a mix is not among the patterns")
-        return found
+        return indices
 
     def places(self, model: Integers, options: Integers) -> tuple[Integers, Booleans]:
         """Return the index of each mix, or where it would be inserted, and whether it is missing."""
         keys = _keys_of(model, options)
-        found = np.searchsorted(self._keys, keys)
-        return found, self._keys[np.minimum(found, len(self._keys) - 1)] != keys
+        indices = np.searchsorted(self._keys, keys)
+        return indices, self._keys[np.minimum(indices, len(self._keys) - 1)] != keys
 
     def replicas(self, options: Options, chosen: Integers) -> tuple[int, ...]:
         """Return the replicas of each variant in the chosen patterns (models,)."""

@@ -87,9 +87,9 @@ class Engine:
         short = self._patterns.short[:, self._alone.patterns]
         if (short <= self._patterns.least_short).all() and self._might_fit():
             wanted = self._patterns.replicas(self._options, self._alone.patterns)
-            found = assign(self._problem, wanted, self._alone.added, effort)
-            if found.replicas == wanted:
-                return self._solution(self._alone_proofs(), found, {})
+            assignment = assign(self._problem, wanted, self._alone.added, effort)
+            if assignment.replicas == wanted:
+                return self._solution(self._alone_proofs(), assignment, {})
         return self._search(effort)
 
     def _search(self, effort: Effort) -> Solution:
@@ -108,8 +108,8 @@ class Engine:
         result = search.run()
         self._patterns = result.patterns
         chosen = self._patterns.replicas(self._options, result.selection.patterns)
-        found = assign(self._problem, chosen, result.selection.added, result.left)
-        return self._solution(result.proofs, found, result.prices)
+        assignment = assign(self._problem, chosen, result.selection.added, result.left)
+        return self._solution(result.proofs, assignment, result.prices)
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns extended by the mixes of some replica counts."""
@@ -156,18 +156,18 @@ class Engine:
         return proofs_of(levels, values, [*values[:-1], whole_bound(self._alone_bound)])
 
     def _solution(
-        self, proofs: tuple[Proof, ...], found: Assignment, prices: Mapping[str, Mapping[RowName, float]]
+        self, proofs: tuple[Proof, ...], assignment: Assignment, prices: Mapping[str, Mapping[RowName, float]]
     ) -> Solution:
         """Return the solution for an assignment, whose replicas may be fewer than those of the proofs."""
-        self._patterns = self._with_mixes(found.replicas)
-        chosen = self._patterns.numbers(*self._options.mixes(found.replicas))
+        self._patterns = self._with_mixes(assignment.replicas)
+        chosen = self._patterns.numbers(*self._options.mixes(assignment.replicas))
         levels = Levels(self._options, self._shared)
-        values = levels.values(self._patterns, Selection(patterns=chosen, added=found.added))
+        values = levels.values(self._patterns, Selection(patterns=chosen, added=assignment.added))
         return Solution(
-            replicas=found.replicas,
-            placements=found.placements,
-            grown=found.grown,
-            added=found.added,
+            replicas=assignment.replicas,
+            placements=assignment.placements,
+            grown=assignment.grown,
+            added=assignment.added,
             proofs=with_values(proofs, values),
             prices=prices,
         )
@@ -183,9 +183,9 @@ def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, fl
         stages=np.full(options.level.shape, np.inf),
         least=patterns.least_short,
     )
-    found = price(options, prices, patterns.least(_alone_cost(patterns)), most=ALONE)
-    patterns = extend(options, patterns, found.model, found.options)
-    return patterns, float(np.minimum(patterns.least(_alone_cost(patterns)), found.bound).sum())
+    priced = price(options, prices, patterns.least(_alone_cost(patterns)), most=ALONE)
+    patterns = extend(options, patterns, priced.model, priced.options)
+    return patterns, float(np.minimum(patterns.least(_alone_cost(patterns)), priced.bound).sum())
 
 
 def _alone_cost(patterns: Patterns) -> Floats:

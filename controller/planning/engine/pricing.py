@@ -108,8 +108,8 @@ def price(options: Options, prices: Prices, within: Floats, *, most: int) -> Fou
     reaches[pending] = bound[pending]
     for _, model, mixes in relaxed.near(pending, distance, FEW_OPTIONS):
         keep(model, mixes)
-    found, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Found(bound=np.minimum(least, reaches), model=found, options=chosen, reaches=reaches)
+    model_of, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return Found(bound=np.minimum(least, reaches), model=model_of, options=chosen, reaches=reaches)
 
 
 def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) -> Floats:
@@ -340,9 +340,9 @@ class _Grids:
         counts[~is_whole[which]] = 0
         row = np.repeat(np.arange(len(counts)), counts)
         step = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-        found = chosen[row]
-        found[np.arange(len(row)), self._main[model[row]]] = self._options[first[row] + step]
-        return models[is_whole], model[row], found
+        mixes = chosen[row]
+        mixes[np.arange(len(row)), self._main[model[row]]] = self._options[first[row] + step]
+        return models[is_whole], model[row], mixes
 
     def _combine(self, models: Integers) -> tuple[Integers, Integers]:
         """Return every combination of options of the variants but the main one.

@@ -65,16 +65,16 @@ class Rooms:
             among = self._open_nodes(task) if terms.node_rules and terms.together is None else None
             return all(self.take(task.v, task.bins, step, among) for _ in range(task.pods // step))
         allowed = partial(self._room_by_rules, task.v) if terms.node_rules else None
-        found = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods, allowed))
-        for node, pods in found.items():
+        pods_by_node = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods, allowed))
+        for node, pods in pods_by_node.items():
             self.new[task.v][node] += pods
             self._count(task.v, node, pods)
-        placed = sum(found.values())
+        placed = sum(pods_by_node.values())
         # With decided domains, the pods of a replica may be spread over several: each is placed singly.
         is_single = self.is_spread and terms.is_topology_constrained
         surplus = 0 if placed == task.pods or is_single else placed % terms.pods
-        for node in reversed(found):
-            drop = min(surplus, found[node])
+        for node in reversed(pods_by_node):
+            drop = min(surplus, pods_by_node[node])
             self.put(task.v, node, -drop)
             surplus -= drop
         return placed == task.pods
@@ -178,8 +178,8 @@ class Rooms:
         if nodes is None and (among is not None or not terms.node_rules):
             return (among or self.hosts).fullest(open_bins, terms.accelerators)
         if nodes is None:
-            found = self.hosts.fullest_first(open_bins, terms.accelerators)
-            return next((node for node in found if self._room_by_rules(v, node) > 0), None)
+            candidates = self.hosts.fullest_first(open_bins, terms.accelerators)
+            return next((node for node in candidates if self._room_by_rules(v, node) > 0), None)
         return min(
             (
                 node

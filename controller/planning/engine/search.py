@@ -143,10 +143,10 @@ class Generation:
         )
         # Within a distance, as many as fit into a core.
         most = max(PRICED, EXTRA // len(least)) if distance else PRICED
-        found = price(incumbent.options, prices, least + distance, most=most)
-        incumbent.extend(found.model, found.options)
-        bound = duals.bound - float((least - np.minimum(found.bound, least)).sum())
-        return bound, bool((found.reaches >= np.minimum(found.bound, least) + distance).all())
+        priced = price(incumbent.options, prices, least + distance, most=most)
+        incumbent.extend(priced.model, priced.options)
+        bound = duals.bound - float((least - np.minimum(priced.bound, least)).sum())
+        return bound, bool((priced.reaches >= np.minimum(priced.bound, least) + distance).all())
 
 
 class Search:
@@ -297,10 +297,10 @@ class Search:
             )
             effort = self._limit_effort(self._left_seconds - until)
             bound = self._generated.bound
-            found, result = core.solve(incumbent.selection, bound=bound, gap=gap, effort=effort)
+            selection, result = core.solve(incumbent.selection, bound=bound, gap=gap, effort=effort)
             self._left_seconds -= result.deterministic_seconds
-            if found is not None:
-                incumbent.take(objective, found)
+            if selection is not None:
+                incumbent.take(objective, selection)
             return core, result
 
         core, result = solve(incumbent.patterns.replicas(incumbent.options, best))
@@ -332,11 +332,11 @@ class Search:
             terms = counts.cost(incumbent.levels.factor(level))
         held = incumbent.patterns.replicas(incumbent.options, incumbent.selection.patterns)
         begin = Counted(replicas=held, added=incumbent.selection.added)
-        found, result = counts.minimize(terms, begin, bound=bound, effort=self._limit_effort(seconds))
+        solution, result = counts.minimize(terms, begin, bound=bound, effort=self._limit_effort(seconds))
         self._left_seconds -= result.deterministic_seconds
-        if found is None:
+        if solution is None:
             return bound
-        value = incumbent.objective_value(incumbent.offer(level, found.replicas, found.added))
+        value = incumbent.objective_value(incumbent.offer(level, solution.replicas, solution.added))
         return max(bound, value if result.is_optimal else min(result.bound, value))
 
     def _limit_effort(self, deterministic_seconds: float) -> Effort:

@@ -59,20 +59,20 @@ class Types:
     def _holdings(self, v: int) -> list[list[ItemType]]:
         """Return what each bound replica that may leave holds while it stays, in removal order."""
         terms = self._problem.variants[v]
-        found: list[list[ItemType]] = []
+        holdings: list[list[ItemType]] = []
         bins, blocks = self._nodes.bin, self._nodes.block
         for places in terms.bound_replicas[: max(0, len(terms.bound_replicas) - terms.lower)]:
             homes = {(int(bins[node]), int(blocks[node])) for node in places}
             is_gang = terms.together is not None and len(places) == terms.pods and len(homes) == 1
             if not terms.accelerators:
-                found.append([])
+                holdings.append([])
             elif is_gang and (home := next(iter(homes)))[0] != NO_BIN and home[1] != NO_DOMAIN:
-                found.append([item_type(terms, (home[0],))])
+                holdings.append([item_type(terms, (home[0],))])
             else:
-                found.append(
+                holdings.append(
                     [pod_type(terms.accelerators, int(bins[n])) for n in places if bins[n] != NO_BIN]
                 )
-        return found
+        return holdings
 
     def most_new_replicas(self, v: int, most_units: Integers, free: Sequence[int]) -> int:
         """Return the maximum number of new replicas of a variant that could ever have places."""

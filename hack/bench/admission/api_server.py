@@ -46,12 +46,12 @@ def measure_api_server(kinds: Collection[str], *, calls: int) -> list[MeanCall]:
     """
     with ControlPlane(scheduler=False, kwok=False) as control_plane, Installation(control_plane):
         control_plane.kubectl("create", "namespace", _NAMESPACE)
-        results: list[MeanCall] = []
+        means: list[MeanCall] = []
         with control_plane.client() as client:
             for value, plural in ((model(), "models"), (objects.variant(), "variantautoscalings")):
                 if value["kind"] in kinds:
-                    results += _waits(control_plane, client, submitted_object(value), plural, calls=calls)
-    return results
+                    means += _waits(control_plane, client, submitted_object(value), plural, calls=calls)
+    return means
 
 
 def _waits(
@@ -102,8 +102,8 @@ def mean_calls(kind: str, before: Totals, after: Totals) -> Iterator[MeanCall]:
 def totals(exposition: str) -> Totals:
     """Return the totals of our webhooks from the API server's metrics."""
     name = "apiserver_admission_webhook_admission_duration_seconds"
-    results = durations(exposition, name, "name", "operation")
-    return {key: total for key, total in results.items() if key[0].endswith(_OURS)}
+    by_labels = durations(exposition, name, "name", "operation")
+    return {key: total for key, total in by_labels.items() if key[0].endswith(_OURS)}
 
 
 def _totals(control_plane: ControlPlane) -> Totals:

@@ -41,9 +41,9 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
     """Measure everything. Raises WrongAnswerError."""
     asked = cases()
     frame.progress("starts")
-    results = measure_starts(asked[0], count=_STARTS)
-    starts = part_of("starts", results, starts_table(results))
-    last = Part(goals=[start_goal(results)])
+    server_starts = measure_starts(asked[0], count=_STARTS)
+    starts = part_of("starts", server_starts, starts_table(server_starts))
+    last = Part(goals=[start_goal(server_starts)])
     with frame.pinned():
         frame.step("in process")
         local = _in_process(asked, options, frame)

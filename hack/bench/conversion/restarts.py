@@ -59,15 +59,15 @@ def measure_restarts(
     """
     manifest = json.loads(control_plane.kubectl("get", "crd", CRD, "--output=json").stdout)
     clients = {OURS: manifest["spec"]["conversion"]["webhook"]["clientConfig"]}
-    results: list[Restart] = []
+    restarts: list[Restart] = []
     with _trivial() as clients[TRIVIAL]:
         for number in range(rounds):
             for converter in (OURS, TRIVIAL)[:: 1 if number % 2 == 0 else -1]:
                 progress(f"restart {number + 1} of {rounds}, {converter}")
                 _use(control_plane, clients[converter])
-                results.append(_measure_restart(control_plane, converter, stored=stored))
+                restarts.append(_measure_restart(control_plane, converter, stored=stored))
         _use(control_plane, clients[OURS])
-    return results
+    return restarts
 
 
 def _use(control_plane: ControlPlane, client: Json) -> None:

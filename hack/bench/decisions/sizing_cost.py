@@ -101,19 +101,19 @@ def _variant(model: int, place: int) -> Variant:
 def _reports(variant: Variant, tick: int) -> Mapping[Key, EngineReport]:
     """Return reports that match the linear profile of the type, with a load that differs by pod and tick."""
     _, alpha, beta, delta, kv_tokens = next(item for item in _TYPES if item[0] == variant.accelerator)
-    results = {}
+    reports = {}
     for number, pod in enumerate(variant.replicas):
         share = 0.2 + 0.1 * ((tick + number + len(variant.name)) % 5)
         decoded, prompted = share * 2400.0, share * 13_000.0
         tau = alpha / 1e3 / (1 - beta / 1e3 * decoded - delta / 1e3 * prompted)
-        results[variant.namespace, pod.name] = EngineReport(
+        reports[variant.namespace, pod.name] = EngineReport(
             age_seconds=1.0,
             waiting=0,
             running=round(decoded * tau),
             kv_tokens=kv_tokens,
             interval=_interval(decoded, prompted, tau),
         )
-    return results
+    return reports
 
 
 def _interval(decoded: float, prompted: float, tau_seconds: float) -> EngineInterval:

@@ -104,11 +104,11 @@ def _gates(answered: Sequence[EngineResult]) -> Iterator[Goal]:
     )
     yield Goal(name="bounds_disproved", value=len(disproved(answered)), unit="bounds", most=0)
     lost = {
-        results.other.instance
-        for results in comparisons(answered)
-        if results.other.engine in STRATEGIES
-        and results.standing is Standing.LOSS
-        and results.other.steps == 1
+        comparison.other.instance
+        for comparison in comparisons(answered)
+        if comparison.other.engine in STRATEGIES
+        and comparison.standing is Standing.LOSS
+        and comparison.other.steps == 1
     }
     yield Goal(name="worse_than_a_strategy", value=len(lost), unit="instances", most=0)
 

@@ -67,17 +67,17 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: boo
     for name, terms in program.objectives().items():
         share = 1.0 if is_race or name == COST else _SHARE
         objective = _Objective(name=name, terms=terms, gap=gap, total=totals[name])
-        results = program.reached(objective, answer, clock, share=share)
-        if results is None:
+        better = program.reached(objective, answer, clock, share=share)
+        if better is None:
             break
-        answer = results
-        total = results.value if name == COST else totals[name]
+        answer = better
+        total = better.value if name == COST else totals[name]
         proofs.append(
-            Proof(level=name, value=results.value, bound=min(results.value, results.bound), total=total)
+            Proof(level=name, value=better.value, bound=min(better.value, better.bound), total=total)
         )
         if is_race and proofs[-1].improvable > gap:
             break
-        program.settle(objective, results.value)
+        program.settle(objective, better.value)
     return Solution(
         replicas=answer.replicas,
         placements=program.placements(answer),
@@ -212,11 +212,11 @@ class _Program:
     def objectives(self) -> dict[str, Terms]:
         """Return the terms to minimize at each level, the most important first."""
         rows = sorted(zip(self._problem.rows, self._shortfall, strict=True), key=lambda pair: pair[0].level)
-        results: dict[str, list[tuple[mathopt.Variable, float]]] = defaultdict(list)
+        terms_of: dict[str, list[tuple[mathopt.Variable, float]]] = defaultdict(list)
         for row, short in rows:
-            results[level_name(*row.level)].append((short, float(row.weight)))
+            terms_of[level_name(*row.level)].append((short, float(row.weight)))
         prices = [float(terms.cost + terms.start_price) for terms in self._problem.variants]
-        return {**results, COST: list(zip(self._replicas, prices, strict=True))}
+        return {**terms_of, COST: list(zip(self._replicas, prices, strict=True))}
 
     def reached(
         self, objective: _Objective, begin: _Answer, clock: _Clock, *, share: float
@@ -225,16 +225,16 @@ class _Program:
 
         Its shortfalls become integers if rounding them up exceeds the gap.
         """
-        results = self._solve(objective, begin, seconds=clock.left() * share)
-        if results is None or objective.name == COST or results.value - results.bound <= objective.enough:
-            return results
+        answer = self._solve(objective, begin, seconds=clock.left() * share)
+        if answer is None or objective.name == COST or answer.value - answer.bound <= objective.enough:
+            return answer
         for variable, _ in objective.terms:
             variable.integer = True
-        again = self._solve(objective, results, seconds=clock.left() * share)
+        again = self._solve(objective, answer, seconds=clock.left() * share)
         if again is None:
-            return results
-        best = again if again.value <= results.value else results
-        return replace(best, bound=max(results.bound, again.bound))
+            return answer
+        best = again if again.value <= answer.value else answer
+        return replace(best, bound=max(answer.bound, again.bound))
 
     def _solve(self, objective: _Objective, begin: _Answer, *, seconds: float) -> _Answer | None:
         """Return the answer, or None if none was found in time.

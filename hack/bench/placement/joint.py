@@ -73,7 +73,7 @@ def measured(size: int, nodes: int, *, seconds: float) -> Joint:
     placed = time.process_time()
     asked = _unmet_replicas(problem, wanted, solution)
     free = _free_accelerators(problem, solution)
-    results = [
+    evictions = [
         fewest_evictions(
             free[[*bin_.nodes]],
             movable.movable[[*bin_.nodes]],
@@ -93,9 +93,9 @@ def measured(size: int, nodes: int, *, seconds: float) -> Joint:
         peak_mb=memory_mebibytes("VmHWM") - before_mb,
         gap_percent=max((100 * proof.improvable for proof in solution.proofs), default=0.0),
         wanted=sum(count * problem.variants[v].accelerators for v, count in asked.items()),
-        placed=sum(size * count for one in results for size, count in one.placed.items()),
-        evictions=sum(count for one in results for *_, count in one.evicted),
-        is_proven=all(one.is_proven for one in results),
+        placed=sum(size * count for one in evictions for size, count in one.placed.items()),
+        evictions=sum(count for one in evictions for *_, count in one.evicted),
+        is_proven=all(one.is_proven for one in evictions),
     )
 
 

@@ -67,8 +67,8 @@ def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int,
             world.free, world.movable, world.kinds, wanted, most=most, effort=effort_within(seconds=seconds)
         )
 
-    results = [_time(find) for _ in range(rounds)]
-    best = results[0][1]
+    runs = [_time(find) for _ in range(rounds)]
+    best = runs[0][1]
     price = sum(count * world.kinds[kind].price for _, kind, count in best.evicted)
     per_node_ms, answer = None, None
     if nodes <= MOST_PER_NODE:
@@ -85,7 +85,7 @@ def moved(family: str, nodes: int, used_percent: int, *, seed: int, rounds: int,
         evictions=sum(count for *_, count in best.evicted),
         price=price,
         is_proven=best.is_proven,
-        cpu_ms=tuple(ms for ms, _ in results),
+        cpu_ms=tuple(ms for ms, _ in runs),
         per_node_ms=per_node_ms,
         disagrees=answer is not None and best.is_proven and answer != (best.placed[PER_NODE], price),
     )
@@ -106,8 +106,8 @@ def moving_goals(results: Sequence[Moving], *, slowness: float) -> Iterator[Goal
 
 def _time(find: Callable[[], T]) -> tuple[float, T]:
     began = time.process_time()
-    results = find()
-    return (time.process_time() - began) * 1000, results
+    value = find()
+    return (time.process_time() - began) * 1000, value
 
 
 def most_for_least(world: Fragments, wanted: int, *, seconds: float) -> tuple[int, int] | None:

@@ -69,19 +69,19 @@ class Again:
 def again(cores: Cores, family: str, size: int, *, seed: int, repeats: int) -> Again:
     """Plan in two processes, one after the other. Raises ChildError if one fails."""
     orders = [*[_AS_IT_IS] * repeats, *range(1, repeats + 1)]
-    results: list[tuple[int, str]] = []
+    by_order: list[tuple[int, str]] = []
     for part in (orders[number::_PROCESSES] for number in range(_PROCESSES)):
         try:
             made = in_child(cores, None, digests, family, size, seed, part)
         except ChildError as error:
             raise ChildError(f"planning {family}/{size}/{seed} again: {error}") from error
-        results += zip(part, made, strict=True)
+        by_order += zip(part, made, strict=True)
     return Again(
         family=family,
         size=size,
         seed=seed,
-        plain=tuple(digest for order, digest in results if order == _AS_IT_IS),
-        shuffled=tuple(digest for order, digest in results if order != _AS_IT_IS),
+        plain=tuple(digest for order, digest in by_order if order == _AS_IT_IS),
+        shuffled=tuple(digest for order, digest in by_order if order != _AS_IT_IS),
     )
 
 
@@ -93,12 +93,12 @@ def digests(family: str, size: int, seed: int, orders: Sequence[int]) -> list[st
 def digest(family: str, size: int, *, seed: int, order: int) -> str:
     """Return a digest that two runs share only if their plans are equal, byte for byte."""
     settings = Settings(wall_seconds=_NO_CLOCK_SECONDS)
-    results = world(FAMILIES[family], size, seed=seed)
+    current = world(FAMILIES[family], size, seed=seed)
     seen = hashlib.sha256()
     for number in range(_PLANS):
-        made = plan(shuffled(results, order=order), settings)
+        made = plan(shuffled(current, order=order), settings)
         seen.update(json.dumps(asdict(made), default=str).encode())
-        results = changed(carried_out(results, made), share=SHARE, seed=seed + number)
+        current = changed(carried_out(current, made), share=SHARE, seed=seed + number)
     return seen.hexdigest()[:16]
 
 

@@ -148,10 +148,10 @@ def small_table(results: Sequence[EngineResult], *, slowness: float) -> list[str
     return table_lines(columns, groups)
 
 
-def goals_table(results: Sequence[Goal]) -> list[str]:
+def goals_table(reached: Sequence[Goal]) -> list[str]:
     """Return the lines of the table of goals: measured values, and by how much each is met or missed."""
     rows: list[Row] = [("goal", "measured", "wanted at most", "outcome")]
-    rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in results)
+    rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in reached)
     return align(rows)
 
 

@@ -161,11 +161,11 @@ async def _play_runs(control_plane: ControlPlane, runs: list[LiveRun]) -> None:
 
 def _ready(pods: tuple[Json, ...]) -> Mapping[str, list[str]]:
     """Return the addresses of the Ready pods by Deployment, without pods that terminate."""
-    results: dict[str, list[str]] = {}
+    addresses: dict[str, list[str]] = {}
     for pod in pods:
         if is_ready(pod) and "deletionTimestamp" not in pod["metadata"]:
-            results.setdefault(pod["metadata"]["labels"]["app"], []).append(pod["status"]["podIP"])
-    return results
+            addresses.setdefault(pod["metadata"]["labels"]["app"], []).append(pod["status"]["podIP"])
+    return addresses
 
 
 class _Engines:

@@ -88,16 +88,16 @@ def measure(options: argparse.Namespace, frame: Frame) -> Iterator[Sequence[Part
     cycles = part_of("policies", costs, columns=_CYCLE_COLUMNS, goals=goals)
     yield [cycles]
     frame.step("trajectories")
-    results = trajectories()
+    simulated = trajectories()
     parts = [
         cycles,
-        part_of("trajectories", results, _trajectory_table(results), goals=_overload_goals(results)),
+        part_of("trajectories", simulated, _trajectory_table(simulated), goals=_overload_goals(simulated)),
     ]
     yield parts
     if options.plays_live:
         frame.step(f"an hour on a real control plane, in {HOUR_SECONDS / PACE / 60:.0f} minutes")
         runs = live()
-        yield [*parts, part_of("live", runs, _live_table(runs, results), _chart_lines(runs))]
+        yield [*parts, part_of("live", runs, _live_table(runs, simulated), _chart_lines(runs))]
 
 
 def _cycle_goals(cost: CycleCost) -> Iterator[Goal]:

@@ -34,10 +34,10 @@ def check_reference() -> None:
 
 
 def _expect(load: Load, *, is_mended: bool, first: int, want: dict[float, int]) -> None:
-    results, current, changes = Reference(_POLICY, _BOUNDS, is_mended=is_mended), first, dict[float, int]()
+    reference, current, changes = Reference(_POLICY, _BOUNDS, is_mended=is_mended), first, dict[float, int]()
     for tick in range(_TICKS):
         now = _INTERVAL_SECONDS * tick
-        wanted = results.decide(now, current=current, ready=current, total=load(now))
+        wanted = reference.decide(now, current=current, ready=current, total=load(now))
         if wanted != current:
             changes[now] = wanted
         current = wanted

@@ -93,11 +93,13 @@ def trajectories() -> list[Trajectory]:
 
 def _trajectory(shape: str, load: Load, start_seconds: float) -> Trajectory:
     def by_reference(*, is_mended: bool) -> Course:
-        results = Reference(POLICY, BOUNDS, is_mended=is_mended)
+        reference = Reference(POLICY, BOUNDS, is_mended=is_mended)
         return _play(
             load,
             start_seconds,
-            lambda now, current, ready, total: results.decide(now, current=current, ready=ready, total=total),
+            lambda now, current, ready, total: reference.decide(
+                now, current=current, ready=ready, total=total
+            ),
         )
 
     return Trajectory(
@@ -117,9 +119,9 @@ def ours(policy: ScalingPolicy) -> Decider:
     def decided(now: float, current: int, ready: int, total: float) -> int:
         pods = tuple(PodValue(seen=Value(value=total / ready)) for _ in range(ready))
         seen = Observation(current_replicas=current, metrics={"m": MetricSeen(pods=pods)})
-        results = decide(policy, BOUNDS, histories[-1], seen, now)
-        histories[:] = [results.history]
-        return results.replicas
+        decision = decide(policy, BOUNDS, histories[-1], seen, now)
+        histories[:] = [decision.history]
+        return decision.replicas
 
     return decided
 

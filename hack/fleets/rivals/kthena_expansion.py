@@ -33,12 +33,12 @@ def counts(view: View) -> tuple[int, ...]:
 @lru_cache(maxsize=_MANY_LENGTHS)
 def blocks(length: int) -> tuple[int, ...]:
     """Return the lengths of the blocks into which a range is cut, each twice the last."""
-    results, size = [], 1
+    lengths, size = [], 1
     while length:
-        results.append(min(length, size))
-        length -= results[-1]
+        lengths.append(min(length, size))
+        length -= lengths[-1]
         size *= 2
-    return tuple(results)
+    return tuple(lengths)
 
 
 def _expand(

@@ -37,20 +37,20 @@ def _askings(problem: PlacementProblem) -> list[Asking]:
     for row in problem.rows:
         if row.stage not in (Stage.LOAD, Stage.CONTINUITY):
             rows_of[row.model].append(row)
-    results = [made for rows in rows_of.values() if (made := _asking(problem, rows))]
-    return sorted(results, key=lambda asking: asking.name)
+    askings = [made for rows in rows_of.values() if (made := _asking(problem, rows))]
+    return sorted(askings, key=lambda asking: asking.name)
 
 
 def _lacking(models: Sequence[Asking], replicas: Sequence[int]) -> list[list[Want]]:
     """Return the unmet part of each model's shared requirements for given replicas."""
     some = {v for v, count in enumerate(replicas) if count}
-    results = []
+    lacking = []
     for model in models:
         wants = [*model.warmth, *model.demands]
         if not some.isdisjoint(model.variants):
             wants = [(missing(want, replicas), want[1]) for want in wants]
-        results.append([want for want in wants if want[0] > 0])
-    return results
+        lacking.append([want for want in wants if want[0] > 0])
+    return lacking
 
 
 def missing(want: Want, replicas: Sequence[int]) -> int:

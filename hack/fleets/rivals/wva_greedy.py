@@ -81,7 +81,7 @@ def _choices(
         return []
     running = [v for v in model.variants if variants[v].current]
     cost_now = sum([variants[v].cost * variants[v].current for v in running])
-    results = []
+    choices = []
     for v in model.variants:
         terms = variants[v]
         asked, is_whole = 0, True
@@ -95,6 +95,6 @@ def _choices(
         if count > 0:
             cost = terms.cost * (base[v] + count)
             value = _TENTHS * (cost - cost_now) + (0 if running == [v] else cost + cost_now)
-            results.append((value, v, count, is_whole and count == asked))
-    results.sort()
-    return results
+            choices.append((value, v, count, is_whole and count == asked))
+    choices.sort()
+    return choices

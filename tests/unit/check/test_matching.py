@@ -128,9 +128,8 @@ OTHERS = {
     "a policy with its targets": (
         "workload.serving.volcano.sh/v1alpha1",
         "AutoscalingPolicy",
-        "it is the later shape of AutoscalingPolicy of registry.volcano.sh/v1alpha1, with the targets that"
-        " Stowplan reads from an AutoscalingPolicyBinding of that group: rewrite it with stowplan migrate"
-        " --to stowplan",
+        "it is an AutoscalingPolicy and an AutoscalingPolicyBinding of registry.volcano.sh/v1alpha1 in one"
+        " object. Split it with stowplan migrate --to stowplan",
     ),
     "a binding of Kthena 0.2 to 0.4": (
         "workload.serving.volcano.sh/v1alpha1",
@@ -181,6 +180,24 @@ def test_an_object_of_another_release_is_named_and_refused_if_strict(
 
     assert check("a.yaml", a_yaml=text) == (0, [f"a.yaml:1: Warning: {message}"], [])
     assert check("--strict", "a.yaml") == (1, [f"a.yaml:1: error: {message}"], [])
+
+
+def test_a_field_of_the_same_kind_in_another_group_is_named(check: Check) -> None:
+    """Fields that no group knows, and those that occur twice, are not."""
+    text = (
+        f"apiVersion: {NETWORKING}\nkind: ModelRoute\nmetadata: {{name: a}}\nspec:\n  modelName: a\n"
+        "  modelName: b\n  parentRefs: [{name: gw}]\n  zeta: 1\n"
+        "  rules: [{targetModels: [{externalModelProviderName: far}]}]\n"
+    )
+    code, out, _ = check("a.yaml", a_yaml=text)
+
+    assert code == 1
+    assert [line for line in out if "Warning" in line] == [
+        "a.yaml:1: Warning: spec.parentRefs, spec.rules[0].targetModels[0].externalModelProviderName: unknown"
+        " in this group, but known in networking.serving.volcano.sh/v1alpha1"
+    ]
+    serving = text.replace("networking.", "networking.serving.")
+    assert not [line for line in check("a.yaml", a_yaml=serving)[1] if "Warning" in line]
 
 
 SETTINGS = {

@@ -57,11 +57,11 @@ def test_the_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_group_of_the_releases_of_kthena_is_written_on_request(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Routes behind Gateways lead to servers of their group. Of two with the same names, one is printed."""
+    """Routes behind Gateways lead to servers of their group. Of two with the same names, one fails."""
     file = tmp_path / "routes.yaml"
     file.write_text(f"{ROUTE}---\n{ROUTE.replace('networking', 'networking.serving')}", encoding="utf-8")
     options = ["-f", FIXED, "-f", str(file), "-n", "chat", "--gateways", "infra/inference"]
-    assert main([*options, "--routing-group=networking.serving.volcano.sh"]) == 0
+    assert main([*options, "--routing-group=networking.serving.volcano.sh"]) == 1
 
     said = capsys.readouterr()
     documents = [*yaml.safe_load_all(said.out)]
@@ -70,7 +70,7 @@ def test_the_group_of_the_releases_of_kthena_is_written_on_request(
     pools = [item["metadata"]["name"] for item in documents if item["kind"] == "InferencePool"]
     assert pools == ["qwen-0-5b-l4", "l4"]
     assert said.err.splitlines()[-1] == (
-        f"{file}:14: Warning: ModelRoute chat: metadata.name: not translated: InferencePool l4 is printed for"
+        f"{file}:14: error: ModelRoute chat: metadata.name: not translated: InferencePool l4 is printed for"
         " a ModelRoute of networking.volcano.sh/v1alpha1"
     )
 

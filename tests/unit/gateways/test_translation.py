@@ -108,7 +108,7 @@ def test_a_provider_gets_no_requests_from_a_gateway() -> None:
     value = route(rule("l4"))
     value["spec"]["rules"] = [
         {"targetModels": [far, {"modelServerName": "l4", "weight": 1}]},
-        {"targetModels": [far], "modelMatch": {"uri": {"prefix": "/far/"}}},
+        {"targetModels": [far, far], "modelMatch": {"uri": {"prefix": "/far/"}}},
     ]
     found = translated(value)
 
@@ -117,10 +117,10 @@ def test_a_provider_gets_no_requests_from_a_gateway() -> None:
         [],
     ]
     assert said(found) == [
-        "spec.rules[0].targetModels[0].externalModelProviderName: a Gateway sends no requests to a provider:"
-        " the other targets get its requests",
-        "spec.rules[1].targetModels[0].externalModelProviderName: a Gateway sends no requests to a provider:"
-        " they fail",
+        "spec.rules[0].targetModels: a Gateway sends no requests to an external provider: the ModelServers of"
+        " the rule get them",
+        "spec.rules[1].targetModels: a Gateway sends no requests to an external provider: all requests of the"
+        " rule fail",
     ]
 
 

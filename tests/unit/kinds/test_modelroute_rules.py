@@ -319,7 +319,7 @@ ADVICE: dict[str, tuple[Json, list[str]]] = {
     ),
     "one server twice": (
         route(rules=[{"targetModels": [TARGET, TARGET]}]),
-        ["spec.rules[0].targetModels[1]: the same server as targetModels[0]"],
+        ["spec.rules[0].targetModels[1]: the same target as targetModels[0]"],
     ),
     "a limit without tokens": (
         route(rateLimit={"unit": "day"}),

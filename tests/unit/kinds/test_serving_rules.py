@@ -133,7 +133,7 @@ def test_a_backend_that_is_named_twice_causes_a_warning() -> None:
     """This holds for servers and providers."""
     value = route(PROVIDER, SERVER, PROVIDER)
 
-    said = "spec.rules[0].targetModels[2]: the same server as targetModels[0]"
+    said = "spec.rules[0].targetModels[2]: the same target as targetModels[0]"
     assert route_advice(value) == [said]
 
 

@@ -9,7 +9,7 @@ from support.traffic import pod, route, rule, server
 
 from apiserver.schema.json import Json
 from controller.traffic.conditions import TrafficCondition
-from controller.traffic.status import names_of, route_found, targets_of
+from controller.traffic.status import names_of, route_status, targets_of
 
 NAMES = [f"s{number:03}" for number in range(256)]
 LARGEST = route("chat", *(rule(*NAMES[start : start + 16]) for start in range(0, 256, 16)))
@@ -30,7 +30,7 @@ def test_a_route_to_all_pods_of_a_namespace_reads_them_once_for_each_server(*, i
     """Each of its ModelServers selects all pods."""
     pods = CountedList(pod(f"p{number}", {"app": "a"}, is_ready=is_ready) for number in range(1000))
     servers = {name: server(name, {"matchLabels": {"app": "a"}}) for name in NAMES}
-    found = route_found(LARGEST, servers=servers, pods=pods, routes=[LARGEST])
+    found = route_status(LARGEST, servers=servers, pods=pods, routes=[LARGEST])
 
     assert pods.reads == len(NAMES)
     assert found.members["readyEndpoints"] == (1000 if is_ready else 0)
@@ -43,7 +43,7 @@ def test_the_oldest_of_many_namesakes_is_found_by_reading_all_routes_once() -> N
         for number in range(1, 3000)
     )
 
-    route_found(routes[0], servers={}, pods=[], routes=routes)
+    route_status(routes[0], servers={}, pods=[], routes=routes)
 
     assert routes.reads == 1
 
@@ -58,7 +58,7 @@ def test_a_route_without_names_is_invalid(spec: Json | None) -> None:
     value = route("chat") | {"spec": spec}
     if spec is None:
         del value["spec"]
-    found = route_found(value, servers={}, pods=[], routes=[value])
+    found = route_status(value, servers={}, pods=[], routes=[value])
 
     assert (targets_of(value), names_of(value)) == ((), frozenset())
     assert {str(kind): str(reason) for kind, (_, reason, _) in found.findings.items()}[
@@ -69,7 +69,7 @@ def test_a_route_without_names_is_invalid(spec: Json | None) -> None:
 def test_a_target_without_a_name_is_reported_as_such() -> None:
     """Its share of the requests finds no endpoint."""
     value = route("chat", rule("a") | {"targetModels": [{"weight": 1}]})
-    found = route_found(value, servers={}, pods=[], routes=[value])
+    found = route_status(value, servers={}, pods=[], routes=[value])
 
     assert found.findings[TrafficCondition.READY][2] == (
         "spec.rules[0]: 100 % of requests find no endpoint:"

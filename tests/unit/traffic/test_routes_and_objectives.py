@@ -15,7 +15,7 @@ from controller.models.traffic import traffic_status
 from controller.observe.objectives import POOL_GROUPS
 from controller.observe.targets import TargetKey, TargetKind
 from controller.traffic.conditions import TrafficCondition, TrafficReason, TrafficStatus, left_alone
-from controller.traffic.status import PoolWorld, objective_found, route_found, server_found
+from controller.traffic.status import PoolWorld, objective_status, route_status, server_status
 from hack.installation.manifests import ROOT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -31,7 +31,9 @@ def said(found: TrafficStatus) -> Mapping[str, tuple[bool | None, str]]:
 
 def of_route(value: Json, *others: Json, pods: list[Json] | None = None) -> TrafficStatus:
     """Return the findings for a route to the servers."""
-    return route_found(value, servers=SERVERS, pods=ONLY_A if pods is None else pods, routes=[value, *others])
+    return route_status(
+        value, servers=SERVERS, pods=ONLY_A if pods is None else pods, routes=[value, *others]
+    )
 
 
 ROUTES: Mapping[str, tuple[TrafficStatus, str, bool, str, str]] = {
@@ -242,7 +244,7 @@ def test_conditions_of_an_objective_have_the_expected_message(
     value: Json, world: PoolWorld, resolved: tuple[bool, str], ready: tuple[bool, str], text: str
 ) -> None:
     """It names the models that the pool serves."""
-    found = objective_found(value, world)
+    found = objective_status(value, world)
 
     assert said(found)["ResolvedRefs"] == resolved
     assert said(found)["Ready"] == ready
@@ -250,9 +252,9 @@ def test_conditions_of_an_objective_have_the_expected_message(
 
 
 STATUSES = {
-    "a server": (SERVERS["a"], server_found(SERVERS["a"], ONLY_A)),
+    "a server": (SERVERS["a"], server_status(SERVERS["a"], ONLY_A)),
     "a route": (route("chat", rule("a", "b")), of_route(route("chat", rule("a", "b")))),
-    "an objective": (objective("urgent"), objective_found(objective("urgent"), PoolWorld(pools=POOLS))),
+    "an objective": (objective("urgent"), objective_status(objective("urgent"), PoolWorld(pools=POOLS))),
     "a server of another controller": (SERVERS["a"], left_alone("ModelServer", "x.example.com")),
 }
 
