@@ -194,13 +194,13 @@ class Caches:
             autoscalings=self._autoscalings.items(),
             autoscalers=self._autoscalers.items(),
             scaled_objects=self._acting[SCALED_OBJECTS].items(),
-            replicas={key: said.replicas for key, said in known.items() if isinstance(said, Scale)}
+            replicas={key: scale.replicas for key, scale in known.items() if isinstance(scale, Scale)}
             | {
                 TargetKey(kind, *key_of(item)): asked_replicas(item)
                 for kind, cache in self._workloads()
                 for item in cache.items()
             },
-            unread={key: said for key, said in known.items() if isinstance(said, str)},
+            unread={key: scale for key, scale in known.items() if isinstance(scale, str)},
             pods=scaled.pods if scaled else (),
         )
 

@@ -153,7 +153,9 @@ class Projection:
 
     def _device(self, device: Json) -> Json:
         attributes = device.get("attributes") or (device.get("basic") or {}).get("attributes") or {}
-        named = {name: said for name, said in attributes.items() if name.rpartition("/")[2] in _ATTRIBUTES}
+        named = {
+            name: content for name, content in attributes.items() if name.rpartition("/")[2] in _ATTRIBUTES
+        }
         return _of(device, ("name", "taints")) | {"attributes": self.share(named)}
 
     def _pod_status(self, pod: Json) -> Json:

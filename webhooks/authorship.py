@@ -34,8 +34,8 @@ def changes_writer(subject: Subject) -> bool:
 
 def record_errors(subject: Subject, request: AdmissionRequest) -> Iterator[FieldError]:
     """Yield an error if the annotation names another user. A missing annotation is no error."""
-    told = writer_record(subject.value)
-    if told is not None and due_record(subject, request) not in {None, told}:
+    record = writer_record(subject.value)
+    if record is not None and due_record(subject, request) not in {None, record}:
         path = FieldPath().child("metadata", "annotations").key(WRITTEN_BY)
         yield errors.forbidden(path, "does not name the user of this request; admission sets it: try again")
 

@@ -235,8 +235,8 @@ class LeaderElector:
             await self._read(timeout_seconds)
         if not self._is_free():  # also if it was deleted: its holder creates it again
             return None
-        told = self._annotations() if self._annotations else None
-        body = with_holder(self._lease, self._options, utc_now(), told)
+        own = self._annotations() if self._annotations else None
+        body = with_holder(self._lease, self._options, utc_now(), own)
         if self._lease is None:
             return await self._cluster.create(LEASES, body, timeout_seconds=timeout_seconds)
         return await self._cluster.replace(LEASES, body, timeout_seconds=timeout_seconds)

@@ -102,16 +102,16 @@ class StatusWriter:
 
     def _announce(self, value: Json, old: Json, new: Json, own: Mapping[str, str]) -> None:
         """Record events for changed conditions, but not for new ones that are good."""
-        before, told = _conditions(old), set()
+        before, announced = _conditions(old), set()
         for kind, item in _conditions(new).items():
             is_bad = item["status"] == own[kind]
             if kind in before:
                 is_news = any(before[kind].get(name) != item[name] for name in ("status", "reason"))
             else:
                 is_news = is_bad or (not own[kind] and item["status"] == "True")
-            if item["reason"] in told or not is_news:
+            if item["reason"] in announced or not is_news:
                 continue
-            told.add(item["reason"])
+            announced.add(item["reason"])
             self.events.record(
                 value,
                 type="Warning" if is_bad else "Normal",

@@ -55,8 +55,8 @@ def writer_values(kind: Kind, value: Json) -> tuple[JsonValue, ...]:
     """
     metadata = value.get("metadata") or {}
     labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    said = (annotations.get(name) for name in telling_annotations(kind))
-    return value.get("spec"), labels.get(telling_label(kind)), *said
+    texts = (annotations.get(name) for name in telling_annotations(kind))
+    return value.get("spec"), labels.get(telling_label(kind)), *texts
 
 
 def record_of(user: Json) -> str:
@@ -65,8 +65,8 @@ def record_of(user: Json) -> str:
     A user whose record exceeds the size limit is recorded as unknown: dropping some of the groups, or some of
     the restrictions in `extra`, could change the result of an access review.
     """
-    told = {**user, "extra": _restrictions(user.get("extra"))}
-    known = {name: told[name] for name in _MEMBERS if told.get(name)}
+    facts = {**user, "extra": _restrictions(user.get("extra"))}
+    known = {name: facts[name] for name in _MEMBERS if facts.get(name)}
     text = msgspec.json.encode(known, order="sorted").decode()
     return text if len(text) <= _MOST_BYTES else _UNKNOWN
 

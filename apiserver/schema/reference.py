@@ -133,8 +133,10 @@ def _validation(prop: Property) -> Iterator[str]:
 
 
 def _demands(node: Node) -> Iterator[str]:
-    told = (text.format(_text(node.keywords[name])) for name, text in _WORDS.items() if name in node.keywords)
-    yield from (words for words in told if words not in _UNTOLD)
+    phrases = (
+        text.format(_text(node.keywords[name])) for name, text in _WORDS.items() if name in node.keywords
+    )
+    yield from (words for words in phrases if words not in _UNTOLD)
     # A declared type lists its own rules; the remaining ones apply to this field only.
     own = len(rules_of(node.declared)) if node.declared is not None else 0
     yield from (rule.sentence for rule in node.rules[own:])

@@ -286,13 +286,13 @@ class AutoscalingPolicyBindingReconciler:
         why = why_advisory(case.key[0], case.orders, self._settings.advisory)
         asked = (*(pod for state in case.targets for pod in state.pods), *case.before)
         pods = [pod["metadata"] for pod in asked]
-        said = (failed.get((pod["namespace"], pod["name"])) for pod in pods)
+        causes = (failed.get((pod["namespace"], pod["name"])) for pod in pods)
         return BindingResult(
             case=case,
             decision=decision,
             ask=ask,
             advice=None if why is None else (BindingReason(str(why[0])), why[1]),
-            silence=next(filter(None, said), ""),
+            silence=next(filter(None, causes), ""),
         )
 
     def _history(self, case: Case, now_seconds: float) -> History:
@@ -310,8 +310,8 @@ class AutoscalingPolicyBindingReconciler:
     async def _publish(self, results: Sequence[BindingResult]) -> _Published:
         """Write the statuses that are due."""
         now = self._tools.now()
-        said = await asyncio.to_thread(lambda: [_result_and_status(item, now) for item in results])
-        results, statuses = [result for result, _ in said], [status for _, status in said]
+        pairs = await asyncio.to_thread(lambda: [_result_and_status(item, now) for item in results])
+        results, statuses = [result for result, _ in pairs], [status for _, status in pairs]
         due = _due(results, statuses, most=self._most, now=now)
         gate = asyncio.Semaphore(_WRITERS)
 

@@ -149,13 +149,13 @@ def limit_to_grant(
 
 def _published_replicas(case: Case) -> list[int]:
     """Return the replicas of each target in the status, or the current replicas if there are none."""
-    said = {
+    published = {
         (item.get("kind"), item.get("name")): item.get("replicas")
         for item in (case.value.get("status") or {}).get("targets") or []
     }
     replicas = []
     for state in case.targets:
-        count = said.get((state.bound.target.kind, state.bound.target.name))
+        count = published.get((state.bound.target.kind, state.bound.target.name))
         replicas.append(count if isinstance(count, int) else state.current_replicas)
     return replicas
 

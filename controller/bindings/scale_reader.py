@@ -38,7 +38,7 @@ _NOT_ASKED: Final = "its scale has not been read yet"
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    said: Scale | str
+    content: Scale | str
     time_seconds: float
 
 
@@ -77,13 +77,13 @@ class ScaleReader:
     async def read(self, key: TargetKey, api_version: str) -> None:
         """Read one scale; after a transient failure the last known one remains."""
         try:
-            said: Scale | str = await self._ask(key, api_version)
+            content: Scale | str = await self._ask(key, api_version)
         except UnreadableScaleError as error:
-            said = str(error)
+            content = str(error)
         except ClusterError as error:
             _log.info("scale not read", target=str(key), why=error.message)
             return
-        self._answers[key] = _Answer(said, self._clock())
+        self._answers[key] = _Answer(content, self._clock())
 
     async def _ask(self, key: TargetKey, api_version: str) -> Scale:
         resource = await self.resource(api_version, key.own_kind)
@@ -140,7 +140,7 @@ class ScaleReader:
             return _NOT_ASKED
         if self._clock() - answer.time_seconds > self._silent_seconds:
             return f"its scale was last read {self._clock() - answer.time_seconds:.0f} s ago"
-        return answer.said
+        return answer.content
 
 
 def _scalable(listed: Sequence[Mapping[str, object]], api_version: str, kind: str) -> Resource | None:

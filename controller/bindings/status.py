@@ -160,28 +160,28 @@ def _causes(status: Json) -> list[tuple[str, str]]:
 
 def _targets(case: Case, replicas: tuple[int, ...] | None) -> Iterator[Json]:
     for place, state in enumerate(case.targets):
-        said: Json = {
+        target_json: Json = {
             "kind": state.bound.target.kind,
             "name": state.bound.target.name,
             "currentReplicas": state.current_replicas,
         }
-        yield said if replicas is None else said | {"replicas": replicas[place]}
+        yield target_json if replicas is None else target_json | {"replicas": replicas[place]}
 
 
 def _reasons(decision: BindingDecision) -> Json:
     whole = decision.whole
-    said: Json = {}
+    reasons: Json = {}
     if whole.limits:  # kubectl would print an empty list as []
-        said["limitedBy"] = [str(limit) for limit in whole.limits]
+        reasons["limitedBy"] = [str(limit) for limit in whole.limits]
     if whole.wanted_replicas is not None:
-        said["wantedReplicas"] = min(whole.wanted_replicas, _MOST_REPLICAS)
+        reasons["wantedReplicas"] = min(whole.wanted_replicas, _MOST_REPLICAS)
     if whole.panic_since_seconds is not None:
-        said["panicSince"] = moment(datetime.fromtimestamp(whole.panic_since_seconds, UTC))
-    return said
+        reasons["panicSince"] = moment(datetime.fromtimestamp(whole.panic_since_seconds, UTC))
+    return reasons
 
 
 def _metric(asked: Recommendation) -> Json:
-    said: Json = {
+    metric_json: Json = {
         "name": asked.metric,
         "targetValue": f"{asked.target:.6g}",
         "value": None if asked.total is None else f"{asked.total:.6g}",
@@ -190,7 +190,7 @@ def _metric(asked: Recommendation) -> Json:
         "ageSeconds": None if asked.age_seconds is None else round(asked.age_seconds),
         "silentPods": asked.silent_pods or None,
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in metric_json.items() if value is not None}
 
 
 def _findings(result: BindingResult) -> Mapping[BindingCondition, BindingFinding]:

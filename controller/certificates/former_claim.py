@@ -36,8 +36,8 @@ def former_claim(lease: Json) -> FormerClaim | None:
     """Return the previous owner recorded on a Lease, or None if there is no valid record."""
     text = (lease["metadata"].get("annotations") or {}).get(ANNOTATION, "")
     try:
-        said = json.loads(text)
-        claim = FormerClaim(labels=dict(said["labels"]), spec=dict(said["spec"]))
+        content = json.loads(text)
+        claim = FormerClaim(labels=dict(content["labels"]), spec=dict(content["spec"]))
         return claim if all(isinstance(name, str) for name in claim.service) else None
     except (ValueError, TypeError, KeyError, RecursionError):
         return None

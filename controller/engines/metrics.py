@@ -48,14 +48,14 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class EngineMetrics:
     """The series of one pod, by meaning."""
 
     kind: EngineKind
     by_meaning: Mapping[Meaning, Sequence[Series]]
 
     @classmethod
-    def of(cls, series: Iterable[Series]) -> Said:
+    def of(cls, series: Iterable[Series]) -> EngineMetrics:
         """Group series by meaning; for each meaning the first of its names that exists is used.
 
         Raises UnreadableMetricsError unless the series are of exactly one kind of engine.
@@ -75,13 +75,13 @@ class Said:
                 by_meaning[meaning] = _without_parts(_of_one_shard(by_name[name]))
         return cls(kinds[0], by_meaning)
 
-    def by_endpoint(self) -> Mapping[Endpoint, Said]:
+    def by_endpoint(self) -> Mapping[Endpoint, EngineMetrics]:
         """Return the series of each endpoint of the pod, which are scraped, and restart, together."""
         grouped: dict[Endpoint, dict[Meaning, list[Series]]] = {}
         for meaning, series in self.by_meaning.items():
             for item in series:
                 grouped.setdefault(endpoint_of(item.labels), {}).setdefault(meaning, []).append(item)
-        return {endpoint: Said(self.kind, by_meaning) for endpoint, by_meaning in grouped.items()}
+        return {endpoint: EngineMetrics(self.kind, by_meaning) for endpoint, by_meaning in grouped.items()}
 
     def values(self, meaning: Meaning, *, most: float = MOST_COUNTED) -> list[float]:
         """Return the values of a series, one for each engine; empty if it is missing."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from controller.engines.exposition import NAMES, SIZE_LABELS, Endpoint, EngineKind, Meaning, families_in
-from controller.engines.metrics import MOST_COUNTED, Said, Series, has_duplicates
+from controller.engines.metrics import MOST_COUNTED, EngineMetrics, Series, has_duplicates
 from controller.sizing.records import NO_HISTOGRAM, Histogram
 
 _LARGEST_CACHE_TOKENS: Final = 10**9
@@ -113,27 +113,27 @@ def reading_of(series: Iterable[Series], *, time_seconds: float) -> Reading:
     Raises UnreadableMetricsError when a required series is missing, is there twice, or has a value that is
     impossible for an engine.
     """
-    said = Said.of(series)
-    parts = {endpoint: _part(one) for endpoint, one in said.by_endpoint().items()}
+    metrics = EngineMetrics.of(series)
+    parts = {endpoint: _part(one) for endpoint, one in metrics.by_endpoint().items()}
     return Reading(
-        time_seconds=said.time_seconds(time_seconds),
-        running=said.requests(Meaning.RUNNING),
-        kv_tokens=_kv_tokens(said),
+        time_seconds=metrics.time_seconds(time_seconds),
+        running=metrics.requests(Meaning.RUNNING),
+        kv_tokens=_kv_tokens(metrics),
         parts=parts,
-        model_names=said.model_names(),
-        engines=said.engine_count(),
+        model_names=metrics.model_names(),
+        engines=metrics.engine_count(),
     )
 
 
-def _part(said: Said) -> Part:
+def _part(metrics: EngineMetrics) -> Part:
     gauges = (Meaning.WAITING, Meaning.RUNNING)
-    said.refuse_missing([meaning for meaning in gauges if meaning not in said.by_meaning])
-    said.refuse_partial(gauges)
-    totals = _totals(said, running=said.requests(Meaning.RUNNING))
-    return Part(waiting=said.requests(Meaning.WAITING), totals=totals)
+    metrics.refuse_missing([meaning for meaning in gauges if meaning not in metrics.by_meaning])
+    metrics.refuse_partial(gauges)
+    totals = _totals(metrics, running=metrics.requests(Meaning.RUNNING))
+    return Part(waiting=metrics.requests(Meaning.WAITING), totals=totals)
 
 
-def _totals(said: Said, *, running: int) -> Totals:
+def _totals(metrics: EngineMetrics, *, running: int) -> Totals:
     names = {
         "first_tokens": Meaning.FIRST_TOKENS,
         "time_to_first_token_seconds": Meaning.SECONDS_TO_FIRST,
@@ -143,16 +143,16 @@ def _totals(said: Said, *, running: int) -> Totals:
         "inter_token_seconds": Meaning.SECONDS_BETWEEN,
         "inter_tokens": Meaning.INTER_TOKENS,
     }
-    values = {meaning: said.total(meaning) for meaning in names.values()}
-    if said.kind is EngineKind.SGLANG:
+    values = {meaning: metrics.total(meaning) for meaning in names.values()}
+    if metrics.kind is EngineKind.SGLANG:
         values = _with_unborn(values, running=running)
     elif _none_of(values, _DECODED):  # a pooling model decodes nothing
         values |= dict.fromkeys(_DECODED, 0.0)
-    said.refuse_missing([meaning for meaning, value in values.items() if value is None])
-    said.refuse_partial([Meaning.WAITING, *values])
+    metrics.refuse_missing([meaning for meaning, value in values.items() if value is None])
+    metrics.refuse_partial([Meaning.WAITING, *values])
     counted = {field: values[meaning] or 0.0 for field, meaning in names.items()}
     begun = ended = counted["finished"]  # SGLang counts tokens when a request ends
-    if said.kind is EngineKind.VLLM:
+    if metrics.kind is EngineKind.VLLM:
         begun = counted["first_tokens"]
         ended = begun - running
         # vLLM observes one time per step and request. SGLang counts every token.
@@ -160,15 +160,15 @@ def _totals(said: Said, *, running: int) -> Totals:
     if not counted["inter_tokens"] and counted["generation_tokens"] <= counted["first_tokens"]:
         # Requests have one result each, as those of pooling models: it is their only token.
         counted["generation_tokens"] = counted["finished"]
-    examined, computed = _computed_tokens(said, counted["prompt_tokens"])
+    examined, computed = _computed_tokens(metrics, counted["prompt_tokens"])
     return Totals(
         **counted,
         begun=begun,
         ended=ended,
-        steps=said.optional(Meaning.STEPS),
-        prompt_lengths=_histogram(said, Meaning.PROMPT_LENGTHS),
-        first_token_times=_histogram(said, Meaning.FIRST_TOKEN_TIMES),
-        token_times=_histogram(said, Meaning.TOKEN_TIMES),
+        steps=metrics.optional(Meaning.STEPS),
+        prompt_lengths=_histogram(metrics, Meaning.PROMPT_LENGTHS),
+        first_token_times=_histogram(metrics, Meaning.FIRST_TOKEN_TIMES),
+        token_times=_histogram(metrics, Meaning.TOKEN_TIMES),
         examined_prompt_tokens=examined,
         computed_prompt_tokens=computed,
     )
@@ -200,23 +200,23 @@ def _none_of(values: Mapping[Meaning, float | None], meanings: Sequence[Meaning]
     return all(values[meaning] is None for meaning in meanings)
 
 
-def _computed_tokens(said: Said, prompt_tokens: float) -> tuple[float | None, float | None]:
+def _computed_tokens(metrics: EngineMetrics, prompt_tokens: float) -> tuple[float | None, float | None]:
     """Return the prompt tokens of finished requests, and those of them that were computed, or None twice."""
     # vLLM's counters of hits are not used: a waiting request without room in the cache counts in every step.
-    if said.kind is EngineKind.VLLM:
-        examined = said.optional(Meaning.FINISHED_PROMPT_TOKENS)
-        computed = said.optional(Meaning.COMPUTED_PROMPT_TOKENS)
+    if metrics.kind is EngineKind.VLLM:
+        examined = metrics.optional(Meaning.FINISHED_PROMPT_TOKENS)
+        computed = metrics.optional(Meaning.COMPUTED_PROMPT_TOKENS)
     else:
-        cached = said.optional(Meaning.CACHED_PROMPT_TOKENS)
+        cached = metrics.optional(Meaning.CACHED_PROMPT_TOKENS)
         examined, computed = prompt_tokens, None if cached is None else prompt_tokens - cached
     is_known = examined is not None and computed is not None and 0 <= computed <= examined
     return (examined, computed) if is_known else (None, None)
 
 
-def _histogram(said: Said, meaning: Meaning) -> Histogram:
+def _histogram(metrics: EngineMetrics, meaning: Meaning) -> Histogram:
     """Return the buckets that all engines have, summed; empty if they are not cumulative counts."""
     engines: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
-    for item in said.by_meaning.get(meaning, ()):
+    for item in metrics.by_meaning.get(meaning, ()):
         bound = _bound(item.labels.get("le", ""))
         others = frozenset(pair for pair in item.labels.items() if pair[0] != "le")
         buckets = engines.setdefault(others, {})
@@ -243,17 +243,19 @@ def _is_cumulative(buckets: Mapping[float, float]) -> bool:
     return math.inf in buckets and counts == sorted(counts)
 
 
-def _kv_tokens(said: Said) -> int | None:
+def _kv_tokens(metrics: EngineMetrics) -> int | None:
     """Return the total size of the KV caches; None unless every engine reports its own."""
-    series = said.by_meaning.get(Meaning.KV_SIZE, ())
-    sizes = [_labelled_size(item) if said.kind is EngineKind.VLLM else _whole(item.value) for item in series]
+    series = metrics.by_meaning.get(Meaning.KV_SIZE, ())
+    sizes = [
+        _labelled_size(item) if metrics.kind is EngineKind.VLLM else _whole(item.value) for item in series
+    ]
     known = [size for size in sizes if size is not None]
     is_whole = (
         len(known) == len(sizes)
         and not has_duplicates(series)
-        and said.engines(Meaning.KV_SIZE)
+        and metrics.engines(Meaning.KV_SIZE)
         in (
-            said.engines(Meaning.WAITING),
+            metrics.engines(Meaning.WAITING),
             frozenset(),
         )
     )

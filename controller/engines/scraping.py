@@ -222,10 +222,10 @@ class Scraper:
 
         async def parse(text: str) -> Look:
             asked_seconds = self._steady()
-            said = await asyncio.get_running_loop().run_in_executor(
+            exposed = await asyncio.get_running_loop().run_in_executor(
                 self._endpoint_pages, budget.spend, key_of(item.pod)[0], exposed_in, text, names
             )
-            return Look(asked_seconds, said)
+            return Look(asked_seconds, exposed)
 
         return PodRequest(read, parse)
 

@@ -70,11 +70,11 @@ class Fetch:
         """Return the last line of output if the download failed, else an empty string."""
         with self._said:
             self._said.seek(0)
-            said = self._said.read().decode(errors="replace").replace("\r", "\n").strip()
-        _tell(said)
+            output = self._said.read().decode(errors="replace").replace("\r", "\n").strip()
+        _tell(output)
         if self._process.returncode == 0:
             return ""
-        return f"the download ended with code {self._process.returncode}: {said.rpartition(chr(10))[2]}"
+        return f"the download ended with code {self._process.returncode}: {output.rpartition(chr(10))[2]}"
 
 
 class Loader:
@@ -223,10 +223,10 @@ class Loader:
             self._ask(path, json.dumps(body).encode(), LOAD_SECONDS)
         except urllib.error.HTTPError as error:
             try:
-                said = error.read(MOST_CHARACTERS).decode(errors="replace")
+                answer = error.read(MOST_CHARACTERS).decode(errors="replace")
             except _SILENT as silence:
-                said = repr(silence)
-            return f"HTTP {error.code}: {said}"
+                answer = repr(silence)
+            return f"HTTP {error.code}: {answer}"
         except _SILENT as error:
             return str(error) or repr(error)
         return ""

@@ -87,14 +87,14 @@ def routed_pairs(objects: Iterable[Json]) -> frozenset[Pair]:
 
 
 def loading(
-    wanted: Mapping[str, Mapping[str, str]], told: Sequence[Told], routed: Collection[Pair]
+    wanted: Mapping[str, Mapping[str, str]], reports: Sequence[Told], routed: Collection[Pair]
 ) -> Loading:
     """Return the state of adapters, from those wanted by backend, the reports, and those routed already."""
     unloaded: set[Pair] = set()
     awaited: list[str] = []
     troubles: list[str] = []
     for backend, paths in wanted.items():
-        engines = [item for item in told if item.backend == backend]
+        engines = [item for item in reports if item.backend == backend]
         silent = [item for item in engines if item.silent]
         lacks = [(item, frozenset(item.lacks(paths))) for item in engines]
         for name in paths:

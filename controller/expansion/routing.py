@@ -97,8 +97,8 @@ def model_routes(
             spec["loraAdapters"] = chunk
         name = str(model["metadata"]["name"])
         own_metadata = metadata(model, f"{name}{suffix}", {MODEL_LABEL: name})
-        said = model["metadata"].get("annotations") or {}
-        if orders := {key: said[key] for key in ROUTE_ORDERS if key in said}:
+        own = model["metadata"].get("annotations") or {}
+        if orders := {key: own[key] for key in ROUTE_ORDERS if key in own}:
             own_metadata["annotations"] = {**own_metadata.get("annotations", {}), **orders}
         yield {
             "apiVersion": f"{group}/v1alpha1",

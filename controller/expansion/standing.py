@@ -327,8 +327,8 @@ def digest_object(value: Json) -> Json:
 
 def _metadata(metadata: Json) -> Json:
     members: Json = {name: metadata[name] for name in _METADATA if name in metadata}
-    said = metadata.get("annotations") or {}
-    if annotations := {name: text for name, text in said.items() if name.startswith(PREFIX)}:
+    own = metadata.get("annotations") or {}
+    if annotations := {name: text for name, text in own.items() if name.startswith(PREFIX)}:
         members["annotations"] = annotations
     return members
 

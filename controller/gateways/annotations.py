@@ -58,8 +58,8 @@ def picker_reference(server: Json) -> tuple[Json, list[Note]]:
     text = _annotation(server, ENDPOINT_PICKER)
     parts = _PICKER.match(usual if text is None else text)
     if parts is None or int(parts["port"] or 1) > _HIGHEST_PORT:
-        said = f"{(text or usual)[:40]!r} is not NAME or NAME:PORT of a Service: name the endpoint picker"
-        return {}, [_not_understood(ENDPOINT_PICKER, said)]
+        problem = f"{(text or usual)[:40]!r} is not NAME or NAME:PORT of a Service: name the endpoint picker"
+        return {}, [_not_understood(ENDPOINT_PICKER, problem)]
     # While the picker does not respond, requests go to any pod of the pool.
     port = {"number": int(parts["port"] or DEFAULT_PICKER_PORT)}
     return {"name": parts["name"], "port": port, "failureMode": "FailOpen"}, []

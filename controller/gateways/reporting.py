@@ -69,15 +69,15 @@ def finding(result: TranslationResult) -> Finding:
         for kind, name, _ in sorted(result.foreign)
     ]
     refused = [result.refused] if result.refused else []
-    said = {
+    by_reason = {
         GatewayReason.OBJECT_EXISTS: taken,
         GatewayReason.REQUEST_REFUSED: refused,
         GatewayReason.REFUSED_BY_GATEWAY: [*_refusals(result.children)],
         GatewayReason.PARTIALLY: [str(note) for note in result.notes],
     }
-    reason = next((reason for reason, texts in said.items() if texts), None)
+    reason = next((reason for reason, texts in by_reason.items() if texts), None)
     if reason is not None:
-        return not_translated(reason, [text for texts in said.values() for text in texts])
+        return not_translated(reason, [text for texts in by_reason.values() for text in texts])
     names = ", ".join(sorted(f"{item['kind']} {item['metadata']['name']}" for item in result.children))
     return True, GatewayReason.TRANSLATED, f"made: {names}" if names else "there is no rule to translate"
 

@@ -130,12 +130,12 @@ def _limits(spec: Json) -> Iterator[Note]:
 
 
 def _missing(spec: Json, servers: Mapping[str, Json]) -> Iterator[Note]:
-    said = set()
+    reported = set()
     for position, rule in enumerate(spec["rules"]):
         for rank, target in enumerate(rule["targetModels"]):
             name = target["modelServerName"]
-            if name not in servers and name not in said:
-                said.add(name)
+            if name not in servers and name not in reported:
+                reported.add(name)
                 path = f"spec.rules[{position}].targetModels[{rank}].modelServerName"
                 yield Note(
                     path=path, text=f"there is no valid ModelServer {name}: its requests fail until there is"

@@ -168,10 +168,10 @@ class ModelReconciler:
         """Return the state of the adapters that running engines load; most Models have none."""
         key = model["metadata"]["namespace"], model["metadata"]["name"]
         wanted = wanted_paths(expansion.objects)
-        told = await self._tools.adapters.reports(key, wanted, self._tools.world.pods(key))
+        reports = await self._tools.adapters.reports(key, wanted, self._tools.world.pods(key))
         children = self._tools.world.children(key, ()) if wanted else {}
         own = (item for item in children.values() if belongs_to(item, model["metadata"]["uid"]))
-        return loading(wanted, told, routed_pairs(own))
+        return loading(wanted, reports, routed_pairs(own))
 
     async def _act(self, key: Key, report: Report) -> tuple[Report, bool]:
         """Take the steps of a report; return the report afterwards, and whether all steps are done."""

@@ -82,7 +82,7 @@ class TrafficCaches:
         for optional in self._optional.values():
             await optional.settled.wait()
         # Kinds that other kinds depend on come first.
-        told: Mapping[Resource, Callable[[Change], None]] = {
+        callbacks: Mapping[Resource, Callable[[Change], None]] = {
             PODS: self._pod_changed,
             VARIANT_AUTOSCALINGS: self._variant_changed,
             **dict.fromkeys(_POOLS, self._pool_changed),
@@ -90,7 +90,7 @@ class TrafficCaches:
             **{routes: partial(self._route_changed, group) for group, (_, routes) in ROUTING.items()},
             INFERENCE_OBJECTIVES: self._objective_changed,
         }
-        for resource, tell in told.items():
+        for resource, tell in callbacks.items():
             source = self._pods if resource is PODS else self._optional[resource]
             source.subscribe(self._known[resource].take)
             source.subscribe(catch_errors(tell))

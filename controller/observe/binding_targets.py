@@ -206,8 +206,8 @@ class BoundReader:
 
     def _once(self, value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:
         metadata = value["metadata"]
-        said = [(metadata.get("annotations") or {}).get(name) for name in (CAPACITY, ACTIVITY)]
-        version = (read, key_of(value), metadata.get("uid"), metadata.get("generation"), *said)
+        texts = [(metadata.get("annotations") or {}).get(name) for name in (CAPACITY, ACTIVITY)]
+        version = (read, key_of(value), metadata.get("uid"), metadata.get("generation"), *texts)
         if version not in self._read:
             self._read[version] = self._before[version] if version in self._before else _read(value, read)
         return self._read[version]

@@ -79,6 +79,7 @@ class ConditionReason(StrEnum):
     METRICS_BY_QUORUM = "MetricsByQuorum"
     METRICS_HELD = "MetricsHeld"
     METRICS_UNAVAILABLE = "MetricsUnavailable"
+    MODEL_NOT_SERVED = "ModelNotServed"
     DEMAND_NOT_VISIBLE = "DemandNotVisible"
 
     OPTIMIZATION_SUCCEEDED = "OptimizationSucceeded"

@@ -75,8 +75,8 @@ def _record(pod: Json, disruptions: Disruptions) -> MovablePod:
 
 
 def _is_consenting(pod: Json) -> bool:
-    said = pod["metadata"].get("annotations") or {}
-    return said.get(MOVABLE) == "true" and said.get(SAFE_TO_EVICT) != "false"
+    own = pod["metadata"].get("annotations") or {}
+    return own.get(MOVABLE) == "true" and own.get(SAFE_TO_EVICT) != "false"
 
 
 def _is_portable(pod: Json) -> bool:

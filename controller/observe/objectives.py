@@ -55,8 +55,8 @@ class Objectives:
             wanted, number = labels.get((group, namespace, pool)), number_of(item)
             if wanted and number > 0:
                 priority = max(highest_priority, LOWEST_PRIORITY - number)
-                said = Objective(name=name, pool=pool, number=number, priority=priority)
-                self._found[namespace].append((wanted, said))
+                objective = Objective(name=name, pool=pool, number=number, priority=priority)
+                self._found[namespace].append((wanted, objective))
 
     def of(self, target: Target, pods: Sequence[Json]) -> Objective | None:
         """Return the most important objective whose pool selects pods of a target, or None."""
@@ -66,9 +66,13 @@ class Objectives:
         # Template labels count, too: the target may have no pods at the moment.
         every = [*target.labels, *((pod["metadata"].get("labels") or {}) for pod in pods)]
         matching = [
-            said for wanted, said in known if any(wanted.items() <= labels.items() for labels in every)
+            objective
+            for wanted, objective in known
+            if any(wanted.items() <= labels.items() for labels in every)
         ]
-        return min(matching, key=lambda said: (-said.number, said.name, said.pool), default=None)
+        return min(
+            matching, key=lambda objective: (-objective.number, objective.name, objective.pool), default=None
+        )
 
 
 NO_OBJECTIVES: Final = Objectives((), ())

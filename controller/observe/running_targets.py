@@ -33,39 +33,41 @@ def as_running(target: Target, pods: Sequence[Json]) -> Target:
     running = _newest(pods)
     if not running:
         return target
-    spec, said = dict(target.pod_spec), []
+    spec, differences = dict(target.pod_spec), []
     if tolerations := _tolerations(spec, running):
         spec["tolerations"] = [*(spec.get("tolerations") or []), *tolerations]
-        said.append(f"toleration {', '.join(str(item.get('key') or 'of any taint') for item in tolerations)}")
+        differences.append(
+            f"toleration {', '.join(str(item.get('key') or 'of any taint') for item in tolerations)}"
+        )
     labels = target.labels
     if target.key.kind is not TargetKind.LEADER_WORKER_SET:  # its controller sets these for each group
-        said += _add_placement(spec, running)
+        differences += _add_placement(spec, running)
         labels, lacking = _labels(target, running)
-        said += [f"label {_pairs(lacking)}"] if lacking else []
-    if not said:
+        differences += [f"label {_pairs(lacking)}"] if lacking else []
+    if not differences:
         return target
-    difference = f"its pods have what the template lacks, and are planned with it: {'; '.join(said)}"
+    difference = f"its pods have what the template lacks, and are planned with it: {'; '.join(differences)}"
     return replace(target, pod_spec=spec, labels=labels, difference=difference)
 
 
 def _add_placement(spec: Json, running: Sequence[Json]) -> list[str]:
     """Add to a pod spec what else pods have of nodes, priority and accelerators; return it in words."""
-    said = []
+    differences = []
     selector = spec.get("nodeSelector") or {}
     if added := _additions(selector, [pod["spec"].get("nodeSelector") or {} for pod in running]):
         spec["nodeSelector"] = {**selector, **added}
-        said.append(f"nodeSelector {_pairs(added)}")
+        differences.append(f"nodeSelector {_pairs(added)}")
     for name in ("affinity", "priorityClassName"):
         values = [pod["spec"].get(name) for pod in running]
         if values[0] and values[0] != spec.get(name) and all(value == values[0] for value in values):
             spec[name] = values[0]
-            said.append(name)
+            differences.append(name)
     held = {accelerators_of(pod["spec"]) for pod in running}
     if len(held) == 1 and held.isdisjoint({0, accelerators_of(spec)}):
         spec |= {name: running[0]["spec"].get(name) or [] for name in _CONTAINERS}
         spec[CLAIMED] = running[0]["spec"].get(CLAIMED) or 0
-        said.append(count(held.pop(), "accelerator"))
-    return said
+        differences.append(count(held.pop(), "accelerator"))
+    return differences
 
 
 def _newest(pods: Sequence[Json]) -> list[Json]:

@@ -81,8 +81,8 @@ def hold(
 
     `detail` may name any workload. Decisions include it if `settings.names_all`, and `message` otherwise.
     """
-    told = detail if detail and settings.names_all else message
-    made = [decision for demand in model_demands(snapshot) for decision in _hold(demand, told)]
+    text = detail if detail and settings.names_all else message
+    made = [decision for demand in model_demands(snapshot) for decision in _hold(demand, text)]
     return Plan(
         decisions=tuple(sorted(made, key=lambda decision: (decision.namespace, decision.name))),
         placements=(),

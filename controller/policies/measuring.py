@@ -175,8 +175,8 @@ def exposed_values(families: Iterable[Metric], names: Collection[str]) -> dict[s
     wanted = _by_series(names)
     for family in families:
         for name, samples in _matching(family, wanted).items():
-            if said := _value_of(family, name_of(name), samples):
-                values.setdefault(name, said)
+            if exposed := _value_of(family, name_of(name), samples):
+                values.setdefault(name, exposed)
     return values
 
 

@@ -68,7 +68,7 @@ class BoundPolicy:
 
     def __init__(self, scenario: Scenario, file: PolicyFile, *, name: str, settings: SizingSettings) -> None:
         self.name = name
-        self.told: list[PolicyDecision] = []
+        self.decisions: list[PolicyDecision] = []
         self.interval_seconds = settings.interval_seconds
         self._scenario = scenario
         self._policy = file.policy
@@ -132,7 +132,7 @@ class BoundPolicy:
     def _tell(
         self, now_seconds: float, names: Sequence[str], counts: Sequence[int], point: BindingPoint
     ) -> None:
-        self.told += [
+        self.decisions += [
             PolicyDecision(
                 seconds=now_seconds,
                 variant=name,

@@ -158,7 +158,7 @@ class PolicyOutcome:
     models: tuple[ModelOutcome, ...]
     variants: tuple[VariantOutcome, ...]
     points: tuple[Point, ...]
-    told: tuple[PolicyDecision, ...] = ()
+    decisions: tuple[PolicyDecision, ...] = ()
     decided: tuple[BindingCourse, ...] = ()
     """The decisions of an AutoscalingPolicy for each of its bindings; empty for other policies."""
 
@@ -185,7 +185,7 @@ def score(
     scenario: Scenario,
     *,
     policy: str,
-    told: Sequence[PolicyDecision],
+    decisions: Sequence[PolicyDecision],
     requests: Mapping[str, Sequence[Request]],
     finished: Mapping[str, Sequence[Completion]],
     abandoned: Mapping[str, Sequence[Request]],
@@ -194,7 +194,7 @@ def score(
 ) -> PolicyOutcome:
     """Return the outcome of a run; requests that arrived in the warm-up are not counted.
 
-    `told` are the decisions of the policy, in seconds since the run began.
+    `decisions` are the decisions of the policy, in seconds since the run began.
     """
     since_us = round(scenario.warm_up_seconds * 1e6)
     models = tuple(
@@ -228,7 +228,7 @@ def score(
         models=models,
         variants=variants,
         points=tuple(points),
-        told=tuple(replace(item, seconds=item.seconds - scenario.warm_up_seconds) for item in told),
+        decisions=tuple(replace(item, seconds=item.seconds - scenario.warm_up_seconds) for item in decisions),
     )
 
 

@@ -16,7 +16,7 @@ class Policy(Protocol):
     """Publishes a metric per variant; it may have state, so create a new one for each run."""
 
     name: str
-    told: list[PolicyDecision]
+    decisions: list[PolicyDecision]
 
     @property
     def interval_seconds(self) -> float:
@@ -51,7 +51,7 @@ class LoadPolicy:
     scaled: frozenset[str]
     name: str = ""
     counts_running: bool = True
-    told: list[PolicyDecision] = field(default_factory=list)
+    decisions: list[PolicyDecision] = field(default_factory=list)
 
     @property
     def interval_seconds(self) -> float:
@@ -87,7 +87,7 @@ class ConstantPolicy:
     scaled: frozenset[str]
     name: str = ""
     interval_seconds: float = 15.0
-    told: list[PolicyDecision] = field(default_factory=list)
+    decisions: list[PolicyDecision] = field(default_factory=list)
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
         """Return None: published replicas take effect directly."""

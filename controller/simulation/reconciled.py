@@ -75,7 +75,7 @@ class ReconciledPolicy:
         self.name = "stowplan"
         chosen = cycle_settings or CycleSettings(scale_to_zero=False)
         self.interval_seconds = chosen.sizing.interval_seconds
-        self.told: list[PolicyDecision] = []
+        self.decisions: list[PolicyDecision] = []
         self._scenario = scenario
         self._objects = _Objects(manifests or manifests_of(scenario))
         self._reconciler = VariantAutoscalingReconciler(
@@ -115,7 +115,7 @@ class ReconciledPolicy:
             last = decision.replicas, str(decision.reason)
             if self._last.get(name) != last:
                 self._last[name] = last
-                self.told.append(
+                self.decisions.append(
                     PolicyDecision(
                         seconds=cluster.now_seconds,
                         variant=name,

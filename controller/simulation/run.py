@@ -208,7 +208,7 @@ async def play(
     return score(
         scenario,
         policy=policy.name,
-        told=policy.told,
+        decisions=policy.decisions,
         requests=asked,
         finished=cluster.fleet.finished,
         abandoned={model_id: router.abandoned for model_id, router in cluster.fleet.routers.items()},

@@ -111,7 +111,7 @@ class SaturationV1Policy:
     scenario: Scenario
     name: str = "wva-v1"
     interval_seconds: float = 60.0
-    told: list[PolicyDecision] = field(default_factory=list)
+    decisions: list[PolicyDecision] = field(default_factory=list)
     _desired: dict[str, int] = field(default_factory=dict)
 
     def autoscaler(self, variant: VariantSetup) -> Autoscaler:
@@ -251,7 +251,7 @@ class SaturationV2Policy:
     scenario: Scenario
     name: str = "wva-v2"
     interval_seconds: float = 30.0
-    told: list[PolicyDecision] = field(default_factory=list)
+    decisions: list[PolicyDecision] = field(default_factory=list)
     _history: CapacityHistory = field(default_factory=CapacityHistory)
     _live: dict[str, float] = field(default_factory=dict)
     """Last observed capacity of a replica, by variant."""

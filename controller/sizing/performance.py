@@ -283,9 +283,9 @@ def _start_seconds(facts: VariantFacts, before: VariantMemory) -> float | None:
 
 
 def _kv_tokens(before: VariantMemory, reports: Sequence[EngineReport]) -> int | None:
-    told = [report.kv_tokens for report in reports if report.kv_tokens]
-    if told:
-        return min(told)
+    sizes = [report.kv_tokens for report in reports if report.kv_tokens]
+    if sizes:
+        return min(sizes)
     return before.kv_tokens or (before.former.kv_tokens if before.former else None)
 
 

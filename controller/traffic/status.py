@@ -157,8 +157,11 @@ def _provider(target: Json) -> str:
 
 
 def _target(name: str, selected: Endpoints | None) -> Json:
-    said: Json = {"modelServerName": name, "readyEndpoints": 0 if selected is None else len(selected.ready)}
-    return said if _is_ready(selected) else {**said, "message": _why_none(selected)}
+    target_json: Json = {
+        "modelServerName": name,
+        "readyEndpoints": 0 if selected is None else len(selected.ready),
+    }
+    return target_json if _is_ready(selected) else {**target_json, "message": _why_none(selected)}
 
 
 def _is_ready(selected: Endpoints | None) -> bool:

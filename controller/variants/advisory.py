@@ -83,8 +83,8 @@ def acted_on(snapshot: Snapshot, advised_keys: AbstractSet[Key]) -> Snapshot:
 
 def join_plans(acting: Plan, advising: Plan, advised_keys: AbstractSet[Key]) -> Plan:
     """Return the applied plan, with the decisions of the other plan for advisory variants."""
-    told = {item.key: item for item in advising.decisions if item.key in advised_keys}
-    return replace(acting, decisions=tuple(told.get(item.key, item) for item in acting.decisions))
+    advised = {item.key: item for item in advising.decisions if item.key in advised_keys}
+    return replace(acting, decisions=tuple(advised.get(item.key, item) for item in acting.decisions))
 
 
 def _saving(per_hour: Decimal) -> str:

@@ -65,7 +65,8 @@ class Announcer:
         for kind, item in _conditions(status).items():
             if _alarm(kind, item) == _alarm(kind, before.get(kind)):
                 continue
-            if kind == ConditionType.METRICS_AVAILABLE and kind not in before:
+            is_new = kind == ConditionType.METRICS_AVAILABLE and kind not in before
+            if is_new and item["reason"] not in _KNOWN_AT_ONCE:
                 continue  # no engine has been queried yet
             self._events.record(
                 claimant.value,
@@ -88,6 +89,9 @@ def _alarm(kind: str, condition: Json | None) -> str:
     )
     return "" if is_good else str(condition["reason"])
 
+
+_KNOWN_AT_ONCE: Final = frozenset({ConditionReason.MODEL_NOT_SERVED, ConditionReason.DEMAND_NOT_VISIBLE})
+"""What is announced about the metrics of a new object."""
 
 _ANNOUNCED: Final = (
     ConditionType.TARGET_RESOLVED,

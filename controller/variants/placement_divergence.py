@@ -99,9 +99,9 @@ def sentences(waiting: Iterable[Waiting]) -> Mapping[Key, str]:
 
 
 def _node_text(nodes: Mapping[str, Sequence[Waiting]]) -> str:
-    told = listing([_sentence(node, items) for node, items in sorted(nodes.items())])
+    text = listing([_sentence(node, items) for node, items in sorted(nodes.items())])
     is_only_late = all(item.late and not item.takers for items in nodes.values() for item in items)
-    return told if is_only_late else f"{told}; {REMEDY}"
+    return text if is_only_late else f"{text}; {REMEDY}"
 
 
 def _sentence(node: str, items: Sequence[Waiting]) -> str:
@@ -112,7 +112,7 @@ def _sentence(node: str, items: Sequence[Waiting]) -> str:
 def _cause(items: Sequence[Waiting]) -> str:
     if takers := _few(sorted({name for item in items for name in item.takers})):
         return f"the scheduler assigned {listing(takers)} to it"
-    if late := _few(sorted({told for item in items for told in item.late})):
+    if late := _few(sorted({name for item in items for name in item.late})):
         return f"{listing(late)}, because autoscalers have not followed the plan yet"
     return "other pods use the place"
 

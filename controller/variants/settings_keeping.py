@@ -67,8 +67,8 @@ class SettingsKeeper:
             self._unkept = None
             return None
         since = self._unkept.since if self._unkept else self._now()
-        told = f"the last valid settings cannot be stored for the next leader: {why}"
-        self._unkept = SettingsProblem(config_map=LAST_VALID, text=told, since=since)
+        problem = f"the last valid settings cannot be stored for the next leader: {why}"
+        self._unkept = SettingsProblem(config_map=LAST_VALID, text=problem, since=since)
         return self._unkept
 
     async def _write(self, text: str) -> str:

@@ -59,6 +59,9 @@ class StatusInputs:
     silence: str
     """Why engines did not report, in one phrase; empty if all reported."""
 
+    is_misserved: bool = False
+    """Whether engines of the variant serve another model."""
+
     unseen: str = ""
     """Why requests for its model cannot be seen while it has no replica; empty if they can."""
 
@@ -167,8 +170,8 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
 def _target_finding(inputs: StatusInputs) -> Finding:
     seen = inputs.observed
     target = seen.target
-    told = (f"the {target.key.called} exists", target.difference, seen.narrowing)
-    exists = "; ".join(filter(None, told))
+    parts = (f"the {target.key.called} exists", target.difference, seen.narrowing)
+    exists = "; ".join(filter(None, parts))
     if seen.misread:
         # Before decisions are applied, autoscalers are expected to read something else.
         is_only_advice = inputs.advice is not None
@@ -231,6 +234,8 @@ def _metrics_finding(inputs: StatusInputs) -> Finding:
     is_without = not load.ready_replicas and not inputs.decision.replicas
     if inputs.unseen and is_without and variant.may_scale_to_zero:
         return False, ConditionReason.DEMAND_NOT_VISIBLE, f"{text}; {inputs.unseen}"
+    if load.signal is Signal.UNKNOWN and inputs.is_misserved:
+        return False, ConditionReason.MODEL_NOT_SERVED, text
     return load.signal is not Signal.UNKNOWN, _METRICS[load.signal], text
 
 
@@ -256,7 +261,7 @@ def _accelerator(name: str) -> Json:
 
 def _decision(inputs: StatusInputs) -> Json:
     decision, solver = inputs.decision, inputs.solver
-    said: Json = {
+    decision_json: Json = {
         "reason": str(decision.reason),
         "message": shorten(decision.message),
         "demand": _demand(decision.load),
@@ -277,14 +282,14 @@ def _decision(inputs: StatusInputs) -> Json:
         "solverStatus": str(solver.status),
         "gap": _gap(solver),
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in decision_json.items() if value is not None}
 
 
 def _demand(load: ModelLoad) -> Json | None:
     """Return the load of the model, or None if it is unknown."""
     if load.requests_per_second is None:
         return None
-    said: Json = {
+    demand_json: Json = {
         "requestsPerSecond": _number(load.requests_per_second),
         "upperRequestsPerSecond": _number(load.upper_requests_per_second),
         "startSeconds": round(load.start_seconds),
@@ -292,7 +297,7 @@ def _demand(load: ModelLoad) -> Json | None:
         "avgInputTokens": None if load.prompt_tokens is None else _number(load.prompt_tokens),
         "avgOutputTokens": None if load.output_tokens is None else _number(load.output_tokens),
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in demand_json.items() if value is not None}
 
 
 def _limit(capacity: Capacity | None) -> str | None:
@@ -305,7 +310,7 @@ def _learned_json(inputs: StatusInputs) -> Json | None:
     if learned is None:
         return None
     parameters = learned.parameters
-    said: Json = {
+    learned_json: Json = {
         "decodeParms": {"alpha": _number(parameters.alpha_ms), "beta": _number(parameters.beta_ms)},
         "prefillParms": {"delta": _number(parameters.delta_ms)},
         "samples": round(learned.samples),
@@ -313,7 +318,7 @@ def _learned_json(inputs: StatusInputs) -> Json | None:
         "kvCacheTokens": learned.kv_tokens,
         "utilization": None if learned.utilization is None else _number(learned.utilization),
     }
-    return {name: value for name, value in said.items() if value is not None}
+    return {name: value for name, value in learned_json.items() if value is not None}
 
 
 def _service_level(level: ServiceLevel | None) -> Json | None:

@@ -304,13 +304,17 @@ class VariantAutoscalingReconciler:
         reasons = {
             key: why_advisory(key[0], item.claim.orders, scope) for key, item in gathered.observed.items()
         }
-        told = {key: why for key, why in reasons.items() if why}
-        is_mixed = 0 < len(told) < len(variants)
-        plan = await tools.planner.solve(acted_on(snapshot, told.keys()) if is_mixed else snapshot)
+        why_advised = {key: why for key, why in reasons.items() if why}
+        is_mixed = 0 < len(why_advised) < len(variants)
+        plan = await tools.planner.solve(acted_on(snapshot, why_advised.keys()) if is_mixed else snapshot)
         if is_mixed:
-            plan = join_plans(plan, await tools.planner.solve(snapshot), told.keys())
+            plan = join_plans(plan, await tools.planner.solve(snapshot), why_advised.keys())
         decisions = {item.key: item for item in plan.decisions}
-        advices = {key: advice(variants[key], decisions[key], told[key]) for key in told if key in decisions}
+        advices = {
+            key: advice(variants[key], decisions[key], why_advised[key])
+            for key in why_advised
+            if key in decisions
+        }
         return plan.with_messages({key: item.message for key, item in advices.items()}), advices
 
     def _statuses(
@@ -344,6 +348,9 @@ class VariantAutoscalingReconciler:
                 solver=plan.solver,
                 observed=observed,
                 silence=silence_of(variant, failures),
+                is_misserved=any(
+                    (variant.namespace, item.name) in self._watch.misserving for item in variant.replicas
+                ),
                 unseen=self._activity.problems.get(observed.claim.model, ""),
                 lateness=lateness(
                     observed.pods, start_seconds=variant.start_seconds, now_seconds=now.timestamp()

@@ -45,6 +45,9 @@ class EngineWatch:
         self.silent: Mapping[Key, str] = {}
         """Models (namespace, ID) none of whose ready engines responded, with the cause."""
 
+        self.misserving: frozenset[Key] = frozenset()
+        """Pods whose engines serve another model than their object names."""
+
         self.idleness = Idleness()
 
     async def observe(self, pods: Sequence[Json], claims: Claims) -> Mapping[Key, str]:
@@ -60,7 +63,9 @@ class EngineWatch:
 
     def _store(self, models: Mapping[Key, str], pods: Sequence[Json], scraped: Scraped) -> Mapping[Key, str]:
         """Store the engines' metrics; return the reasons why some did not answer."""
-        readings, failures = _of_their_model(models, scraped)
+        readings, others = _of_their_model(models, scraped)
+        failures = {**scraped.failures, **others}
+        self.misserving = frozenset(others)
         now_seconds = self._seconds()
         before = self._engines
         self._engines = before.update(readings, models, asked=map(key_of, pods), now_seconds=now_seconds)
@@ -104,13 +109,13 @@ class EngineWatch:
 def _of_their_model(
     models: Mapping[Key, str], scraped: Scraped
 ) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
-    """Move readings of engines that serve another model than their VariantAutoscaling to the failures."""
+    """Return the readings of engines that serve the model of their object, and what the others serve."""
     readings: dict[Key, Reading] = {}
-    failures = dict(scraped.failures)
+    others: dict[Key, str] = {}
     for key, reading in scraped.readings.items():
         if reading.model_names and models[key] not in reading.model_names:
             served = ", ".join(sorted(reading.model_names))
-            failures[key] = f"the engine serves model {served!r} and not {models[key]!r}"
+            others[key] = f"the engine serves model {served!r} and not {models[key]!r}"
         else:
             readings[key] = reading
-    return readings, failures
+    return readings, others

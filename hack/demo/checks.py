@@ -121,7 +121,7 @@ def premium_is_served_in_time(history: History) -> Finding:
     begin, _ = _span("shortage")
     if not history.served:
         return Finding(name=name, holds=False, detail="the end was not reached")
-    told, holds = [], True
+    details, holds = [], True
     stretches = (
         (0, begin, _LEAST_IN_TIME),
         (begin + EXCUSED_SECONDS, END_SECONDS, _LEAST_IN_TIME),
@@ -129,9 +129,9 @@ def premium_is_served_in_time(history: History) -> Finding:
     )
     for from_seconds, to_seconds, least in stretches:
         in_time, count = history.served[0].first_tokens(from_seconds, to_seconds)
-        told.append(f"{from_seconds:.0f} to {to_seconds:.0f} s: {in_time} of {count} first tokens in time")
+        details.append(f"{from_seconds:.0f} to {to_seconds:.0f} s: {in_time} of {count} first tokens in time")
         holds = holds and count > 0 and in_time >= least * count
-    return Finding(name=name, holds=holds, detail=", ".join(told))
+    return Finding(name=name, holds=holds, detail=", ".join(details))
 
 
 def nobody_flaps(history: History) -> Finding:
@@ -150,15 +150,15 @@ def nobody_flaps(history: History) -> Finding:
 def relief_scales_down(history: History) -> Finding:
     """Check that after the surges both models end with fewer replicas than at their peak."""
     name = "after the surges it scales down"
-    told, holds = [], True
+    details, holds = [], True
     for index in (0, -1):
         busy, relief = _chapter(history, "shortage", index=index), _chapter(history, "relief", index=index)
         if not busy or not relief:
             return Finding(name=name, holds=False, detail="the relief was not reached")
         peak, last = max(model.current_replicas for model in busy), relief[-1].current_replicas
-        told.append(f"{busy[0].model_id}: {peak} -> {last} replicas")
+        details.append(f"{busy[0].model_id}: {peak} -> {last} replicas")
         holds = holds and last < peak
-    return Finding(name=name, holds=holds, detail=", ".join(told))
+    return Finding(name=name, holds=holds, detail=", ".join(details))
 
 
 def autoscaler_follows(history: History) -> Finding:
@@ -185,11 +185,11 @@ def unlike_pair_shares_a_load(history: History) -> Finding:
     peak = max(seen, key=lambda view: sum(target.current_replicas for target in view.targets))
     most, last = ([target.current_replicas for target in view.targets] for view in (peak, seen[-1]))
     ways = zip(peak.targets, most, last, strict=True)
-    told = ", ".join(f"{target.name} {high} -> {low}" for target, high, low in ways)
+    changes = ", ".join(f"{target.name} {high} -> {low}" for target, high, low in ways)
     return Finding(
         name=name,
         holds=all(most) and sum(last) < sum(most) and all(view.is_placed for view in seen[-1:]),
-        detail=f"{told}; at its peak: {peak.message}",
+        detail=f"{changes}; at its peak: {peak.message}",
     )
 
 
@@ -213,9 +213,9 @@ def model_becomes_engines(history: History) -> Finding:
     story, name = history.model, "a Model expands to engines that serve it and its adapter"
     if story.active_seconds is None:
         return Finding(name=name, holds=False, detail=f"{MODEL} did not become active")
-    told = [f"{asked}: {', '.join(servers) or 'nobody'}" for asked, servers in story.answered.items()]
+    answers = [f"{asked}: {', '.join(servers) or 'nobody'}" for asked, servers in story.answered.items()]
     holds = all(len(servers) > 1 for servers in story.answered.values()) and ADAPTER in story.answered
-    detail = f"active after {story.active_seconds:.0f} s; answered by {'; '.join(told)}"
+    detail = f"active after {story.active_seconds:.0f} s; answered by {'; '.join(answers)}"
     return Finding(name=name, holds=holds, detail=detail)
 
 

@@ -137,14 +137,14 @@ class Director:
         command = ("apply", *flags, f"--filename={path}")
         finished = await asyncio.to_thread(self.control_plane.kubectl, *command, check=False)
         self.note(f"$ {' '.join(('kubectl apply', *flags, '-f', str(shown)))}")
-        said = finished.stderr.strip()
-        for line in dict.fromkeys(said.splitlines()):
+        output = finished.stderr.strip()
+        for line in dict.fromkeys(output.splitlines()):
             self.note(f"  {line}")
         if finished.returncode == 0:
             self.note(f"  {len(finished.stdout.splitlines())} objects applied")
         elif path == scenario.REFUSED:
             self.history.refusals.append(
-                Refusal(manifest=str(shown), exit_code=finished.returncode, output=said)
+                Refusal(manifest=str(shown), exit_code=finished.returncode, output=output)
             )
         else:
-            raise KubectlFailedError(f"kubectl apply -f {shown}: {said}")
+            raise KubectlFailedError(f"kubectl apply -f {shown}: {output}")

@@ -102,9 +102,9 @@ class ModelChapter:
     def _serves(self, items: Sequence[Json]) -> bool:
         [model] = _of_kind(items, "Model")
         conditions = (model.get("status") or {}).get("conditions") or []
-        said = {item["type"]: item["status"] for item in conditions}
+        statuses = {item["type"]: item["status"] for item in conditions}
         loaded = [server for server, names in routes(items).items() if ADAPTER in names]
-        is_well = said.get("Active") == "True" and said.get("Failed") == "False"
+        is_well = statuses.get("Active") == "True" and statuses.get("Failed") == "False"
         return is_well and len(loaded) == len(model["spec"]["backends"])
 
     def _has_scaled(self) -> bool:

@@ -70,9 +70,9 @@ def _model_cells(model: ModelView, row: int) -> tuple[RenderableType, ...]:
             f"{clients.requests_per_second:.1f}",
             ttft_text(model),
         )
-    said = f"{model.class_name}, priority {model.priority}" if row == 1 else ""
+    subtitle = f"{model.class_name}, priority {model.priority}" if row == 1 else ""
     waiting = f"{model.clients.unfinished_requests} in flight" if row == 1 else ""
-    return Text(said, "dim"), "", Text(waiting, "dim")
+    return Text(subtitle, "dim"), "", Text(waiting, "dim")
 
 
 def ttft_text(model: ModelView) -> Text:

@@ -77,8 +77,8 @@ def print_comparison(console: Console, accounts: Sequence[Account]) -> None:
     headings = ("", *(f"{model_id} missed" for model_id in models), "cost", "reversals")
     if not console.is_terminal:
         for row in rows:
-            said = (f"{heading} {cell}".strip() for heading, cell in zip(headings, row, strict=True))
-            console.print(", ".join(said), soft_wrap=True, highlight=False, markup=False)
+            cells = (f"{heading} {cell}".strip() for heading, cell in zip(headings, row, strict=True))
+            console.print(", ".join(cells), soft_wrap=True, highlight=False, markup=False)
         return
     table = Table(box=box.SIMPLE_HEAD, title="results", title_justify="left")
     for number, heading in enumerate(headings):

@@ -151,8 +151,8 @@ class _Store:
             check=False,
         )
         if finished.returncode != 0:
-            said = f"{finished.stdout[-3000:]}\n{finished.stderr[-2000:]}".strip()
-            raise ControlPlaneError(f"buildah {arguments[0]} failed:\n{said}")
+            output = f"{finished.stdout[-3000:]}\n{finished.stderr[-2000:]}".strip()
+            raise ControlPlaneError(f"buildah {arguments[0]} failed:\n{output}")
         return finished.stdout.strip()
 
 

@@ -218,9 +218,9 @@ def _path(value: Json) -> str:
 def _serves(value: Json) -> bool:
     """Tell whether a Model is active and not updating, according to the status of its current generation."""
     status = value.get("status") or {}
-    said = {item["type"]: item["status"] for item in status.get("conditions") or []}
+    statuses = {item["type"]: item["status"] for item in status.get("conditions") or []}
     is_seen = status.get("observedGeneration") == value["metadata"]["generation"]
-    return is_seen and (said.get("Active"), said.get("Updating")) == ("True", "False")
+    return is_seen and (statuses.get("Active"), statuses.get("Updating")) == ("True", "False")
 
 
 def _wait_seconds(value: Json) -> float:

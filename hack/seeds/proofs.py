@@ -125,9 +125,9 @@ def _warns(owner: Place, field: Place | None, example: Json, kept: str) -> Itera
     version = owner.version
     value = {"metadata": {"name": "example"}, "spec": example["spec"]}
     yield from (f"the example is not valid: {error}" for error in validate(version.declaration, value))
-    said = [text for advise in version.advise for text in advise(value)]
-    if not any(text.startswith(f"{example['at']}: ") for text in said):
-        yield f"{example['at']} is not warned about; there is {said}"
+    warnings = [text for advise in version.advise for text in advise(value)]
+    if not any(text.startswith(f"{example['at']}: ") for text in warnings):
+        yield f"{example['at']} is not warned about; there is {warnings}"
 
 
 def _fills(owner: Place, field: Place | None, example: Json, kept: str) -> Iterator[str]:

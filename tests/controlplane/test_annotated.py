@@ -24,6 +24,7 @@ from hack.installation import Installation
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
+    from pathlib import Path
 
     from apiserver.schema.json import Json
 
@@ -252,6 +253,49 @@ def test_what_is_wrong_is_one_event_each_and_the_rest_is_planned(stage: Stage) -
         "nameless": False,
         "scaled": True,
     }
+
+
+def test_a_model_that_no_engine_serves_is_named_in_an_event(stage: Stage) -> None:
+    """Its replicas stay, and both names are told."""
+    stage.start("chat", model_id="meta/llama")
+    with stage.loaded(5.0):
+        stage.wait_for_event("hpa/chat", "ModelNotServed", "serves model 'chat' and not 'meta/llama'")
+    assert stage.get("deployment/chat")["spec"]["replicas"] == 1
+
+
+def test_a_variant_autoscaling_migrates_under_load(
+    stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A user of llm-d 0.9 exports, migrates and applies, and then deletes the VariantAutoscaling."""
+    chosen = variant("chat", modelID="chat", variantCost="25.0", minReplicas=1, maxReplicas=6)
+    hpa = autoscaler("chat")
+    stage.apply(deployment("chat", product=PRODUCT, accelerators=1), hpa, chosen)
+    stage.wait("deployment/chat", "jsonpath={.status.readyReplicas}=1")
+    with stage.loaded(60.0):
+        stage.wait("va/chat", "jsonpath={.status.desiredOptimizedAlloc.numReplicas}=6")
+        stage.wait("deployment/chat", "jsonpath={.spec.replicas}=6")
+        exported, migrated = tmp_path / "exported.yaml", tmp_path / "migrated.yaml"
+        exported.write_text(stage.kubectl("get", "va,hpa", "--output=yaml"))
+        assert cli.main(["migrate", "-f", str(exported), "--to", "released", "--strict"]) == 0
+        migrated.write_text(capsys.readouterr().out)
+        stage.kubectl("apply", f"--filename={migrated}")
+        stage.until("chat", reason="Unplanned")
+        before = stage.get("deployment/chat")["metadata"]["generation"]
+        stage.kubectl("delete", "va", "chat")
+        status = stage.until("chat", boundBy="MaxReplicas")
+        wait_for(lambda: stage.metric("chat").get("value") == "6", lambda: str(stage.metric("chat")))
+
+    spec, annotations = stage.get("hpa/chat")["spec"], stage.get("hpa/chat")["metadata"]["annotations"]
+    assert (spec["minReplicas"], spec["maxReplicas"]) == (1, 6)
+    assert annotations["llm-d.ai/variant-cost"] == "25.0"
+    assert status["desiredOptimizedAlloc"]["numReplicas"] == 6
+    assert stage.get("deployment/chat")["metadata"]["generation"] == before
+    assert cli.main(["migrate", "-f", str(migrated), "--to", "stowplan"]) == 0
+    back = tmp_path / "back.yaml"
+    back.write_text(capsys.readouterr().out)
+    assert "variantautoscaling.llmd.ai/chat" in stage.kubectl(
+        "apply", "--dry-run=server", f"--filename={back}"
+    )
 
 
 CONTROLLER = "--as=system:serviceaccount:stowplan-system:stowplan-controller"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from support.documents import example
+from support.manifests import deployment
 from support.metrics_stage import (
     HERE,
     SYSTEM,
@@ -16,8 +17,10 @@ from support.metrics_stage import (
 )
 from support.polling import wait_for
 
+from apiserver.kinds.decision_record import CONFIG_MAP, read_record
 from hack.controlplane import ControlPlane
 from hack.controlplane.certificates import Authority
+from hack.controlplane.nodes import Node, create_nodes
 from hack.installation import Installation
 from hack.keda.running import Keda
 
@@ -26,14 +29,21 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.keda
 
+PRODUCT = "NVIDIA-L40S"
+SETTINGS: dict[str, dict[str, Any]] = {
+    "controller": {"planning": {"intervalSeconds": 1}, "annotated": True},
+    "apiserver": {"annotated": True},
+}
+
 
 @pytest.fixture(scope="module")
 def stage() -> Iterator[MetricsStage]:
     """Yield a control plane with both products, whose external metrics are KEDA's."""
     authority = Authority.create("test")
-    with ControlPlane(scheduler=False, kwok=False) as control_plane:
+    with ControlPlane() as control_plane:
         control_plane.kubectl("create", "namespace", SYSTEM)
-        installation = Installation(control_plane)
+        create_nodes(control_plane, [Node(name="node", accelerator=PRODUCT, accelerator_count=8)])
+        installation = Installation(control_plane, settings=SETTINGS, components=("annotated",))
         try:
             installation.start(without=frozenset({"controller", "webhooks", "apiserver"}))
             for kind in ("validatingwebhookconfigurations", "mutatingwebhookconfigurations"):
@@ -48,6 +58,13 @@ def stage() -> Iterator[MetricsStage]:
             installation.stop()
 
 
+@pytest.fixture(scope="module")
+def deciding(stage: MetricsStage) -> MetricsStage:
+    """Return the stage with the controller, which decides instead of the tests."""
+    stage.installation.start_component("controller")
+    return stage
+
+
 def documented(kind: str, *, name: str, address: str) -> list[dict[str, Any]]:
     """Return objects of the recipe in the documentation, for a variant of the namespace `default`."""
     text = example("docs/installing.md", kind).replace("llama-8b-l40s", name)
@@ -58,14 +75,20 @@ def documented(kind: str, *, name: str, address: str) -> list[dict[str, Any]]:
 
 
 def scaled_object(stage: MetricsStage, name: str) -> None:
-    """Create a Deployment, a VariantAutoscaling and the documented ScaledObject, at the pace of a test."""
+    """Create a Deployment, a VariantAutoscaling and the documented ScaledObject."""
     stage.kubectl("create", "deployment", name, "--image=engine", HERE)
     stage.variant(name)
+    stage.apply(following(stage, name))
+
+
+def following(stage: MetricsStage, name: str) -> dict[str, Any]:
+    """Return the documented ScaledObject, at the pace of a test."""
     address = stage.installation.address("apiserver")
     (found,) = documented("ScaledObject", name=name, address=address)
     (trigger,) = documented("metrics-api", name=name, address=address)
     pace = {"minReplicaCount": 0, "pollingInterval": 2, "cooldownPeriod": 2}
-    stage.apply(found | {"spec": found["spec"] | trigger | pace})
+    value: dict[str, Any] = found | {"spec": found["spec"] | trigger | pace}
+    return value
 
 
 def condition(stage: MetricsStage, kind: str, name: str, wanted: str) -> str:
@@ -105,12 +128,27 @@ def test_the_replicas_stay_while_no_decision_can_be_read(stage: MetricsStage) ->
     assert held == "3"
 
 
-def test_an_autoscaler_whose_metric_keda_answers_is_named(stage: MetricsStage) -> None:
+def test_an_autoscaler_whose_metric_keda_answers_is_named(deciding: MetricsStage) -> None:
     """The external metrics are KEDA's now, so a plain HorizontalPodAutoscaler gets no decision."""
-    stage.variant("plain")
-    stage.autoscaled("plain")
-    stage.installation.start_component("controller")
+    deciding.variant("plain")
+    deciding.autoscaled("plain")
     wait_for(
-        lambda: "ExternalMetricsTakenOver" in condition(stage, "va", "plain", "DecisionFollowed"),
-        lambda: condition(stage, "va", "plain", "DecisionFollowed"),
+        lambda: "ExternalMetricsTakenOver" in condition(deciding, "va", "plain", "DecisionFollowed"),
+        lambda: condition(deciding, "va", "plain", "DecisionFollowed"),
     )
+
+
+def test_an_annotated_scaled_object_is_planned_once_and_followed(deciding: MetricsStage) -> None:
+    """KEDA copies its annotations to the HorizontalPodAutoscaler that it creates for it."""
+    deciding.apply(deployment("own", product=PRODUCT, accelerators=1), namespace="default")
+    value = following(deciding, "own")
+    value["metadata"]["annotations"] = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": "own"}
+    deciding.apply(value)
+    for replicas in (3, 0, 2):
+        deciding.kubectl("annotate", "--overwrite", "so/own", f"stowplan.dev/replicas={replicas}", HERE)
+        deciding.wait_for_replicas("own", replicas)
+
+    copied = deciding.kubectl("get", "hpa/keda-hpa-own", HERE, "--output=jsonpath={.metadata.annotations}")
+    records = json.loads(deciding.kubectl("get", f"configmap/{CONFIG_MAP}", HERE, "--output=json").stdout)
+    assert "llm-d.ai/managed" in copied.stdout
+    assert [record and record["name"] for record in map(read_record, records["data"].values())] == ["own"]

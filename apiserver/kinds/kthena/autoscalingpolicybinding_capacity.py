@@ -34,18 +34,18 @@ def capacities_of(binding: Json) -> Capacities:
     text = ((binding.get("metadata") or {}).get("annotations") or {}).get(ANNOTATION)
     if not isinstance(text, str):
         return Capacities()
-    said = [part.strip().rpartition("=") for part in text.split(",") if part.strip()]
-    good = {name: float(number) for name, _, number in said if _is_capacity(name, number)}
-    return Capacities(of=good, problems=tuple(_problems(binding, said, good)))
+    entries = [part.strip().rpartition("=") for part in text.split(",") if part.strip()]
+    good = {name: float(number) for name, _, number in entries if _is_capacity(name, number)}
+    return Capacities(of=good, problems=tuple(_problems(binding, entries, good)))
 
 
 def _is_capacity(name: str, number: str) -> bool:
     return bool(name and _NUMBER.match(number)) and float(number) > 0
 
 
-def _problems(binding: Json, said: list[tuple[str, str, str]], good: Mapping[str, float]) -> Iterator[str]:
+def _problems(binding: Json, entries: list[tuple[str, str, str]], good: Mapping[str, float]) -> Iterator[str]:
     where = f"metadata.annotations[{ANNOTATION}]"
-    if any(not _is_capacity(name, number) for name, _, number in said):
+    if any(not _is_capacity(name, number) for name, _, number in entries):
         yield f"{where}: {_SAYS}; invalid values count as 1"
     params = ((binding.get("spec") or {}).get("optimizerConfiguration") or {}).get("params") or []
     names = {param.get("target", {}).get("targetRef", {}).get("name") for param in params}

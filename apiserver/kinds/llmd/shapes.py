@@ -247,15 +247,15 @@ def _missing_facts(shape: Shape, facts: Facts) -> tuple[str, ...]:
 
 def _with_label(value: Json, hub: Json, *, is_other: bool) -> Json:
     """Set the accelerator label, which the releases read, unless the object has the label already."""
-    said = as_object(hub.get("spec")).get("accelerator")
+    accelerator = as_object(hub.get("spec")).get("accelerator")
     metadata = value.get("metadata")
     labels = metadata.get("labels", {}) if isinstance(metadata, dict) else None
     if not isinstance(labels, dict) or ACCELERATOR_LABEL in labels:
         return value
-    if not isinstance(said, str) or not _LABEL_VALUE.fullmatch(said):
+    if not isinstance(accelerator, str) or not _LABEL_VALUE.fullmatch(accelerator):
         return value
     # Of several candidates, the one in status was in use, which is lost if the status is cut.
-    is_told = as_object(convert(value, HUB).get("spec")).get("accelerator") == said
+    is_told = as_object(convert(value, HUB).get("spec")).get("accelerator") == accelerator
     if not is_other and is_told:
         return value
-    return value | {"metadata": as_object(metadata) | {"labels": labels | {ACCELERATOR_LABEL: said}}}
+    return value | {"metadata": as_object(metadata) | {"labels": labels | {ACCELERATOR_LABEL: accelerator}}}

@@ -57,15 +57,15 @@ def _lost_target(before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
         )
 
 
-def _lost_from_spoke(said: Json, before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
+def _lost_from_spoke(spoke: Json, before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
     spec = as_object(shaped.get("spec"))
-    identifier = said.get("variantID")
+    identifier = spoke.get("variantID")
     if "variantID" not in spec and identifier is not None and identifier != variant_identifier(before):
         yield f"spec.variantID: {shape} has no field for {brief_json(identifier)}"
     if "modelProfile" in spec:
         return
     in_use = before.get("accelerator")
-    candidates = as_object(said.get("modelProfile")).get("accelerators")
+    candidates = as_object(spoke.get("modelProfile")).get("accelerators")
     for position, entry in enumerate(candidates if isinstance(candidates, list) else []):
         candidate = as_object(entry).get("acc")
         if candidate != in_use:

@@ -64,8 +64,8 @@ def _cost(value: Json) -> Iterator[Filled]:
     default cost.
     """
     spec = value.get("spec", {})
-    said = {*spec, *_kept_of_spec(value)}  # fields that v1alpha1 cannot express also tell the shapes apart
-    if "scaleTargetRef" in spec and said.isdisjoint(("modelProfile", *v1alpha1.LEGACY_FIELDS)):
+    names = {*spec, *_kept_of_spec(value)}  # fields that v1alpha1 cannot express also tell the shapes apart
+    if "scaleTargetRef" in spec and names.isdisjoint(("modelProfile", *v1alpha1.LEGACY_FIELDS)):
         yield Filled(path=("spec", "variantCost"), value=DEFAULT_COST)
 
 

@@ -103,7 +103,7 @@ def gather_objects(objects: FileContents, *, configuring: Configuring, settings_
         return Gathering(inputs=nothing, problems=(InputProblem(file="", line=0, text=str(error)),))
     unread = (text for item in seen.observed.values() for text in item.claim.problems)
     titles = {item.key: f"{item.value['kind']} {'/'.join(key_of(item.value))}" for item in claims.claimants}
-    told = (
+    warnings = (
         *doubts,
         *_claimless(objects),
         *_misunderstood(claims, titles),
@@ -118,7 +118,7 @@ def gather_objects(objects: FileContents, *, configuring: Configuring, settings_
     return Gathering(
         inputs=replace(nothing, snapshot=snapshot),
         facts={key: item.facts for key, item in seen.observed.items()},
-        warnings=told,
+        warnings=warnings,
         omitted=tuple("/".join(key) for key in sorted(seen.unplanned)),
         left_out=tuple(sorted(broken)),
         cost_sources={key: item.cost[1] for key, item in seen.observed.items()},

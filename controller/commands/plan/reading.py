@@ -185,8 +185,8 @@ def _objects(tree: Tree) -> Iterator[Tree]:
     lines = tree.marks_of(value["items"]).lines
     for position, item in enumerate(value["items"]):
         if isinstance(item, dict):
-            for name, said in implied.items():
-                item.setdefault(name, said)
+            for name, default in implied.items():
+                item.setdefault(name, default)
         yield from _objects(tree.part(item, lines[position]))
 
 

@@ -179,11 +179,11 @@ def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
     codes = codes_of(shown.plan)
     yield variants_table(shown.snapshot, shown.plan, codes, columns=columns)
     yield ""
-    said: set[tuple[str, ...]] = set()
+    printed: set[tuple[str, ...]] = set()
     for decision in in_order(shown.plan):
         code = codes[decision.namespace, decision.name]
         yield labelled_line(wrapping_text(f"{code} ", colour_of(code)), decision.message, tone_of(decision))
-        yield from _options(decision, said)
+        yield from _options(decision, printed)
     if shown.snapshot.nodes:
         yield ""
         yield from drawing_parts(layouts(shown.snapshot, shown.plan), columns=columns)
@@ -290,10 +290,10 @@ def helps(relief: Relief) -> str:
     return f"{relief.text} (then {rest} is unmet)"
 
 
-def _options(decision: Decision, said: set[tuple[str, ...]]) -> Iterator[RenderableType]:
+def _options(decision: Decision, printed: set[tuple[str, ...]]) -> Iterator[RenderableType]:
     """Yield what would help, without repetitions within a model."""
     for text in map(helps, decision.reliefs):
         news = (decision.namespace, decision.model_id, text)
-        if news not in said:
-            said.add(news)
+        if news not in printed:
+            printed.add(news)
             yield labelled_line("    would help: ", text, Tone.ADVICE)

@@ -210,7 +210,7 @@ def _replicas(outcome: PolicyOutcome, variant: VariantSetup, axes: Axes, anchor:
                 text=f"{clock(item.seconds)}  {item.sentence}",
                 anchor=f"{anchor}-{position}",
             )
-            for position, item in enumerate(outcome.told)
+            for position, item in enumerate(outcome.decisions)
             if item.variant == variant.name
         ),
     )

@@ -69,7 +69,7 @@ def _decisions(outcome: PolicyOutcome) -> Iterator[RenderableType]:
 def _changes(outcome: PolicyOutcome) -> Iterator[RenderableType]:
     """Yield the decisions of the scored time whose number differs from the one decided before."""
     changes, before = [], dict[str, int]()
-    for item in outcome.told:
+    for item in outcome.decisions:
         was = before.get(item.variant, item.current_replicas)
         before[item.variant] = item.replicas
         if item.seconds >= 0 and item.replicas != was:

@@ -88,8 +88,8 @@ def _over_tls(
     taken = by_turns(plan, options.rounds, step=frame.step)
     costs = {of: summarize(served) for of, served in taken.items()}
     kept = ("cpu_us", "cpu_us_by_round", "requests", "p50_us", "p99_us")
-    told = {of: {name: getattr(cost, name) for name in kept} for of, cost in costs.items()}
-    return Part(name="over_tls", rows=rows(_NAMES, told), tables=[tls_table(costs)])
+    by_name = {of: {name: getattr(cost, name) for name in kept} for of, cost in costs.items()}
+    return Part(name="over_tls", rows=rows(_NAMES, by_name), tables=[tls_table(costs)])
 
 
 def _turn(case: Case, server: str, target: Target, seconds: float) -> Served:

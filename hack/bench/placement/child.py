@@ -118,8 +118,8 @@ def _levels(steps: Sequence[Solved]) -> dict[str, int]:
 def _faults(step: Solved) -> list[str]:
     """Return the constraints that an answer violates, and the values that it claims too low."""
     values = score.levels(step.problem, step.solution.replicas)
-    said = [proof for proof in step.solution.proofs if values.get(proof.level, 0) > proof.value]
-    untrue = [f"{proof.level}: reported as {proof.value}, is {values[proof.level]}" for proof in said]
+    understated = [proof for proof in step.solution.proofs if values.get(proof.level, 0) > proof.value]
+    untrue = [f"{proof.level}: reported as {proof.value}, is {values[proof.level]}" for proof in understated]
     return [*wrong(step.problem, step.solution), *untrue]
 
 

@@ -22,14 +22,14 @@ class _Records:
 
     window_seconds: float
     best: Best
-    said: list[tuple[float, int]] = field(default_factory=list)
+    values: list[tuple[float, int]] = field(default_factory=list)
 
     def add(self, now_seconds: float, value: int) -> None:
-        self.said.append((now_seconds, value))
+        self.values.append((now_seconds, value))
 
     def get(self, now_seconds: float) -> int | None:
-        self.said = [item for item in self.said if item[0] + self.window_seconds >= now_seconds]
-        return self.best(value for _, value in self.said) if self.said and self.window_seconds else None
+        self.values = [item for item in self.values if item[0] + self.window_seconds >= now_seconds]
+        return self.best(value for _, value in self.values) if self.values and self.window_seconds else None
 
 
 @dataclass(kw_only=True)
@@ -73,13 +73,13 @@ class Reference:
         """Return the desired replicas; `total` is the sum of the metric."""
         if not ready or (ready < current and not self._is_mended):
             return current
-        said = self._recommendation(current, total)
+        recommended = self._recommendation(current, total)
         panic = self._policy.panic
-        if panic and panic.hold_seconds and said * 100 >= current * panic.threshold_percent:
+        if panic and panic.hold_seconds and recommended * 100 >= current * panic.threshold_percent:
             self._panic_until = now_seconds + panic.hold_seconds
-        done = self._correction(now_seconds, current, said)
+        done = self._correction(now_seconds, current, recommended)
         for records in (self._most_said, self._least_said):
-            records.add(now_seconds, said if self._is_mended else done)
+            records.add(now_seconds, recommended if self._is_mended else done)
         for line in (self._most_held, self._least_held, self._least_in_panic):
             line.add(now_seconds, done)
         return done
@@ -94,24 +94,24 @@ class Reference:
         wanted = current if near else math.ceil(ratio)
         return min(max(wanted, bounds.min_replicas), bounds.max_replicas)
 
-    def _correction(self, now_seconds: float, current: int, said: int) -> int:
+    def _correction(self, now_seconds: float, current: int, recommended: int) -> int:
         bounds, policy = self._bounds, self._policy
         if now_seconds <= self._panic_until and policy.panic:
             start = self._least_in_panic.get(now_seconds, current)
             reach = start + start * policy.panic.percent // 100
-            done = max(min(said, reach) if policy.panic.period_seconds else said, current)
-        elif said < current:
+            done = max(min(recommended, reach) if policy.panic.period_seconds else recommended, current)
+        elif recommended < current:
             most = self._most_said.get(now_seconds)
-            steady = said if most is None else max(said, most)
+            steady = recommended if most is None else max(recommended, most)
             start = self._most_held.get(now_seconds, current)
             done = min(max(steady, start - _step(policy.down, start)), current)
-        elif said > current:
+        elif recommended > current:
             least = self._least_said.get(now_seconds)
-            steady = said if least is None else min(said, least)
+            steady = recommended if least is None else min(recommended, least)
             start = self._least_held.get(now_seconds, current)
             done = max(min(steady, start + _step(policy.up, start)), current)
         else:
-            done = said
+            done = recommended
         return min(max(done, bounds.min_replicas), bounds.max_replicas)
 
 

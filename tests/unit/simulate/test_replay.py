@@ -248,7 +248,7 @@ def test_a_policy_file_is_simulated_in_closed_loop(simulate: Simulate) -> None:
     assert (own["policy"], constant["policy"]) == ("p.yaml", "constant:2")
     assert own["variants"][0]["peak_replicas"] > 2
     assert own["variants"][1]["peak_replicas"] <= 1
-    assert any("vllm:num_requests_running" in item["sentence"] for item in own["told"])
+    assert any("vllm:num_requests_running" in item["sentence"] for item in own["decisions"])
 
 
 def test_a_policy_file_is_simulated_with_recorded_requests_without_a_scenario(simulate: Simulate) -> None:
@@ -320,7 +320,7 @@ def test_recorded_requests_are_served_by_the_targets_of_a_binding(simulate: Simu
     published = [tuple(item["published"] for item in point["variants"]) for point in outcome["points"]]
     assert [tuple(point["targets"]) for point in decided["points"]] == published
     assert max(point["recommended"] for point in decided["points"]) > decided["points"][0]["recommended"]
-    assert {item["sentence"].partition("; ")[2] for item in outcome["told"]} <= {
+    assert {item["sentence"].partition("; ")[2] for item in outcome["decisions"]} <= {
         point["sentence"] for point in decided["points"]
     }
 

@@ -96,7 +96,7 @@ def test_json_contains_the_scenario_time_series_and_decisions(simulate: Simulate
     assert outcome["points"][5]["variants"][0].keys() == {
         "name", "published", "wanted", "spec", "ready", "starting",
     }  # fmt: skip
-    assert outcome["told"][0]["variant"] == "v"
+    assert outcome["decisions"][0]["variant"] == "v"
     assert simulate(*arguments)[1] == out
     assert simulate(*arguments, "--seed", "2")[1] != out
 
@@ -142,7 +142,7 @@ def test_a_configuration_changes_only_the_stowplan_policy(simulate: Simulate, tm
 
     assert chosen == played("--config", str(tmp_path / "map.yaml"))
     assert chosen[1] == default[1]
-    assert {item["seconds"] % 60 for item in chosen[0]["told"]} == {0}
+    assert {item["seconds"] % 60 for item in chosen[0]["decisions"]} == {0}
 
 
 def test_an_invalid_configuration_is_rejected(simulate: Simulate, tmp_path: Path) -> None:

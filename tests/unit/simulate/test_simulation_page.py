@@ -54,7 +54,7 @@ def results(name: str = "m", *, policies: int = 2, models: int = 1) -> Results:
         current_replicas=2,
         sentence=f"{name} goes from 2 to 3",
     )
-    outcomes[0] = replace(outcomes[0], told=(told,))
+    outcomes[0] = replace(outcomes[0], decisions=(told,))
     return Results(scenario=scenario, outcomes=tuple(outcomes), warnings=(f"{name}: be careful",))
 
 

@@ -43,7 +43,7 @@ def changes(*decisions: PolicyDecision) -> list[str]:
         models=(),
         variants=(),
         points=(),
-        told=decisions,
+        decisions=decisions,
     )
     parts = text_parts(Results(scenario=scenario, outcomes=(outcome,)))
     lines = print_lines(parts, terminal(120)).splitlines()

@@ -174,8 +174,8 @@ def test_stowplan_explains_decisions_for_each_variant(scenario: Scenario) -> Non
     """The sentence names the variant."""
     outcome = simulate(scenario, "stowplan")
 
-    assert {item.variant for item in outcome.told} == {"h100", "l40s"}
-    assert all(item.variant in item.sentence for item in outcome.told)
+    assert {item.variant for item in outcome.decisions} == {"h100", "l40s"}
+    assert all(item.variant in item.sentence for item in outcome.decisions)
     assert outcome.points[-1].variants[0].published is not None
 
 
@@ -237,7 +237,7 @@ def test_models_are_scored_separately_and_together(scenario: Scenario) -> None:
     assert [model.missed for model in outcome.models] == [0, 1]
     assert outcome.missed == pytest.approx(outcome.models[1].requests / outcome.requests)
     assert {item.name: item.peak_replicas for item in outcome.variants} == {"h100": 2, "l40s": 0, "n-l40s": 2}
-    assert {item.variant for item in simulate(both, "stowplan").told} == {"h100", "l40s", "n-l40s"}
+    assert {item.variant for item in simulate(both, "stowplan").decisions} == {"h100", "l40s", "n-l40s"}
 
 
 def test_the_controller_reads_every_series_that_an_engine_serves() -> None:

@@ -15,6 +15,7 @@ from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
 from controller.observe.decision_following import ActingReason
 from controller.observe.variantautoscaling import claimant_of
+from controller.planning.load import Signal
 from controller.variants.advisory import Advice
 from controller.variants.announcing import Announcer
 from controller.variants.status import StatusInputs, planned_status
@@ -101,6 +102,23 @@ class Events:
     def record(self, _: Json, *, type: str, reason: str, **__: str) -> None:  # noqa: A002 (as the recorder)
         """Record an event."""
         self.seen.append((type, reason))
+
+
+def test_invisible_demand_of_a_new_object_is_announced() -> None:
+    """Annotated autoscalers have no conditions that could be read instead."""
+    events = Events()
+    nothing = replace(
+        FINE.decision, replicas=0, load=replace(FINE.decision.load, signal=Signal.UNKNOWN, ready_replicas=0)
+    )
+    inputs = replace(
+        FINE, decision=nothing, variant=replace(FINE.variant, may_scale_to_zero=True), unseen="set it"
+    )
+    value = stored(variant("chat"))
+
+    status = planned_status(value, inputs, now=NOW)
+    Announcer(cast("EventRecorder", events)).status_written(claimant_of(value), status)
+
+    assert ("Warning", "DemandNotVisible") in events.seen
 
 
 def test_each_change_causes_one_event() -> None:

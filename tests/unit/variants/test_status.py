@@ -248,6 +248,17 @@ def test_the_condition_distinguishes_an_unknown_load_from_silent_engines() -> No
     )
 
 
+def test_engines_of_another_model_have_a_reason_of_their_own() -> None:
+    """What to do is different from engines that do not respond."""
+    unknown = replace(DECISION, load=replace(LOAD, signal=Signal.UNKNOWN))
+    inputs = replace(INPUTS, decision=unknown, is_misserved=True)
+
+    status = planned_status(stored(variant("chat")), inputs, now=NOW)
+
+    condition = next(item for item in status["conditions"] if item["type"] == "MetricsAvailable")
+    assert (condition["status"], condition["reason"]) == ("False", "ModelNotServed")
+
+
 def test_a_legacy_status_has_the_variant_id() -> None:
     """Readers of the old version need this identifier."""
     status = planned_status(stored(convert(legacy_variant("chat"), "llmd.ai/v1alpha2")), INPUTS, now=NOW)
