@@ -70,10 +70,7 @@ _MOST_JOBS: Final = 3
 
 _WAITING: Final = tuple(name for kind in EngineKind for name in names_of(kind, Meaning.WAITING))
 
-
 _NOT_EVALUATED: Final = "with tenants, expressions in annotations are not evaluated: name pods and a series"
-
-
 _TOO_LATE: Final = "Prometheus: all expressions together took too long"
 
 

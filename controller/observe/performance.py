@@ -16,9 +16,10 @@ from controller.observe.claim import Claim
 from controller.observe.classes import class_of
 from controller.observe.pods import has_engine, is_ready, readiness_changed
 from controller.observe.policies import Policies
-from controller.observe.roles import DECODE, PREFILL, role_of
+from controller.observe.roles import role_of
 from controller.observe.targets import Target
 from controller.planning.ranges import MOST_START_SECONDS
+from controller.planning.snapshot import DECODE, PREFILL
 from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts
 
 _LARGEST: Final = 1e9

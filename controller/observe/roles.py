@@ -11,6 +11,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.observe.targets import Target
+from controller.planning.snapshot import DECODE, PREFILL
 
 ROLE_LABEL: Final = "llm-d.ai/role"
 """The label of pods with their role, of llm-d and KServe."""
@@ -18,8 +19,6 @@ ROLE_LABEL: Final = "llm-d.ai/role"
 _LABELS: Final = (ROLE_LABEL, "stowplan.dev/role", "modelserving.volcano.sh/role")
 """Labels with the role, by llm-d, by Models of Stowplan, and by Kthena."""
 
-PREFILL: Final = "prefill"
-DECODE: Final = "decode"
 _TRANSFER: Final = re.compile(r"kv_role\W{1,8}(kv_producer|kv_consumer)\b")
 """The role among vLLM's settings for the transfer of KV caches; `kv_both` is no role."""
 

@@ -26,11 +26,7 @@ from controller.planning.problem import (
     level_name,
     provided_by,
 )
-from controller.planning.snapshot import RoleRatio, Snapshot, Variant
-
-PREFILL = "prefill"
-DECODE = "decode"
-"""Roles whose numbers of replicas can have a ratio."""
+from controller.planning.snapshot import DECODE, PREFILL, RoleRatio, Snapshot, Variant
 
 _STEPS = 4
 """Solves of the bisection: the share is within a sixteenth of the difference between the roles, as far as
@@ -130,7 +126,7 @@ def _even(
         for pair, (low, high) in uneven.items():
             least, goal = _bounds(pair, shares)[0], goals[pair]
             uneven[pair] = (goal, high) if least >= goal else (low, goal)
-            reachable[pair] = max(reachable[pair], min(least, goal) if least < goal else least)
+            reachable[pair] = max(reachable[pair], least)
     # What exceeds the share of the other role is of no use: others may need the room.
     evened = _reduced(problem, reachable)
     last = again(evened)

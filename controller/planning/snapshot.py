@@ -225,6 +225,11 @@ class Model:
         refuse(wrong, f"{self.namespace}/{self.model_id}")
 
 
+PREFILL = "prefill"
+DECODE = "decode"
+"""Roles whose numbers of replicas can have a ratio."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoleRatio:
     """How many replicas of prefill one of decode needs, of one model. Raises ValueError for a wrong order."""

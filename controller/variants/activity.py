@@ -47,8 +47,9 @@ class ActivityWatch:
         """Read all sources."""
         every = [pair for model in models.values() for pair in model.sources]
         questions = [item for source, pods in every for item in activity_questions(source, pods)]
-        is_read = self._endpoints is not None and questions
-        exposures = await self._endpoints.expose(questions) if self._endpoints and is_read else Exposures()
+        exposures = Exposures()
+        if self._endpoints is not None and questions:
+            exposures = await self._endpoints.expose(questions)
         await self._memory.ask([source for source, _ in every], self._queries, now_seconds=now_seconds)
         self._memory.take(questions, exposures)
         await asyncio.to_thread(self._decide, models, exposures, now_seconds)
