@@ -74,6 +74,9 @@ class Prometheus:
         self.has_slow = asyncio.Event()
         """Set with the first of them."""
 
+        self.is_over = asyncio.Event()
+        """Set in the end, as a server waits for its handlers."""
+
     async def answer(self, request: web.Request) -> web.Response:
         """Answer one query."""
         query = str((await request.post())["query"])
@@ -81,7 +84,7 @@ class Prometheus:
         self.tokens.add(request.headers.get("Authorization"))
         if self.is_slow and "{" not in query:
             self.has_slow.set()
-            await asyncio.Event().wait()
+            await self.is_over.wait()
         if self.garbage is not None:
             return web.Response(body=self.garbage)
         (matcher,) = set(re.findall(r'namespace=~"([^"]*)"', query))
@@ -111,7 +114,10 @@ class Prometheus:
             served(self.answer, path="/api/v1/query") as port,
             PrometheusSource(f"http://127.0.0.1:{port}", clock=lambda: NOW, **options) as source,
         ):
-            yield source
+            try:
+                yield source
+            finally:
+                self.is_over.set()
 
 
 async def test_the_age_of_a_reading_is_computed_by_the_clock_of_prometheus() -> None:
