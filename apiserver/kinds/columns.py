@@ -17,15 +17,18 @@ def condition(kind: str, name: str, *, description: str, member: str = "status",
     )
 
 
-def problem(*, priority: int = 0) -> Column:
-    """Return a column that shows why something is wrong: the reason of the first condition that is False.
-
-    The API server shows the first of several results only.
-    """
-    return Column(
-        "Problem",
+READY: Final = (
+    Column(
+        "Ready",
         "string",
-        '.status.conditions[?(@.status=="False")].reason',
-        "Reason of the first condition that is False; empty if none is.",
-        priority=priority,
-    )
+        '.status.conditions[?(@.type=="Ready")].status',
+        "Whether nothing prevents it from working.",
+    ),
+    Column(
+        "Reason",
+        "string",
+        '.status.conditions[?(@.type=="Ready")].reason',
+        "Reason of the worst problem, of any condition.",
+    ),
+)
+"""Whether an object is ready, and why not. kubectl prints the reason of a problem even if it is."""

@@ -12,7 +12,7 @@ from apiserver.schema.json import Json
 from controller.observe.binding_claims import Ask
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
 from controller.observe.binding_targets import Case
-from controller.observe.conditions import condition_list, moment, shorten
+from controller.observe.conditions import condition_list, moment, readiness, shorten
 from controller.observe.decision_following import ActingFinding
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
@@ -33,6 +33,16 @@ _SIGNALS: Final[Mapping[Signal, BindingReason]] = {
     Signal.HELD: BindingReason.METRICS_HELD,
     Signal.UNKNOWN: BindingReason.METRICS_UNAVAILABLE,
 }
+_NEEDED: Final = (
+    BindingCondition.POLICY_RESOLVED,
+    BindingCondition.TARGETS_RESOLVED,
+    BindingCondition.SCALING_ACTIVE,
+    BindingCondition.DECISION_FOLLOWED,
+    BindingCondition.METRICS_AVAILABLE,
+)
+"""The conditions without which a binding is not ready, the most fundamental first."""
+
+_UNUSABLE: Final = frozenset({BindingReason.TARGET_NOT_FOUND, BindingReason.TARGET_CLAIMED})
 _WORST_FIRST: Final = (Signal.UNKNOWN, Signal.HELD, Signal.QUORUM, Signal.FRESH)
 
 
@@ -211,7 +221,28 @@ def _findings(result: BindingResult) -> Mapping[BindingCondition, BindingFinding
         findings[BindingCondition.SCALING_ACTIVE] = result.scaling
     if result.advice:
         findings[BindingCondition.ADVISORY] = True, *result.advice
+    findings[BindingCondition.READY] = _readiness(result, findings)
     return {kind: findings[kind] for kind in BindingCondition if kind in findings}
+
+
+def _readiness(result: BindingResult, findings: Mapping[BindingCondition, BindingFinding]) -> BindingFinding:
+    needed = [*_NEEDED]
+    if result.advice or result.case.orders.is_paused:
+        needed.remove(BindingCondition.SCALING_ACTIVE)
+    if result.advice and findings[BindingCondition.TARGETS_RESOLVED][1] not in _UNUSABLE:
+        # Before decisions are applied, something else is expected to scale the targets.
+        needed.remove(BindingCondition.TARGETS_RESOLVED)
+    placed = findings.get(BindingCondition.PLACED)
+    is_short = placed is not None and placed[1] is BindingReason.TOO_LITTLE_ROOM
+    fine = BindingReason.NO_PROBLEM, result.message
+    holds, reason, message = readiness(
+        findings,
+        needed=needed,
+        fine=placed[1:] if placed is not None and is_short else fine,
+        is_short=is_short,
+        hints={BindingReason.TARGET_NOT_SCALED},
+    )
+    return holds, BindingReason(reason), message
 
 
 def _following_finding(acting: ActingFinding, case: Case) -> BindingFinding:

@@ -27,7 +27,7 @@ from controller.expansion.standing import (
     serves,
     wanted_replicas,
 )
-from controller.observe.conditions import condition_list, shorten
+from controller.observe.conditions import condition_list, readiness, shorten
 from controller.traffic.conditions import why_left_alone
 
 _STUCK: Final = frozenset(
@@ -56,6 +56,7 @@ _OVER: Final = ("Failed", "Succeeded")
 class ModelCondition(StrEnum):
     """Condition types of a Model."""
 
+    READY = "Ready"
     INITIALIZED = "Initialized"
     ACTIVE = "Active"
     UPDATING = "Updating"
@@ -126,13 +127,14 @@ def findings(report: Report) -> Mapping[ModelCondition, Finding]:
     if report.upstream:
         text = why_left_alone("Model", report.upstream)
         return {ModelCondition.FAILED: (True, ModelReason.UPSTREAM_CONTROLLER, text)}
-    return {
+    results = {
         ModelCondition.INITIALIZED: _initialization(report),
         ModelCondition.ACTIVE: _active(report),
         ModelCondition.UPDATING: _updating(report),
         ModelCondition.FAILED: _failure(report),
         ModelCondition.FIELDS_EFFECTIVE: _effective(report),
     }
+    return {ModelCondition.READY: _ready(results), **results}
 
 
 def model_status(report: Report, *, now: datetime) -> Json:
@@ -274,6 +276,27 @@ def _is_rolling(workload: Json) -> bool:
     if is_unseen and replicas == wanted_replicas(workload):
         return replicas > 0
     return int(status.get("updatedReplicas") or 0) < replicas
+
+
+def _ready(results: Mapping[ModelCondition, Finding]) -> Finding:
+    """Return whether requests are served: a Model that rests at 0 replicas is as ready as it should be."""
+    _, active_reason, active_message = results[ModelCondition.ACTIVE]
+    failed, failed_reason, failed_message = results[ModelCondition.FAILED]
+    is_resting = active_reason is ModelReason.SCALED_TO_ZERO
+    holds, reason, message = readiness(
+        {
+            ModelCondition.FAILED: (not failed, failed_reason, failed_message),
+            ModelCondition.ACTIVE: (
+                is_resting or results[ModelCondition.ACTIVE][0],
+                active_reason,
+                active_message,
+            ),
+            ModelCondition.FIELDS_EFFECTIVE: results[ModelCondition.FIELDS_EFFECTIVE],
+        },
+        needed=(ModelCondition.FAILED, ModelCondition.ACTIVE),
+        fine=(active_reason, active_message),
+    )
+    return holds, ModelReason(reason), message
 
 
 def _failure(report: Report) -> Finding:

@@ -42,6 +42,7 @@ _LONGEST_GRACE_SECONDS: Final = 1800.0
 class BindingCondition(StrEnum):
     """The type of a binding's condition. docs/policies.md explains each of them, and each reason."""
 
+    READY = "Ready"
     POLICY_RESOLVED = "PolicyResolved"
     TARGETS_RESOLVED = "TargetsResolved"
     DECISION_FOLLOWED = "DecisionFollowed"
@@ -56,6 +57,8 @@ class BindingCondition(StrEnum):
 
 class BindingReason(StrEnum):
     """The reason of a binding's condition."""
+
+    NO_PROBLEM = "NoProblem"
 
     POLICY_FOUND = "PolicyFound"
     POLICY_NOT_FOUND = "PolicyNotFound"

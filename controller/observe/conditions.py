@@ -5,7 +5,8 @@ docs/troubleshooting.md explains each of them; a test compares the page with thi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Final, TypeVar
@@ -14,12 +15,13 @@ from apiserver.schema.json import Json
 
 
 class ConditionType(StrEnum):
-    """The type of a condition. The first seven are always set on a planned variant, with three exceptions.
+    """The type of a condition. The first eight are always set on a planned variant, with three exceptions.
 
     `AcceleratorResolved` and `CostResolved` are set if there is something to report, `DecisionFollowed`
     unless the decision is advice.
     """
 
+    READY = "Ready"
     TARGET_RESOLVED = "TargetResolved"
     DECISION_FOLLOWED = "DecisionFollowed"
     ACCELERATOR_RESOLVED = "AcceleratorResolved"
@@ -147,6 +149,33 @@ def condition_list(
         }
         for kind, (holds, reason, text) in findings.items()
     ]
+
+
+def readiness(
+    findings: Mapping[C, tuple[bool | None, StrEnum, str]],
+    *,
+    needed: Sequence[C],
+    fine: tuple[StrEnum, str],
+    is_short: bool = False,
+    hints: AbstractSet[StrEnum] = frozenset(),
+) -> tuple[bool, StrEnum, str]:
+    """Return the finding for `Ready`: whether every determined condition in `needed` holds.
+
+    The reason and message are those of the worst finding: a needed condition that does not hold (in the order
+    of `needed`), then `fine` if it is about a shortage, then another condition that does not hold, or one
+    whose reason is in `hints`. If nothing is wrong, they are `fine`. A shortage keeps `Ready` true: tools
+    that wait for it, such as those of GitOps, would otherwise wait for accelerators.
+    """
+    for kind in needed:
+        if kind in findings and findings[kind][0] is False:
+            _, reason, message = findings[kind]
+            return False, reason, message
+    if is_short:
+        return True, *fine
+    for holds, reason, message in findings.values():
+        if holds is False or reason in hints:
+            return True, reason, message
+    return True, *fine
 
 
 def shorten(message: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
+from enum import StrEnum
 from typing import Final
 
 from apiserver.kinds.llmd.identity import variant_identifier
@@ -16,13 +17,14 @@ from controller.observe.conditions import (
     Finding,
     condition_list,
     moment,
+    readiness,
     shorten,
 )
 from controller.observe.decision_following import ActingFinding
 from controller.observe.observed import Observed
 from controller.observe.overrides import orders_finding
 from controller.observe.unplanned import Unplanned
-from controller.planning.decision import BoundBy, Decision, SolverReport
+from controller.planning.decision import BoundBy, Decision, Reason, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.planning.wording import count, percent
@@ -43,6 +45,14 @@ _METRICS: Final[Mapping[Signal, ConditionReason]] = {
 
 _FEWEST_JUDGED: Final = 100
 """Requests from which the attained share is compared with the promised one."""
+
+_NEEDED: Final = (
+    ConditionType.TARGET_RESOLVED,
+    ConditionType.OPTIMIZATION_READY,
+    ConditionType.DECISION_FOLLOWED,
+    ConditionType.METRICS_AVAILABLE,
+)
+"""The conditions without which a variant is not ready, the most fundamental first."""
 
 UNPLANNED: Final = "Unplanned"
 """The reason in `decision` for a variant that cannot be planned."""
@@ -111,13 +121,14 @@ def planned_status(
         | {"lastRunTime": moment(now)},
         "actuation": {"applied": inputs.advice is None},
         "decision": _decision(inputs),
-        "conditions": condition_list(value, _findings(inputs), now=now, published=published),
+        "conditions": condition_list(value, _with_ready(inputs), now=now, published=published),
     }
 
 
 def unplanned_status(value: Json, why: Unplanned, *, now: datetime, published: Json | None = None) -> Json:
     """Return the status of a variant that cannot be planned, without a number that could be acted on."""
     findings: Mapping[ConditionType, Finding] = {
+        ConditionType.READY: (False, why.reason, why.message),
         ConditionType.TARGET_RESOLVED: (False, why.reason, why.message),
         ConditionType.METRICS_AVAILABLE: (False, ConditionReason.METRICS_UNAVAILABLE, why.message),
         ConditionType.OPTIMIZATION_READY: (False, why.reason, why.message),
@@ -127,6 +138,18 @@ def unplanned_status(value: Json, why: Unplanned, *, now: datetime, published: J
         "decision": {"reason": UNPLANNED, "message": shorten(why.message)},
         "conditions": condition_list(value, findings, now=now, published=published),
     }
+
+
+def _with_ready(inputs: StatusInputs) -> Mapping[ConditionType, tuple[bool, StrEnum, str]]:
+    findings, decision = _findings(inputs), inputs.decision
+    ready = readiness(
+        findings,
+        needed=_NEEDED,
+        fine=(decision.reason, decision.message),
+        is_short=decision.reason is Reason.SHORTAGE,
+        hints={ConditionReason.TARGET_NOT_SCALED},
+    )
+    return {ConditionType.READY: ready, **findings}
 
 
 def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
@@ -273,6 +296,7 @@ def _decision(inputs: StatusInputs) -> Json:
         "serviceLevel": _service_level(inputs.service_level),
         "unconstrainedReplicas": decision.unconstrained_replicas,
         "grantedReplicas": decision.replicas,
+        "readyReplicas": sum(item.ready for item in inputs.variant.replicas),
         "unmetPerMille": decision.unmet_per_mille,
         "boundBy": str(decision.bound_by),
         "signal": str(decision.signal),

@@ -123,6 +123,7 @@ def _explanation(status: Json) -> Json:
     return {
         "boundBy": decision.get("boundBy"),
         "priority": decision.get("priority"),
+        "ready": decision.get("readyReplicas"),
         "conditions": {item["type"]: item["reason"] for item in conditions},
         "causes": [without_numbers(item["message"]) for item in conditions if item["type"] in _WORDED],
     }

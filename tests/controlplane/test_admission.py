@@ -179,7 +179,10 @@ def test_kubectl_get_prints_the_declared_columns(control_plane: ControlPlane, na
 
     header = control_plane.kubectl("get", "va", f"--namespace={namespace}").stdout.splitlines()[0].split()
 
-    assert header == ["NAME", "MODEL", "TARGET", "CURRENT", "DESIRED", "METRICSREADY", "REASON", "AGE"]
+    assert header == [
+        *("NAME", "MODEL", "ACCELERATOR", "PRIORITY", "SERVING", "GRANTED", "WANTED", "UNMET", "COST"),
+        *("READY", "REASON", "AGE"),
+    ]
 
 
 def test_deletion_is_never_rejected(control_plane: ControlPlane, namespace: str) -> None:

@@ -68,7 +68,7 @@ def test_replicas_are_kept_if_metrics_or_the_policy_are_missing(bench: Bench) ->
     assert status["decision"]["limitedBy"] == ["Metrics"]
     assert bench.row("chat") | {"AGE": ""} == {
         "NAME": "chat", "POLICY": "waiting", "TARGET": "chat", "MIN": "1", "MAX": "6", "CURRENT": "1",
-        "DESIRED": "1", "WANTED": "", "SCALING": "TargetNotScaled", "PROBLEM": "MetricsUnavailable",
+        "DESIRED": "1", "WANTED": "", "READY": "False", "REASON": "MetricsUnavailable",
         "AGE": "",
     }  # fmt: skip
 
@@ -104,7 +104,14 @@ def test_paused_and_advisory_bindings_are_decided_but_not_scaled(bench: Bench) -
             "paused: the running replicas stay; otherwise from 1 to 4 replicas"
         )
         row = bench.row("chat", "--output=wide")
-        told = {"WANTED": "4", "PROBLEM": "", "LIMITED BY": "", "METRIC": WAITING, "VALUE": "35"}
+        told = {
+            "WANTED": "4",
+            "READY": "True",
+            "REASON": "TargetNotScaled",
+            "LIMITED BY": "",
+            "METRIC": WAITING,
+            "VALUE": "35",
+        }
         assert row | told | {"PER REPLICA": "10"} == row
         assert row["MESSAGE"] == status["decision"]["message"]
         bench.kubectl("annotate", "aspb", "chat", "stowplan.dev/paused-", "stowplan.dev/advisory=true")

@@ -7,7 +7,7 @@ from typing import Final
 
 from apiserver.kinds.activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.activity import activity_source
-from apiserver.kinds.columns import AGE, condition, problem
+from apiserver.kinds.columns import AGE, READY
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy
 from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
 from apiserver.kinds.kthena.autoscalingpolicy_behavior import behavior_fill
@@ -150,13 +150,7 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
                     ".status.decision.wantedReplicas",
                     "Replicas that the metrics ask for, without limits.",
                 ),
-                condition(
-                    "TargetsResolved",
-                    "Scaling",
-                    member="reason",
-                    description="Whether the targets exist, and something applies the decision to them.",
-                ),
-                problem(),
+                *READY,
                 AGE,
                 Column(
                     "Limited by",

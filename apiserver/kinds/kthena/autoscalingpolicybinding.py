@@ -127,7 +127,8 @@ class AutoscalingPolicyBindingStatus:
     A new leader continues from it."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """The conditions of the binding. `PolicyResolved`: the policy exists and is valid. `TargetsResolved`: the
+    """The conditions of the binding. `Ready`: a decision is made, and is followed or advice; the reason is
+    that of the worst problem. `PolicyResolved`: the policy exists and is valid. `TargetsResolved`: the
     targets exist, and nothing else scales them. `MetricsAvailable`: the pods report metrics. `ScalingActive`:
     the controller writes the scales itself (direct mode only). `ServiceClassResolved`: the service class
     exists and may be used. `CostResolved`: the writer may set costs. `Placed`: the plan has room for all

@@ -199,10 +199,10 @@ class ModelStatus:
     """The observed state of a Model."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """The conditions of the model. `Initialized`: all objects that the model needs exist. `Active`: all
-    backends serve. `Updating`: an update is in progress. `Failed`: manual action is required, because an
-    object could not be created, pods or adapters fail, or an older model has the name. `FieldsEffective`:
-    every field has its documented effect."""
+    """The conditions of the model. `Ready`: requests are served, or no replica is needed. `Initialized`: all
+    objects that the model needs exist. `Active`: all backends serve. `Updating`: an update is in
+    progress. `Failed`: manual action is required, because an object could not be created, pods or adapters
+    fail, or an older model has the name. `FieldsEffective`: every field has its documented effect."""
 
     backend_statuses: Maybe[Annotated[tuple[ModelBackendStatus, ...], Items(maximum=256)]] = UNSET
     """The observed state of each backend."""

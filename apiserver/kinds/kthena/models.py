@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from apiserver.kinds.columns import AGE, condition
+from apiserver.kinds.columns import AGE, READY, condition
 from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
 from apiserver.kinds.kthena.autoscalingpolicy_behavior import behavior_fill
 from apiserver.kinds.kthena.autoscalingpolicybinding import MOST_TARGET_REPLICAS
@@ -180,18 +180,13 @@ MODEL: Final = Kind(
                     ".spec.backends[0].modelURI",
                     "Source of the model of the first backend.",
                 ),
-                condition("Active", "Active", description="Whether all backends are ready."),
-                condition("Failed", "Failed", description="Whether action is required."),
                 Column("Replicas", "integer", ".status.replicas", "Current replicas of all backends."),
+                *READY,
                 AGE,
                 Column("Owner", "string", ".spec.owner", "Owner of the model.", priority=1),
                 condition(
-                    "Active", "Reason", member="reason", description="Reason, in one word.", priority=1
+                    "Ready", "Message", member="message", description="Reason, in one sentence.", priority=1
                 ),
-                condition(
-                    "Active", "Message", member="message", description="Reason, in one sentence.", priority=1
-                ),
-                condition("Failed", "Cause", member="message", description="What failed.", priority=1),
             ),
             fill=(model_fill,),
             advise=(model_advice,),

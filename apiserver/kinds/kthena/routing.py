@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from apiserver.kinds.columns import AGE, condition
+from apiserver.kinds.columns import AGE, READY, condition
 from apiserver.kinds.kthena.groups import NETWORKING, SERVING
 from apiserver.kinds.kthena.modelroute import DEFAULT_WEIGHT, ModelRoute
 from apiserver.kinds.kthena.modelserver import ModelServer
@@ -213,15 +213,14 @@ _ENDPOINTS: Final = Column("Endpoints", "integer", ".status.readyEndpoints", "Re
 _WHY: Final = (
     condition("Accepted", "Accepted", description="Whether the spec is valid.", priority=1),
     condition("ResolvedRefs", "Resolved", description="Whether all referenced objects exist.", priority=1),
-    condition("Ready", "Reason", member="reason", description="Reason, in one word.", priority=1),
     condition("Ready", "Message", member="message", description="Reason, in one sentence.", priority=1),
 )
 
 _ROUTE_COLUMNS: Final = (
     Column("Model", "string", ".spec.modelName", "Model whose requests it routes."),
     Column("Adapters", "string", ".spec.loraAdapters", "LoRA adapters whose requests it routes."),
-    condition("Ready", "Ready", description="Whether every target of every rule has ready pods."),
     _ENDPOINTS,
+    *READY,
     AGE,
     Column(
         "Input tokens",
@@ -245,8 +244,8 @@ _SERVER_COLUMNS: Final = (
     Column("Model", "string", ".spec.model", "Model that is served."),
     Column("Engine", "string", ".spec.inferenceEngine", "Engine that serves it."),
     Column("Port", "integer", ".spec.workloadPort.port", "Port of the pods."),
-    condition("Ready", "Ready", description="Whether there are ready pods."),
     _ENDPOINTS,
+    *READY,
     AGE,
     Column("Pods", "integer", ".status.endpoints", "Pods selected.", priority=1),
     Column(

@@ -269,6 +269,9 @@ class Decision:
     granted_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
     """The number of replicas that the plan grants in this cluster."""
 
+    ready_replicas: Maybe[Annotated[int, Range(0)]] = UNSET
+    """The number of replicas that are ready."""
+
     unmet_per_mille: Maybe[Annotated[int, Range(0, 1000)]] = UNSET
     """The share of the model's required capacity that the plan does not provide, in thousandths."""
 
@@ -313,13 +316,15 @@ class VariantAutoscalingStatus:
     """The last decision, with its reason and the numbers behind it."""
 
     conditions: Maybe[Annotated[tuple[Condition, ...], Items(maximum=32), MapKeys("type")]] = UNSET
-    """The conditions of the variant. `TargetResolved`: the scale target exists. `ServiceClassResolved`: the
-    service class exists and may be used. `CostResolved`: the writer may set the cost. `MetricsAvailable`: the
-    engines report metrics. `PerformanceAsDeclared`: the engines are as fast as the profile predicts, and the
-    latency targets can be met. `AttainmentKept`: in the last hour, the promised share of requests was within
-    the latency targets. `OptimizationReady`: the last decision comes from a new plan.
-    `AnnotationsResolved`: Stowplan's annotations are valid. `LimitsKept`: no quota or budget is exceeded.
-    `Advisory`: the decision is not published. `PlacementFollowed`: pods run in their planned places."""
+    """The conditions of the variant. `Ready`: the load is known, and the decision about it is followed, or is
+    advice; the reason is that of the worst problem. `TargetResolved`: the scale target exists.
+    `ServiceClassResolved`: the service class exists and may be used. `CostResolved`: the writer may set the
+    cost. `MetricsAvailable`: the engines report metrics. `PerformanceAsDeclared`: the engines are as
+    fast as the profile predicts, and the latency targets can be met. `AttainmentKept`: in the last hour, the
+    promised share of requests was within the latency targets. `OptimizationReady`: the last decision comes
+    from a new plan. `AnnotationsResolved`: Stowplan's annotations are valid. `LimitsKept`: no quota or budget
+    is exceeded. `Advisory`: the decision is not published. `PlacementFollowed`: pods run in their planned
+    places."""
 
 
 @declaration()

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from apiserver.kinds.columns import AGE, condition, problem
+from apiserver.kinds.columns import AGE, READY, condition
 from apiserver.kinds.core.names import group_of
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP
@@ -31,30 +31,31 @@ DEFAULT_COST: Final = "10.0"
 _LABEL_VALUE_CHARACTERS: Final = 63
 
 
-def _columns(reason: Column) -> tuple[Column, ...]:
-    return (
-        Column("Model", "string", ".spec.modelID", "Model served."),
-        Column("Target", "string", ".spec.scaleTargetRef.name", "Scale target."),
-        Column("Current", "integer", ".status.currentAlloc.numReplicas", "Current replicas."),
-        Column("Desired", "integer", ".status.desiredOptimizedAlloc.numReplicas", "Desired replicas."),
-        condition("MetricsAvailable", "MetricsReady", description="Whether the engines report metrics."),
-        reason,
-        AGE,
-        condition(
-            "DecisionFollowed",
-            "Followed",
-            description="Whether autoscalers follow the decision.",
-            priority=1,
-        ),
-        problem(priority=1),
-        condition(
-            "OptimizationReady",
-            "Message",
-            member="message",
-            description="Reason, in one sentence.",
-            priority=1,
-        ),
-    )
+_ACCELERATOR: Final = Column(
+    "Accelerator", "string", ".status.currentAlloc.accelerator", "Accelerator type that the replicas use."
+)
+_MODEL: Final = Column("Model", "string", ".spec.modelID", "Model served.")
+_CURRENT: Final = Column("Current", "integer", ".status.currentAlloc.numReplicas", "Requested replicas.")
+_DESIRED: Final = Column(
+    "Desired", "integer", ".status.desiredOptimizedAlloc.numReplicas", "Desired replicas."
+)
+_COST: Final = Column(
+    "Cost", "string", ".status.currentAlloc.variantCost", "Cost of these replicas per hour."
+)
+_WIDE: Final = (
+    Column("Target", "string", ".spec.scaleTargetRef.name", "Scale target.", priority=1),
+    condition(
+        "MetricsAvailable", "MetricsReady", description="Whether the engines report metrics.", priority=1
+    ),
+    condition(
+        "DecisionFollowed", "Followed", description="Whether autoscalers follow the decision.", priority=1
+    ),
+    condition("Ready", "Message", member="message", description="Reason, in one sentence.", priority=1),
+)
+
+
+def _decided(name: str, member: str, description: str) -> Column:
+    return Column(name, "integer", f".status.decision.{member}", description)
 
 
 def _cost(value: Json) -> Iterator[Filled]:
@@ -157,11 +158,7 @@ VARIANT_AUTOSCALING: Final = Kind(
                 " -f FILE --to v1alpha2 --in-place` converts a manifest; `stowplan upgrade` shows whether"
                 " stored objects are left to convert"
             ),
-            columns=_columns(
-                condition(
-                    "OptimizationReady", "Reason", member="reason", description="Reason of the last decision."
-                )
-            ),
+            columns=(_MODEL, _ACCELERATOR, _CURRENT, _DESIRED, _COST, *READY, AGE, *_WIDE),
             fill=(_cost,),
             references=_references,
             advise=(
@@ -178,8 +175,20 @@ VARIANT_AUTOSCALING: Final = Kind(
             name="v1alpha2",
             declaration=v1alpha2.VariantAutoscaling,
             is_storage=True,
-            columns=_columns(
-                Column("Reason", "string", ".status.decision.reason", "Reason of the last decision.")
+            columns=(
+                _MODEL,
+                _ACCELERATOR,
+                _decided("Priority", "priority", "Priority from 1 (served first) to 100."),
+                _decided("Serving", "readyReplicas", "Ready replicas."),
+                _decided("Granted", "grantedReplicas", "Replicas that the plan grants in this cluster."),
+                _decided(
+                    "Wanted", "unconstrainedReplicas", "Replicas that it would have with unlimited nodes."
+                ),
+                _decided("Unmet", "unmetPerMille", "Missing share of the model's capacity, in thousandths."),
+                _COST,
+                *READY,
+                AGE,
+                *_WIDE,
             ),
             fill=(_cost,),
             references=_references,

@@ -75,6 +75,7 @@ def test_a_model_that_serves_has_no_problems() -> None:
     found = findings(report())
 
     assert {str(kind): (holds, str(reason)) for kind, (holds, reason, _) in found.items()} == {
+        "Ready": (True, "ModelAvailable"),
         "Initialized": (True, "ModelCreated"),
         "Active": (True, "ModelAvailable"),
         "Updating": (False, "NothingChanges"),

@@ -90,7 +90,7 @@ def test_what_pods_have_more_than_their_template_is_said() -> None:
         now=NOW,
     )
 
-    assert status["conditions"][0]["message"] == "the Deployment exists; toleration gpu"
+    assert status["conditions"][1]["message"] == "the Deployment exists; toleration gpu"
 
 
 class Events:

@@ -142,7 +142,7 @@ EDITED = {
         News.URGENT,
     ),
     "a condition of another controller": (
-        STATUS | {"conditions": [FOUND, {"type": "Ready", "status": "True", "reason": "Healthy"}, SILENT]},
+        STATUS | {"conditions": [FOUND, {"type": "Healthy", "status": "True", "reason": "Healthy"}, SILENT]},
         None,
     ),
 }

@@ -103,6 +103,7 @@ def test_the_status_has_the_figures_of_the_decision() -> None:
         "capacitySource": "Learned",
         "unconstrainedReplicas": 7,
         "grantedReplicas": 3,
+        "readyReplicas": 1,
         "unmetPerMille": 250,
         "boundBy": "Accelerators",
         "signal": "Fresh",
