@@ -40,6 +40,10 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
         "controller.commands.simulate.run",
         "simulate autoscaling policies, and compare cost and latency",
     ),
+    "status": (
+        "controller.commands.status.run",
+        "show models, accelerators, cost and problems of a live cluster",
+    ),
     "explain": (
         "controller.commands.explain.run",
         "explain the decision for a variant or a binding in a live cluster",

@@ -35,6 +35,7 @@ from controller.variants.advisory import Advice
 
 _SHORTEST_ACCELERATOR: Final = 2
 _GAP_DIGITS: Final = 6
+_LONGEST_RELIEF: Final = 256
 _DIGITS: Final = 4
 _METRICS: Final[Mapping[Signal, ConditionReason]] = {
     Signal.FRESH: ConditionReason.METRICS_AVAILABLE,
@@ -298,15 +299,23 @@ def _decision(inputs: StatusInputs) -> Json:
         "grantedReplicas": decision.replicas,
         "readyReplicas": sum(item.ready for item in inputs.variant.replicas),
         "unmetPerMille": decision.unmet_per_mille,
+        "relief": _relief(decision),
         "boundBy": str(decision.bound_by),
         "signal": str(decision.signal),
         "priority": decision.priority,
         "costPerReplica": decimal_text(inputs.variant.cost_per_replica),
+        "savedPerHour": None if inputs.advice is None else decimal_text(inputs.advice.saved_per_hour),
         "costSource": inputs.observed.cost[1],
         "solverStatus": str(solver.status),
         "gap": _gap(solver),
     }
     return {name: value for name, value in decision_json.items() if value is not None}
+
+
+def _relief(decision: Decision) -> str | None:
+    """Return the change that leaves the least unmet, the first of several."""
+    best = min(decision.reliefs, key=lambda relief: relief.unmet_per_mille, default=None)
+    return None if best is None else best.text[:_LONGEST_RELIEF]
 
 
 def _demand(load: ModelLoad) -> Json | None:
@@ -348,8 +357,11 @@ def _learned_json(inputs: StatusInputs) -> Json | None:
 def _service_level(level: ServiceLevel | None) -> Json | None:
     if level is None:
         return None
+    targets = level.targets
+    limits = {"ttftTarget": targets.ttft_seconds, "itlTarget": targets.itl_seconds}
     return {
-        "promised": _number(level.targets.attainment),
+        **{name: _number(limit) for name, limit in limits.items() if limit is not None},
+        "promised": _number(targets.attainment),
         "attained": _number(level.share),
         "ttftMissed": _number(level.ttft_missed),
         "itlMissed": _number(level.itl_missed),

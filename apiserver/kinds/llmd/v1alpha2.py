@@ -217,6 +217,12 @@ class ServiceLevel:
     promised: DecimalText
     """The promised share of requests within both targets: the `attainment` of the service class."""
 
+    ttft_target: Maybe[DecimalText] = UNSET
+    """The target for the time to first token, in seconds."""
+
+    itl_target: Maybe[DecimalText] = UNSET
+    """The target for the mean time between tokens of a request, in seconds."""
+
     attained: DecimalText
     """The share of requests that were within both targets."""
 
@@ -275,6 +281,10 @@ class Decision:
     unmet_per_mille: Maybe[Annotated[int, Range(0, 1000)]] = UNSET
     """The share of the model's required capacity that the plan does not provide, in thousandths."""
 
+    relief: Maybe[Annotated[str, Length(maximum=256)]] = UNSET
+    """The change that would reduce the shortage most, such as `+1 free 8-accelerator H100 node`. Unset
+    without a shortage, and if none is known."""
+
     bound_by: Maybe[Annotated[str, Length(1, 64)]] = UNSET
     """The constraint that limits the granted replicas, such as Accelerators, NodeSize, MaxReplicas or
     Priority."""
@@ -287,6 +297,10 @@ class Decision:
 
     cost_per_replica: Maybe[DecimalText] = UNSET
     """The effective cost of one replica."""
+
+    saved_per_hour: Maybe[Annotated[str, Length(maximum=32)]] = UNSET
+    """The cost per hour that following the decision would save; negative if it would cost more. Only for
+    advice."""
 
     cost_source: Maybe[Literal["VariantCost", "UnitCost", "Default"]] = UNSET
     """The source of the cost: the spec, the unit cost of the accelerator, or the default."""

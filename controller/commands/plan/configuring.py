@@ -105,6 +105,19 @@ def read_configuration(path: Path | None) -> Configuring:
     return _configuring(config)
 
 
+def configuration_in_cluster(config_maps: Sequence[Json]) -> Configuring:
+    """Return the controller's settings from ConfigMaps of its namespace; the defaults if they have none."""
+    ours = [item for item in config_maps if _GENERATED.fullmatch(_name(item))]
+    if not ours:
+        return Configuring()
+    # kustomize leaves earlier ones behind.
+    newest = max(ours, key=lambda item: str(item["metadata"].get("creationTimestamp")))
+    try:
+        return _configuring(load(ControllerConfig, _configuration_in(newest)))
+    except ConfigurationError as error:
+        return Configuring(problems=with_lines("", b"", error.problems))
+
+
 def _configuring(config: ControllerConfig) -> Configuring:
     planning = config.planning
     return Configuring(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final
 
@@ -48,8 +48,8 @@ class Gathering:
     """Inputs of a plan with warnings, or the problems that prevent it."""
 
     inputs: PlanningInputs
-    facts: Mapping[Key, VariantFacts] | None = None
-    """Performance facts of each variant; None for a saved decision, which contains capacities."""
+    seen: Gathered | None = None
+    """What was found about each variant; None for a saved decision."""
 
     warnings: tuple[str, ...] = ()
     omitted: tuple[str, ...] = ()
@@ -58,14 +58,31 @@ class Gathering:
     left_out: tuple[str, ...] = ()
     """Kind and name of each invalid object that is left out."""
 
-    cost_sources: Mapping[Key, CostSource] = field(default_factory=dict)
-    """Source of the cost of each variant; none for a saved decision."""
-
     problems: tuple[InputProblem, ...] = ()
 
+    @property
+    def facts(self) -> Mapping[Key, VariantFacts] | None:
+        """Performance facts of each variant; None for a saved decision, which contains capacities."""
+        return None if self.seen is None else {key: item.facts for key, item in self.seen.observed.items()}
 
-def gather_objects(objects: FileContents, *, configuring: Configuring, settings_namespace: str) -> Gathering:
-    """Return the snapshot of some objects; it is empty if there are problems."""
+    @property
+    def cost_sources(self) -> Mapping[Key, CostSource]:
+        """Source of the cost of each variant; none for a saved decision."""
+        return {} if self.seen is None else {key: item.cost[1] for key, item in self.seen.observed.items()}
+
+
+def gather_objects(
+    objects: FileContents,
+    *,
+    configuring: Configuring,
+    settings_namespace: str,
+    now_seconds: float = 0.0,
+    may_be_empty: bool = False,
+) -> Gathering:
+    """Return the snapshot of some objects; it is empty if there are problems.
+
+    It is a problem if no variant can be planned, or a node is unlikely, unless it `may_be_empty`.
+    """
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
     problems, broken = list(objects.problems), dict(objects.broken)
     variants: dict[Key, Json] = {}
@@ -80,9 +97,10 @@ def gather_objects(objects: FileContents, *, configuring: Configuring, settings_
         for problem in targetless(manifest, value, targets, objects.refused):
             missing[key] = problem
     further = configuring.terms.further
-    problems += _oversized_nodes(objects, further)
+    problems += () if may_be_empty else _oversized_nodes(objects, further)
     whole = [key for key, value in variants.items() if scaled_by(value) in targets]
-    if problems or (objects.manifests and not whole and (broken or missing)):
+    is_useless = not may_be_empty and objects.manifests and not whole and (broken or missing)
+    if problems or is_useless:
         found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
         return Gathering(inputs=nothing, problems=found_wrong)
     policies, doubts = policies_in(objects, configuring.names, settings_namespace)
@@ -94,7 +112,7 @@ def gather_objects(objects: FileContents, *, configuring: Configuring, settings_
             world,
             claims,
             policies=policies,
-            now_seconds=0.0,
+            now_seconds=now_seconds,
             may_scale_to_zero=configuring.scales_to_zero,
             terms=configuring.terms,
             objectives=objectives,
@@ -117,11 +135,10 @@ def gather_objects(objects: FileContents, *, configuring: Configuring, settings_
     snapshot = with_published(seen)
     return Gathering(
         inputs=replace(nothing, snapshot=snapshot),
-        facts={key: item.facts for key, item in seen.observed.items()},
+        seen=seen,
         warnings=warnings,
         omitted=tuple("/".join(key) for key in sorted(seen.unplanned)),
         left_out=tuple(sorted(broken)),
-        cost_sources={key: item.cost[1] for key, item in seen.observed.items()},
     )
 
 

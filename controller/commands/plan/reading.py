@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -107,6 +107,14 @@ def read(sources: Sequence[Source], *, namespace: str) -> FileContents:
     if content.saved and (len(content.saved) > 1 or content.manifests):
         text = "a saved decision is complete: use it without other files"
         content.problems.append(InputProblem(file=sources[-1].name, line=0, text=text))
+    return content
+
+
+def contents_of(objects: Iterable[Json]) -> FileContents:
+    """Return objects that were read from a cluster; those that planning cannot read are in `broken`."""
+    content, cluster = FileContents(), Source(name="", data=b"")
+    for value in objects:
+        _take_object(content, cluster, Tree(value=value, line=0, marks={}), namespace="")
     return content
 
 

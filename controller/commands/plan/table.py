@@ -37,7 +37,7 @@ def variants_table(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, 
     variants = {variant.key: variant for variant in snapshot.variants}
     decided = in_order(plan)
     rows = [_row(item, variants[item.namespace, item.name], codes) for item in decided]
-    heads = _heads(rows, columns)
+    heads = fitting_heads(rows, columns, droppable=_DROPPABLE, least_width=_LEAST_WIDTH)
     made = table(heads, words=_WORDS, wrapped=_LEAST_WIDTH)
     for item, row in zip(decided, rows, strict=True):
         code, *cells = (row[head] for head in heads)
@@ -89,15 +89,24 @@ def _row(decision: Decision, variant: Variant, codes: Mapping[Key, str]) -> Mapp
     }
 
 
-def _heads(rows: Sequence[Mapping[str, str]], columns: int) -> Sequence[str]:
-    """Return the heads of the columns that fit; none without rows."""
+def fitting_heads(
+    rows: Sequence[Mapping[str, str]],
+    columns: int,
+    *,
+    droppable: Sequence[str],
+    least_width: Mapping[str, int],
+) -> Sequence[str]:
+    """Return the heads of the columns that fit; none without rows.
+
+    `droppable` ones are left out, in this order; `least_width` is that of columns that may wrap.
+    """
     if not rows:
         return ()
     widths = {
-        head: min(max(cell_len(row[head]) for row in [*rows, {head: head}]), _LEAST_WIDTH.get(head, columns))
+        head: min(max(cell_len(row[head]) for row in [*rows, {head: head}]), least_width.get(head, columns))
         for head in rows[0]
     }
-    for head in _DROPPABLE:
+    for head in droppable:
         if sum(widths.values()) + _GAP * (len(widths) - 1) > columns:
             del widths[head]
     return [*widths]

@@ -1,0 +1,7 @@
+"""`stowplan status`: the state of all models, accelerators and problems of a live cluster.
+
+run      the entry point
+reading  read everything that planning reads, with the user's permissions
+fleet    the state as records. Pure
+text     the state as text
+"""

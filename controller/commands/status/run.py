@@ -1,0 +1,144 @@
+"""Entry point of `stowplan status`: one screen about all models, accelerators and problems of a cluster."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, explain
+from apiserver.cluster.namespaces import INSTALLATION, current_namespace, installed_namespace
+from apiserver.cluster.resource import NODES
+from apiserver.program import exit_code, program
+from controller.commands.plan.configuring import Configuring, configuration_in_cluster
+from controller.commands.plan.gathering import Gathering, gather_objects
+from controller.commands.plan.reading import contents_of
+from controller.commands.plan.terminal import present, print_lines, terminal
+from controller.commands.status.fleet import Fleet, Severity, fleet_of
+from controller.commands.status.reading import LiveObjects, read_cluster
+from controller.commands.status.text import fleet_parts
+
+_WELL: Final = 0
+_PROBLEMS: Final = 1
+_USAGE: Final = 2
+_INTERRUPTED: Final = 130
+_CLEAR: Final = "\x1b[H\x1b[2J"
+_EPILOG: Final = """\
+examples:
+  stowplan status -A
+  stowplan status -n chat --watch
+  stowplan status -A -o json | jq '.models[] | select(.unmet > 0)'
+
+It needs no right but to read: what you may not read is named, and missing.
+
+exit code: 0 no problem, 1 something is an error or critical, 2 wrong usage or no
+connection to a cluster
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Show the state of a fleet; return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return exit_code(lambda: asyncio.run(_run(options)), unread=_PROBLEMS)
+    except ClusterError as error:
+        sys.stderr.write(f"stowplan: {explain(error, action='read this')}\n")
+        return _USAGE
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+
+
+async def _run(options: argparse.Namespace) -> int:
+    namespace = None
+    if not options.all_namespaces:
+        namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
+    async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
+        system = options.system_namespace or await installed_namespace(cluster)
+        while True:
+            fleet = await read_fleet(cluster, namespace=namespace, system=system)
+            if options.watch is None:
+                break
+            columns = terminal().width
+            sys.stdout.write(_CLEAR + print_lines(fleet_parts(fleet, columns=columns), terminal()))
+            sys.stdout.flush()
+            await asyncio.sleep(options.watch)
+    present(options.output, fleet.as_json, fleet_parts(fleet, columns=terminal().width))
+    is_well = all(item.severity is Severity.WARNING for item in fleet.problems)
+    return _WELL if is_well else _PROBLEMS
+
+
+async def read_fleet(cluster: Cluster, *, namespace: str | None, system: str) -> Fleet:
+    """Return the state of a namespace, or of all. Raises ClusterError."""
+    live = await read_cluster(cluster, namespace=namespace, system=system)
+    now = datetime.now(UTC)
+    return fleet_of(live, gathering_of(live, now=now), has_nodes=NODES in live.objects, now=now)
+
+
+def configuration_of(live: LiveObjects) -> Configuring:
+    """Return the settings of the controller that runs; the defaults if they cannot be read."""
+    configuring = configuration_in_cluster(live.settings)
+    return Configuring() if configuring.problems else configuring
+
+
+def gathering_of(live: LiveObjects, *, now: datetime) -> Gathering:
+    """Return what planning makes of objects that were read at a time."""
+    settings = [item for item in live.settings if "data" in item]
+    listed = [item for items in live.objects.values() for item in items]
+    return gather_objects(
+        contents_of([*listed, *settings]),
+        configuring=configuration_of(live),
+        settings_namespace=live.system or INSTALLATION,
+        now_seconds=now.timestamp(),
+        may_be_empty=True,
+    )
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 1 <= seconds <= 3600:  # noqa: PLR2004 (an hour)
+        raise argparse.ArgumentTypeError("must be from 1 to 3600 seconds")
+    return seconds
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False,
+        prog=program("status"),
+        description="Show models, replicas, accelerators, cost and problems of a live cluster.",
+        usage="%(prog)s [-A | -n NAMESPACE] [options]",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("-n", "--namespace", metavar="NS", help="namespace of the models (default: that of the context)")
+    add("-A", "--all-namespaces", action="store_true", help="models of all namespaces")
+    add(
+        "-w",
+        "--watch",
+        nargs="?",
+        const=5.0,
+        type=_seconds,
+        metavar="SECONDS",
+        help="show it again every 5 seconds, or as often as given, until Ctrl-C",
+    )
+    add(
+        "--system-namespace",
+        metavar="NS",
+        help="namespace where Stowplan runs (default: that of its webhook configuration)",
+    )
+    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
+    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
+    add(
+        "-o",
+        "--output",
+        choices=("table", "json", "yaml"),
+        default="table",
+        help="output format (default: table)",
+    )
+    return parser
