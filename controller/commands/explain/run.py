@@ -1,4 +1,4 @@
-"""Entry point of `stowplan explain`: the decision for a variant or a binding of a live cluster."""
+"""Entry point of `stowplan explain`: one decision of a live cluster, or everything that is not well."""
 
 from __future__ import annotations
 
@@ -6,20 +6,26 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
+
+from rich.console import RenderableType
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import current_namespace, installed_namespace
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.program import program
+from apiserver.schema.json import Json
 from controller.commands.explain.binding import BindingExplanation, binding_parts, explain_binding
 from controller.commands.explain.evidence import OWNERS, NoSuchObjectError, collect
 from controller.commands.explain.variant import VariantExplanation, explain_variant, variant_parts
-from controller.commands.plan.terminal import present
+from controller.commands.plan.terminal import Tone, present, wrapping_text
+from controller.commands.status.fleet import Fleet
+from controller.commands.status.run import read_fleet
+from controller.commands.status.text import headline, problem_parts, unread_parts
 from controller.observe.claim import OwnerKind
 
 _EXPLAINED: Final = 0
@@ -45,19 +51,24 @@ examples:
   stowplan explain llama-8b-l40s -o json | jq .decision
   stowplan explain aspb/llama-70b -n chat
   stowplan explain hpa/llama-8b-l40s -n chat      # an annotated autoscaler, or so/NAME
+  stowplan explain -n chat                        # what is not well in a namespace
+  stowplan explain -A                             # in all namespaces
 
-exit code: 0 explained, 1 there is no such object or no decision yet, 2 wrong
-usage, no connection to a cluster, or no permission to read the object
+exit code: 0 explained, or all is well; 1 there is no such object, no decision
+yet, or something is not well; 2 wrong usage, no connection to a cluster, or no
+permission to read the object
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Explain one variant or binding; return the exit code."""
+    """Explain one variant or binding, or list what is not well; return the exit code."""
     parser = _parser()
     options = parser.parse_args(arguments)
     kind, name = _subject(options.what)
-    if not name:
-        parser.error("one object is required: stowplan explain va/NAME -n NAMESPACE, or aspb, hpa, so/NAME")
+    if options.what and options.all_namespaces:
+        parser.error("-A lists what is not well in all namespaces: give no object with it")
+    if options.what and not name:
+        parser.error("not one object: stowplan explain va/NAME -n NAMESPACE, or aspb, hpa, so/NAME")
     try:
         return asyncio.run(_run(options, kind, name))
     except NoSuchObjectError as error:
@@ -72,6 +83,12 @@ async def _run(options: argparse.Namespace, kind: OwnerKind, name: str) -> int:
     namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
         system = options.system_namespace or await installed_namespace(cluster)
+        if not name:
+            fleet = await read_fleet(
+                cluster, namespace=None if options.all_namespaces else namespace, system=system
+            )
+            present(options.output, lambda: _as_json(fleet), _parts(fleet))
+            return _UNEXPLAINED if fleet.problems else _EXPLAINED
         place = {"namespace": namespace, "name": name, "system": system}
         explanation: VariantExplanation | BindingExplanation
         if kind is OwnerKind.BINDING:
@@ -83,6 +100,18 @@ async def _run(options: argparse.Namespace, kind: OwnerKind, name: str) -> int:
             parts = variant_parts(explanation)
     present(options.output, explanation.as_json, parts)
     return _EXPLAINED if explanation.is_decided else _UNEXPLAINED
+
+
+def _as_json(fleet: Fleet) -> Json:
+    whole = fleet.as_json()
+    return {name: whole[name] for name in ("problems", "unread")}
+
+
+def _parts(fleet: Fleet) -> Iterator[RenderableType]:
+    yield from problem_parts(fleet.problems)
+    if not fleet.problems:
+        yield wrapping_text(headline(fleet), Tone.GOOD)
+    yield from unread_parts(fleet)
 
 
 def _print(message: str, code: int) -> int:
@@ -104,19 +133,20 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         prog=program("explain"),
         description="Explain the current decision for a VariantAutoscaling, an annotated autoscaler or an"
-        " AutoscalingPolicyBinding in a live cluster.",
-        usage="%(prog)s va/NAME|aspb/NAME|hpa/NAME|so/NAME [-n NAMESPACE] [options]",
+        " AutoscalingPolicyBinding in a live cluster. Without a name, list what is not well.",
+        usage="%(prog)s [va/NAME|aspb/NAME|hpa/NAME|so/NAME] [-n NAMESPACE | -A] [options]",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add(
         "what",
-        nargs="+",
+        nargs="*",
         metavar="va/NAME",
         help="the VariantAutoscaling, or aspb/NAME, hpa/NAME, so/NAME; va NAME and NAME are accepted, too",
     )
     add("-n", "--namespace", metavar="NS", help="namespace of the object (default: that of the context)")
+    add("-A", "--all-namespaces", action="store_true", help="without a name: all namespaces")
     add(
         "--system-namespace",
         metavar="NS",

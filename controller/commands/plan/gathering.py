@@ -84,18 +84,8 @@ def gather_objects(
     It is a problem if no variant can be planned, or a node is unlikely, unless it `may_be_empty`.
     """
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
-    problems, broken = list(objects.problems), dict(objects.broken)
-    variants: dict[Key, Json] = {}
-    missing: dict[Key, InputProblem] = {}
-    targets = targets_in(objects)
-    for key, manifest in of_kind(objects.manifests, "VariantAutoscaling").items():
-        value, wrong = stored_variant(manifest)
-        if wrong:
-            broken[manifest.label] = wrong
-            continue
-        variants[key] = value
-        for problem in targetless(manifest, value, targets, objects.refused):
-            missing[key] = problem
+    problems, targets = list(objects.problems), targets_in(objects)
+    variants, broken, missing = _variants(objects, targets)
     further = configuring.terms.further
     problems += () if may_be_empty else _oversized_nodes(objects, further)
     whole = [key for key, value in variants.items() if scaled_by(value) in targets]
@@ -140,6 +130,24 @@ def gather_objects(
         omitted=tuple("/".join(key) for key in sorted(seen.unplanned)),
         left_out=tuple(sorted(broken)),
     )
+
+
+def _variants(
+    objects: FileContents, targets: Container[TargetKey]
+) -> tuple[Mapping[Key, Json], Mapping[str, list[InputProblem]], Mapping[Key, InputProblem]]:
+    """Return valid variants, the problems of invalid objects by label, and those of missing targets."""
+    variants: dict[Key, Json] = {}
+    missing: dict[Key, InputProblem] = {}
+    broken = dict(objects.broken)
+    for key, manifest in of_kind(objects.manifests, "VariantAutoscaling").items():
+        value, wrong = stored_variant(manifest)
+        if wrong:
+            broken[manifest.label] = wrong
+            continue
+        variants[key] = value
+        for problem in targetless(manifest, value, targets, objects.refused):
+            missing[key] = problem
+    return variants, broken, missing
 
 
 def _left_out(

@@ -90,7 +90,7 @@ _POD_SPEC: Final = object_node(
     nodeSelector=_Labels,
     tolerations=list_node(object_node(key=str, operator=str, value=str, effect=str)),
     affinity=Affinity,
-    volumes=list_node(object_node("name", name=str, emptyDir=object_node(medium=str))),
+    volumes=list_node(object_node(name=str, emptyDir=object_node(medium=str))),
     topologySpreadConstraints=list_node(_SPREAD),
     priority=int,
     resourceClaims=list_node(

@@ -108,5 +108,5 @@ def fitting_heads(
     }
     for head in droppable:
         if sum(widths.values()) + _GAP * (len(widths) - 1) > columns:
-            del widths[head]
+            widths.pop(head, None)
     return [*widths]

@@ -20,7 +20,8 @@ from controller.commands.plan.configuring import Configuring, configuration_in_c
 from controller.commands.plan.gathering import Gathering, gather_objects
 from controller.commands.plan.reading import contents_of
 from controller.commands.plan.terminal import present, print_lines, terminal
-from controller.commands.status.fleet import Fleet, Severity, fleet_of
+from controller.commands.status.assemble import fleet_of
+from controller.commands.status.fleet import Fleet, Severity
 from controller.commands.status.reading import LiveObjects, read_cluster
 from controller.commands.status.text import fleet_parts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -11,6 +11,7 @@ from rich.console import RenderableType
 from controller.commands.plan.table import fitting_heads, price
 from controller.commands.plan.terminal import Tone, harmless, labelled_line, table, wrapping_text
 from controller.commands.status.fleet import (
+    FINE,
     AcceleratorUse,
     BindingState,
     Fleet,
@@ -27,9 +28,9 @@ _MOST_ROWS: Final = 200
 
 _MOST_PROBLEMS: Final = 20
 _TONES: Final = {Severity.CRITICAL: Tone.BAD, Severity.ERROR: Tone.BAD, Severity.WARNING: Tone.ADVICE}
-_WORDS: Final = frozenset({"ACCELERATOR", "MODEL", "VARIANT", "ON", "BINDING", "REASON", "TTFT", "ITL"})
-_LEAST_WIDTH: Final = {"MODEL": 12, "VARIANT": 16, "BINDING": 16}
-_DROPPABLE: Final = ("ITL", "TTFT", "SAVED/H", "VARIANT", "ON", "PRIO", "COST/H", "REQUESTS/S")
+_WORDS: Final = frozenset({"ACCELERATOR", "MODEL", "ON", "BINDING", "REASON"})
+_LEAST_WIDTH: Final = {"MODEL": 22, "BINDING": 16, "ON": 6}
+_DROPPABLE: Final = ("SAVED/H", "ON", "ITL", "TTFT", "WANTED", "PRIO", "REQ/S", "COST/H")
 """Columns that may be dropped, in this order; `-o json` has them all."""
 
 Rows = Sequence[tuple[Mapping[str, str], Tone]]
@@ -43,18 +44,17 @@ def fleet_parts(fleet: Fleet, *, columns: int) -> Iterator[RenderableType]:
         yield from _table([(_accelerator_row(item), Tone.PLAIN) for item in fleet.accelerators], columns)
     if fleet.models:
         yield ""
-        rows = [
-            (_model_row(model, item, is_first=not place), _tone(item))
-            for model in fleet.models
-            for place, item in enumerate(model.variants)
-        ]
-        yield from _table(rows, columns)
+        yield from _table([(_model_row(item), _tone(_worst(item))) for item in fleet.models], columns)
     if fleet.bindings:
         yield ""
         yield from _table([(_binding_row(item), _tone(item)) for item in fleet.bindings], columns)
     yield from _shortages(fleet)
-    yield from _problem_parts(fleet.problems)
-    yield from (labelled_line("not shown: ", text, Tone.ADVICE) for text in fleet.unread)
+    if fleet.problems:
+        yield ""
+    yield from problem_parts(fleet.problems[:_MOST_PROBLEMS])
+    if len(fleet.problems) > _MOST_PROBLEMS:
+        yield wrapping_text(f"{len(fleet.problems) - _MOST_PROBLEMS} more: stowplan explain -A", Tone.FAINT)
+    yield from unread_parts(fleet)
 
 
 def headline(fleet: Fleet) -> str:
@@ -100,36 +100,43 @@ def _accelerator_row(use: AcceleratorUse) -> Mapping[str, str]:
     }
 
 
-def _model_row(model: ModelState, item: VariantState, *, is_first: bool) -> Mapping[str, str]:
-    """Return one row per variant; what concerns the model is only in its first one."""
-    rate, level = model.requests_per_second, model.service_level
-    unmet = "?" if model.unmet is None else percent(model.unmet) if model.unmet else "-"
-    of_model = {
+def _model_row(model: ModelState) -> Mapping[str, str]:
+    rate, level, saved = model.requests_per_second, model.service_level, model.saved_per_hour
+    used = sorted({item.accelerator for item in model.variants if item.requested or item.granted})
+    return {
         "MODEL": harmless(f"{model.namespace}/{model.model_id}"),
         "PRIO": str(model.priority),
-        "REQUESTS/S": "-" if rate is None else rate_text(rate),
+        "REQ/S": "-" if rate is None else rate_text(rate),
         "TTFT": within_text(level, "ttft"),
         "ITL": within_text(level, "itl"),
-        "UNMET": unmet,
+        "READY": _total(item.ready for item in model.variants),
+        "GRANTED": _total(item.granted for item in model.variants),
+        "WANTED": _total(item.wanted for item in model.variants),
+        "ON": harmless(", ".join(filter(None, used)) or "-"),
+        "UNMET": "?" if model.unmet is None else percent(model.unmet) if model.unmet else "-",
+        "COST/H": _money(model.cost_per_hour),
+        "SAVED/H": "-" if saved is None else _money(saved),
+        "REASON": harmless(_worst(model).reason),
     }
-    return {
-        **(of_model if is_first else dict.fromkeys(of_model, "")),
-        "VARIANT": harmless(item.name),
-        "ON": harmless(item.accelerator or "-"),
-        "READY": _number(item.ready),
-        "GRANTED": _number(item.granted),
-        "WANTED": _number(item.wanted),
-        "COST/H": "-" if item.cost_per_hour is None else _money(item.cost_per_hour),
-        "SAVED/H": "-" if item.saved_per_hour is None else _money(item.saved_per_hour),
-        "REASON": harmless(item.reason),
-    }
+
+
+def _worst(model: ModelState) -> VariantState:
+    """Return the variant with the worst state, or of several the first."""
+    return min(
+        model.variants, key=lambda item: (item.is_ready is not False, item.is_ready, item.reason in FINE)
+    )
+
+
+def _total(numbers: Iterable[int | None]) -> str:
+    known = [number for number in numbers if number is not None]
+    return str(sum(known)) if known else "-"
 
 
 def within_text(level: Mapping[str, object], target: str) -> str:
     """Return how many requests of the last hour were within a target: `98.5 % in 2 s`."""
     limit, missed = level.get(f"{target}Target"), level.get(f"{target}Missed")
     try:
-        return f"{percent(1 - float(str(missed)))} in {_seconds(float(str(limit)))}"
+        return f"{percent(round(1 - float(str(missed)), 3))} in {_seconds(float(str(limit)))}"
     except ValueError:
         return "-"
 
@@ -167,16 +174,17 @@ def _shortages(fleet: Fleet) -> Iterator[RenderableType]:
         )
 
 
-def _problem_parts(problems: Sequence[Problem]) -> Iterator[RenderableType]:
-    if not problems:
-        return
-    yield ""
-    for problem in problems[:_MOST_PROBLEMS]:
+def problem_parts(problems: Sequence[Problem]) -> Iterator[RenderableType]:
+    """Yield problems, each with the command that shows more."""
+    for problem in problems:
         text = f"{problem.subject}: {problem.reason}: {problem.message}"
         yield labelled_line(f"{problem.severity}: ", text, _TONES[problem.severity])
         yield labelled_line("  ", problem.command, Tone.FAINT)
-    if len(problems) > _MOST_PROBLEMS:
-        yield wrapping_text(f"{len(problems) - _MOST_PROBLEMS} more: stowplan explain -A", Tone.FAINT)
+
+
+def unread_parts(fleet: Fleet) -> Iterator[RenderableType]:
+    """Yield what may not be read."""
+    yield from (labelled_line("not shown: ", text, Tone.ADVICE) for text in fleet.unread)
 
 
 def _number(value: int | None) -> str:

@@ -1,0 +1,76 @@
+"""`stowplan status` and `stowplan explain` without a name on a live cluster, also with few rights."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from support.manifests import autoscaler, deployment, l4_node, listed, variant
+
+from apiserver import cli
+from apiserver.schema.json import Json
+from hack.controlplane import ControlPlane
+
+if TYPE_CHECKING:
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+
+def test_the_state_of_a_namespace_names_what_is_wrong(
+    control_plane: ControlPlane,
+    installation: Installation,
+    namespace: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The engines of the variant do not run, so it is not ready; `kubectl wait` sees the same."""
+    control_plane.kubectl("apply", "--filename=-", input=listed(l4_node(f"l4-{namespace}")))
+    manifests = listed(
+        deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat"), autoscaler("chat")
+    )
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=manifests)
+    place = ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
+    control_plane.kubectl(
+        "wait", "va/chat", f"--namespace={namespace}", "--for=condition=Ready=false", "--timeout=60s"
+    )
+
+    code = cli.main(["status", *place, "-o", "json"])
+    document: Json = json.loads(capsys.readouterr().out)
+    assert code == 1
+    (model,) = document["models"]
+    (item,) = model["variants"]
+    assert (model["model_id"], item["granted"]) == ("meta/llama-3.1-8b", 1)
+    assert "L4" in [use["accelerator"] for use in document["accelerators"]]
+    assert [problem["reason"] for problem in document["problems"]] == ["MetricsUnavailable"]
+
+    assert cli.main(["explain", *place]) == 1
+    listed_problems = capsys.readouterr().out
+    assert "error: VariantAutoscaling" in listed_problems
+    assert f"stowplan explain va/chat -n {namespace}" in listed_problems
+    control_plane.kubectl("delete", "node", f"l4-{namespace}")
+
+
+def test_a_user_with_few_rights_sees_what_these_show(
+    control_plane: ControlPlane,
+    installation: Installation,
+    namespace: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What may not be read is named; nothing fails."""
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("chat")))
+    role = {"kind": "Role", "metadata": {"name": "viewer"}} | {"apiVersion": "rbac.authorization.k8s.io/v1"}
+    rules = [{"apiGroups": ["llmd.ai"], "resources": ["variantautoscalings"], "verbs": ["list"]}]
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "viewer"}}
+    control_plane.kubectl(
+        "apply", f"--namespace={namespace}", "--filename=-", input=listed(role | {"rules": rules}, account)
+    )
+    bind = ("create", "rolebinding", "viewer", "--role=viewer", f"--serviceaccount={namespace}:viewer")
+    control_plane.kubectl(*bind, f"--namespace={namespace}")
+    user = control_plane.service_account_kubeconfig(namespace, "viewer")
+
+    cli.main(["status", "--kubeconfig", str(user), "-n", namespace])
+    text = " ".join(capsys.readouterr().out.split())
+
+    assert "meta/llama-3.1-8b" in text
+    assert "accelerators are not counted" in text
