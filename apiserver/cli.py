@@ -40,6 +40,10 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
         "controller.commands.simulate.run",
         "simulate autoscaling policies, and compare cost and latency",
     ),
+    "doctor": (
+        "controller.commands.doctor.run",
+        "check a cluster before and after an installation",
+    ),
     "status": (
         "controller.commands.status.run",
         "show models, accelerators, cost and problems of a live cluster",

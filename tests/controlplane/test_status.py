@@ -74,3 +74,37 @@ def test_a_user_with_few_rights_sees_what_these_show(
 
     assert "meta/llama-3.1-8b" in text
     assert "accelerators are not counted" in text
+
+
+def test_the_doctor_finds_a_working_installation(
+    control_plane: ControlPlane,
+    installation: Installation,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The dry run passes admission, the permissions are those of the manifests, and no object is left."""
+    place = ("--kubeconfig", str(control_plane.kubeconfig))
+    cli.main(["doctor", *place, "-o", "json"])
+    document: Json = json.loads(capsys.readouterr().out)
+
+    found = {(item["check"], item["verdict"]) for item in document["findings"]}
+    assert document["is_installed"]
+    assert {("webhooks", "ok"), ("permissions", "ok"), ("external metrics", "ok"), ("rivals", "ok")} <= found
+    assert "stowplan-doctor-dry-run" not in control_plane.kubectl("get", "va", "-A", "--output=name").stdout
+
+
+def test_a_user_without_rights_is_told_which_ones_the_doctor_lacks(
+    control_plane: ControlPlane,
+    installation: Installation,
+    namespace: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It checks what it can."""
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(account))
+    user = control_plane.service_account_kubeconfig(namespace, "nobody")
+
+    cli.main(["doctor", "--kubeconfig", str(user)])
+    text = " ".join(capsys.readouterr().out.split())
+
+    assert "unread" in text
+    assert "is forbidden" in text

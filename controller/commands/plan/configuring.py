@@ -106,16 +106,22 @@ def read_configuration(path: Path | None) -> Configuring:
 
 
 def configuration_in_cluster(config_maps: Sequence[Json]) -> Configuring:
-    """Return the controller's settings from ConfigMaps of its namespace; the defaults if they have none."""
+    """Return the controller's settings from ConfigMaps of its namespace; the defaults without valid ones."""
+    config, _ = controller_config(config_maps)
+    return Configuring() if config is None else _configuring(config)
+
+
+def controller_config(config_maps: Sequence[Json]) -> tuple[ControllerConfig | None, Sequence[str]]:
+    """Return the controller's configuration from ConfigMaps of its namespace, and what is wrong with it."""
     ours = [item for item in config_maps if _GENERATED.fullmatch(_name(item))]
     if not ours:
-        return Configuring()
+        return None, ()
     # kustomize leaves earlier ones behind.
     newest = max(ours, key=lambda item: str(item["metadata"].get("creationTimestamp")))
     try:
-        return _configuring(load(ControllerConfig, _configuration_in(newest)))
+        return load(ControllerConfig, _configuration_in(newest)), ()
     except ConfigurationError as error:
-        return Configuring(problems=with_lines("", b"", error.problems))
+        return None, error.problems
 
 
 def _configuring(config: ControllerConfig) -> Configuring:

@@ -16,7 +16,7 @@ from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import INSTALLATION, current_namespace, installed_namespace
 from apiserver.cluster.resource import NODES
 from apiserver.program import exit_code, program
-from controller.commands.plan.configuring import Configuring, configuration_in_cluster
+from controller.commands.plan.configuring import configuration_in_cluster
 from controller.commands.plan.gathering import Gathering, gather_objects
 from controller.commands.plan.reading import contents_of
 from controller.commands.plan.terminal import present, print_lines, terminal
@@ -81,19 +81,13 @@ async def read_fleet(cluster: Cluster, *, namespace: str | None, system: str) ->
     return fleet_of(live, gathering_of(live, now=now), has_nodes=NODES in live.objects, now=now)
 
 
-def configuration_of(live: LiveObjects) -> Configuring:
-    """Return the settings of the controller that runs; the defaults if they cannot be read."""
-    configuring = configuration_in_cluster(live.settings)
-    return Configuring() if configuring.problems else configuring
-
-
 def gathering_of(live: LiveObjects, *, now: datetime) -> Gathering:
     """Return what planning makes of objects that were read at a time."""
     settings = [item for item in live.settings if "data" in item]
     listed = [item for items in live.objects.values() for item in items]
     return gather_objects(
         contents_of([*listed, *settings]),
-        configuring=configuration_of(live),
+        configuring=configuration_in_cluster(live.settings),
         settings_namespace=live.system or INSTALLATION,
         now_seconds=now.timestamp(),
         may_be_empty=True,

@@ -228,20 +228,27 @@ async def missing_permissions(cluster: Cluster, needed: Iterable[str]) -> tuple[
     return tuple(missing)
 
 
-def _review(permission: str) -> Json:
+def resource_attributes(permission: str) -> Json:
+    """Return the attributes of an access review for `VERB PLURAL[/SUB][.GROUP][ NAME][ in NAMESPACE]`."""
     verb, _, rest = permission.partition(" ")
     what, _, namespace = rest.partition(" in ")
-    path, _, group = what.partition(".")
+    kind, _, name = what.partition(" ")
+    path, _, group = kind.partition(".")
     plural, _, subresource = path.partition("/")
     attributes = {
         "verb": verb,
         "group": group,
         "resource": plural,
         "subresource": subresource,
+        "name": name,
         "namespace": namespace,
     }
+    return {name: value for name, value in attributes.items() if value}
+
+
+def _review(permission: str) -> Json:
     return {
         "apiVersion": _REVIEWS.api_version,
         "kind": _REVIEWS.kind,
-        "spec": {"resourceAttributes": {name: value for name, value in attributes.items() if value}},
+        "spec": {"resourceAttributes": resource_attributes(permission)},
     }

@@ -30,7 +30,7 @@ DELIVERY_MARKS: Final = ("argocd.argoproj.io/tracking-id", "kustomize.toolkit.fl
 _NAME: Final = VARIANT_AUTOSCALING.crd_name
 _RECONCILERS: Final = ("argocd", "kustomize-controller", "helm-controller", "helm", "fleet", "olm", "catalog")
 """Prefixes of field managers that reapply what they once wrote."""
-_UPSTREAM: Final = ("workload-variant-autoscaler", "llm-d-autoscaling", "inferno-autoscaler")
+UPSTREAM_NAMES: Final = ("workload-variant-autoscaler", "llm-d-autoscaling", "inferno-autoscaler")
 """Names in the images and labels of earlier controllers."""
 _OUR_MANAGER: Final = "stowplan"
 _RECENT: Final = timedelta(minutes=10)
@@ -159,7 +159,7 @@ def _is_upstream(deployment: Json) -> bool:
     labels = {**(deployment["metadata"].get("labels") or {}), **(pod["metadata"].get("labels") or {})}
     words = [str(labels.get(name, "")) for name in ("app.kubernetes.io/name", "app.kubernetes.io/part-of")]
     words += [str(container.get("image", "")) for container in pod["spec"].get("containers") or []]
-    return any(name in word for name in _UPSTREAM for word in words)
+    return any(name in word for name in UPSTREAM_NAMES for word in words)
 
 
 def _leader(snapshot: UpgradeState, lease: str, stop: str) -> Iterator[Finding]:
