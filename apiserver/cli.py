@@ -48,6 +48,10 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
         "controller.commands.status.run",
         "show models, accelerators, cost and problems of a live cluster",
     ),
+    "dashboard": (
+        "controller.commands.dashboard.run",
+        "serve a page about the fleet of a live cluster on this machine",
+    ),
     "explain": (
         "controller.commands.explain.run",
         "explain the decision for a variant or a binding in a live cluster",

@@ -93,11 +93,12 @@ def require(progress: ProgressLine) -> None:
             "a real node requires packages that are missing here: " + "; ".join(lacking)
         )
     if packages := missing_packages():
-        _install(packages, progress)
+        install(packages, progress)
         require(progress)  # nftables could not be checked before
 
 
-def _install(packages: list[str], progress: ProgressLine) -> None:
+def install(packages: list[str], progress: ProgressLine) -> None:
+    """Install Debian packages, as root. Raises PrerequisitesMissingError."""
     progress.say(f"installing Debian packages: apt-get install {' '.join(packages)}")
     environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
     for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):

@@ -5,6 +5,8 @@ It runs before these tests: a build of some minutes would take the CPU from thos
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 
 from hack.controlplane.binaries import provide_binaries, provide_module
@@ -13,6 +15,8 @@ from hack.controlplane.foreign import Definition, definition_file
 from hack.controlplane.progress import ProgressLine
 from hack.kind.steps import KIND
 from hack.packaging.programs import HELM
+from hack.realnode.prerequisites import install
+from support.chromium import CHROMIUM
 
 
 def provide() -> None:
@@ -22,6 +26,8 @@ def provide() -> None:
     for module in (HELM, KIND):
         provide_module(module, progress)
     definition_file(next(iter(Definition)))
+    if shutil.which(CHROMIUM) is None and os.geteuid() == 0 and shutil.which("apt-get"):
+        install([CHROMIUM], progress)
 
 
 if __name__ == "__main__":

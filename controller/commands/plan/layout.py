@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import Final
@@ -71,43 +71,61 @@ def in_order(plan: Plan) -> tuple[Decision, ...]:
 
 def codes_of(plan: Plan) -> Mapping[Key, str]:
     """Return a short code for each variant, in the order in which they are served."""
-    ordered = in_order(plan)
+    return codes_for([(item.namespace, item.name) for item in in_order(plan)])
+
+
+def codes_for(keys: Sequence[Key]) -> Mapping[Key, str]:
+    """Return a short code for each of some variants, in their order."""
     length = 1
-    while len(_LETTERS) ** length < len(ordered):
+    while len(_LETTERS) ** length < len(keys):
         length += 1
-    return {(item.namespace, item.name): _code(number, length) for number, item in enumerate(ordered)}
+    return {key: _code(number, length) for number, key in enumerate(keys)}
+
+
+def running_layouts(snapshot: Snapshot, codes: Mapping[Key, str]) -> tuple[NodeLayout, ...]:
+    """Return every node as its pods run now, by type and name."""
+    stays: dict[str, Counter[Key]] = defaultdict(Counter)
+    for variant in snapshot.variants:
+        for replica in variant.replicas:
+            for name in replica.nodes:
+                stays[name][variant.key] += 1
+    return _layouts(snapshot, codes, stays, {})
 
 
 def layouts(snapshot: Snapshot, plan: Plan) -> tuple[NodeLayout, ...]:
     """Return every node after the plan, by type and name."""
-    codes = codes_of(plan)
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     comes: dict[str, Counter[Key]] = defaultdict(Counter)
     for item in plan.placements:
         comes[item.node][item.namespace, item.name] += item.pods
     stays: dict[str, Counter[Key]] = defaultdict(Counter)
-    sizes = {variant.key: variant.accelerators_per_pod for variant in snapshot.variants}
     for variant in snapshot.variants:
         for nodes in _kept_places(variant, granted.get(variant.key, 0)):
             for name in nodes:
                 stays[name][variant.key] += 1
-    return tuple(
-        NodeLayout(
-            node=node,
-            holdings=tuple(
-                sorted(
-                    Holding(
-                        code=codes[key],
-                        variant=key,
-                        accelerators=sizes[key],
-                        stays=stays[node.name][key],
-                        comes=comes[node.name][key],
-                    )
-                    for key in {*stays[node.name], *comes[node.name]}
-                    if sizes[key] and key in codes
+    return _layouts(snapshot, codes_of(plan), stays, comes)
+
+
+def _layouts(
+    snapshot: Snapshot,
+    codes: Mapping[Key, str],
+    stays: Mapping[str, Counter[Key]],
+    comes: Mapping[str, Counter[Key]],
+) -> tuple[NodeLayout, ...]:
+    """Return every node with the pods that stay and come there, given by node and variant."""
+    sizes = {variant.key: variant.accelerators_per_pod for variant in snapshot.variants}
+    none: Counter[Key] = Counter()
+
+    def holdings(name: str) -> Iterator[Holding]:
+        old, new = stays.get(name, none), comes.get(name, none)
+        for key in {*old, *new}:
+            if sizes[key] and key in codes:
+                yield Holding(
+                    code=codes[key], variant=key, accelerators=sizes[key], stays=old[key], comes=new[key]
                 )
-            ),
-        )
+
+    return tuple(
+        NodeLayout(node=node, holdings=tuple(sorted(holdings(node.name))))
         for node in sorted(snapshot.nodes, key=lambda node: (node.accelerator, _natural(node.name)))
     )
 

@@ -8,8 +8,9 @@ from controller.commands.plan.terminal import harmless
 
 
 def render(package: str, template: str, **values: object) -> str:
-    """Return a page from a package's template, which can include templates of this package."""
-    loader = ChoiceLoader([PackageLoader(package), PackageLoader("controller.commands.plan")])
+    """Return a page from a package's template, which can include those of plans and of charts."""
+    shared = ("controller.commands.plan", "controller.commands.simulate")
+    loader = ChoiceLoader([PackageLoader(name) for name in (package, *shared)])
     environment = Environment(
         loader=loader,
         autoescape=True,

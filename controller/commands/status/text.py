@@ -44,7 +44,7 @@ def fleet_parts(fleet: Fleet, *, columns: int) -> Iterator[RenderableType]:
         yield from _table([(_accelerator_row(item), Tone.PLAIN) for item in fleet.accelerators], columns)
     if fleet.models:
         yield ""
-        yield from _table([(_model_row(item), _tone(_worst(item))) for item in fleet.models], columns)
+        yield from _table([(model_row(item), _tone(worst(item))) for item in fleet.models], columns)
     if fleet.bindings:
         yield ""
         yield from _table([(_binding_row(item), _tone(item)) for item in fleet.bindings], columns)
@@ -100,7 +100,8 @@ def _accelerator_row(use: AcceleratorUse) -> Mapping[str, str]:
     }
 
 
-def _model_row(model: ModelState) -> Mapping[str, str]:
+def model_row(model: ModelState) -> Mapping[str, str]:
+    """Return the cells of a model by the heads of their columns."""
     rate, level, saved = model.requests_per_second, model.service_level, model.saved_per_hour
     used = sorted({item.accelerator for item in model.variants if item.requested or item.granted})
     return {
@@ -116,11 +117,11 @@ def _model_row(model: ModelState) -> Mapping[str, str]:
         "UNMET": "?" if model.unmet is None else percent(model.unmet) if model.unmet else "-",
         "COST/H": _money(model.cost_per_hour),
         "SAVED/H": "-" if saved is None else _money(saved),
-        "REASON": harmless(_worst(model).reason),
+        "REASON": harmless(worst(model).reason),
     }
 
 
-def _worst(model: ModelState) -> VariantState:
+def worst(model: ModelState) -> VariantState:
     """Return the variant with the worst state, or of several the first."""
     return min(
         model.variants, key=lambda item: (item.is_ready is not False, item.is_ready, item.reason in FINE)

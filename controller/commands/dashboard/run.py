@@ -1,0 +1,117 @@
+"""Entry point of `stowplan dashboard`: serve the page of the fleet on loopback until it is stopped."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError, explain
+from apiserver.cluster.namespaces import current_namespace, installed_namespace
+from apiserver.program import exit_code, program
+from controller.commands.dashboard.server import Dashboard
+
+_STOPPED: Final = 0
+_USAGE: Final = 2
+_LOOPBACK: Final = "127.0.0.1"
+_EPILOG: Final = """\
+The page shows nodes, models, their latency against targets, what is short, and the
+decisions of the last hour; and it plans what if: another node, a node drained, more
+demand. It has your permissions, changes nothing, and is served on this machine only,
+to whoever has the URL with its token.
+
+examples:
+  stowplan dashboard -A
+  stowplan dashboard -n chat --port 8080
+
+exit code: 0 stopped by Ctrl-C, 2 wrong usage, no connection to a cluster, or the
+port is in use
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Serve the dashboard; return the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        return exit_code(lambda: asyncio.run(_run(options)), unread=_STOPPED)
+    except ClusterError as error:
+        return _fail(explain(error, action="read this"))
+    except OSError as error:
+        return _fail(f"port {options.port} cannot be used: {error.strerror or error}; use another --port")
+
+
+async def _run(options: argparse.Namespace) -> int:
+    namespace = None
+    if not options.all_namespaces:
+        namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
+    async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
+        system = options.system_namespace or await installed_namespace(cluster)
+        dashboard = Dashboard(cluster, namespace=namespace, system=system, interval_seconds=options.interval)
+        runner = web.AppRunner(dashboard.application(), access_log=None, handle_signals=False)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, _LOOPBACK, options.port)
+            await site.start()
+            port = runner.addresses[0][1]
+            sys.stdout.write(f"http://{_LOOPBACK}:{port}/?token={dashboard.token}\n")
+            sys.stdout.flush()
+            await dashboard.watch()
+        finally:
+            await runner.cleanup()
+    return _STOPPED
+
+
+def _fail(message: str) -> int:
+    sys.stderr.write(f"stowplan: {message}\n")
+    return _USAGE
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65535:  # noqa: PLR2004 (16 bits)
+        raise argparse.ArgumentTypeError("must be from 0 (any free one) to 65535")
+    return port
+
+
+def _interval(text: str) -> float:
+    seconds = float(text)
+    if not 5 <= seconds <= 3600:  # noqa: PLR2004 (an hour)
+        raise argparse.ArgumentTypeError("must be from 5 to 3600 seconds")
+    return seconds
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False,
+        prog=program("dashboard"),
+        description="Serve a page about the fleet of a live cluster on this machine.",
+        usage="%(prog)s [-A | -n NAMESPACE] [options]",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("-n", "--namespace", metavar="NS", help="namespace of the models (default: that of the context)")
+    add("-A", "--all-namespaces", action="store_true", help="models of all namespaces")
+    add("--port", type=_port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free one)")
+    add(
+        "--interval",
+        type=_interval,
+        default=15.0,
+        metavar="SECONDS",
+        help="time between two readings of the cluster (default: 15)",
+    )
+    add(
+        "--system-namespace",
+        metavar="NS",
+        help="namespace where Stowplan runs (default: that of its webhook configuration)",
+    )
+    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
+    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
+    return parser

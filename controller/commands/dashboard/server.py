@@ -1,0 +1,201 @@
+"""The HTTP server of the dashboard: who may see the page, and the state that it shows.
+
+It reads the cluster in the background, so a page never waits for it. A plan runs in a thread, one at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from aiohttp import web
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import ClusterError
+from apiserver.cluster.resource import NODES
+from apiserver.log import EventLogger
+from controller.commands.dashboard.history import History, decisions, record
+from controller.commands.dashboard.page import (
+    View,
+    fleet_page,
+    message_page,
+    problem_page,
+    what_if_page,
+)
+from controller.commands.dashboard.what_if import (
+    Question,
+    answer_to,
+    changed,
+    plan_of,
+    read_question,
+    sized,
+)
+from controller.commands.plan.configuring import configuration_in_cluster
+from controller.commands.status.assemble import fleet_of
+from controller.commands.status.reading import read_cluster
+from controller.commands.status.run import gathering_of
+from controller.observe.claim import OwnerKind
+from controller.planning.inputs import PlanningInputs
+from controller.sizing.records import Key, SizingSettings, VariantFacts
+
+COOKIE: Final = "stowplan-dashboard"
+_NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
+_DECIDED: Final = {str(kind): None for kind in OwnerKind}
+_WAITING_PLANS: Final = 4
+"""What-if plans that wait for their turn; more are refused."""
+
+_HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self';"
+    " base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+_LOG: Final = EventLogger(__name__)
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _State:
+    """What was read last."""
+
+    view: View
+    inputs: PlanningInputs
+    facts: Mapping[Key, VariantFacts]
+    sizing: SizingSettings
+
+
+class Dashboard:
+    """Serves the pages about one cluster to whoever has the token."""
+
+    def __init__(
+        self, cluster: Cluster, *, namespace: str | None, system: str, interval_seconds: float
+    ) -> None:
+        self.token = secrets.token_urlsafe(24)
+        self._cluster = cluster
+        self._namespace = namespace
+        self._system = system
+        self._interval_seconds = interval_seconds
+        self._state: _State | None = None
+        self._problem = ""
+        self._history: History = {}
+        self._planning = asyncio.Lock()
+        self._waiting = 0
+
+    def application(self) -> web.Application:
+        """Return the application; every path needs the token."""
+        made = web.Application(middlewares=[self._guard], client_max_size=1024)
+        made.add_routes([web.get("/", self._fleet), web.get("/what-if", self._what_if)])
+        return made
+
+    async def watch(self) -> None:
+        """Read the cluster again and again; never returns."""
+        while True:
+            await self.refresh()
+            await asyncio.sleep(self._interval_seconds)
+
+    async def refresh(self) -> None:
+        """Read the cluster once. If that fails, the last state stays, with a message."""
+        try:
+            live = await read_cluster(
+                self._cluster, namespace=self._namespace, system=self._system, with_events=True
+            )
+        except ClusterError as error:
+            self._problem = error.message
+            _LOG.warning("cluster not read", error=error.message)
+            return
+        now = datetime.now(UTC)
+        gathering = await asyncio.to_thread(gathering_of, live, now=now)
+        fleet = fleet_of(live, gathering, has_nodes=NODES in live.objects, now=now)
+        self._history = record(self._history, fleet)
+        self._problem = ""
+        self._state = _State(
+            view=View(
+                host=self._cluster.host,
+                fleet=fleet,
+                snapshot=gathering.inputs.snapshot,
+                history=self._history,
+                decisions=decisions(live.events, _DECIDED),
+                interval_seconds=self._interval_seconds,
+            ),
+            inputs=gathering.inputs,
+            facts=gathering.facts or {},
+            sizing=configuration_in_cluster(live.settings).sizing,
+        )
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Answer whoever may see the page, with headers that forbid all but the page itself."""
+        try:
+            answer = await self._admitted(request, handler)
+        except web.HTTPException as error:
+            answer = self._page(message_page(error.reason, "There is no such page."), status=error.status)
+        answer.headers.update(_HEADERS)
+        return answer
+
+    async def _admitted(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        """Admit whoever has the token, as a cookie or once in the URL, and no other site's pages.
+
+        The name in `Host` must be that of loopback: another name means that a page of another site resolves
+        its own name to this address.
+        """
+        name = request.host.rpartition(":")[0] or request.host
+        if name not in _NAMES:
+            text = "Use the address that the command printed."
+            return self._page(message_page("Not here", text), status=421)
+        if self._is_token(request.query.get("token", "")):
+            answer = web.Response(status=303, headers={"Location": "/"})
+            answer.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path="/")
+            return answer
+        if self._is_token(request.cookies.get(COOKIE, "")):
+            return await handler(request)
+        text = "Open the whole URL that the command printed: it contains a token."
+        return self._page(message_page("No access", text), status=403)
+
+    def _is_token(self, text: str) -> bool:
+        return hmac.compare_digest(text.encode(), self.token.encode())
+
+    async def _fleet(self, request: web.Request) -> web.Response:
+        if self._state is None:
+            text = self._problem or "The cluster is being read: reload this page in some seconds."
+            return self._page(message_page("Not yet", text), status=503)
+        view, model = self._state.view, request.query.get("model", "")
+        if self._problem:
+            unread = (f"the cluster could not be read since: {self._problem}", *view.fleet.unread)
+            view = replace(view, fleet=replace(view.fleet, unread=unread))
+        return self._page(await asyncio.to_thread(fleet_page, view, model=model))
+
+    async def _what_if(self, request: web.Request) -> web.Response:
+        if self._state is None:
+            return await self._fleet(request)
+        state, (question, problems) = self._state, read_question(request.query)
+        if not problems and self._waiting >= _WAITING_PLANS:
+            problems = ["other plans are being computed: try again"]
+        if not problems:
+            self._waiting += 1
+            try:
+                async with self._planning:
+                    text, problems = await asyncio.to_thread(_answered, state, question)
+            finally:
+                self._waiting -= 1
+            if not problems:
+                return self._page(text)
+        return self._page(problem_page(state.view, question, problems), status=400)
+
+    def _page(self, text: str, *, status: int = 200) -> web.Response:
+        return web.Response(text=text, status=status, content_type="text/html", charset="utf-8")
+
+
+def _answered(state: _State, question: Question) -> tuple[str, list[str]]:
+    """Return the page with the answer to a question, or what is wrong with it."""
+    now = sized(state.inputs, state.facts, state.sizing)
+    after, problems = changed(state.inputs, question)
+    if problems:
+        return "", list(problems)
+    after = sized(after, state.facts, state.sizing)
+    return what_if_page(state.view, answer_to(question, after, plan_of(now))), []

@@ -1,0 +1,123 @@
+"""`stowplan dashboard` on a live cluster, in headless Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Final
+
+import aiohttp
+import pytest
+from support.chromium import browser
+from support.manifests import autoscaler, deployment, l4_node, listed, variant
+
+from hack.controlplane import ControlPlane
+
+if TYPE_CHECKING:
+    from hack.installation import Installation
+
+pytestmark = pytest.mark.controlplane
+
+SECONDS: Final = 60.0
+OVERFLOW: Final = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@contextlib.asynccontextmanager
+async def dashboard(control_plane: ControlPlane, namespace: str) -> AsyncIterator[str]:
+    """Run the command, and yield the address that it prints once the page has the cluster's state."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "apiserver.cli", "dashboard", "-n", namespace, "--interval", "5",
+        "--kubeconfig", str(control_plane.kubeconfig),
+        stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert process.stdout is not None
+        address = (await asyncio.wait_for(process.stdout.readline(), SECONDS)).decode().strip()
+        await read(address)
+        yield address
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def read(address: str) -> None:
+    """Return as soon as the page has the cluster's state."""
+    jar = aiohttp.CookieJar(unsafe=True)
+    async with aiohttp.ClientSession(cookie_jar=jar) as session, asyncio.timeout(SECONDS):
+        while (answer := await session.get(address)).status == 503:
+            answer.close()
+            await asyncio.sleep(0.2)
+
+
+def apply(control_plane: ControlPlane, namespace: str) -> None:
+    """Apply a model, and a node for it."""
+    control_plane.kubectl("apply", "--filename=-", input=listed(l4_node(f"l4-{namespace}")))
+    manifests = listed(
+        deployment("chat", product="NVIDIA-L4", accelerators=1), variant("chat"), autoscaler("chat")
+    )
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=manifests)
+    control_plane.kubectl(
+        "wait", "va/chat", f"--namespace={namespace}", "--for=condition=Ready=false", "--timeout=60s"
+    )
+
+
+async def test_the_page_shows_the_fleet_and_plans_what_if(
+    control_plane: ControlPlane, installation: Installation, namespace: str
+) -> None:
+    """On a desktop and on a phone, in light and dark, nothing overflows and nothing violates its policy."""
+    apply(control_plane, namespace)
+    try:
+        async with dashboard(control_plane, namespace) as address, browser() as page:
+            await page.open(address)
+            assert "token" not in await page.text("location.href")
+            text = await page.text()
+            assert f"{namespace}/meta/llama-3.1-8b" in text
+            assert "MetricsUnavailable" in text
+            assert f"l4-{namespace}" in text
+            grounds = set()
+            for width, scheme in ((1280, "light"), (1280, "dark"), (360, "light")):
+                await page.show(width=width, scheme=scheme)
+                assert await page.text(OVERFLOW) == "0", (width, scheme)
+                grounds.add(await page.text("getComputedStyle(document.body).backgroundColor"))
+            assert len(grounds) == 2
+            await page.submit(
+                "document.querySelector('[name=nodes]').value = 2; document.querySelector('form').submit()"
+            )
+            assert "2 more nodes of 4 L4" in await page.text()
+            assert await page.text(OVERFLOW) == "0"
+            await page.submit(
+                "document.querySelector('[name=factor]').value = '';"
+                "document.querySelector('[name=drain]').selectedIndex = 1;"
+                "document.querySelector('form').submit()"
+            )
+            assert "drained" in await page.text()
+            assert page.problems == []
+    finally:
+        control_plane.kubectl("delete", "node", f"l4-{namespace}")
+
+
+async def test_only_whoever_has_the_token_sees_the_page(
+    control_plane: ControlPlane, installation: Installation, namespace: str
+) -> None:
+    """Another site cannot read it, not even under a name that resolves to this machine."""
+    async with dashboard(control_plane, namespace) as address, aiohttp.ClientSession() as session:
+        base, _, token = address.partition("?token=")
+        cookie = {"Cookie": f"stowplan-dashboard={token}"}
+        for path, headers, status in (
+            ("", {}, 403),
+            ("what-if", {}, 403),
+            ("", {"Cookie": "stowplan-dashboard=wrong"}, 403),
+            ("?token=wrong", {}, 403),
+            ("", cookie | {"Host": "evil.example"}, 421),
+            ("", cookie, 200),
+            ("what-if?factor=x", cookie, 400),
+            ("nothing", cookie, 404),
+        ):
+            async with session.get(f"{base}{path}", headers=headers) as answer:
+                assert answer.status == status, path
+                assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+        async with session.get(address, allow_redirects=False) as answer:
+            assert answer.status == 303
+            assert {"HttpOnly", "SameSite=Strict"} <= {*answer.headers["Set-Cookie"].split("; ")}
