@@ -25,11 +25,11 @@ OVERFLOW: Final = "document.documentElement.scrollWidth - document.documentEleme
 
 
 @contextlib.asynccontextmanager
-async def dashboard(control_plane: ControlPlane, namespace: str) -> AsyncIterator[str]:
+async def dashboard(control_plane: ControlPlane, namespace: str, *options: str) -> AsyncIterator[str]:
     """Run the command, and yield the address that it prints once the page has the cluster's state."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "apiserver.cli", "dashboard", "-n", namespace, "--interval", "5",
-        "--kubeconfig", str(control_plane.kubeconfig),
+        "--kubeconfig", str(control_plane.kubeconfig), *options,
         stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
     try:
@@ -121,3 +121,45 @@ async def test_only_whoever_has_the_token_sees_the_page(
         async with session.get(address, allow_redirects=False) as answer:
             assert answer.status == 303
             assert {"HttpOnly", "SameSite=Strict"} <= {*answer.headers["Set-Cookie"].split("; ")}
+
+
+async def test_in_a_cluster_users_log_in_with_tokens_and_need_the_rights_of_the_page(
+    control_plane: ControlPlane, installation: Installation, namespace: str
+) -> None:
+    """A token of nobody, and one of a user without rights, are refused with the reason."""
+    for name in ("viewer", "nobody"):
+        control_plane.kubectl("create", "serviceaccount", name, f"--namespace={namespace}")
+    role, account = f"fleet-{namespace}", f"--serviceaccount={namespace}:viewer"
+    lists = ("--verb=list", "--resource=pods,nodes,variantautoscalings.llmd.ai")
+    control_plane.kubectl("create", "clusterrole", role, *lists)
+    control_plane.kubectl("create", "clusterrolebinding", role, f"--clusterrole={role}", account)
+    tokens = {
+        name: control_plane.kubectl("create", "token", name, f"--namespace={namespace}").stdout.strip()
+        for name in ("viewer", "nobody")
+    }
+    jar = aiohttp.CookieJar(unsafe=True)
+    try:
+        async with (
+            dashboard(control_plane, namespace, "--in-cluster") as address,
+            aiohttp.ClientSession(cookie_jar=jar) as session,
+        ):
+            assert "token" not in address
+            async with session.get(address) as answer:
+                assert answer.status == 401
+            for token, told in (
+                ("x.y.z", "not valid in this cluster"),
+                (tokens["nobody"], "may not list variantautoscalings, pods, nodes in all namespaces"),
+                ("", "Enter a token."),
+                ("x" * 20_000, ""),
+            ):
+                async with session.post(f"{address}login", data={"token": token}) as answer:
+                    assert answer.status in (403, 413)
+                    assert told in await answer.text()
+                    assert "Set-Cookie" not in answer.headers
+            async with session.post(f"{address}login", data={"token": tokens["viewer"]}) as answer:
+                assert answer.status in (200, 503)
+                assert "Log in" not in await answer.text()
+            async with session.get(f"{address}what-if") as answer:
+                assert answer.status in (200, 503)
+    finally:
+        control_plane.kubectl("delete", f"clusterrole/{role}", f"clusterrolebinding/{role}")

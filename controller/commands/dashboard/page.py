@@ -123,6 +123,11 @@ def message_page(title: str, message: str) -> str:
     return render("controller.commands.dashboard", "message.html", title=title, message=message)
 
 
+def login_page(problem: str) -> str:
+    """Return the page with the form to log in, and why that failed."""
+    return render("controller.commands.dashboard", "login.html", title="Stowplan", problem=problem)
+
+
 def name_of(model: ModelState) -> str:
     """Return the name of a model in links."""
     return f"{model.namespace}/{model.model_id}"

@@ -16,6 +16,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import current_namespace, installed_namespace
 from apiserver.program import exit_code, program
+from controller.commands.dashboard.access import TokenInUrl, UserTokens
 from controller.commands.dashboard.server import Dashboard
 
 _STOPPED: Final = 0
@@ -53,14 +54,22 @@ async def _run(options: argparse.Namespace) -> int:
         namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
         system = options.system_namespace or await installed_namespace(cluster)
-        dashboard = Dashboard(cluster, namespace=namespace, system=system, interval_seconds=options.interval)
+        token = TokenInUrl()
+        dashboard = Dashboard(
+            cluster,
+            UserTokens(cluster) if options.in_cluster else token,
+            namespace=namespace,
+            system=system,
+            interval_seconds=options.interval,
+        )
         runner = web.AppRunner(dashboard.application(), access_log=None, handle_signals=False)
         await runner.setup()
         try:
             site = web.TCPSite(runner, _LOOPBACK, options.port)
             await site.start()
             port = runner.addresses[0][1]
-            sys.stdout.write(f"http://{_LOOPBACK}:{port}/?token={dashboard.token}\n")
+            query = "" if options.in_cluster else f"?token={token.token}"
+            sys.stdout.write(f"http://{_LOOPBACK}:{port}/{query}\n")
             sys.stdout.flush()
             await dashboard.watch()
         finally:
@@ -100,6 +109,11 @@ def _parser() -> argparse.ArgumentParser:
     add("-n", "--namespace", metavar="NS", help="namespace of the models (default: that of the context)")
     add("-A", "--all-namespaces", action="store_true", help="models of all namespaces")
     add("--port", type=_port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free one)")
+    add(
+        "--in-cluster",
+        action="store_true",
+        help="let users log in with their own tokens, instead of a token in the URL (see docs/fleet.md)",
+    )
     add(
         "--interval",
         type=_interval,

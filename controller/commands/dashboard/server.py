@@ -1,4 +1,4 @@
-"""The HTTP server of the dashboard: who may see the page, and the state that it shows.
+"""The HTTP server of the dashboard: its pages, and the state that they show.
 
 It reads the cluster in the background, so a page never waits for it. A plan runs in a thread, one at a time.
 """
@@ -6,8 +6,6 @@ It reads the cluster in the background, so a page never waits for it. A plan run
 from __future__ import annotations
 
 import asyncio
-import hmac
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +17,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.resource import NODES
 from apiserver.log import EventLogger
+from controller.commands.dashboard.access import Access, page_response
 from controller.commands.dashboard.history import History, decisions, record
 from controller.commands.dashboard.page import (
     View,
@@ -43,9 +42,11 @@ from controller.observe.claim import OwnerKind
 from controller.planning.inputs import PlanningInputs
 from controller.sizing.records import Key, SizingSettings, VariantFacts
 
-COOKIE: Final = "stowplan-dashboard"
 _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _DECIDED: Final = {str(kind): None for kind in OwnerKind}
+_MOST_BYTES: Final = 16 << 10
+"""Maximum size of a request: of a token."""
+
 _WAITING_PLANS: Final = 4
 """What-if plans that wait for their turn; more are refused."""
 
@@ -71,13 +72,20 @@ class _State:
 
 
 class Dashboard:
-    """Serves the pages about one cluster to whoever has the token."""
+    """Serves the pages about one cluster."""
 
     def __init__(
-        self, cluster: Cluster, *, namespace: str | None, system: str, interval_seconds: float
+        self,
+        cluster: Cluster,
+        access: Access,
+        *,
+        namespace: str | None,
+        system: str,
+        interval_seconds: float,
     ) -> None:
-        self.token = secrets.token_urlsafe(24)
+        """Create it. `access` admits requests; `namespace` is None for all, `system` that of Stowplan."""
         self._cluster = cluster
+        self._access = access
         self._namespace = namespace
         self._system = system
         self._interval_seconds = interval_seconds
@@ -88,8 +96,8 @@ class Dashboard:
         self._waiting = 0
 
     def application(self) -> web.Application:
-        """Return the application; every path needs the token."""
-        made = web.Application(middlewares=[self._guard], client_max_size=1024)
+        """Return the application; every request has to be admitted."""
+        made = web.Application(middlewares=[self._guard], client_max_size=_MOST_BYTES)
         made.add_routes([web.get("/", self._fleet), web.get("/what-if", self._what_if)])
         return made
 
@@ -134,41 +142,31 @@ class Dashboard:
         try:
             answer = await self._admitted(request, handler)
         except web.HTTPException as error:
-            answer = self._page(message_page(error.reason, "There is no such page."), status=error.status)
+            answer = page_response(message_page(error.reason, "There is no such page."), status=error.status)
         answer.headers.update(_HEADERS)
         return answer
 
     async def _admitted(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
-        """Admit whoever has the token, as a cookie or once in the URL, and no other site's pages.
+        """Admit users, and no other site's pages.
 
         The name in `Host` must be that of loopback: another name means that a page of another site resolves
         its own name to this address.
         """
         name = request.host.rpartition(":")[0] or request.host
         if name not in _NAMES:
-            text = "Use the address that the command printed."
-            return self._page(message_page("Not here", text), status=421)
-        if self._is_token(request.query.get("token", "")):
-            answer = web.Response(status=303, headers={"Location": "/"})
-            answer.set_cookie(COOKIE, self.token, httponly=True, samesite="Strict", path="/")
-            return answer
-        if self._is_token(request.cookies.get(COOKIE, "")):
-            return await handler(request)
-        text = "Open the whole URL that the command printed: it contains a token."
-        return self._page(message_page("No access", text), status=403)
-
-    def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self.token.encode())
+            text = "Use the address of this machine."
+            return page_response(message_page("Not here", text), status=421)
+        return await self._access.admit(request) or await handler(request)
 
     async def _fleet(self, request: web.Request) -> web.Response:
         if self._state is None:
             text = self._problem or "The cluster is being read: reload this page in some seconds."
-            return self._page(message_page("Not yet", text), status=503)
+            return page_response(message_page("Not yet", text), status=503)
         view, model = self._state.view, request.query.get("model", "")
         if self._problem:
             unread = (f"the cluster could not be read since: {self._problem}", *view.fleet.unread)
             view = replace(view, fleet=replace(view.fleet, unread=unread))
-        return self._page(await asyncio.to_thread(fleet_page, view, model=model))
+        return page_response(await asyncio.to_thread(fleet_page, view, model=model))
 
     async def _what_if(self, request: web.Request) -> web.Response:
         if self._state is None:
@@ -184,11 +182,8 @@ class Dashboard:
             finally:
                 self._waiting -= 1
             if not problems:
-                return self._page(text)
-        return self._page(problem_page(state.view, question, problems), status=400)
-
-    def _page(self, text: str, *, status: int = 200) -> web.Response:
-        return web.Response(text=text, status=status, content_type="text/html", charset="utf-8")
+                return page_response(text)
+        return page_response(problem_page(state.view, question, problems), status=400)
 
 
 def _answered(state: _State, question: Question) -> tuple[str, list[str]]:
