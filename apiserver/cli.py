@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from types import ModuleType
 from typing import Final
 
+from apiserver.completion import ASKED, complete
 from apiserver.program import exit_code, program, version
 
 _USAGE_ERROR: Final = 2
@@ -64,6 +66,7 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
         "controller.commands.upgrade.downgrade",
         "restore a live cluster to the definitions of an earlier release",
     ),
+    "completion": ("apiserver.completion", "print the code for completion in bash, zsh or fish"),
     "uninstall": ("controller.commands.uninstall.uninstall", "remove Stowplan from a cluster"),
 }
 """The subcommands: the module whose `main(arguments)` returns an exit code, and the description."""
@@ -71,6 +74,8 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one subcommand and return its exit code; without one, print the help."""
+    if ASKED in os.environ:
+        complete({verb: purpose for verb, (_, purpose) in VERBS.items()}, load_verb)
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in {"-h", "--help", "help"}:
         return exit_code(partial(_say, _help(), 0 if words else _USAGE_ERROR), unread=_UNREAD)

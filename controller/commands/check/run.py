@@ -47,10 +47,10 @@ or not checked), 2 wrong usage or unreadable input
 
 def main(arguments: Sequence[str]) -> int:
     """Check the given files; return the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    made = parser()
+    options = made.parse_args(arguments)
     if not options.files:  # after unknown options, which are the more likely mistake
-        parser.error("at least one FILE is required, or - for standard input")
+        made.error("at least one FILE is required, or - for standard input")
     return exit_code(lambda: _run(options), unread=_REFUSED)
 
 
@@ -98,15 +98,16 @@ def _print_json(results: Iterable[CheckResult]) -> set[Verdict]:
     return set(counts)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
         allow_abbrev=False,
         prog=program("check"),
         description="Default and validate manifests as the admission webhooks do. Needs no cluster.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
+    made.add_argument(
         "-n",
         "--namespace",
         type=namespace_argument,
@@ -114,17 +115,17 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NS",
         help="namespace of objects without one (default: unknown)",
     )
-    parser.add_argument("files", nargs="*", metavar="FILE", help="file, directory, or - for standard input")
-    parser.add_argument(
+    made.add_argument("files", nargs="*", metavar="FILE", help="file, directory, or - for standard input")
+    made.add_argument(
         "--strict",
         action="store_true",
         help="refuse what causes such a warning",
     )
-    parser.add_argument(
+    made.add_argument(
         "-o",
         "--output",
         choices=("text", "yaml", "json"),
         default="text",
         help="text: one line per object and error (default); yaml: objects with defaults; json: everything",
     )
-    return parser
+    return made

@@ -40,10 +40,10 @@ exit code: 0 done, 1 --diff found changes, 2 wrong usage or unreadable input
 
 def main(arguments: Sequence[str]) -> int:
     """Convert the given files; return the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    made = parser()
+    options = made.parse_args(arguments)
     if problem := _problem(options):
-        parser.error(problem)
+        made.error(problem)
     return exit_code(lambda: _run(options), unread=DIFFERENT)
 
 
@@ -73,8 +73,9 @@ def _convert(source: Source, convert: Convert) -> ConvertedFile:
     return convert_file(source.data, convert)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
         allow_abbrev=False,
         prog=program("convert"),
         description="Convert VariantAutoscaling manifests to another API version. Needs no cluster.",
@@ -82,7 +83,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
+    add = made.add_argument
     add("--to", choices=_VERSIONS, required=True, help="target API version")
     add("--shape", choices=[*SHAPES, *RELEASES], metavar="SHAPE", help="target shape, see below")
     add(
@@ -90,5 +91,5 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="do not write the annotation; notes list the values that are lost",
     )
-    add_file_options(parser)
-    return parser
+    add_file_options(made)
+    return made

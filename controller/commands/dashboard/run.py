@@ -7,7 +7,6 @@ import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from aiohttp import web
@@ -18,6 +17,7 @@ from apiserver.cluster.namespaces import current_namespace, installed_namespace
 from apiserver.program import exit_code, program
 from controller.commands.dashboard.access import TokenInUrl, UserTokens
 from controller.commands.dashboard.server import Dashboard
+from controller.commands.status.options import add_connection, add_scope
 
 _STOPPED: Final = 0
 _USAGE: Final = 2
@@ -39,7 +39,7 @@ port is in use
 
 def main(arguments: Sequence[str]) -> int:
     """Serve the dashboard; return the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         return exit_code(lambda: asyncio.run(_run(options)), unread=_STOPPED)
     except ClusterError as error:
@@ -96,8 +96,9 @@ def _interval(text: str) -> float:
     return seconds
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
         allow_abbrev=False,
         prog=program("dashboard"),
         description="Serve a page about the fleet of a live cluster on this machine.",
@@ -105,9 +106,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
-    add("-n", "--namespace", metavar="NS", help="namespace of the models (default: that of the context)")
-    add("-A", "--all-namespaces", action="store_true", help="models of all namespaces")
+    add = made.add_argument
+    add_scope(made)
     add("--port", type=_port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free one)")
     add(
         "--in-cluster",
@@ -121,11 +121,5 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="time between two readings of the cluster (default: 15)",
     )
-    add(
-        "--system-namespace",
-        metavar="NS",
-        help="namespace where Stowplan runs (default: that of its webhook configuration)",
-    )
-    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
-    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
-    return parser
+    add_connection(made)
+    return made

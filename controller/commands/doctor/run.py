@@ -8,7 +8,6 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -24,6 +23,7 @@ from controller.commands.doctor import installation, processes, workloads
 from controller.commands.doctor.evidence import Evidence, collect
 from controller.commands.plan.terminal import Tone, labelled_line, present, wrapping_text
 from controller.commands.status.assemble import fleet_of
+from controller.commands.status.options import add_connection, add_output
 from controller.commands.status.run import gathering_of
 from controller.commands.upgrade.report import Finding, Verdict
 from controller.planning.wording import count
@@ -49,7 +49,7 @@ a cluster
 
 def main(arguments: Sequence[str]) -> int:
     """Check a cluster; return the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         return exit_code(lambda: asyncio.run(_run(options)), unread=_BLOCKED)
     except ClusterError as error:
@@ -116,8 +116,9 @@ def _parts(seen: Evidence, findings: Sequence[Finding], host: str) -> Iterator[R
     yield wrapping_text(f"{text}, {count(notes, 'note')}", Tone.BAD if blocking else Tone.GOOD)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
         allow_abbrev=False,
         prog=program("doctor"),
         description="Check a cluster before and after an installation: what blocks, and what helps.",
@@ -125,19 +126,6 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
-    add(
-        "--system-namespace",
-        metavar="NS",
-        help="namespace where Stowplan runs (default: that of its webhook configuration)",
-    )
-    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
-    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
-    add(
-        "-o",
-        "--output",
-        choices=("table", "json", "yaml"),
-        default="table",
-        help="output format (default: table)",
-    )
-    return parser
+    add_connection(made)
+    add_output(made)
+    return made

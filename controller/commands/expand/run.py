@@ -71,7 +71,7 @@ class _Route:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the objects made for the Models in some files; return the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     return exit_code(lambda: _run(options), unread=_DONE)
 
 
@@ -202,16 +202,17 @@ def _print(output: str, objects: Sequence[Json]) -> None:
     sys.stdout.flush()
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     defaults = ExpansionSettings()
-    parser = argparse.ArgumentParser(
+    made = argparse.ArgumentParser(
         allow_abbrev=False,
         prog=program("expand"),
         description="Print the objects that Models and ModelRoutes expand to. Needs no cluster.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
+    made.add_argument(
         "-f",
         dest="files",
         action="append",
@@ -219,35 +220,35 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="file, directory, or - for standard input; may be repeated",
     )
-    parser.add_argument(
+    made.add_argument(
         "-n",
         "--namespace",
         type=namespace_argument,
         default="",
         help="namespace of objects that do not specify one",
     )
-    parser.add_argument(
+    made.add_argument(
         "-o", "--output", choices=("yaml", "json"), default="yaml", help="output format (default: yaml)"
     )
-    parser.add_argument(
+    made.add_argument(
         "--s3-image",
         default=defaults.s3_image,
         metavar="IMAGE",
         help="image with the AWS command line (default: %(default)s)",
     )
-    parser.add_argument(
+    made.add_argument(
         "--without-autoscalers",
         action="store_true",
         help="omit HorizontalPodAutoscalers, if the controller (scaling.mode: direct) or KEDA scales the"
         " workloads",
     )
-    parser.add_argument(
+    made.add_argument(
         "--without-tolerance",
         action="store_true",
         help="write HorizontalPodAutoscalers without tolerance, for Kubernetes before 1.33; from 10"
         " or 11 replicas on, these ignore a difference of one replica",
     )
-    parser.add_argument(
+    made.add_argument(
         "--routing-group",
         choices=(NETWORKING, SERVING),
         default=defaults.routing_group,
@@ -255,10 +256,10 @@ def _parser() -> argparse.ArgumentParser:
         help="API group of ModelServers and ModelRoutes: %(default)s (the default), which Stowplan"
         f" defines, or {SERVING}, which the releases of Kthena define and read",
     )
-    parser.add_argument(
+    made.add_argument(
         "--gateways",
         default="",
         metavar="GATEWAYS",
         help="comma-separated Gateways (NAMESPACE/NAME) for ModelRoutes that name none",
     )
-    return parser
+    return made

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from rich.console import RenderableType
@@ -24,6 +23,7 @@ from controller.commands.explain.evidence import OWNERS, NoSuchObjectError, coll
 from controller.commands.explain.variant import VariantExplanation, explain_variant, variant_parts
 from controller.commands.plan.terminal import Tone, present, wrapping_text
 from controller.commands.status.fleet import Fleet
+from controller.commands.status.options import add_connection, add_output
 from controller.commands.status.run import read_fleet
 from controller.commands.status.text import headline, problem_parts, unread_parts
 from controller.observe.claim import OwnerKind
@@ -62,13 +62,13 @@ permission to read the object
 
 def main(arguments: Sequence[str]) -> int:
     """Explain one variant or binding, or list what is not well; return the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    made = parser()
+    options = made.parse_args(arguments)
     kind, name = _subject(options.what)
     if options.what and options.all_namespaces:
-        parser.error("-A lists what is not well in all namespaces: give no object with it")
+        made.error("-A lists what is not well in all namespaces: give no object with it")
     if options.what and not name:
-        parser.error("not one object: stowplan explain va/NAME -n NAMESPACE, or aspb, hpa, so/NAME")
+        made.error("not one object: stowplan explain va/NAME -n NAMESPACE, or aspb, hpa, so/NAME")
     try:
         return asyncio.run(_run(options, kind, name))
     except NoSuchObjectError as error:
@@ -128,8 +128,9 @@ def _subject(words: Sequence[str]) -> tuple[OwnerKind, str]:
     return kind or OwnerKind.VARIANT, parts[0] if len(parts) == 1 else ""
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
         allow_abbrev=False,
         prog=program("explain"),
         description="Explain the current decision for a VariantAutoscaling, an annotated autoscaler or an"
@@ -138,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
+    add = made.add_argument
     add(
         "what",
         nargs="*",
@@ -147,18 +148,6 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("-n", "--namespace", metavar="NS", help="namespace of the object (default: that of the context)")
     add("-A", "--all-namespaces", action="store_true", help="without a name: all namespaces")
-    add(
-        "--system-namespace",
-        metavar="NS",
-        help="namespace where Stowplan runs (default: that of its webhook configuration)",
-    )
-    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
-    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
-    add(
-        "-o",
-        "--output",
-        choices=("table", "json", "yaml"),
-        default="table",
-        help="output format (default: table)",
-    )
-    return parser
+    add_connection(made)
+    add_output(made)
+    return made

@@ -63,10 +63,10 @@ class _Entry:
 
 def main(arguments: Sequence[str]) -> int:
     """Migrate the given files; return the exit code."""
-    parser = _parser()
-    options = parser.parse_args(arguments)
+    made = parser()
+    options = made.parse_args(arguments)
     if options.in_place and STANDARD_INPUT in options.files:
-        parser.error("--in-place cannot be used with standard input (-)")
+        made.error("--in-place cannot be used with standard input (-)")
     return exit_code(lambda: _run(options), unread=DIFFERENT)
 
 
@@ -171,8 +171,9 @@ def _after(value: JsonValue, results: Iterator[Migrated | None]) -> list[JsonVal
     return [value | generic | {"items": items}]
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
         allow_abbrev=False,
         prog=program("migrate"),
         description="Rewrite manifests for later releases of llm-d and Kthena, or back. Needs no cluster.",
@@ -180,7 +181,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
+    add = made.add_argument
     add("--to", choices=[*Side], required=True, help="whose shapes to write, see below")
     add(
         "--autoscaler",
@@ -189,5 +190,5 @@ def _parser() -> argparse.ArgumentParser:
         help="what to write for a VariantAutoscaling whose target nothing scales (default hpa)",
     )
     add("--strict", action="store_true", help="write nothing if something is lost or left as it is")
-    add_file_options(parser)
-    return parser
+    add_file_options(made)
+    return made

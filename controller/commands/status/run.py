@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from apiserver.cluster.client import Cluster
@@ -22,6 +21,7 @@ from controller.commands.plan.reading import contents_of
 from controller.commands.plan.terminal import present, print_lines, terminal
 from controller.commands.status.assemble import fleet_of
 from controller.commands.status.fleet import Fleet, Severity
+from controller.commands.status.options import add_connection, add_output, add_scope
 from controller.commands.status.reading import LiveObjects, read_cluster
 from controller.commands.status.text import fleet_parts
 
@@ -45,7 +45,7 @@ connection to a cluster
 
 def main(arguments: Sequence[str]) -> int:
     """Show the state of a fleet; return the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         return exit_code(lambda: asyncio.run(_run(options)), unread=_PROBLEMS)
     except ClusterError as error:
@@ -101,8 +101,9 @@ def _seconds(text: str) -> float:
     return seconds
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = argparse.ArgumentParser(
         allow_abbrev=False,
         prog=program("status"),
         description="Show models, replicas, accelerators, cost and problems of a live cluster.",
@@ -110,9 +111,8 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add = parser.add_argument
-    add("-n", "--namespace", metavar="NS", help="namespace of the models (default: that of the context)")
-    add("-A", "--all-namespaces", action="store_true", help="models of all namespaces")
+    add = made.add_argument
+    add_scope(made)
     add(
         "-w",
         "--watch",
@@ -122,18 +122,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="show it again every 5 seconds, or as often as given, until Ctrl-C",
     )
-    add(
-        "--system-namespace",
-        metavar="NS",
-        help="namespace where Stowplan runs (default: that of its webhook configuration)",
-    )
-    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
-    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
-    add(
-        "-o",
-        "--output",
-        choices=("table", "json", "yaml"),
-        default="table",
-        help="output format (default: table)",
-    )
-    return parser
+    add_connection(made)
+    add_output(made)
+    return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from enum import Enum
@@ -57,7 +58,7 @@ from controller.commands.upgrade.calls import (
 )
 from controller.commands.upgrade.definitions import served_versions, storage_version, without_label
 from controller.commands.upgrade.report import Run, Step
-from controller.commands.upgrade.run import Executor, parser, run
+from controller.commands.upgrade.run import Executor, migration_parser, run
 from controller.commands.upgrade.serving import (
     disown,
     read_definition,
@@ -93,14 +94,7 @@ remaining work.
 
 def main(arguments: Sequence[str]) -> int:
     """Print or execute the plan; return the exit code."""
-    made = parser("uninstall", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
-    made.add_argument(
-        "--delete-objects",
-        action="store_true",
-        help="also delete definitions that have objects, these objects, and everything that Models"
-        " expanded to",
-    )
-    options = made.parse_args(arguments)
+    options = parser().parse_args(arguments)
 
     async def plan(cluster: Cluster) -> Run:
         snapshot = await gather(cluster)
@@ -113,6 +107,18 @@ def main(arguments: Sequence[str]) -> int:
         return Removal(cluster, pace, namespaces=namespaces, with_objects=options.delete_objects).do
 
     return run(options, plan, start)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = migration_parser("uninstall", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
+    made.add_argument(
+        "--delete-objects",
+        action="store_true",
+        help="also delete definitions that have objects, these objects, and everything that Models"
+        " expanded to",
+    )
+    return made
 
 
 class Removal:

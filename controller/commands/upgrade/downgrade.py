@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -37,7 +38,7 @@ from controller.commands.upgrade.report import (
     problem,
     with_accepted,
 )
-from controller.commands.upgrade.run import parser, run
+from controller.commands.upgrade.run import migration_parser, run
 from controller.commands.upgrade.upgrade import starter, state_of
 
 _DESCRIPTION: Final = """\
@@ -64,16 +65,7 @@ _UNINSTALL: Final = "  stowplan uninstall --apply"
 
 def main(arguments: Sequence[str]) -> int:
     """Plan or execute the downgrade; return the exit code."""
-    made = parser("downgrade", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
-    target = made.add_mutually_exclusive_group(required=True)
-    target.add_argument("--to-release", choices=list(RELEASES), metavar="RELEASE", help=", ".join(RELEASES))
-    target.add_argument("--shape", choices=list(SHAPES), metavar="SHAPE", help=", ".join(SHAPES))
-    made.add_argument(
-        "--accept-incomplete",
-        action="store_true",
-        help="continue if the shape requires values that an object does not have; placeholders are written",
-    )
-    options = made.parse_args(arguments)
+    options = parser().parse_args(arguments)
     shape = RELEASES[options.to_release] if options.to_release else SHAPES[options.shape]
 
     async def plan(cluster: Cluster) -> Run:
@@ -83,6 +75,20 @@ def main(arguments: Sequence[str]) -> int:
         )
 
     return run(options, plan, starter(shape))
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    made = migration_parser("downgrade", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
+    target = made.add_mutually_exclusive_group(required=True)
+    target.add_argument("--to-release", choices=list(RELEASES), metavar="RELEASE", help=", ".join(RELEASES))
+    target.add_argument("--shape", choices=list(SHAPES), metavar="SHAPE", help=", ".join(SHAPES))
+    made.add_argument(
+        "--accept-incomplete",
+        action="store_true",
+        help="continue if the shape requires values that an object does not have; placeholders are written",
+    )
+    return made
 
 
 def plan_downgrade(

@@ -70,7 +70,9 @@ class Progress:
         self._stream.flush()
 
 
-def parser(verb: str, description: str, epilog: str, *, acceptable: Sequence[str]) -> argparse.ArgumentParser:
+def migration_parser(
+    verb: str, description: str, epilog: str, *, acceptable: Sequence[str]
+) -> argparse.ArgumentParser:
     """Return a parser with the common options; `acceptable` are the checks for `--accept`."""
     made = argparse.ArgumentParser(
         allow_abbrev=False,

@@ -8,6 +8,7 @@ interrupted run is run again. Source: `k8s.io/apiextensions-apiserver`, CustomRe
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -52,7 +53,7 @@ from controller.commands.upgrade.report import (
     problem,
     with_accepted,
 )
-from controller.commands.upgrade.run import Executor, Starter, parser, run
+from controller.commands.upgrade.run import Executor, Starter, migration_parser, run
 
 _MOST_NAMED: Final = 10
 _DESCRIPTION: Final = """\
@@ -73,13 +74,18 @@ remaining work.
 
 def main(arguments: Sequence[str]) -> int:
     """Plan or execute the upgrade; return the exit code."""
-    options = parser("upgrade", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE).parse_args(arguments)
+    options = parser().parse_args(arguments)
 
     async def plan(cluster: Cluster) -> Run:
         snapshot = await gather(cluster, now=datetime.now(UTC))
         return plan_upgrade(snapshot, cluster.host, accept=options.accept)
 
     return run(options, plan, starter())
+
+
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    return migration_parser("upgrade", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
 
 
 def starter(shape: Shape | None = None) -> Starter:

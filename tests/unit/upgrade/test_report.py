@@ -19,7 +19,6 @@ from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from controller.commands.upgrade import downgrade, upgrade
 from controller.commands.upgrade.calls import Failure
-from controller.commands.upgrade.checks import ACCEPTABLE
 from controller.commands.upgrade.definitions import transitional_definition, withdrawn_definition
 from controller.commands.upgrade.execution import Action, is_annotated, is_reshaped
 from controller.commands.upgrade.gather import UpgradeState
@@ -31,7 +30,7 @@ from controller.commands.upgrade.report import (
     plan_lines,
     printable,
 )
-from controller.commands.upgrade.run import Progress, parser, run
+from controller.commands.upgrade.run import Progress, run
 from controller.commands.upgrade.serving import storage_hash
 
 KUBECONFIG = """
@@ -105,13 +104,11 @@ def test_errors_of_the_api_server_are_distinguished(
     async def plan(_: Cluster) -> Run:
         raise error
 
-    options = parser("upgrade", "", "", acceptable=ACCEPTABLE).parse_args(["--kubeconfig", str(kubeconfig)])
+    options = upgrade.parser().parse_args(["--kubeconfig", str(kubeconfig)])
     assert run(options, plan, upgrade.starter()) == code
     assert capsys.readouterr() == ("", want)
 
-    options = parser("upgrade", "", "", acceptable=ACCEPTABLE).parse_args(
-        ["--kubeconfig", str(kubeconfig), "-o", "json"]
-    )
+    options = upgrade.parser().parse_args(["--kubeconfig", str(kubeconfig), "-o", "json"])
     assert run(options, plan, upgrade.starter()) == code
     message = want.removeprefix("stowplan: ").rstrip()
     assert json.loads(capsys.readouterr().out) == {"outcome": "stopped", "error": message}
@@ -129,7 +126,7 @@ def test_a_run_without_permissions_does_not_report_that_there_is_nothing_to_chan
             replace(EMPTY, missing_permissions=("list definitions",)), "https://cluster"
         )
 
-    options = parser("upgrade", "", "", acceptable=ACCEPTABLE).parse_args(["--kubeconfig", str(kubeconfig)])
+    options = upgrade.parser().parse_args(["--kubeconfig", str(kubeconfig)])
     assert run(options, plan, upgrade.starter()) == 1
     assert "stopped: 1 problem to solve first; nothing else was checked, and nothing was changed" in (
         capsys.readouterr().out
@@ -144,7 +141,7 @@ def test_a_problem_without_steps_is_reported(tmp_path: Path, capsys: pytest.Capt
     async def plan(_: Cluster) -> Run:
         return replace(upgrade.plan_upgrade(EMPTY, "https://cluster"), steps=())
 
-    options = parser("upgrade", "", "", acceptable=ACCEPTABLE).parse_args(["--kubeconfig", str(kubeconfig)])
+    options = upgrade.parser().parse_args(["--kubeconfig", str(kubeconfig)])
     assert run(options, plan, upgrade.starter()) == 1
     assert "stopped: there is nothing to change, but the checks found 2 problems to solve" in (
         capsys.readouterr().out

@@ -1,0 +1,36 @@
+"""Options of the command line that the verbs about a live cluster share."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+
+def add_connection(made: argparse.ArgumentParser) -> None:
+    """Add the options that choose a cluster, and the namespace of Stowplan in it."""
+    add = made.add_argument
+    add(
+        "--system-namespace",
+        metavar="NS",
+        help="namespace where Stowplan runs (default: that of its webhook configuration)",
+    )
+    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
+    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
+
+
+def add_scope(made: argparse.ArgumentParser) -> None:
+    """Add the options that choose the namespaces of models."""
+    add = made.add_argument
+    add("-n", "--namespace", metavar="NS", help="namespace of the models (default: that of the context)")
+    add("-A", "--all-namespaces", action="store_true", help="models of all namespaces")
+
+
+def add_output(made: argparse.ArgumentParser) -> None:
+    """Add the option that chooses the format of the output."""
+    made.add_argument(
+        "-o",
+        "--output",
+        choices=("table", "json", "yaml"),
+        default="table",
+        help="output format (default: table)",
+    )
