@@ -227,9 +227,8 @@ def parser() -> argparse.ArgumentParser:
         default="",
         help="namespace of objects that do not specify one",
     )
-    made.add_argument(
-        "-o", "--output", choices=("yaml", "json"), default="yaml", help="output format (default: yaml)"
-    )
+    formats = ("yaml", "json")
+    made.add_argument("-o", "--output", choices=formats, default="yaml", help="output format (default: yaml)")
     made.add_argument(
         "--s3-image",
         default=defaults.s3_image,

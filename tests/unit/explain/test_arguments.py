@@ -42,7 +42,7 @@ def test_the_namespace_is_default_if_the_kubeconfig_is_invalid(tmp_path: Path, t
     assert current_namespace(path, None, {}) == "default"
 
 
-@pytest.mark.parametrize("words", [["deploy/x"], ["va"], ["va/"], ["va/x/y"], ["x", "y"], []])
+@pytest.mark.parametrize("words", [["deploy/x"], ["va"], ["va/"], ["va/x/y"], ["x", "y"], ["x", "-A"]])
 def test_an_argument_that_is_not_a_variant_is_rejected(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,6 +52,12 @@ def test_an_argument_that_is_not_a_variant_is_rejected(
 
     assert ended.value.code == 2
     assert "va/NAME" in capsys.readouterr().err
+
+
+def test_without_a_name_the_cluster_is_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It lists what is not well."""
+    assert cli.main(["explain", "--kubeconfig", str(tmp_path / "none")]) == 2
+    assert "there is no kubeconfig at" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
