@@ -66,6 +66,23 @@ def test_every_process_is_unprivileged(installed: Installed, component: str) -> 
     assert (status["NoNewPrivs"], status["Seccomp"]) == (["1"], ["2"])
 
 
+def test_every_process_runs_as_a_user_that_the_platform_assigns(installed: Installed, component: str) -> None:
+    """As OpenShift does, the user and the group of files are set, and the process becomes ready with them."""
+    pod = installed.read(f"deployment/stowplan-{component}")["spec"]["template"]
+    pod["spec"]["securityContext"] |= {"fsGroup": 1_000_680_000}
+    pod["spec"]["containers"][0]["securityContext"] |= {"runAsUser": 1_000_680_000}
+    name = f"assigned-{component}"
+    identity = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
+    created = json.dumps(identity | {"spec": pod["spec"]})
+
+    installed.kubectl("create", HERE, "--filename=-", text=created)
+    installed.kubectl("wait", HERE, "--for=condition=Ready", f"pod/{name}", "--timeout=60s")
+    uid = installed.inside(name, "id", "-u").stdout
+    installed.kubectl("delete", HERE, f"pod/{name}")
+
+    assert uid == "1000680000\n"
+
+
 def test_no_file_system_is_writable(installed: Installed, component: str) -> None:
     """This holds for the root file system and for everything that is mounted into it."""
     (pod, _) = installed.names(component)
@@ -75,13 +92,16 @@ def test_no_file_system_is_writable(installed: Installed, component: str) -> Non
 
 
 @pytest.mark.parametrize("server", SERVERS)
-def test_the_private_key_is_readable_by_the_process_only(installed: Installed, server: str) -> None:
-    """The file has mode 440 and the group of the process."""
+def test_the_private_key_belongs_to_root_and_cannot_be_written(installed: Installed, server: str) -> None:
+    """No manifest has the group of the process, since platforms assign it: the process reads it as others."""
     (pod, _) = installed.names(server)
+    key = "/etc/stowplan/tls/tls.key"
 
-    listed = installed.inside(pod, "stat", "--dereference", "--format=%a %U %g", "/etc/stowplan/tls/tls.key")
+    listed = installed.inside(pod, "stat", "--dereference", "--format=%a %U %g", key)
+    refused = installed.inside(pod, "touch", key, check=False)
 
-    assert listed.stdout.split() == ["440", "root", "65532"]
+    assert listed.stdout.split() == ["644", "root", "0"]
+    assert "Permission denied" in refused.stderr
 
 
 def test_the_kernel_enforces_the_memory_limit(installed: Installed, component: str) -> None:
