@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from pathlib import Path
 from typing import Final
@@ -68,6 +69,22 @@ class Definition(Enum):
         "github.com/volcano-sh/kthena",
         "charts/kthena/charts/workload/crds/workload.serving.volcano.sh_modelboosters.yaml",
     )
+    POD_MONITORS = (
+        "github.com/prometheus-operator/prometheus-operator",
+        "example/prometheus-operator-crd/monitoring.coreos.com_podmonitors.yaml",
+    )
+    PROMETHEUS_RULES = (
+        "github.com/prometheus-operator/prometheus-operator",
+        "example/prometheus-operator-crd/monitoring.coreos.com_prometheusrules.yaml",
+    )
+    CERTIFICATES = (
+        "github.com/cert-manager/cert-manager",
+        "deploy/crds/cert-manager.io_certificates.yaml",
+    )
+    ISSUERS = (
+        "github.com/cert-manager/cert-manager",
+        "deploy/crds/cert-manager.io_issuers.yaml",
+    )
 
 
 def definition_file(definition: Definition) -> Path:
@@ -84,16 +101,14 @@ def definition_file(definition: Definition) -> Path:
     return _place(directory, definition)
 
 
-def _place(directory: Path, definition: Definition) -> Path:
-    return directory / f"{definition.name.lower()}.yaml"
+def module_folders(pins: GoModule, modules: Sequence[str]) -> Mapping[str, Path]:
+    """Return the folders with the sources of Go modules, downloading those that are not on this machine.
 
-
-def _download(directory: Path) -> None:
-    """Create a directory with all definitions, atomically."""
-    modules = sorted({definition.value[0] for definition in Definition})
+    Raises ToolchainMissingError or BuildFailedError.
+    """
     finished = subprocess.run(
-        [find_go(_PINS), "mod", "download", "-json", *modules],
-        cwd=_PINS.folder,
+        [find_go(pins), "mod", "download", "-json", *modules],
+        cwd=pins.folder,
         env=os.environ | {"GOFLAGS": "-mod=readonly"},
         capture_output=True,
         text=True,
@@ -101,12 +116,21 @@ def _download(directory: Path) -> None:
     )
     if finished.returncode != 0:
         raise BuildFailedError(
-            f"the modules of {_PINS.folder} could not be loaded; a first run needs the Go module proxy:\n"
+            f"the modules of {pins.folder} could not be loaded; a first run needs the Go module proxy:\n"
             f"{finished.stdout}{finished.stderr}"
         )
     documents = finished.stdout.replace("}\n{", "},{")  # a sequence of documents becomes a list
-    loaded = json.loads(f"[{documents}]")
-    folders = {module["Path"]: Path(module["Dir"]) for module in loaded}
+    return {module["Path"]: Path(module["Dir"]) for module in json.loads(f"[{documents}]")}
+
+
+def _place(directory: Path, definition: Definition) -> Path:
+    return directory / f"{definition.name.lower()}.yaml"
+
+
+def _download(directory: Path) -> None:
+    """Create a directory with all definitions, atomically."""
+    modules = sorted({definition.value[0] for definition in Definition})
+    folders = module_folders(_PINS, modules)
     with tempfile.TemporaryDirectory(dir=directory.parent) as partial:
         whole = Path(partial, "whole")
         whole.mkdir()
