@@ -27,7 +27,7 @@ def main(arguments: list[str]) -> int:
     try:
         kubectl = provide_module(KUBECTL, ProgressLine())["kubectl"]
         built_time = int(os.environ.get("SOURCE_DATE_EPOCH") or 0)
-        chart = chart_files(Sources(kubectl))
+        chart = chart_files(Sources(kubectl), image=options.image)
         files = release_files(kubectl, chart=chart, image=options.image, built_time=built_time)
     except ControlPlaneError as error:
         print(error, file=sys.stderr)

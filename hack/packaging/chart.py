@@ -6,8 +6,6 @@ differ, a template tests for the component. Other objects are conditional on the
 
 from __future__ import annotations
 
-import copy
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,15 +13,14 @@ from typing import Final
 
 import yaml
 
-from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.model import node_of
+from apiserver.schema.json import Json
 from apiserver.schema.paths import camel_case
 from hack.controlplane.modules import OLDEST_KUBERNETES
 from hack.packaging.rendering import COMPONENTS, MANIFESTS, Name, installation, project
+from hack.packaging.substitution import labels, optional_forms, shipped_values, with_expressions
 from hack.packaging.templating import Expression, template
-from hack.packaging.values import Pods, values_file, values_schema
+from hack.packaging.values_files import readme, values_file, values_schema
 
-PROCESSES: Final = ("webhooks", "apiserver", "controller", "models")
 SINGLE_REPLICA: Final = f"{COMPONENTS}single-replica"
 """Replaced by a number of replicas in the chart."""
 
@@ -38,21 +35,17 @@ OPTIONS: Final = {
 }
 """Folders besides the base, with the values that enable them."""
 
+SECTIONS: Final = {
+    f"{COMPONENTS}pod-monitor": "$.Values.podMonitor.enabled",
+    f"{COMPONENTS}alerts": "$.Values.prometheusRule.enabled",
+    f"{COMPONENTS}dashboards": "$.Values.dashboards.enabled",
+}
+"""Components with a section of values of their own, with the values that enable them."""
+
 NAMESPACE: Final = "namespace-of-the-release"
-_KEEP: Final = {"helm.sh/resource-policy": "keep"}
-_CONFIG_NAME: Final = re.compile(rf"stowplan-({'|'.join(PROCESSES)})-config-\w{{10}}")
 _SCALING: Final = "stowplan-controller-scaling"
 _GATEWAYS: Final = "stowplan-models-gateways"
-
-_HELPERS: Final = """\
-{{/* Name a ConfigMap by its content, as kustomize does: a change rolls the pods. */}}
-{{- define "stowplan.config" -}}
-{{- $data := dict "config.yaml" (toYaml .config) -}}
-{{- $sum := dict "kind" "ConfigMap" "name" "" "data" $data | toJson | sha256sum | trunc 10 -}}
-{{- $sum = $sum | replace "0" "g" | replace "1" "h" | replace "3" "k" | replace "a" "m" -}}
-{{ .name }}-{{ $sum | replace "e" "t" }}
-{{- end }}
-"""
+_STATIC: Final = Path(__file__).with_name("templates")
 
 
 def parts() -> tuple[str, ...]:
@@ -67,16 +60,18 @@ def is_patching(part: str) -> bool:
     return "patches" in yaml.safe_load(text)
 
 
-def chart_files(sources: Sources) -> Mapping[str, str]:
-    """Return the text of every file of the chart by its path."""
+def chart_files(sources: Sources, *, image: str = "") -> Mapping[str, str]:
+    """Return the text of every file of the chart by its path; `image` replaces the reference in it."""
     templates: dict[str, str] = defaultdict(str)
+    values = shipped_values(sources.shipped, image=image)
     for name in sources.shipped:
         templates[f"templates/{name[0].lower()}.yaml"] += sources.template(name)
     return {
         "Chart.yaml": _description(),
-        "values.yaml": values_file(_shipped_values(sources.shipped)),
+        "README.md": readme(values, project()),
+        "values.yaml": values_file(values),
         "values.schema.json": values_schema(),
-        "templates/_helpers.tpl": _HELPERS,
+        **{f"templates/{path.name}": path.read_text(encoding="utf-8") for path in sorted(_STATIC.iterdir())},
         **templates,
         "templates/scaling-in-namespaces.yaml": _in_namespaces("scaling", _SCALING, "stowplan-controller"),
         "templates/models-gateways-in-namespaces.yaml": _in_namespaces(
@@ -87,8 +82,8 @@ def chart_files(sources: Sources) -> Mapping[str, str]:
 
 def switch(part: str) -> str:
     """Return the template expression of the value that enables a part."""
-    if part in OPTIONS:
-        return OPTIONS[part]
+    if value := (OPTIONS | SECTIONS).get(part):
+        return value
     return f"$.Values.components.{camel_case(part.removeprefix(COMPONENTS).replace('-', '_'))}"
 
 
@@ -117,11 +112,11 @@ class Sources:
     def template(self, name: Name) -> str:
         """Return the template of one object, which is rendered if one of its conditions holds."""
         variants = {
-            _when(part, name): _with_expressions(objects[name])
+            _when(part, name): with_expressions(objects[name])
             for part, objects in self._patched.items()
             if name in objects
-        } | _with_every_value(self.shipped[name])
-        text = "---\n" + _in_namespace(template(_with_expressions(self.shipped[name]), variants))
+        } | optional_forms(self.shipped[name])
+        text = "---\n" + _in_namespace(template(with_expressions(self.shipped[name]), variants))
         condition = self._condition(name)
         return f"{{{{- if {condition} }}}}\n{text}{{{{- end }}}}\n" if condition else text
 
@@ -131,20 +126,8 @@ class Sources:
             return f"or {' '.join(switches)}" if len(switches) > 1 else switches[0]
         return {
             "CustomResourceDefinition": "$.Values.crds",
-            "ResourceQuota": "$.Values.priorityClass.quota",
+            "ResourceQuota": "and $.Values.resourceQuota.enabled $.Values.priorityClassName",
         }.get(name[0], "")
-
-
-def _with_every_value(item: Json) -> dict[str, Json]:
-    """Return variants of a Deployment with each value set that its pods have no field for."""
-    if item["kind"] != "Deployment":
-        return {}
-    forms = {}
-    for prop in node_of(Pods).properties:
-        value = f"$.Values.pods.{prop.name}"
-        forms[value] = _with_expressions(item)
-        forms[value]["spec"]["template"]["spec"][prop.name] = _value(value)
-    return forms
 
 
 def _in_namespace(text: str) -> str:
@@ -159,78 +142,12 @@ def _when(part: str, name: Name) -> str:
     return f"eq 1 (int $.Values.{name[1].removeprefix('stowplan-')}.replicas)"
 
 
-def _with_expressions(item: Json) -> Json:
-    """Return an object with template expressions in the place of configurable values."""
-    item = _with_config_names(copy.deepcopy(item))
-    kind, name = item["kind"], item["metadata"]["name"]
-    if kind == "CustomResourceDefinition":
-        item["metadata"].setdefault("annotations", {}).update(_KEEP)
-    if kind == "ResourceQuota":
-        item["spec"]["hard"]["pods"] = _value("toString (int $.Values.priorityClass.pods)")
-        item["spec"]["scopeSelector"]["matchExpressions"][0]["values"] = [
-            _value("$.Values.priorityClass.name")
-        ]
-    if kind == "ConfigMap" and isinstance(name, Expression) and "config.yaml" in item["data"]:
-        (process,) = (it for it in PROCESSES if f".{it}." in name.text)
-        item["data"]["config.yaml"] = _value(f"toYaml $.Values.{process}.config")
-    if kind == "Deployment":
-        _express_deployment(item["spec"], name.removeprefix("stowplan-"))
-    return item
-
-
-def _express_deployment(spec: Json, process: str) -> None:
-    pod = spec["template"]["spec"]
-    (container,) = pod["containers"]
-    pod["priorityClassName"] = _value("$.Values.priorityClass.name")
-    if process in PROCESSES:
-        container["image"] = _value("$.Values.image")
-        container["resources"] = _value(f"$.Values.{process}.resources")
-        spec["replicas"] = _value(f"int $.Values.{process}.replicas")
-    else:
-        container["image"] = _value("$.Values.scheduler.image")
-
-
-def _with_config_names(value: JsonValue) -> JsonValue:
-    """Replace the names of the processes' ConfigMaps, which end in a hash of their content."""
-    if isinstance(value, dict):
-        return {key: _with_config_names(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_with_config_names(inner) for inner in value]
-    if isinstance(value, str) and (match := _CONFIG_NAME.fullmatch(value)):
-        names = f'"name" "stowplan-{match[1]}-config" "config" $.Values.{match[1]}.config'
-        return _value(f'include "stowplan.config" (dict {names})')
-    return value
-
-
-def _value(text: str) -> Expression:
-    return Expression(f"toJson ({text})")
-
-
-def _shipped_values(shipped: Mapping[Name, Json]) -> Json:
-    """Return the default values, from the manifests."""
-
-    def pod(name: str) -> Json:
-        pod_spec: Json = shipped["Deployment", f"stowplan-{name}"]["spec"]["template"]["spec"]
-        return pod_spec
-
-    quota = shipped["ResourceQuota", "stowplan-critical-pods"]["spec"]
-    return {
-        "image": pod("controller")["containers"][0]["image"],
-        **{name: {"resources": pod(name)["containers"][0]["resources"]} for name in PROCESSES},
-        "scheduler": {"image": pod("scheduler")["containers"][0]["image"]},
-        "priorityClass": {
-            "name": pod("controller")["priorityClassName"],
-            "pods": int(quota["hard"]["pods"]),
-        },
-    }
-
-
 def _in_namespaces(value: str, role: str, account: str) -> str:
     """Return the RoleBindings that `kubectl create rolebinding` would make in every opted-in namespace."""
     binding = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "RoleBinding",
-        "metadata": {"name": role, "namespace": Expression("toJson .")},
+        "metadata": {"name": role, "namespace": Expression("toJson ."), "labels": labels({})},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
         "subjects": [
             {

@@ -29,3 +29,18 @@ HELM: Final = GoModule(
     usual_minutes=4,
 )
 """For tests of the chart; generating the chart does not need it."""
+
+KUBECONFORM: Final = GoModule(
+    folder=Path(__file__).with_name("kubeconform"),
+    binaries=(
+        Binary(
+            name="kubeconform",
+            package="github.com/yannh/kubeconform/cmd/kubeconform",
+            requirement="github.com/yannh/kubeconform",
+            version_arguments=("-v",),
+        ),
+    ),
+    linker_flags="-s -w -X main.version=v{version}",
+    usual_minutes=1,
+)
+"""For tests of the chart: validates rendered objects by JSON schemas."""

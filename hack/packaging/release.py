@@ -23,8 +23,8 @@ def release_files(
 ) -> Mapping[str, bytes]:
     """Return every file by its name, reproducibly for the same sources on any machine.
 
-    `chart` has the texts of `chart_files`. `image` is the reference that replaces the one in the manifests;
-    `built_time` is in seconds since 1970.
+    `chart` has the texts of `chart_files` for the same image. `image` is the reference that replaces the one
+    in the manifests; `built_time` is in seconds since 1970.
     """
     shipped = shipped_reference()
 
@@ -35,7 +35,7 @@ def release_files(
     folders = {"install": "base"} | {name: name for name in OPTIONS}
     folders |= {path.name: f"overlays/{path.name}" for path in sorted((MANIFESTS / "overlays").iterdir())}
     files = {f"{name}.yaml": with_image(render(kubectl, MANIFESTS / path)) for name, path in folders.items()}
-    packed = {path: with_image(text) for path, text in chart.items()}
+    packed = {path: text.encode() for path, text in chart.items()}
     files[f"stowplan-{version}.tgz"] = _archive(packed, folder="stowplan", built_time=built_time)
     bill = bill_of_materials(version=version, built_time=built_time)
     files[f"stowplan-{version}.cdx.json"] = bill.encode()

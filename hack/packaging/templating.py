@@ -27,11 +27,19 @@ class Expression:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class Each:
+    """A placeholder at the end of a list: the text of an expression for a list, whose items are appended."""
+
+    text: str
+
+
 def template(shipped: Json, variants: Mapping[str, Json]) -> str:
     """Return the template of an object, with a variant for each condition.
 
     Variants may differ in members, in items appended to a list, and in values. If several conditions hold,
-    all take effect, like components do. Raises ValueError for other differences.
+    all take effect, like components do. A list that ends with Each does so in all variants. Raises ValueError
+    for other differences.
     """
     actions = _Actions()
     tree = actions.joined(shipped, {key: value for key, value in variants.items() if value != shipped})
@@ -88,6 +96,9 @@ class _Actions:
         return tree
 
     def _items(self, shipped: list[JsonValue], variants: Mapping[str, list[JsonValue]]) -> list[JsonValue]:
+        if shipped and isinstance(shipped[-1], Each):
+            each = self._line(f"range {shipped[-1].text}"), self._value("{{ toJson . }}"), self._line("end")
+            return [*self._items(shipped[:-1], {key: form[:-1] for key, form in variants.items()}), *each]
         tree: list[JsonValue] = []
         for index, value in enumerate(shipped):
             others = {key: form[index] for key, form in variants.items() if form[index] != value}

@@ -1,54 +1,49 @@
-"""The values of the chart: one declaration, from which the commented file and its schema are generated.
+"""The values of the chart: one declaration, from which `values.yaml`, its schema and README are generated.
 
 Values that the manifests contain have no default here: `values.yaml` takes them from the manifests.
 """
 
 from __future__ import annotations
 
-import json
-import textwrap
-from collections.abc import Iterator
-from typing import Annotated, Final, Literal
-
-import yaml
+from typing import Annotated, Literal
 
 from apiserver.kinds.core.affinity import Affinity
-from apiserver.kinds.core.names import DnsLabel
+from apiserver.kinds.core.env import EnvVar
+from apiserver.kinds.core.names import DnsLabel, DnsSubdomainOrEmpty
 from apiserver.kinds.core.references import LocalObjectReference
+from apiserver.kinds.settings import PriceDocument, ServiceClassDocument
 from apiserver.metrics.run import MetricsConfig
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.editor import DIALECT, settings_schema
-from apiserver.schema.json import Json
-from apiserver.schema.markers import Items, Length, Range
-from apiserver.schema.model import Node, node_of, summary
+from apiserver.schema.markers import Items, Range
 from controller.config import ControllerConfig
 from controller.models.run import ModelsConfig
+from hack.packaging.pod_values import (
+    Image,
+    PodSecurityContext,
+    Resources,
+    Text,
+    Toleration,
+    TopologySpreadConstraint,
+    Volume,
+    VolumeMount,
+)
 from webhooks.config import WebhooksConfig
 
 Replicas = Annotated[int, Range(1, 100)]
-Text = Annotated[str, Length(1, 1024)]
-
-_COLUMNS: Final = 110
-_GLOBAL: Final[Json] = {
-    "type": "object",
-    "description": "What Helm gives every chart below another one; not used.",
-}
+Labels = Maybe[dict[str, str]]
 
 
 @declaration()
-class Resources:
-    """Requests and limits of a container."""
+class ServiceAccount:
+    """The service account of a process. Its name is fixed: admission policies restrict it by name."""
 
-    requests: Maybe[dict[str, int | str]] = UNSET
-    """Resources reserved for it."""
-
-    limits: Maybe[dict[str, int | str]] = UNSET
-    """Resources that it may use at most."""
+    annotations: Labels = UNSET
+    """Annotations of the service account, such as eks.amazonaws.com/role-arn."""
 
 
 @declaration()
-class Webhooks:
-    """The webhooks: admission and conversion."""
+class Process:
+    """What all processes have."""
 
     replicas: Replicas = 2
     """Number of replicas. With 1, as with the component single-replica, nothing answers while a node is
@@ -57,50 +52,62 @@ class Webhooks:
     resources: Resources
     """Resources of each pod."""
 
+    extra_args: Annotated[tuple[Text, ...], Items(maximum=256)] = ()
+    """Further arguments, such as --log-level=debug. They override the configuration. Ports must be set in
+    the configuration instead."""
+
+    extra_env: Annotated[tuple[EnvVar, ...], Items(maximum=256)] = ()
+    """Environment variables of the container."""
+
+    extra_volumes: Annotated[tuple[Volume, ...], Items(maximum=64)] = ()
+    """Further volumes of the pods. hostPath and other types that the Pod Security Standard `restricted`
+    forbids are not accepted."""
+
+    extra_volume_mounts: Annotated[tuple[VolumeMount, ...], Items(maximum=64)] = ()
+    """Where these volumes are mounted in the container."""
+
+    service_account: ServiceAccount
+
+
+@declaration(extends=Process)
+class Controller:
+    """The controller: one replica leads, the others are on standby."""
+
+    config: ControllerConfig = ControllerConfig()
+    """Configuration of the process, such as prometheus.url; its fields are in
+    manifests/reference/config-controller.md."""
+
+
+@declaration(extends=Process)
+class Webhooks:
+    """The webhooks: admission and conversion."""
+
+    host_network: bool = False
+    """Whether the pods use the network of the node, for clusters whose control plane cannot reach pods
+    (docs/platforms.md). On a node, the ports of config.serving must then be free."""
+
     config: WebhooksConfig = WebhooksConfig()
-    """Configuration of the process; its fields are in manifests/reference/config-webhooks.md."""
+    """Configuration of the process; its fields are in manifests/reference/config-webhooks.md. The container
+    ports are those of config.serving."""
 
 
-@declaration()
+@declaration(extends=Process)
 class Apiserver:
     """The external metrics API."""
 
-    replicas: Replicas = 2
-    """See webhooks.replicas."""
-
-    resources: Resources
-    """Resources of each pod."""
+    host_network: bool = False
+    """See webhooks.hostNetwork. If both are true, set other ports here."""
 
     config: MetricsConfig = MetricsConfig()
     """Configuration of the process; its fields are in manifests/reference/config-apiserver.md."""
 
 
-@declaration()
-class Controller:
-    """The controller: one replica leads, the others are on standby."""
-
-    replicas: Replicas = 2
-    """See webhooks.replicas."""
-
-    resources: Resources
-    """Resources of each pod. The memory limit covers the solver, which has its own lower limit."""
-
-    config: ControllerConfig = ControllerConfig()
-    """Configuration of the process; its fields are in manifests/reference/config-controller.md."""
-
-
-@declaration()
+@declaration(extends=Process)
 class Models:
     """The controller of Models (docs/models.md), which requires the kinds of Kthena."""
 
     enabled: bool = False
     """Whether to run it."""
-
-    replicas: Replicas = 2
-    """See webhooks.replicas."""
-
-    resources: Resources
-    """Resources of each pod."""
 
     config: ModelsConfig = ModelsConfig()
     """Configuration of the process; its fields are in manifests/reference/config-models.md."""
@@ -124,18 +131,12 @@ class Components:
     advisory: bool = False
     """Publish decisions in statuses, events and metrics only; HorizontalPodAutoscalers get no number."""
 
-    alerts: bool = False
-    """Create a PrometheusRule for the Prometheus operator, which must be installed."""
-
     annotated: bool = False
     """Plan HorizontalPodAutoscalers and ScaledObjects of KEDA with the annotation llm-d.ai/managed
     (docs/annotated.md)."""
 
     cert_manager: bool = False
     """Use certificates of cert-manager, which must be installed, instead of the controller's own."""
-
-    dashboards: bool = False
-    """Create a ConfigMap with a dashboard, which the sidecar of Grafana's chart loads."""
 
     fail_closed: bool = False
     """Also reject writes of other projects' kinds while no webhook answers."""
@@ -164,9 +165,6 @@ class Components:
     network_policies: bool = False
     """Create NetworkPolicies that restrict connections to the pods."""
 
-    pod_monitor: bool = False
-    """Create a PodMonitor for the Prometheus operator, which must be installed."""
-
     tenants: bool = False
     """Check permissions for service classes and costs, for users who don't trust each other
     (docs/tenancy.md)."""
@@ -190,69 +188,70 @@ class Scheduler:
     enabled: bool = False
     """Whether to run it, and to define priorities by size."""
 
-    image: Text
-    """Its image, with the minor version of the cluster."""
+    image: Image
+    """Its image; set the tag to a release with the minor version of the cluster."""
+
+    pod_security_context: PodSecurityContext
+    """User, because the image has none. Where the platform assigns it, as OpenShift does, set it to null."""
 
 
 @declaration()
-class PriorityClass:
-    """The priority of all pods."""
+class PodMonitor:
+    """A PodMonitor of all processes for the Prometheus operator, which must be installed."""
 
-    name: Text
-    """Name of an existing PriorityClass."""
+    enabled: bool = False
+    """Whether to create it."""
 
-    quota: bool = True
-    """Whether to create a ResourceQuota for it. GKE, among others, admits system-cluster-critical outside of
-    kube-system only with one."""
+    labels: Labels = UNSET
+    """Labels that the Prometheus selects, such as release with kube-prometheus-stack."""
+
+
+@declaration()
+class PrometheusRule:
+    """A PrometheusRule with alerts for the Prometheus operator, which must be installed (docs/metrics.md)."""
+
+    enabled: bool = False
+    """Whether to create it."""
+
+    labels: Labels = UNSET
+    """Labels that the Prometheus selects, such as release with kube-prometheus-stack."""
+
+
+@declaration()
+class Dashboards:
+    """A ConfigMap with a dashboard, which the sidecar of Grafana's chart loads."""
+
+    enabled: bool = False
+    """Whether to create it."""
+
+    labels: Labels = UNSET
+    """Labels that the sidecar selects, if it is not grafana_dashboard: "1"."""
+
+    annotations: Labels = UNSET
+    """Annotations, such as grafana_folder."""
+
+
+@declaration()
+class ResourceQuota:
+    """A ResourceQuota for the priority class."""
+
+    enabled: bool = True
+    """Whether to create it. GKE, among others, admits system-cluster-critical outside of kube-system only
+    with one."""
 
     pods: Annotated[int, Range(1, 10_000)]
-    """The number of pods that the quota admits."""
-
-
-@declaration()
-class Toleration:
-    """A toleration of a taint."""
-
-    key: Maybe[Text] = UNSET
-    """Key of the taint. If unset, every key matches with the operator Exists."""
-
-    operator: Maybe[Literal["Equal", "Exists", "Lt", "Gt"]] = UNSET
-    """How the value of the taint is compared. Defaults to Equal."""
-
-    value: Maybe[str] = UNSET
-    """The value to compare with."""
-
-    effect: Maybe[Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]] = UNSET
-    """Effect of the taint. If unset, every effect matches."""
-
-    toleration_seconds: Maybe[int] = UNSET
-    """How long the pods stay with the effect NoExecute, in seconds. If unset, they stay forever."""
-
-
-@declaration()
-class Pods:
-    """Scheduling constraints and image pull secrets of all pods."""
-
-    node_selector: Maybe[dict[str, str]] = UNSET
-    """Labels that the nodes must have."""
-
-    tolerations: Annotated[tuple[Toleration, ...], Items(maximum=64)] = ()
-    """Taints that the pods tolerate."""
-
-    affinity: Affinity = Affinity()
-    """Node and pod affinity. The pods already spread over nodes by default."""
-
-    image_pull_secrets: Annotated[tuple[LocalObjectReference, ...], Items(maximum=64)] = ()
-    """Secrets in the namespace of the release with registry credentials."""
+    """The number of pods that it admits."""
 
 
 @declaration()
 class ChartValues:
     """Values of the chart. All objects are in the namespace of the release."""
 
-    image: Text
-    """The image of all Stowplan processes: registry, repository and tag or digest, such as
-    registry.example/platform/stowplan@sha256:… (build one with the Dockerfile)."""
+    image: Image
+    """The image of all processes of Stowplan. Build one with the Dockerfile."""
+
+    image_pull_secrets: Annotated[tuple[LocalObjectReference, ...], Items(maximum=64)] = ()
+    """Secrets in the namespace of the release with registry credentials."""
 
     crds: bool = True
     """Whether to install the definition of VariantAutoscaling. It is upgraded with the release, and `helm
@@ -263,12 +262,23 @@ class ChartValues:
     """Whether to claim external.metrics.k8s.io, which has one owner per cluster. Helm refuses to install if
     another project, such as KEDA, owns it."""
 
+    accelerator_unit_costs: Maybe[dict[str, PriceDocument]] = UNSET
+    """Price of one accelerator per hour, by type, such as H100: {cost: "4.20"} (docs/settings.md). If empty,
+    the ConfigMap is created without data, and prices that are written to it by other means stay."""
+
+    service_classes: Maybe[dict[str, ServiceClassDocument]] = UNSET
+    """Service classes by key (docs/settings.md), each with name, priority and data: [{model, slo-ttft,
+    slo-tpot}]. If empty, the same applies as to prices."""
+
+    controller: Controller
     webhooks: Webhooks
     apiserver: Apiserver
-    controller: Controller
     models: Models
     models_gateways: ModelsGateways
     components: Components
+    pod_monitor: PodMonitor
+    prometheus_rule: PrometheusRule
+    dashboards: Dashboards
 
     evictions: bool = False
     """Whether the controller may move running replicas (config.planning.evictions)."""
@@ -278,40 +288,38 @@ class ChartValues:
 
     scaling: Scaling
     scheduler: Scheduler
-    priority_class: PriorityClass
-    pods: Pods
 
+    common_labels: Labels = UNSET
+    """Labels of all objects and pods. They do not change selectors."""
 
-def values_file(shipped: Json) -> str:
-    """Return `values.yaml`, with a comment above every value. `shipped` has the values without a default."""
-    return "\n".join(_lines(node_of(ChartValues), shipped)).lstrip("\n") + "\n"
+    pod_labels: Labels = UNSET
+    """Labels of all pods."""
 
+    pod_annotations: Labels = UNSET
+    """Annotations of all pods."""
 
-def values_schema() -> str:
-    """Return `values.schema.json`, which rejects undeclared names."""
-    schema = settings_schema(ChartValues)
-    schema["properties"]["global"] = _GLOBAL
-    return json.dumps({"$schema": DIALECT, **schema}, indent=1, ensure_ascii=False) + "\n"
+    pod_security_context: PodSecurityContext
+    """User and group of files of all pods. By default, the user is that of the image (65532), or the one that
+    the platform assigns."""
 
+    priority_class_name: DnsSubdomainOrEmpty
+    """Name of an existing PriorityClass for all pods; empty for none."""
 
-def _lines(node: Node, shipped: Json, pad: str = "") -> Iterator[str]:
-    for index, prop in enumerate(node.properties):
-        declared = prop.node.declared
-        prose = prop.description or (summary(declared) if declared is not None else "")
-        if index or not pad:
-            yield ""
-        yield from textwrap.wrap(prose, _COLUMNS, initial_indent=f"{pad}# ", subsequent_indent=f"{pad}# ")
-        if prop.name in shipped and not _is_section(prop.node):
-            yield textwrap.indent(yaml.safe_dump({prop.name: shipped[prop.name]}, sort_keys=False), pad)[:-1]
-        elif _is_section(prop.node):
-            yield f"{pad}{prop.name}:"
-            yield from _lines(prop.node, shipped.get(prop.name, {}), f"{pad}  ")
-        else:  # unset fields of a configuration have the defaults of the process
-            default = prop.default if prop.has_default and declared is None else {}
-            yield f"{pad}{prop.name}: {json.dumps(default)}"
+    resource_quota: ResourceQuota
 
+    node_selector: Labels = UNSET
+    """Labels that the nodes of all pods must have."""
 
-def _is_section(node: Node) -> bool:
-    return (
-        node.declared is not None and node.declared.__module__ == __name__ and node.declared is not Resources
-    )
+    tolerations: Annotated[tuple[Toleration, ...], Items(maximum=64)] = ()
+    """Taints that the pods tolerate."""
+
+    affinity: Affinity = Affinity()
+    """Node and pod affinity of all pods."""
+
+    topology_spread_constraints: Annotated[tuple[TopologySpreadConstraint, ...], Items(maximum=16)] = ()
+    """How the replicas of each process are spread. If empty, two of them share a node only if no other node
+    accepts them. With one replica, there are none."""
+
+    dns_policy: Literal["", "ClusterFirst", "ClusterFirstWithHostNet", "Default"] = ""
+    """DNS policy of all pods. If empty, the default of Kubernetes, and ClusterFirstWithHostNet on the
+    network of the node."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from support.helming import Helm
 from support.upgrade_rig import NAMESPACE, enter
 
 from hack.controlplane import ControlPlane
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 30.0
 _LONGEST = (
-    *("upgrade", "chaos", "conversion_availability", "uninstall", "chart"),
+    *("upgrade", "chaos", "conversion_availability", "uninstall", "chart", "chart_release"),
     *("demo", "rights", "appliers", "scale", "judges", "model_controller"),
     *("installation", "advisory", "gateways", "evicting", "custom_scaling", "leader_worker_set", "tenants"),
 )
@@ -38,6 +39,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     sharing = {item.path for item in functions if "control_plane" in item.fixturenames}
     ranks = {f"test_{name}.py": rank for rank, name in enumerate(_LONGEST)}
     items.sort(key=lambda item: (item.path in sharing, ranks.get(item.path.name, len(ranks))))
+
+
+@pytest.fixture(scope="session")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Return helm with a chart written to a directory; a first build of helm takes some minutes."""
+    return Helm.provided(tmp_path_factory.mktemp("helm"))
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""The Helm chart: the same objects as kustomize, validated values, and install, upgrade and uninstall."""
+"""The Helm chart: the same objects as kustomize, validated values, and reproducible files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import hashlib
 import json
 import subprocess
 import tarfile
-from contextlib import redirect_stdout
-from io import BytesIO, StringIO
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,15 +14,12 @@ import yaml
 from support.helming import Helm, by_name
 from support.kustomizing import CLUSTER_SCOPED
 
-from apiserver import cli
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import camel_case
-from hack.controlplane import ControlPlane
-from hack.installation import Installation
 from hack.packaging.chart import (
     NAMESPACE,
     OPTIONS,
-    PROCESSES,
+    SECTIONS,
     SINGLE_REPLICA,
     Sources,
     chart_files,
@@ -31,11 +27,12 @@ from hack.packaging.chart import (
     switch,
 )
 from hack.packaging.release import SUMS, release_files
-from hack.packaging.rendering import COMPONENTS, MANIFESTS, installation
+from hack.packaging.rendering import COMPONENTS, MANIFESTS, installation, project
+from hack.packaging.substitution import PROCESSES
 from hack.packaging.values import Components
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from apiserver.schema.json import Json
     from hack.packaging.rendering import Name
@@ -45,19 +42,21 @@ pytestmark = pytest.mark.controlplane
 ELSEWHERE = "inference"
 IMAGE = f"registry.example/platform/stowplan@sha256:{'a' * 64}"
 BARE = {"externalMetrics": False}
-DEFINITION = "customresourcedefinitions.apiextensions.k8s.io/variantautoscalings.llmd.ai"
 FAMILIES = ("components/kthena", "components/inference-extension")
 TOGETHER = {
     f"{COMPONENTS}fail-closed": (*FAMILIES, f"{COMPONENTS}fail-closed"),  # alone it changes nothing
     "models-gateways": ("models", "models-gateways"),  # it grants more to the account of this part
 }
+LABELS = {
+    "app.kubernetes.io/instance": "release",
+    "app.kubernetes.io/managed-by": "Helm",
+    "app.kubernetes.io/name": "stowplan",
+    "app.kubernetes.io/part-of": "stowplan",
+    "app.kubernetes.io/version": project()["version"],
+    "helm.sh/chart": f"stowplan-{project()['version']}",
+}
+"""Labels that Helm's objects have in addition."""
 ALL = tuple(part for part in parts() if not part.endswith("-without-crds"))
-
-
-@pytest.fixture(scope="module")
-def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
-    """Return helm with a chart written to a directory; a first build of helm takes some minutes."""
-    return Helm.provided(tmp_path_factory.mktemp("helm"))
 
 
 def switched_on(*some: str) -> dict[str, Any]:
@@ -97,6 +96,8 @@ def compare(helm: Helm, values: Mapping[str, Any], kustomized: list[dict[str, An
             annotations = rendered[name]["metadata"]["annotations"]
             assert annotations.pop("helm.sh/resource-policy") == "keep"
             item["metadata"].setdefault("annotations", {})
+        for labelled in (item, item["spec"]["template"]) if name[0] == "Deployment" else (item,):
+            labelled["metadata"]["labels"] = LABELS | labelled["metadata"].get("labels", {})
         assert rendered[name] == item
 
 
@@ -123,7 +124,7 @@ def test_all_parts_together_render_the_same_objects_as_kustomize(helm: Helm) -> 
         images=[{"name": "stowplan", "newName": name, "digest": digest}],
         configMapGenerator=[generated | {"literals": [config]}],
     )
-    values = switched_on(*ALL) | {"image": IMAGE}
+    values = switched_on(*ALL) | {"image": {"repository": name, "digest": digest}}
     values["controller"] |= {"config": {"planning": {"intervalSeconds": 5, "advisoryNamespaces": []}}}
     compare(helm, values, list(kustomized.values()))
 
@@ -135,17 +136,13 @@ def test_without_crds_all_other_objects_are_rendered(helm: Helm) -> None:
 
 
 def test_values_without_an_equivalent_in_kustomize_are_rendered(helm: Helm) -> None:
-    """They set resources, the priority class and its quota, pod placement, and the namespaces to scale in."""
-    pods = {
-        "nodeSelector": {"pool": "system"},
-        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
-        "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}},
-        "imagePullSecrets": [{"name": "registry"}],
-    }
+    """They set resources, the priority class and its quota, and the namespaces to scale in."""
+    secrets = [{"name": "registry"}]
     values = switched_on("scaling", "scheduler") | {
         "webhooks": {"resources": {"limits": {"memory": "1Gi"}}, "replicas": 3},
-        "priorityClass": {"name": "ours", "pods": 40},
-        "pods": pods,
+        "priorityClassName": "ours",
+        "resourceQuota": {"pods": 40},
+        "imagePullSecrets": secrets,
         "global": {"of": "a chart above"},
     }
     values["scaling"]["namespaces"] = ["chat", "123"]
@@ -161,17 +158,20 @@ def test_values_without_an_equivalent_in_kustomize_are_rendered(helm: Helm) -> N
     assert [spec["replicas"] for spec in deployments.values()] == [2, 2, 1, 3]
     assert {spec["template"]["spec"]["priorityClassName"] for spec in deployments.values()} == {"ours"}
     for spec in deployments.values():
-        assert spec["template"]["spec"].items() >= pods.items()
+        assert spec["template"]["spec"]["imagePullSecrets"] == secrets
     assert quota["hard"] == {"pods": "40"}
     assert quota["scopeSelector"]["matchExpressions"][0]["values"] == ["ours"]
     command = ("rolebinding", "stowplan-controller-scaling", "--clusterrole=stowplan-controller-scaling")
     for namespace in ("chat", "123"):
         binding = rendered["RoleBinding", namespace, "stowplan-controller-scaling"]
+        assert binding["metadata"].pop("labels") == LABELS
         assert binding == _created(
             helm, *command, f"--serviceaccount={ELSEWHERE}:stowplan-controller", f"--namespace={namespace}"
         )
-    without = helm.rendered(BARE | {"priorityClass": {"quota": False}}, namespace=ELSEWHERE)
-    assert not [name for name in without if name[0] == "ResourceQuota"]
+    for values in ({"resourceQuota": {"enabled": False}}, {"priorityClassName": ""}):
+        without = helm.rendered(BARE | values, namespace=ELSEWHERE)
+        assert not [name for name in without if name[0] == "ResourceQuota"]
+    assert "priorityClassName" not in str(without)
 
 
 @pytest.mark.parametrize(
@@ -191,8 +191,8 @@ def test_values_without_an_equivalent_in_kustomize_are_rendered(helm: Helm) -> N
             "at '/apiserver/config/staleAfterSeconds': minimum:",
         ),
         "an unknown taint effect": (
-            {"pods": {"tolerations": [{"effect": "NoRun"}]}},
-            "at '/pods/tolerations/0/effect': value must be one of",
+            {"tolerations": [{"effect": "NoRun"}]},
+            "at '/tolerations/0/effect': value must be one of",
         ),
         "no replicas": ({"webhooks": {"replicas": 0}}, "at '/webhooks/replicas': minimum:"),
         "a string for a boolean": ({"evictions": "yes"}, "at '/evictions': got string, want boolean"),
@@ -210,7 +210,8 @@ def test_invalid_values_are_rejected(helm: Helm, values: dict[str, Any], told: s
 def test_the_chart_is_complete(helm: Helm) -> None:
     """`helm lint` reports nothing, and every directory of manifests that can be applied has a value."""
     linted = helm.run("lint", "--strict", str(helm.chart))
-    folders = {part.removeprefix(COMPONENTS) for part in parts() if part not in {*OPTIONS, SINGLE_REPLICA}}
+    elsewhere = {*OPTIONS, *SECTIONS, SINGLE_REPLICA}
+    folders = {part.removeprefix(COMPONENTS) for part in parts() if part not in elsewhere}
 
     assert linted.returncode == 0, linted.stdout
     assert {path.parent.name for path in MANIFESTS.glob("*/kustomization.yaml")} == {"base", *OPTIONS}
@@ -223,7 +224,7 @@ def test_two_releases_are_equal_byte_for_byte(helm: Helm) -> None:
     """This includes the YAML files and the chart; their checksums match, and the image is the given one."""
     first, second = (
         release_files(helm.kubectl, chart=chart, image=IMAGE, built_time=1_790_000_000)
-        for chart in (helm.files, chart_files(Sources(helm.kubectl)))
+        for chart in (chart_files(sources, image=IMAGE) for sources in (helm.sources, Sources(helm.kubectl)))
     )
     sums = (line.split("  ") for line in first[SUMS].decode().splitlines())
 
@@ -235,7 +236,8 @@ def test_two_releases_are_equal_byte_for_byte(helm: Helm) -> None:
     with tarfile.open(fileobj=BytesIO(chart)) as opened:
         packed = opened.extractfile("stowplan/values.yaml")
         assert packed is not None
-        assert yaml.load(packed, Loader=yaml.CSafeLoader)["image"] == IMAGE
+        image = yaml.load(packed, Loader=yaml.CSafeLoader)["image"]
+        assert f"{image['repository']}@{image['digest']}" == IMAGE
     for name in ("install.yaml", "every-kind.yaml", "without-crds.yaml"):
         deployments = [
             item
@@ -244,106 +246,6 @@ def test_two_releases_are_equal_byte_for_byte(helm: Helm) -> None:
         ]
         images = {item["spec"]["template"]["spec"]["containers"][0]["image"] for item in deployments}
         assert images == {IMAGE}
-
-
-RELEASED = switched_on(*FAMILIES, "external-metrics", "evictions")
-
-
-@pytest.fixture(scope="module")
-def plane() -> Iterator[ControlPlane]:
-    """Yield a separate cluster whose objects nothing else changes."""
-    with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def kinds(helm: Helm) -> str:
-    """Return the kinds of the objects of a release, as an argument of kubectl."""
-    return ",".join({kind for kind, _, _ in helm.rendered(RELEASED, namespace=ELSEWHERE)})
-
-
-def test_helm_does_not_take_over_the_metrics_api_of_another_owner(
-    plane: ControlPlane, helm: Helm, kinds: str
-) -> None:
-    """The error names the APIService, and nothing is installed."""
-    service = {"namespace": "keda", "name": "keda-operator-metrics-apiserver"}
-    spec: dict[str, Any] = {"group": "external.metrics.k8s.io", "version": "v1beta1", "service": service}
-    spec |= {"groupPriorityMinimum": 100, "versionPriority": 100}
-    name = "v1beta1.external.metrics.k8s.io"
-    claim = {"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name}}
-    plane.apply(claim | {"spec": spec})
-    done = helm.run("install", "stowplan", str(helm.chart), f"--kubeconfig={plane.kubeconfig}")
-    plane.kubectl("delete", "apiservice", name)
-
-    assert f'APIService "{name}" in namespace "" exists and cannot be imported' in done.stderr
-    assert not _of_helm(plane, kinds)
-
-
-def test_a_release_can_be_installed_upgraded_and_uninstalled(
-    plane: ControlPlane, helm: Helm, kinds: str
-) -> None:
-    """An upgrade without changes writes nothing, injected fields stay, and the CRDs outlive the release."""
-    plane.kubectl("create", "namespace", ELSEWHERE)
-    where = (f"--kubeconfig={plane.kubeconfig}", f"--namespace={ELSEWHERE}")
-
-    def release(verb: str, *arguments: str, values: Mapping[str, Any] | None = None) -> None:
-        done = helm.run(verb, "stowplan", *arguments, *where, values=values)
-        assert done.returncode == 0, done.stderr
-
-    def install(_: object) -> None:
-        release("install", str(helm.chart), values=RELEASED)
-        plane.wait_until_established(selector="app.kubernetes.io/part-of=stowplan")
-
-    controller = Installation(plane, namespace=ELSEWHERE, apply=install)
-    try:
-        controller.start(without=frozenset({"webhooks", "apiserver"}))
-        bundle = "--for=jsonpath={.webhooks[0].clientConfig.caBundle}"
-        plane.kubectl("wait", bundle, "validatingwebhookconfiguration/stowplan-kthena", "--timeout=60s")
-        conversion = "--for=jsonpath={.spec.conversion.webhook.clientConfig.caBundle}"
-        plane.kubectl("wait", conversion, DEFINITION, "--timeout=60s")
-
-        installed = _of_helm(plane, kinds)
-        with redirect_stdout(StringIO()) as checked:
-            cli.main(["upgrade", "--output=json", f"--kubeconfig={plane.kubeconfig}"])
-        release("upgrade", str(helm.chart), "--reuse-values")
-        upgraded = _of_helm(plane, kinds)
-        settings = {"controller": {"config": {"planning": {"intervalSeconds": 5}}}}
-        release("upgrade", str(helm.chart), "--reuse-values", values=settings)
-        changed = _of_helm(plane, kinds)
-    finally:
-        controller.stop()
-    release("uninstall")
-    left = _of_helm(plane, kinds)
-    release("install", str(helm.chart), values=BARE)  # it adopts the CRDs that were kept
-    release("uninstall")
-
-    assert len(installed) > 60
-    assert [item for item in json.loads(checked.getvalue())["checks"] if item["check"] == "owners"] == [
-        {
-            "check": "owners",
-            "verdict": "note",
-            "message": "variantautoscalings.llmd.ai is of Stowplan's own chart, Helm release stowplan: helm"
-            " upgrade updates it, and helm uninstall keeps it",
-            "remedy": "",
-        }
-    ]
-    assert upgraded == installed
-    for before, after in ((installed, changed), (changed, installed)):
-        assert sorted((kind, name[:26]) for kind, name, _ in after - before) == [
-            ("ConfigMap", "stowplan-controller-config"),
-            ("Deployment", "stowplan-controller"),
-        ]
-    assert {kind for kind, _, _ in left} == {"CustomResourceDefinition"}
-
-
-def _of_helm(plane: ControlPlane, kinds: str) -> set[tuple[str, str, str]]:
-    """Return every object of the release, with its resource version."""
-    selector = "--selector=app.kubernetes.io/managed-by=Helm"
-    listed = plane.kubectl("get", kinds, "--all-namespaces", selector, "--output=json").stdout
-    return {
-        (item["kind"], item["metadata"]["name"], item["metadata"]["resourceVersion"])
-        for item in json.loads(listed)["items"]
-    }
 
 
 def _created(helm: Helm, *arguments: str) -> dict[str, Any]:

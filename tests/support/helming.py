@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,10 @@ from hack.controlplane.process import kept_environment
 from hack.controlplane.progress import ProgressLine
 from hack.packaging.chart import Sources, chart_files
 from hack.packaging.programs import HELM, KUBECTL
+from hack.packaging.rendering import MANIFESTS
+
+VALUES = {path.stem: path for path in sorted((MANIFESTS / "values").iterdir())}
+"""Files of values for common clusters."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,3 +86,24 @@ def by_name(objects: list[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, An
     }
     assert len(found) == len(objects)
     return found
+
+
+def values_of(name: str) -> dict[str, Any]:
+    """Return the values of a file."""
+    values: dict[str, Any] = yaml.safe_load(VALUES[name].read_text(encoding="utf-8"))
+    return values
+
+
+def deployments(objects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the specifications of Deployments by component."""
+    return {
+        item["metadata"]["name"].removeprefix("stowplan-"): item["spec"]
+        for item in objects
+        if item["kind"] == "Deployment"
+    }
+
+
+def pod_of(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the specification of the pods of a Deployment."""
+    pod: dict[str, Any] = spec["template"]["spec"]
+    return pod

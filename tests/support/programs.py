@@ -14,7 +14,7 @@ from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.foreign import Definition, definition_file
 from hack.controlplane.progress import ProgressLine
 from hack.kind.steps import KIND
-from hack.packaging.programs import HELM
+from hack.packaging.programs import HELM, KUBECONFORM
 from hack.realnode.prerequisites import install
 from support.chromium import CHROMIUM
 
@@ -23,7 +23,7 @@ def provide() -> None:
     """Provide all programs and foreign definitions; raises ToolchainMissingError or BuildFailedError."""
     progress = ProgressLine()
     provide_binaries(progress, prometheus=True)
-    for module in (HELM, KIND):
+    for module in (HELM, KUBECONFORM, KIND):
         provide_module(module, progress)
     definition_file(next(iter(Definition)))
     if shutil.which(CHROMIUM) is None and os.geteuid() == 0 and shutil.which("apt-get"):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hack.packaging.templating import Expression, template
+from hack.packaging.templating import Each, Expression, template
 
 FORMS: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]], str]] = {
     "equal values are literal": ({"a": 1}, {"x": {"a": 1}}, "a: 1\n"),
@@ -23,6 +23,11 @@ FORMS: dict[str, tuple[dict[str, Any], dict[str, dict[str, Any]], str]] = {
         {"a": ["1"]},
         {"x": {"a": ["1", "2"]}, "y": {"a": ["1", "3"]}},
         "a:\n- '1'\n{{- if x }}\n- '2'\n{{- end }}\n{{- if y }}\n- '3'\n{{- end }}\n",
+    ),
+    "items of a value at the end of a list": (
+        {"a": ["1", Each(".b")]},
+        {"x": {"a": ["1", "2", Each(".b")]}},
+        "a:\n- '1'\n{{- if x }}\n- '2'\n{{- end }}\n{{- range .b }}\n- {{ toJson . }}\n{{- end }}\n",
     ),
     "an action in a text is escaped": ({"a": "{{ b }}"}, {}, "a: '{{ \"{{\" }} b }}'\n"),
 }
