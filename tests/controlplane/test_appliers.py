@@ -125,6 +125,8 @@ def test_a_repeated_apply_changes_nothing(stage: Stage) -> None:
 
     written = [json.dumps([*foreign[name].values()]) for name in (*TRUSTING, *SECRETS)]
     assert all("caBundle" in said or "f:tls.key" in said for said in written)
+    for name in (*TRUSTING, *SECRETS, f"configmap/{LAST_VALID}"):
+        assert {*foreign[name]} - {"kube-apiserver"} == {"stowplan"}, name
     assert "f:data" in foreign[PRICES]["operator"]
     assert stage.plane.kubectl("get", "va", "a", "--output=name").stdout  # conversion and webhooks answer
 
