@@ -32,6 +32,7 @@ OPTIONS: Final = {
     "models-gateways": "$.Values.modelsGateways.enabled",
     "scaling": "$.Values.scaling.enabled",
     "scheduler": "$.Values.scheduler.enabled",
+    "fleet-page": "$.Values.fleetPage",
 }
 """Folders besides the base, with the values that enable them."""
 

@@ -16,6 +16,8 @@ from hack.packaging.rendering import Name
 from hack.packaging.templating import Each, Expression
 
 PROCESSES: Final = ("webhooks", "apiserver", "controller", "models")
+_PAGE: Final = "dashboard"
+"""The process without a configuration of its own."""
 
 _KEEP: Final = {"helm.sh/resource-policy": "keep"}
 _CONFIG_NAME: Final = re.compile(rf"stowplan-({'|'.join(PROCESSES)})-config-\w{{10}}")
@@ -120,7 +122,7 @@ def _optional_pod_fields(spec: Json, process: str) -> Iterator[tuple[str, Sequen
     template: Final = ("spec", "template")
     container: Final = (*template, "spec", "containers", 0)
     yield "$.Values.podAnnotations", (*template, "metadata", "annotations"), _value("$.Values.podAnnotations")
-    for field in _POD_FIELDS:
+    for field in _POD_FIELDS[process == _PAGE :]:  # whose pod is not critical
         yield f"$.Values.{field}", (*template, "spec", field), _value(f"$.Values.{field}")
     has_dns_policy = "$.Values.dnsPolicy"
     if process in _ON_HOST_NETWORK:
@@ -129,7 +131,7 @@ def _optional_pod_fields(spec: Json, process: str) -> Iterator[tuple[str, Sequen
         yield host_network, (*template, "spec", "hostNetwork"), _value(host_network)
     policy = _value('default "ClusterFirstWithHostNet" $.Values.dnsPolicy')
     yield has_dns_policy, (*template, "spec", "dnsPolicy"), policy
-    image = "$.Values.image" if process in PROCESSES else f"$.Values.{process}.image"
+    image = "$.Values.image" if process in (*PROCESSES, _PAGE) else f"$.Values.{process}.image"
     yield f"{image}.pullPolicy", (*container, "imagePullPolicy"), _value(f"{image}.pullPolicy")
     if process in PROCESSES:
         environment = f"$.Values.{process}.extraEnv"
@@ -145,8 +147,12 @@ def _express_deployment(spec: Json, process: str) -> None:
     template["metadata"]["labels"] = _labels(_literal(template["metadata"]["labels"]), "$.Values.podLabels")
     pod = template["spec"]
     (container,) = pod["containers"]
-    del pod["priorityClassName"]
+    pod.pop("priorityClassName", None)
     security = pod["securityContext"]
+    if process == _PAGE:
+        pod["securityContext"] = _value(f"mergeOverwrite {_literal(security)} $.Values.podSecurityContext")
+        container["image"] = Expression('include "stowplan.image" $.Values.image')
+        return
     if process not in PROCESSES:
         container["image"] = Expression('include "stowplan.image" $.Values.scheduler.image')
         rest = {name: value for name, value in security.items() if name not in _IDS}

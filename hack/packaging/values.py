@@ -286,6 +286,9 @@ class ChartValues:
     objectives: bool = False
     """Whether the controller may read InferenceObjectives and their pools (config.planning.objectives)."""
 
+    fleet_page: bool = False
+    """Whether to run the page about the fleet in the cluster (docs/fleet.md)."""
+
     scaling: Scaling
     scheduler: Scheduler
 

@@ -111,7 +111,8 @@ def test_the_pods_of_every_kustomization_are_admitted_by_restricted_v2_of_opensh
     rendered = [helm.sources.base, *helm.sources.alone.values()]
     specs = [pair for objects in rendered for pair in deployments(objects.values()).items()]
 
-    assert {name for name, _ in specs} == {"webhooks", "apiserver", "controller", "models", "scheduler"}
+    own = {"webhooks", "apiserver", "controller", "models", "dashboard", "scheduler"}
+    assert {name for name, _ in specs} == own
     assert [(name, rule) for name, spec in specs for rule in violations(pod_of(spec))] == [
         ("scheduler", "no user and no group of files is fixed")
     ]

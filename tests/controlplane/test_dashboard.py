@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import aiohttp
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 SECONDS: Final = 60.0
+SYSTEM: Final = "stowplan-system"
+MANIFESTS: Final = Path(__file__).parents[2] / "manifests"
 OVERFLOW: Final = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
@@ -121,6 +124,24 @@ async def test_only_whoever_has_the_token_sees_the_page(
         async with session.get(address, allow_redirects=False) as answer:
             assert answer.status == 303
             assert {"HttpOnly", "SameSite=Strict"} <= {*answer.headers["Set-Cookie"].split("; ")}
+
+
+async def test_the_shipped_role_can_read_everything_that_the_page_shows(
+    control_plane: ControlPlane, installation: Installation, namespace: str
+) -> None:
+    """Nothing is listed as not shown. The process itself needs nodes to run on."""
+    rules = control_plane.kubectl("kustomize", str(MANIFESTS / "fleet-page")).stdout
+    control_plane.kubectl("apply", "--server-side", "--field-manager=test", "--filename=-", input=rules)
+    control_plane.kubectl("-n", SYSTEM, "scale", "deployment/stowplan-dashboard", "--replicas=0")
+    try:
+        account = control_plane.service_account_kubeconfig(SYSTEM, "stowplan-dashboard")
+        scope = ("-A", "--interval", "5", "--system-namespace", SYSTEM, "--kubeconfig", str(account))
+        async with dashboard(control_plane, namespace, *scope) as address:
+            jar = aiohttp.CookieJar(unsafe=True)
+            async with aiohttp.ClientSession(cookie_jar=jar) as session, session.get(address) as answer:
+                assert "Not shown" not in await answer.text()
+    finally:
+        control_plane.kubectl("delete", "--filename=-", "--wait=false", input=rules)
 
 
 async def test_in_a_cluster_users_log_in_with_tokens_and_need_the_rights_of_the_page(

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
-from apiserver.cluster.namespaces import current_namespace, installed_namespace
+from apiserver.cluster.namespaces import current_namespace, installation_namespace, installed_namespace
 from apiserver.program import exit_code, program
 from controller.commands.dashboard.access import TokenInUrl, UserTokens
 from controller.commands.dashboard.server import Dashboard
@@ -53,7 +53,11 @@ async def _run(options: argparse.Namespace) -> int:
     if not options.all_namespaces:
         namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
-        system = options.system_namespace or await installed_namespace(cluster)
+        system = options.system_namespace
+        if not system:
+            system = (
+                installation_namespace("", "") if options.in_cluster else await installed_namespace(cluster)
+            )
         token = TokenInUrl()
         dashboard = Dashboard(
             cluster,

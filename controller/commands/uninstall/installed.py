@@ -30,7 +30,8 @@ SELECTOR: Final = f"{PART_OF}={OURS}"
 NAME_PREFIX: Final = "stowplan-"
 """Prefix of the names of our objects; a few are named `stowplan`."""
 ACCOUNT_NAMES: Final = frozenset(
-    f"{NAME_PREFIX}{process}" for process in ("webhooks", "apiserver", "controller", "models", "scheduler")
+    f"{NAME_PREFIX}{process}"
+    for process in ("webhooks", "apiserver", "controller", "models", "dashboard", "scheduler")
 )
 """Our service accounts, by which our namespaces are recognized."""
 _SETTINGS: Final = frozenset({"accelerator-unit-costs", "service-classes-config"})
