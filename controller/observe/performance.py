@@ -14,6 +14,7 @@ from typing import Final
 from apiserver.schema.json import Json, as_object
 from controller.observe.claim import Claim
 from controller.observe.classes import class_of
+from controller.observe.expected_performance import expected_performance
 from controller.observe.pods import has_engine, is_ready, readiness_changed
 from controller.observe.policies import Policies
 from controller.observe.roles import role_of
@@ -35,6 +36,7 @@ def facts_of(claim: Claim, target: Target, pods: Sequence[Json], policies: Polic
         targets=_targets_of_role(targets_of(claim, policies), role),
         computes_prompts=role != DECODE,
         profile=claim.profile,
+        estimate=None if claim.is_bound else expected_performance(claim, target),
         learned=claim.learned,
         engines=min(engine_argument(target.engine_spec, "data-parallel-size") or 1, _MOST_ENGINES),
         max_num_seqs=engine_argument(target.engine_spec, "max-num-seqs") or batch or MAX_NUM_SEQS,

@@ -68,8 +68,16 @@ class CapacitySource(StrEnum):
     """It never ran: from the step times of sibling variants, scaled by the relative speed of its accelerator.
     """
 
+    CATALOG = "Catalog"
+    """Neither it nor a sibling ever ran: an estimate for its model and its accelerator."""
+
     UNKNOWN = "Unknown"
     """No data."""
+
+    @property
+    def is_estimate(self) -> bool:
+        """Whether no engine of the variant has shown the capacity, and nobody stated it."""
+        return self in {CapacitySource.ESTIMATED, CapacitySource.CATALOG}
 
 
 class LimitingTarget(StrEnum):

@@ -17,6 +17,7 @@ MOST_TOLD = 10
 _SOURCES = {
     CapacitySource.PROFILE: ", by its profile",
     CapacitySource.ESTIMATED: ", by an estimate",
+    CapacitySource.CATALOG: ", by an estimate from the catalog",
     CapacitySource.LAST_KNOWN: ", from step times recorded earlier",
 }
 

@@ -14,6 +14,8 @@ Modules, from the inside out:
 - **result time** (`result_time.py`): the time of requests with one result, such as those of embeddings.
 - **attainment** (`attainment.py`): which share of requests met the targets, and the utilization at which the
   promised share does.
+- **catalog** (`catalog.py`) and **roofline** (`roofline.py`): dimensions of models, data of accelerators, and
+  the step times that are estimated from both.
 - **capacity** (`capacity.py`): requests per second within TTFT, ITL and the batch.
 - **performance** (`performance.py`): the step times that count for a variant: its own, declared or former
   ones, or those of a sibling.

@@ -1,15 +1,19 @@
 """Determine the performance of each variant: from its own step times, a profile, former ones, or a sibling's.
 
-Prior knowledge counts as some samples next to the engines' own, so it is corrected from the first one on. A
-variant that never ran has those of a sibling, scaled by accelerator performance: decoding is bound by memory
-bandwidth and prefill by arithmetic, so alpha and beta scale with the former and delta with the latter. If an
-accelerator type is unknown, the price ratio stands for both, at most 1.
+Prior knowledge counts as some samples next to the engines' own, so it is corrected from the first one on. The
+catalog's estimate for the model and the accelerator only has ratios of step times to each other, until the
+load has varied.
+
+A variant that never ran has those of a sibling, scaled by accelerator performance: decoding is bound by
+memory bandwidth and prefill by arithmetic, so alpha and beta scale with the former and delta with the latter.
+If an accelerator type is unknown, the price ratio stands for both, at most 1. Without siblings, it has the
+catalog's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from statistics import median_high
 from typing import Final
@@ -18,6 +22,7 @@ from controller.planning.load import CapacitySource
 from controller.planning.snapshot import Variant
 from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience, attainment_of
 from controller.sizing.capacity import SizedCapacity, batch_of, duration, sized_capacity
+from controller.sizing.catalog import ACCELERATORS
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import VariantMemory
 from controller.sizing.records import (
@@ -112,7 +117,8 @@ def performance(
     # Those without long queues: only they show what engines attain, and how fast their steps are.
     calm = [item for item in seen if not _is_overloaded(item[0], item[1], facts.targets)]
     prior, prior_source = _prior(facts, memory)
-    expected = _fit(memory, prior)
+    is_unknown = prior_source is CapacitySource.UNKNOWN
+    expected = None if is_unknown and not memory.times.samples else _fit(memory, prior)
     # Nothing would ever be known of a variant that has had too much load from the first moment on.
     shown = calm or seen if expected is None and memory.result is None else calm
     samples = [
@@ -139,13 +145,13 @@ def performance(
         engines=min([report.engines for report in reports], default=memory.engines),
     )
     is_learned = result is not None or times.samples >= ENOUGH_SAMPLES
-    is_learned = is_learned or (times.samples > 0 and prior is TYPICAL)
+    is_learned = is_learned or (times.samples > 0 and is_unknown)
     return Performance(
         parameters=parameters,
         source=CapacitySource.LEARNED if is_learned else prior_source,
         memory=memory,
         start_seconds=DEFAULT_START_SECONDS if memory.start_seconds is None else memory.start_seconds,
-        is_new=prior is TYPICAL and times.samples < ENOUGH_SAMPLES and result is None,
+        is_new=is_unknown and times.samples < ENOUGH_SAMPLES and result is None,
         problems=_doubts(facts, memory),
         attained=tuple([item for *_, item in seen]),
         learned=_to_publish(parameters, memory) if is_learned else memory.former,
@@ -232,6 +238,17 @@ def estimated_capacity(
     return min(estimates, key=lambda item: item.capacity.requests_per_second, default=None)
 
 
+def catalog_capacity(own: Performance, facts: VariantFacts, lengths: Lengths) -> SizedCapacity | None:
+    """Return the capacity by the catalog's estimate; None without one, or if the weights do not fit."""
+    if facts.estimate is None or not facts.estimate.kv_tokens:
+        return None
+    size = own.memory.kv_tokens or facts.estimate.kv_tokens * own.memory.engines
+    memory = replace(own.memory, kv_tokens=size)
+    return _capacity(
+        facts.estimate.parameters, facts, memory, lengths, NO_EXPERIENCE, source=CapacitySource.CATALOG
+    )
+
+
 def _capacity(
     parameters: StepParameters,
     facts: VariantFacts,
@@ -268,6 +285,10 @@ def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[Prior, CapacityS
         return Prior(
             parameters=facts.profile.parameters, weight=rest * _PROFILE_SAMPLES
         ), CapacitySource.PROFILE
+    if facts.estimate is not None:
+        # Only the ratios: while the load has not varied, an estimate that is off by two as a whole would make
+        # a capacity that follows from it and from samples wrong by more than that.
+        return Prior(parameters=facts.estimate.parameters), CapacitySource.UNKNOWN
     return TYPICAL, CapacitySource.UNKNOWN
 
 
@@ -315,37 +336,6 @@ def _doubts(facts: VariantFacts, memory: VariantMemory) -> tuple[str, ...]:
     return (f"variantProfile predicts {promised}, engines show {duration(shown)}",)
 
 
-@dataclass(frozen=True, slots=True)
-class AcceleratorClass:
-    """The performance of one accelerator, from its data sheet."""
-
-    bandwidth: float
-    """Memory bandwidth in TB/s."""
-
-    arithmetic: float
-    """Dense 16-bit floating point performance in TFLOPS."""
-
-
-CLASSES: Final[Mapping[str, AcceleratorClass]] = {
-    "B200": AcceleratorClass(8.0, 2250.0),
-    "H200": AcceleratorClass(4.8, 989.0),
-    "H100": AcceleratorClass(3.35, 989.0),
-    "H20": AcceleratorClass(4.0, 148.0),
-    "A100": AcceleratorClass(2.0, 312.0),
-    "A10G": AcceleratorClass(0.6, 70.0),
-    "A10": AcceleratorClass(0.6, 125.0),
-    "L40S": AcceleratorClass(0.864, 362.0),
-    "L40": AcceleratorClass(0.864, 181.0),
-    "L4": AcceleratorClass(0.3, 121.0),
-    "T4": AcceleratorClass(0.32, 65.0),
-    "V100": AcceleratorClass(0.9, 125.0),
-    "MI325X": AcceleratorClass(6.0, 1307.0),
-    "MI300X": AcceleratorClass(5.3, 1307.0),
-    "MI250X": AcceleratorClass(3.2, 383.0),
-}
-"""Accelerator classes by normalized type."""
-
-
 def estimate(variant: Variant, sibling: Variant, parameters: StepParameters) -> StepParameters:
     """Return step times of a variant, scaled from those of a sibling of the same model."""
     decode, prompt = _shares(variant, sibling)
@@ -359,7 +349,7 @@ def estimate(variant: Variant, sibling: Variant, parameters: StepParameters) -> 
 
 def _shares(variant: Variant, sibling: Variant) -> tuple[float, float]:
     """Return the speed of decoding and of prefill relative to a sibling; more than 1 is faster."""
-    own, other = CLASSES.get(variant.accelerator), CLASSES.get(sibling.accelerator)
+    own, other = ACCELERATORS.get(variant.accelerator), ACCELERATORS.get(sibling.accelerator)
     count = variant.accelerators_per_replica / max(1, sibling.accelerators_per_replica) or 1.0
     if variant.accelerator == sibling.accelerator:
         return count, count

@@ -142,6 +142,18 @@ class Profile:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Estimate:
+    """What the catalog says about a variant whose engines were never seen. It is not a measurement."""
+
+    parameters: StepParameters
+    kv_tokens: int
+    """Tokens that fit into the KV cache of one engine; 0 if the weights do not fit."""
+
+    basis: str
+    """What it follows from, such as `Llama-3.1-8B with 16-bit weights on H100`."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Learned:
     """Observed performance of a variant's engines, as kept in its status."""
 
@@ -189,6 +201,9 @@ class VariantFacts:
     """Whether its engines compute prompts, and do not get their KV cache from other pods."""
 
     profile: Profile | None = None
+    estimate: Estimate | None = None
+    """What the catalog says; None if it does not know the model or the accelerator."""
+
     learned: Learned | None = None
     """Performance from the status, where learning continues after a restart."""
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from controller.planning.load import Capacity, CapacitySource, LimitingTarget, ModelLoad, Signal
+from controller.planning.load import Capacity, LimitingTarget, ModelLoad, Signal
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import percent
 from controller.sizing.attainment import (
@@ -23,7 +23,13 @@ from controller.sizing.capacity import SizedCapacity
 from controller.sizing.demand import ModelObservation, joint_load, load_of, observe_model
 from controller.sizing.lengths import Lengths
 from controller.sizing.memory import ModelMemory, SizingMemory
-from controller.sizing.performance import Performance, capacity_of, estimated_capacity, performance
+from controller.sizing.performance import (
+    Performance,
+    capacity_of,
+    catalog_capacity,
+    estimated_capacity,
+    performance,
+)
 from controller.sizing.records import Key, Learned, Reports, SizingSettings, VariantFacts
 
 _NO_FACTS = VariantFacts()
@@ -299,8 +305,10 @@ def _with_capacities(
         own, given = shown[variant.key], facts.get(variant.key, _NO_FACTS)
         capacity = variant.capacity  # a stated capacity is kept
         if capacity is None and lengths is not None:
-            size = capacity_of(own, given, lengths) or estimated_capacity(
-                variant, given, [*siblings.values()], lengths
+            size = (
+                capacity_of(own, given, lengths)
+                or estimated_capacity(variant, given, [*siblings.values()], lengths)
+                or catalog_capacity(own, given, lengths)
             )
             if size is not None:
                 capacity, sizes[variant.key] = size.capacity, size
@@ -326,7 +334,7 @@ def _limit_unknown(variant: Variant, settings: SizingSettings) -> Variant:
     capacity = variant.capacity
     if capacity is None:
         return variant
-    if capacity.source is not CapacitySource.ESTIMATED or variant.current_replicas:
+    if not capacity.source.is_estimate or variant.current_replicas:
         return variant
     if not settings.tries_unknown_variants:
         return _not_counted(variant)

@@ -260,7 +260,7 @@ class Decision:
     """The limit that determines this capacity, such as `TTFT 2 s`, `ITL 80 ms` or `a batch of 256`."""
 
     capacity_source: Maybe[Annotated[str, Length(1, 64)]] = UNSET
-    """The source of this capacity: Learned, LastKnown, Profile, Estimated or Unknown."""
+    """The source of this capacity: Learned, LastKnown, Profile, Estimated, Catalog or Unknown."""
 
     performance: Maybe[LearnedPerformance] = UNSET
     """The performance measured on the engines of the variant."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -13,9 +13,12 @@ from controller.observe.accelerators import PRODUCT, PRODUCT_LABELS
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
 from controller.planning.inventory import OWN_LABELS, Addition, admits, new_nodes, topology_keys
+from controller.planning.load import CapacitySource
 from controller.planning.pod_rules import PodRules
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.wording import count
+from controller.planning.wording import count, rate_text
+from controller.sizing.records import VariantFacts
+from controller.sizing.roofline import ACCURACY
 
 _MOST_NAMED: Final = 5
 
@@ -30,6 +33,20 @@ def ignorance(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
         *_demands(plan),
         *_capacities(plan),
     )
+
+
+def estimates(snapshot: Snapshot, facts: Mapping[tuple[str, str], VariantFacts]) -> Iterator[str]:
+    """Yield a message for each variant whose capacity is only an estimate of the catalog."""
+    for variant in snapshot.variants:
+        known = facts[variant.key].estimate if variant.key in facts else None
+        capacity = variant.capacity
+        if known and capacity and capacity.source is CapacitySource.CATALOG:
+            name = "/".join(variant.key)
+            yield (
+                f"the capacity of a replica of {name}, {rate_text(capacity.requests_per_second)} requests/s,"
+                f" is estimated for {known.basis}, and {ACCURACY}: measure it with stowplan profile, or use"
+                f" --capacity {name}=REQUESTS_PER_SECOND"
+            )
 
 
 def useless(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:

@@ -20,6 +20,7 @@ from controller.sizing.sizing import size_models
 
 Key = tuple[str, str]
 
+_ESTIMATES: Final = {str(source) for source in CapacitySource if source.is_estimate}
 _LIMITS: Final = {
     "TTFT ": LimitingTarget.TTFT,
     "ITL ": LimitingTarget.ITL,
@@ -83,7 +84,7 @@ def _load(model: Key, demand: Json) -> ModelLoad | None:
 def _capacity(decision: Json, own: VariantFacts) -> Capacity | None:
     """Return the published capacity of one replica, unless facts replace it or it was an estimate."""
     rate = _number(decision.get("capacityPerReplica"))
-    if not rate or own.learned or own.profile or decision.get("capacitySource") == CapacitySource.ESTIMATED:
+    if not rate or own.learned or own.profile or decision.get("capacitySource") in _ESTIMATES:
         return None
     limits = _limits(decision.get("capacityLimit"), rate)
     return Capacity(requests_per_second=rate, source=CapacitySource.LAST_KNOWN, limits=limits)

@@ -22,7 +22,7 @@ from controller.commands.plan.arguments import parser
 from controller.commands.plan.changes import Changes, apply_changes
 from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.gathering import Gathering, gather_objects
-from controller.commands.plan.ignorance import ignorance, useless
+from controller.commands.plan.ignorance import estimates, ignorance, useless
 from controller.commands.plan.layout import NodeLayout, layouts
 from controller.commands.plan.page import page
 from controller.commands.plan.published import with_capacities
@@ -95,7 +95,11 @@ def _run(options: argparse.Namespace) -> int:
     _tell([*given.problems, *texts])
     if given.problems or mistakes:
         return _UNREADABLE
-    warnings = (*given.warnings, *useless(inputs.snapshot, changes.additions))
+    warnings = (
+        *given.warnings,
+        *useless(inputs.snapshot, changes.additions),
+        *estimates(inputs.snapshot, given.facts or {}),
+    )
     shown = replace(
         _plan(inputs, warnings, given.omitted),
         left_out=given.left_out,

@@ -43,9 +43,14 @@ def published(**changes: Any) -> Json:
     return {"decision": {"reason": "Steady", "message": "", "performance": performance}}
 
 
-def test_without_declared_or_published_values_no_performance_is_assumed() -> None:
-    """Only the maximum batch of the engine's arguments is known."""
-    assert facts() == (VariantFacts(max_num_seqs=64), ())
+def test_without_declared_or_published_values_only_the_catalog_is_known() -> None:
+    """That of the model and the accelerator, and the maximum batch of the engine's arguments."""
+    seen, problems = facts()
+
+    assert seen == VariantFacts(max_num_seqs=64, estimate=seen.estimate)
+    assert seen.estimate is not None
+    assert seen.estimate.basis == "Llama-3.1-8B with 16-bit weights on 2 x A100"
+    assert problems == ()
 
 
 def test_a_declared_profile_is_read() -> None:

@@ -25,3 +25,25 @@ def test_running_replicas_are_kept_if_their_capacity_is_unknown(plan: Plan, part
     assert (chat["unmet_per_mille"], code_["replicas"]) == (0, 1)
     assert json.loads(out)["conclusion"].endswith("models of unknown demand or capacity: default/chat")
     assert code == 0
+
+
+def test_a_capacity_from_the_catalog_is_marked_as_an_estimate(plan: Plan, parts: Parts) -> None:
+    """In a warning, in the message of the decision, and as its source in JSON."""
+    made = [item for item in parts(demand=None) if item["metadata"]["name"] != "code"]
+    for item in made:
+        if item["kind"] == "VariantAutoscaling":
+            item["spec"]["modelID"] = "meta-llama/Llama-3.2-3B-Instruct"
+            item.pop("status", None)
+
+    demand = "meta-llama/Llama-3.2-3B-Instruct=2@1000/200"
+    code, out, _ = plan("-f", "-", "-o", "json", "--demand", demand, given=listed(*made))
+
+    found = json.loads(out)
+    (chat,) = found["plan"]["decisions"]
+    assert chat["capacity"]["source"] == "Catalog"
+    assert chat["message"].endswith(", by an estimate from the catalog")
+    assert any(
+        "is estimated for Llama-3.2-3B with 16-bit weights on L4, and can be off by a factor of two" in text
+        for text in found["warnings"]
+    )
+    assert code == 0

@@ -15,6 +15,7 @@ from controller.planning.snapshot import Snapshot, Variant
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
     EngineInterval,
+    Estimate,
     Learned,
     Profile,
     SizingSettings,
@@ -264,3 +265,53 @@ def test_a_target_that_leaves_little_of_a_replicas_throughput_is_reported(
     watch = Watch(variants=(variant(),), facts={("llm", "llama"): strict})
 
     assert watch.steady(10, each=1.0).hard_targets.get(("llm", "llama"), ()) == want
+
+
+CATALOG = Estimate(
+    parameters=StepParameters(alpha_ms=7.0, beta_ms=0.06, delta_ms=0.03), kv_tokens=400_000, basis="a guess"
+)
+
+
+def test_without_anything_else_the_catalog_gives_a_capacity_that_starts_nothing() -> None:
+    """As long as no replica runs, it is an estimate like that of a sibling, and marked as such."""
+    for ready in (0, 2):
+        watch = Watch(variants=(variant(ready=ready),), facts=facts(estimate=CATALOG))
+        snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(STATED,), taken_seconds=1.0)
+
+        found = size_models(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
+
+        capacity = found.snapshot.variants[0].capacity
+        assert capacity is not None
+        assert (capacity.source, capacity.is_usable) == (CapacitySource.CATALOG, bool(ready))
+        assert 10 < capacity.requests_per_second < 30
+        assert found.learned == {}
+
+
+def test_weights_that_do_not_fit_give_no_capacity() -> None:
+    """Then the model or the accelerator is not what it seems."""
+    watch = Watch(variants=(variant(ready=1),), facts=facts(estimate=replace(CATALOG, kv_tokens=0)))
+    snapshot = Snapshot(nodes=(), variants=watch.variants, loads=(STATED,), taken_seconds=1.0)
+
+    found = size_models(snapshot, watch.facts, {}, SizingMemory(), SizingSettings())
+
+    assert found.snapshot.variants[0].capacity is None
+
+
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0, 10.0])
+def test_an_estimate_is_soon_replaced_by_what_engines_show(factor: float) -> None:
+    """Even if it is off by ten, the capacity is within a third of the true one after two minutes."""
+    wrong = replace(
+        CATALOG,
+        parameters=StepParameters(
+            alpha_ms=factor * H100.alpha_ms, beta_ms=factor * H100.beta_ms, delta_ms=factor * H100.delta_ms
+        ),
+    )
+
+    def shown(**known: Any) -> float:
+        watch = Watch(variants=(variant(ready=1),), facts=facts(**known))
+        capacity = watch.steady(9, 5.0).snapshot.variants[0].capacity
+        assert capacity is not None
+        assert capacity.source is CapacitySource.LEARNED
+        return capacity.requests_per_second
+
+    assert shown(estimate=wrong) == pytest.approx(shown(), rel=0.33)
