@@ -54,6 +54,10 @@ VERBS: Final[Mapping[str, tuple[str, str]]] = {
         "controller.commands.dashboard.run",
         "serve a page about the fleet of a live cluster on this machine",
     ),
+    "profile": (
+        "controller.commands.profile.run",
+        "print the profile of running engines, for the spec of a VariantAutoscaling",
+    ),
     "explain": (
         "controller.commands.explain.run",
         "explain the decision for a variant or a binding in a live cluster",

@@ -22,8 +22,28 @@ class Sample(msgspec.Struct, frozen=True):
     """Evaluation time of the query, and the value."""
 
 
+class Range(msgspec.Struct, frozen=True):
+    """One series of a matrix."""
+
+    metric: dict[str, str]
+    values: list[tuple[float, str]]
+
+    @property
+    def points(self) -> list[tuple[float, float]]:
+        """Times and values; NaN for text that is no number."""
+        return [(seconds, _number(text)) for seconds, text in self.values]
+
+
 class _Data(msgspec.Struct, frozen=True):
     result: list[Sample]
+
+
+class _Matrix(msgspec.Struct, frozen=True):
+    result: list[Range]
+
+
+class _MatrixEnvelope(msgspec.Struct, frozen=True):
+    data: _Matrix
 
 
 class _Envelope(msgspec.Struct, frozen=True):
@@ -52,6 +72,14 @@ def vector(body: bytes) -> Sequence[Sample]:
         return msgspec.json.decode(body, type=_Envelope).data.result
     except (msgspec.DecodeError, RecursionError) as error:
         raise UnreadableMetricsError(f"not a vector of samples: {error}") from error
+
+
+def matrix(body: bytes) -> Sequence[Range]:
+    """Return the series in a response with ranges. Raises UnreadableMetricsError."""
+    try:
+        return msgspec.json.decode(body, type=_MatrixEnvelope).data.result
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise UnreadableMetricsError(f"Prometheus: not a matrix of samples: {error}") from error
 
 
 def values_of(samples: Sequence[Sample]) -> list[Series]:

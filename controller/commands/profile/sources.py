@@ -1,0 +1,165 @@
+"""Read engines for a profile: from the cluster, from Prometheus, from a URL, or from saved pages."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+import aiohttp
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
+from apiserver.schema.json import as_object
+from controller.commands.check.documents import Source
+from controller.commands.profile.shown import Shown
+from controller.engines.exposition import UnreadableMetricsError
+from controller.engines.fitting import COUNTED, Measured, measure, readings_over_time, selector
+from controller.engines.metrics import no_engine
+from controller.engines.prometheus_history import PrometheusHistory
+from controller.engines.readings import Reading, parse_exposition, reading_of
+from controller.engines.requests import CredentialsConfig, cause_of, read_bounded
+from controller.observe.performance import learned_of
+
+_OK: Final = 200
+_PAGE_BYTES: Final = 16 << 20
+_PAGE_SECONDS: Final = 10.0
+_MOST_PODS: Final = 12
+"""Pods of Prometheus from which step times are learned: the busiest ones."""
+
+_NOT_LEARNED: Final = (
+    "status.decision.performance has no step times: the controller has not seen the engines under load yet;"
+    " see the condition MetricsAvailable, or use --prometheus or --url"
+)
+_MOST_RAW_SECONDS: Final = 6 * 3600.0
+"""Time over which single scrapes are read."""
+
+
+async def learned_by_controller(cluster: Cluster, namespace: str, name: str) -> Shown:
+    """Return what the controller learned, from the status of a VariantAutoscaling. Raises ClusterError."""
+    value = await cluster.get(VARIANT_AUTOSCALINGS, name, namespace=namespace)
+    published = as_object(as_object(as_object(value.get("status")).get("decision")).get("performance"))
+    spec = as_object(value.get("spec"))
+    learned, start = learned_of(published), published.get("startSeconds")
+    batch = as_object(spec.get("variantProfile")).get("maxBatchSize")
+    label = f"VariantAutoscaling {namespace}/{name}"
+    if learned is None:
+        return Shown(
+            origin=f"{label}: nothing learned",
+            parameters=None,
+            doubts=(_NOT_LEARNED,),
+        )
+    return Shown(
+        origin=f"{label}: learned by the controller from {learned.samples:.0f} intervals of its engines",
+        parameters=learned.parameters,
+        max_batch_size=batch if isinstance(batch, int) else None,
+        kv_tokens=learned.kv_tokens,
+        start_seconds=float(start) if isinstance(start, int | float) and start > 0 else None,
+    )
+
+
+async def measured_by_prometheus(
+    url: str,
+    *,
+    credentials: CredentialsConfig,
+    namespace: str,
+    pods: str,
+    last_seconds: float,
+) -> Measured:
+    """Return what engines showed in the last time. Raises UnreadableMetricsError."""
+    async with PrometheusHistory(url, credentials=credentials) as history:
+        return await measured(
+            history, namespace=namespace, pods=pods, end_seconds=time.time(), last_seconds=last_seconds
+        )
+
+
+async def measured(
+    history: PrometheusHistory,
+    *,
+    namespace: str,
+    pods: str,
+    end_seconds: float,
+    last_seconds: float,
+) -> Measured:
+    """Return what some pods with equal engines showed: the busiest of them. Raises UnreadableMetricsError."""
+    last_seconds = min(last_seconds, _MOST_RAW_SECONDS)
+    generated = selector(_GENERATED, namespace=namespace, pods=pods)
+    busiest = await history.at(
+        f"topk({_MOST_PODS}, sum by (namespace, pod) (increase({generated}[{last_seconds:.0f}s])))",
+        seconds=end_seconds,
+    )
+    names = sorted({item.labels.get("pod", "") for item in busiest} - {""})
+    if not names:
+        return Measured(doubts=(_no_series(namespace, pods),))
+    chosen = "|".join(name.replace(".", r"\.") for name in names)
+    courses = await history.scraped(
+        selector(COUNTED, namespace=namespace, pods=chosen),
+        end_seconds=end_seconds,
+        last_seconds=last_seconds,
+    )
+    readings, problems = await asyncio.to_thread(readings_over_time, courses)
+    known = await asyncio.to_thread(measure, readings)
+    return known if readings else Measured(doubts=problems or known.doubts)
+
+
+_GENERATED: Final = tuple(name for name in COUNTED if name.endswith(":generation_tokens_total"))
+
+
+def _no_series(namespace: str, pods: str) -> str:
+    where = f" of namespace {namespace}" if namespace else ""
+    which = f" that match {pods}" if pods else ""
+    return (
+        f"Prometheus has no series of vLLM or SGLang of pods{where}{which} in that time; series must have the"
+        " labels namespace and pod"
+    )
+
+
+async def read_pages(url: str, *, interval_seconds: float, watch_seconds: float) -> list[Reading]:
+    """Return readings of an engine's page over some time. Raises UnreadableMetricsError."""
+    readings: list[Reading] = []
+    timeout = aiohttp.ClientTimeout(total=_PAGE_SECONDS)
+    end_seconds = time.monotonic() + watch_seconds
+    async with aiohttp.ClientSession(timeout=timeout, trust_env=False) as session:
+        while True:
+            readings.append(reading_of_page(await _page(session, url), time_seconds=time.monotonic()))
+            if time.monotonic() + interval_seconds > end_seconds:
+                return readings
+            await asyncio.sleep(interval_seconds)
+
+
+async def _page(session: aiohttp.ClientSession, url: str) -> bytes:
+    try:
+        async with session.get(url, allow_redirects=False) as response:
+            if response.status != _OK:
+                raise UnreadableMetricsError(f"{url}: HTTP {response.status}")
+            return await read_bounded(response, _PAGE_BYTES)
+    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        raise UnreadableMetricsError(f"{url}: {cause_of(error)}") from error
+
+
+def reading_of_page(content: bytes, *, time_seconds: float) -> Reading:
+    """Return the reading of a page. Raises UnreadableMetricsError."""
+    text = content.decode(errors="replace")
+    series = parse_exposition(text)
+    if not series:
+        raise UnreadableMetricsError(no_engine(text))
+    # The pages are in order, whatever timestamps their samples have.
+    return reading_of([replace(item, time_seconds=None) for item in series], time_seconds=time_seconds)
+
+
+def readings_of_files(
+    sources: Sequence[Source], *, interval_seconds: float
+) -> tuple[list[Reading], list[str]]:
+    """Return the readings of saved pages in order, and the problems of the others."""
+    readings: list[Reading] = []
+    problems: list[str] = []
+    for number, source in enumerate(sources):
+        try:
+            if source.problem:
+                raise UnreadableMetricsError(source.problem)  # noqa: TRY301 (one handler for all problems)
+            readings.append(reading_of_page(source.data, time_seconds=number * interval_seconds))
+        except UnreadableMetricsError as error:
+            problems.append(f"{source.name}: {error}")
+    return readings, problems

@@ -1,0 +1,216 @@
+"""`stowplan profile`: pages of engines in files and behind URLs, the status of a variant, and wrong usage."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+import yaml
+from aiohttp import web
+from support.engine_expositions import SGLANG
+from support.engine_history import PROFILE, pages
+from support.memory_cluster import MemoryCluster
+from support.served import served
+
+from apiserver import cli
+from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.registry import find_version
+from apiserver.schema.json import Json
+from controller.commands.profile.shown import Shown, document, yaml_text
+from controller.commands.profile.sources import learned_by_controller
+from controller.sizing.records import StepParameters
+
+Run: TypeAlias = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return a function that saves pages, runs the command on them, and returns code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: str, saved: list[str] | None = None) -> tuple[int, str, str]:
+        files: list[str] = []
+        for number, page in enumerate(saved or []):
+            (tmp_path / f"{number}.txt").write_text(page, encoding="utf-8")
+            files += ["-f", f"{number}.txt"]
+        try:
+            code = cli.main(["profile", *arguments, *files])
+        except SystemExit as error:  # of argparse
+            code = int(str(error.code))
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_pages_of_an_engine_give_its_profile_as_valid_yaml(run: Run) -> None:
+    """The step times are within a tenth of the true ones, and admission accepts the spec."""
+    code, out, _ = run("--max-batch-size", "128", saved=pages(41))
+
+    assert code == 0
+    spec = yaml.safe_load(out)["spec"]
+    parms = spec["variantProfile"]["perfParms"]
+    assert float(parms["decodeParms"]["alpha"]) == pytest.approx(PROFILE.alpha_ms, rel=0.1)
+    assert float(parms["decodeParms"]["beta"]) == pytest.approx(PROFILE.beta_ms, rel=0.1)
+    assert float(parms["prefillParms"]["delta"]) == pytest.approx(PROFILE.delta_ms, rel=0.1)
+    assert spec["variantProfile"]["maxBatchSize"] == 128
+    assert "# KV cache of an engine: 384000 tokens" in out
+    assert "# mean request: a prompt of 10" in out
+    assert "not known" not in out
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "chat"}
+    value = {
+        "apiVersion": "llmd.ai/v1alpha2",
+        "kind": "VariantAutoscaling",
+        "metadata": {"name": "chat", "namespace": "default"},
+        "spec": {"modelID": "m", "scaleTargetRef": target, **spec},
+    }
+    known = find_version("llmd.ai/v1alpha2", "VariantAutoscaling")
+    assert known is not None
+    assert complete_and_judge(*known, value).errors == []
+
+
+def idle(seconds: float) -> float:
+    """Return hardly any requests per second."""
+    del seconds
+    return 1e-6
+
+
+def steady(seconds: float) -> float:
+    """Return the same rate always."""
+    del seconds
+    return 8.0
+
+
+UNKNOWN = {
+    "one page": (pages(1), "no engine was read twice within ten minutes"),
+    "no load": (pages(8, rate=idle), "no engine had a request with several tokens"),
+    "too few pages": (pages(4), "too little load, or too little time"),
+    "a page that repeats": ([pages(2)[1]] * 3, "no engine had a request"),
+    "no lengths": (pages(1), "lengths cannot be told"),
+    "SGLang, which counts no steps": (
+        [SGLANG, SGLANG.replace(" 1600.0", " 9600.0")],
+        "no engine had a request with several tokens",
+    ),
+}
+
+
+@pytest.mark.parametrize(("saved", "text"), UNKNOWN.values(), ids=UNKNOWN)
+def test_what_cannot_be_told_is_said(run: Run, saved: list[str], text: str) -> None:
+    """Without step times, there is no spec, and the exit code is 1."""
+    code, out, _ = run(saved=saved)
+    is_known = "spec:" in out
+
+    assert text in out
+    assert code == (0 if is_known else 1)
+
+
+def test_a_batch_that_hardly_varied_is_a_doubt() -> None:
+    """Then only one point of the plane is known."""
+    shown = Shown(
+        origin="here",
+        parameters=StepParameters(alpha_ms=123_456.0, beta_ms=0.000_012_34, delta_ms=0.0),
+        doubts=("the batch hardly varied\x1b[2J",),
+    )
+
+    text = yaml_text(shown)
+
+    assert "\x1b" not in text
+    parms = yaml.safe_load(text)["spec"]["variantProfile"]["perfParms"]
+    assert parms["decodeParms"] == {"alpha": "123456", "beta": "0.00001234"}
+    assert parms["prefillParms"] == {"gamma": "0", "delta": "0"}
+    assert document(shown)["unknown"] == ["the batch hardly varied\x1b[2J"]
+
+
+WRONG = {
+    "no source": ([], "specify one of va/NAME, --prometheus, --url, -f"),
+    "two sources": (["va/x", "-f", "a.txt"], "not va/NAME and -f"),
+    "a name with slashes": (["a/b/c"], "one object is required"),
+    "Prometheus without pods": (["--prometheus", "http://127.0.0.1:1"], "requires -n NS or --pods REGEX"),
+    "pods without Prometheus": (["va/x", "--pods", "a"], "--pods requires --prometheus"),
+    "no URL": (["--prometheus", "localhost:9090", "-n", "a"], "must be a URL"),
+    "a URL with a senseless port": (["--url", "http://a:99999/"], "must be a URL"),
+    "a senseless time": (["--prometheus", "http://a", "-n", "a", "--last", "1y"], "must be a time from 60s"),
+    "a time that is too long": (["--prometheus", "http://a", "-n", "a", "--last", "99d"], "to 31d"),
+    "a senseless interval": (["-f", "a", "--interval", "nan"], "from 1 to 600"),
+    "a senseless batch": (["-f", "a", "--max-batch-size", "0"], "a whole number from 1"),
+    "a missing file": (["-f", "missing.txt"], "missing.txt: "),
+    "no such server": (["--url", "http://127.0.0.1:1/metrics"], "connection refused"),
+    "no such Prometheus": (
+        ["--prometheus", "http://127.0.0.1:1", "-n", "a"],
+        "Prometheus: connection refused",
+    ),
+    "no kubeconfig": (["va/x", "--kubeconfig", "missing"], "missing"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "text"), WRONG.values(), ids=WRONG)
+def test_wrong_usage_is_explained(run: Run, arguments: list[str], text: str) -> None:
+    """With exit code 2, and without output."""
+    code, out, err = run(*arguments)
+
+    assert (code, out) == (2, "")
+    assert text in err
+
+
+@pytest.mark.parametrize("page", ["", "<html>", "vllm:num_requests_running nonsense\n", "\x00\x01"])
+def test_a_page_of_something_else_is_an_error(run: Run, page: str) -> None:
+    """It names the file."""
+    code, out, err = run(saved=[page])
+
+    assert (code, out) == (2, "")
+    assert "error: 0.txt: " in err
+
+
+async def test_a_page_behind_a_url_is_read_until_the_time_is_over() -> None:
+    """At least once."""
+    own = iter(pages(3))
+
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text=next(own))
+
+    async with served(answer) as port:
+        arguments = ("profile", "--url", f"http://127.0.0.1:{port}/metrics", "--for", "2s", "--interval", "1")
+        process = await asyncio.create_subprocess_exec(
+            "python", "-m", "apiserver.cli", *arguments, "-o", "json", stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+
+    found = json.loads(out)
+    assert found["kvCacheTokens"] == 384_000
+    assert "1 replica over " in found["origin"]
+
+
+LEARNED = {
+    "decodeParms": {"alpha": "8.1", "beta": "0.05"},
+    "prefillParms": {"delta": "0.03"},
+    "samples": 412,
+    "startSeconds": 140,
+    "kvCacheTokens": 384_000,
+}
+
+
+@pytest.mark.parametrize(("performance", "alpha"), [(LEARNED, 8.1), ({}, None), (None, None)])
+async def test_what_the_controller_learned_is_in_the_status(
+    performance: Json | None, alpha: float | None
+) -> None:
+    """A variant without is no error: it says what to do."""
+    value = {
+        "apiVersion": "llmd.ai/v1alpha2",
+        "kind": "VariantAutoscaling",
+        "metadata": {"name": "chat"},
+        "spec": {"modelID": "m"},
+        "status": {"decision": {"performance": performance}},
+    }
+
+    shown = await learned_by_controller(MemoryCluster([value]), "models", "chat")
+
+    assert (shown.parameters.alpha_ms if shown.parameters else None) == alpha
+    if alpha:
+        assert (shown.kv_tokens, shown.start_seconds) == (384_000, 140.0)
+        assert "from 412 intervals" in shown.origin
+    else:
+        assert "has not seen the engines under load yet" in shown.doubts[0]
