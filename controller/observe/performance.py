@@ -40,9 +40,7 @@ def facts_of(claim: Claim, target: Target, pods: Sequence[Json], policies: Polic
         learned=claim.learned,
         engines=min(engine_argument(target.engine_spec, "data-parallel-size") or 1, _MOST_ENGINES),
         max_num_seqs=engine_argument(target.engine_spec, "max-num-seqs") or batch or MAX_NUM_SEQS,
-        start_seconds=tuple(
-            [seconds for pod in pods if has_engine(pod) and (seconds := _start_seconds(pod)) is not None]
-        ),
+        start_seconds=tuple([seconds for pod in pods if (seconds := start_seconds_of(pod)) is not None]),
         known_start_seconds=claim.known_start_seconds,
     )
 
@@ -143,8 +141,13 @@ def _number(value: object, *, most: float = _LARGEST) -> float | None:
     return number if number == 0 or _SMALLEST <= number <= most else None
 
 
-def _start_seconds(pod: Json) -> float | None:
-    """Return the time from a pod's start on its node until it became ready, in seconds; None if not ready."""
+def start_seconds_of(pod: Json) -> float | None:
+    """Return the time from a pod's start on its node until its engine became ready, in seconds.
+
+    None if it is not ready, or has no engine.
+    """
+    if not has_engine(pod):
+        return None
     status = pod.get("status") or {}
     started, ready = status.get("startTime"), readiness_changed(pod)
     if not started or not ready or not is_ready(pod):

@@ -20,6 +20,7 @@ The cluster around them:
     autoscaler   HorizontalPodAutoscalers
     scenario     the complete input of a run: models, variants, nodes
     manifests    the objects of a scenario and its pods
+    scaling_rules  the rules of HorizontalPodAutoscalers and ScaledObjects
     cluster      nodes, Deployments and their pods
 
 Policies and results:
@@ -28,6 +29,7 @@ Policies and results:
     policies     the interface of policies; HPAs on load, and constant fleets
     reconciled   the real controller
     bound        an AutoscalingPolicy
+    horizontal   the autoscalers of an export
     saturation   the rules of the llm-d workload variant autoscaler
     lower_bound  the least cost that is possible
     run          simulates one scenario with one policy

@@ -44,6 +44,8 @@ class VariantObjects:
     """Its VariantAutoscaling, or the annotated autoscaler that takes the place of one."""
 
     autoscaler: Json | None
+    scaled_object: Json | None = None
+    """The ScaledObject of KEDA that scales it, if there is one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

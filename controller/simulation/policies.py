@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,9 +29,19 @@ class Policy(Protocol):
         """Return the current metrics by variant; a missing one is unavailable."""
 
 
-def chosen_variants(scenario: Scenario, variant: str = "") -> frozenset[str]:
-    """Return the variants that a policy scales: the given one, and the first of each other model and role."""
-    given = [item for item in scenario.variants if item.name == variant]
+def scaled_variants(scenario: Scenario, named: Sequence[str] = ()) -> frozenset[str]:
+    """Return the variants that a policy scales: the named ones, and all of each other model and role."""
+    given = {(item.model_id, item.profile.role) for item in scenario.variants if item.name in named}
+    return frozenset(
+        item.name
+        for item in scenario.variants
+        if item.name in named or (item.model_id, item.profile.role) not in given
+    )
+
+
+def chosen_variants(scenario: Scenario, named: Sequence[str] = ()) -> frozenset[str]:
+    """Return one variant of each model and role: the named one, or the first."""
+    given = [item for item in scenario.variants if item.name in named]
     chosen = {
         (item.model_id, item.profile.role): item.name for item in (*reversed(scenario.variants), *given)
     }
@@ -40,10 +50,10 @@ def chosen_variants(scenario: Scenario, variant: str = "") -> frozenset[str]:
 
 @dataclass(kw_only=True)
 class LoadPolicy:
-    """An HPA per model on the requests of one variant: running and waiting ones, or waiting ones only.
+    """An HPA for each of some variants, on its running and waiting requests, or on the waiting ones only.
 
-    `per_replica` is its target; other variants have no replicas. Requests that no engine has are not visible
-    to it, as in a real cluster.
+    `per_replica` is its target; other variants have their least replicas. Requests that no engine has are not
+    visible to it, as in a real cluster.
     """
 
     scenario: Scenario
@@ -70,8 +80,11 @@ class LoadPolicy:
         )
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
-        """Return the load of each scaled variant, and 0 for the others."""
-        metrics = dict.fromkeys(cluster.variants, 0.0)
+        """Return the load of each scaled variant, and the least replicas of the others."""
+        metrics = {
+            name: 0.0 if name in self.scaled else float(item.min_replicas)
+            for name, item in cluster.variants.items()
+        }
         for pod in cluster.pods.values():
             if pod.is_ready and pod.deleted_seconds is None and pod.variant in self.scaled:
                 server = cluster.server(pod)

@@ -14,10 +14,17 @@ from controller.planning.inputs import Settings
 from controller.simulation.autoscaler import Autoscaler
 from controller.simulation.bound import BoundPolicy, PolicyFile, unbound_problem
 from controller.simulation.cluster import VirtualCluster
+from controller.simulation.horizontal import HorizontalPolicy, scalers_of
 from controller.simulation.lower_bound import ATTAINMENT, lower_bound
 from controller.simulation.manifests import Manifests, manifests_of
 from controller.simulation.outcome import ModelPoint, Point, PolicyOutcome, VariantPoint, quantile, score
-from controller.simulation.policies import ConstantPolicy, LoadPolicy, Policy, chosen_variants
+from controller.simulation.policies import (
+    ConstantPolicy,
+    LoadPolicy,
+    Policy,
+    chosen_variants,
+    scaled_variants,
+)
 from controller.simulation.reconciled import ReconciledPolicy
 from controller.simulation.saturation import SaturationV1Policy, SaturationV2Policy
 from controller.simulation.scenario import LAST_SECONDS, Scenario
@@ -26,23 +33,24 @@ from controller.sizing.records import DEFAULT_SIZING
 from controller.uncollected import without_collection
 from controller.variants.variantautoscaling import CycleSettings
 
-PLAIN = ("stowplan", "wva-v1", "wva-v2", "lower-bound")
+PLAIN = ("stowplan", "hpa", "wva-v1", "wva-v2", "lower-bound")
 NUMBERED = ("concurrency", "queue", "constant")
 _FORMS = (
     f"{', '.join(PLAIN)}, lower-bound:N, or one of {', '.join(NUMBERED)} with :N or :N@VARIANT, such as"
     " concurrency:40"
 )
-_NUMBER = re.compile(r"(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(@(?P<variant>.+))?\Z")
+_EXPORT_ONLY: Final = "replays the HorizontalPodAutoscalers and ScaledObjects of an export: use -f FILE"
+_NUMBER = re.compile(r"(?P<number>[0-9]{1,6}(\.[0-9]{1,3})?)(@(?P<variants>.+))?\Z")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PolicyName:
-    """The parts of a policy's name; `number`, `variant` and `file` are empty where it has none."""
+    """The parts of a policy's name; `number`, `variants` and `file` are empty where it has none."""
 
     text: str
     kind: str
     number: float = 0.0
-    variant: str = ""
+    variants: tuple[str, ...] = ()
     file: PolicyFile | None = None
     """The content of the file, for a policy in a file."""
 
@@ -55,9 +63,9 @@ def policy_name(text: str) -> PolicyName:
     if not colon or kind not in ("lower-bound", *NUMBERED):
         raise ValueError(f"there is no policy {text!r}: must be {_FORMS}")
     parts = _NUMBER.match(rest)
-    number, variant = (float(parts["number"]), parts["variant"] or "") if parts else (-1.0, "")
+    number, named = (float(parts["number"]), parts["variants"] or "") if parts else (-1.0, "")
     if kind == "lower-bound":
-        if not 0 < number <= 100 or variant:  # noqa: PLR2004 (percent)
+        if not 0 < number <= 100 or named:  # noqa: PLR2004 (percent)
             raise ValueError(f"{text!r}: must be lower-bound:N, where N is a percentage of requests")
     elif kind == "constant" and not (number >= 0 and number.is_integer()):
         allowed = "a whole number from 0 to 999999"
@@ -65,20 +73,27 @@ def policy_name(text: str) -> PolicyName:
     elif kind != "constant" and number <= 0:
         allowed = "from 0.001 to 999999.999"
         raise ValueError(f"{text!r}: must be {kind}:N or {kind}:N@VARIANT, where N is {allowed}")
-    return PolicyName(text=text, kind=kind, number=number, variant=variant)
+    variants = tuple(item for item in named.split(",") if item)
+    return PolicyName(text=text, kind=kind, number=number, variants=variants)
 
 
-_OF_PAIRS: Final = ("stowplan", "concurrency", "queue", "constant")
+_OF_PAIRS: Final = ("stowplan", "hpa", "concurrency", "queue", "constant")
 """The policies that take engines with a role as what they are."""
 
 
-def policy_problem(name: PolicyName, scenario: Scenario) -> str:
-    """Return why a scenario cannot be simulated with a policy; empty if it can."""
+def policy_problem(name: PolicyName, scenario: Scenario, manifests: Manifests | None = None) -> str:
+    """Return why a scenario cannot be simulated with a policy; empty if it can.
+
+    `manifests` are those of an export.
+    """
     problem, variants = "", [variant.name for variant in scenario.variants]
+    unknown = [item for item in name.variants if item not in variants]
     if name.file is not None:
         problem = unbound_problem(name.file, scenario)
-    elif name.variant and name.variant not in variants:
-        problem = f"there is no variant {name.variant!r}; the variants are {', '.join(variants)}"
+    elif unknown:
+        problem = f"there is no variant {unknown[0]!r}; the variants are {', '.join(variants)}"
+    elif name.kind == "hpa":
+        problem = "; ".join(scalers_of(manifests)[1]) if manifests else _EXPORT_ONLY
     elif name.kind not in _OF_PAIRS and any(variant.profile.role for variant in scenario.variants):
         problem = f"not for engines with a role; use {', '.join(_OF_PAIRS)}"
     return f"policy {name.text}: {problem}" if problem else ""
@@ -127,9 +142,13 @@ async def simulate_policy(
         elif name.file is not None:
             sizing = cycle_settings.sizing if cycle_settings else DEFAULT_SIZING
             policy = BoundPolicy(scenario, name.file, name=name.text, settings=sizing)
+        elif name.kind == "hpa" and manifests is not None:
+            policy = HorizontalPolicy(scenario=scenario, scalers=scalers_of(manifests)[0])
         else:
             policy, scenario = _rival(scenario, name)
         outcome = await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
+        if isinstance(policy, HorizontalPolicy):
+            return replace(outcome, note=policy.note)
         return replace(outcome, decided=policy.courses) if isinstance(policy, BoundPolicy) else outcome
 
 
@@ -139,16 +158,16 @@ def _rival(scenario: Scenario, name: PolicyName) -> tuple[Policy, Scenario]:
         return SaturationV1Policy(scenario=scenario), scenario
     if name.kind == "wva-v2":
         return SaturationV2Policy(scenario=scenario), scenario
-    scaled = chosen_variants(scenario, name.variant)
     if name.kind != "constant":
         policy = LoadPolicy(
             scenario=scenario,
             per_replica=name.number,
-            scaled=scaled,
+            scaled=scaled_variants(scenario, name.variants),
             name=name.text,
             counts_running=name.kind == "concurrency",
         )
         return policy, scenario
+    scaled = chosen_variants(scenario, name.variants)
     replicas = int(name.number)
     variants = tuple(
         replace(variant, initial_replicas=replicas * (variant.name in scaled))

@@ -293,14 +293,20 @@ def _prior(facts: VariantFacts, memory: VariantMemory) -> tuple[Prior, CapacityS
 
 
 def _start_seconds(facts: VariantFacts, before: VariantMemory) -> float | None:
-    """Return the usual time from a pod's start until it is ready, in seconds.
+    """Return the usual time from a pod's start until it is ready, in seconds."""
+    usual = usual_start_seconds(facts.start_seconds)
+    if usual is not None:
+        return usual
+    return facts.known_start_seconds if before.start_seconds is None else before.start_seconds
+
+
+def usual_start_seconds(seen: Sequence[float]) -> float | None:
+    """Return the usual start-up time of some pods, in seconds; None without any.
 
     It is the median, so that one pod that was temporarily unready does not distort it.
     """
-    seen = [seconds for seconds in facts.start_seconds if 0 <= seconds <= _LONGEST_START_SECONDS]
-    if seen:
-        return median_high(seen)
-    return facts.known_start_seconds if before.start_seconds is None else before.start_seconds
+    plausible = [seconds for seconds in seen if 0 <= seconds <= _LONGEST_START_SECONDS]
+    return median_high(plausible) if plausible else None
 
 
 def _kv_tokens(before: VariantMemory, reports: Sequence[EngineReport]) -> int | None:

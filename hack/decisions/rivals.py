@@ -140,9 +140,7 @@ def owner(row: Row) -> str:
 def _rivals(row: Row, sizes: Sizes, played: Callable[[str], Played]) -> Rivals:
     """Return the rivals of a row; all results come from `played`."""
     fixed = tuple(
-        played(f"concurrency:{count}{f'@{variant}' if variant else ''}")
-        for variant in row.scaled
-        for count in CONCURRENCIES
+        played(f"concurrency:{count}@{variants}") for variants in row.scaled for count in CONCURRENCIES
     )
     rules = tuple(map(played, RULES))
     if row.is_short:

@@ -67,7 +67,7 @@ class Row:
     """Cycle settings of Stowplan; None for the defaults."""
 
     scaled: tuple[str, ...] = ("h100", "l40s")
-    """The variants that rivals scale, one per run; an empty name means the first variant of each model."""
+    """The variants that rivals scale, for each run: one, or several of different models."""
 
     rivals_of: str = ""
     """The row whose rivals are used, because the rows only differ for Stowplan; empty for its own."""
@@ -247,6 +247,7 @@ def _short(
         for model, counts in zip(_NAMES, initial, strict=True)
         for variant, count in sorted(zip(pair, counts, strict=True), key=lambda item: -item[1])
     )  # the running variant comes first, because rivals scale it
+    first = ",".join(item.name for item in variants[:: len(pair)])
     groups = tuple(
         NodeGroup(accelerator=kind, accelerators=nodes_of or count, count=count // (nodes_of or count))
         for kind, count in (nodes or {"H100": 3, "L40S": 6}).items()
@@ -254,7 +255,7 @@ def _short(
     scenario = Scenario(name=name, models=models, variants=fleet.stating(variants), nodes=groups)
     goals = dict(zip(_PRIORITIES, most_missed, strict=True))
     is_variation = window_seconds != 0 or start_up_seconds != fleet.START_UP_SECONDS
-    return Row(scenario=scenario, most_missed=goals, is_variation=is_variation, scaled=("",))
+    return Row(scenario=scenario, most_missed=goals, is_variation=is_variation, scaled=(first,))
 
 
 def scenario_of(

@@ -114,6 +114,12 @@ def parser() -> argparse.ArgumentParser:
         help="the engine's --max-num-seqs, for maxBatchSize (default: 256)",
     )
     add_prometheus(made, last="6h")
+    _add_engine(made)
+    return made
+
+
+def _add_engine(made: argparse.ArgumentParser) -> None:
+    add = made.add_argument
     add("--pods", type=_pattern, metavar="REGEX", help="pods with equal engines in Prometheus, as RE2")
     add = made.add_argument_group("an engine's own metrics").add_argument
     add(
@@ -146,7 +152,6 @@ def parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="time between two pages (default: 15)",
     )
-    return made
 
 
 def _batch(text: str) -> int:

@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.program import program
 from controller.commands.check.matching import namespace_argument
 from controller.commands.plan.arguments import output_file
-from controller.commands.simulate.exported import profile_of
+from controller.commands.simulate.engines import profile_of
 from controller.sizing.records import StepParameters
 
 _EPILOG: Final = """\
@@ -20,15 +20,16 @@ nodes. Without SCENARIO and -f, an example is simulated; --trace replaces its
 requests. With -f, the variants, targets, prices and nodes come from exported
 objects of a live cluster. The FILE of --trace is an included trace
 (azure-llm-2023-conv, azure-llm-2023-code, servegen-m-mid-a, servegen-m-mid-b,
-servegen-m-small), CSV with the columns TIMESTAMP, ContextTokens and
-GeneratedTokens, or JSON lines with timestamp (ms), input_length and
-output_length.
+servegen-m-small), CSV with the columns TIMESTAMP (a date, or seconds since
+1970), ContextTokens and GeneratedTokens, or JSON lines with timestamp (ms),
+input_length and output_length.
 
 policies:
   stowplan                 the controller, and HPAs that follow its decisions
+  hpa                      the HPAs and ScaledObjects of the objects of -f
   concurrency:N[@VARIANT]  HPA on running and waiting requests, N per replica
   queue:N[@VARIANT]        HPA on waiting requests, N per replica
-  constant:N[@VARIANT]     always N replicas
+  constant:N[@VARIANT]     always N replicas of one variant per model
   wva-v1, wva-v2           saturation rules of the Workload Variant Autoscaler
   lower-bound[:N]          no policy that serves N % of the requests in time
                            costs less (default: 99)

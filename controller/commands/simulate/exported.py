@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
-from apiserver.kinds.annotated import managed_autoscalers
+from apiserver.kinds.annotated import managed_autoscalers, reference_of
 from apiserver.kinds.identity import key_of, seniority
 from apiserver.kinds.settings_names import NamesConfig
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, as_object
 from controller.commands.plan.gathering import (
     completed_node,
     policies_in,
@@ -19,41 +18,24 @@ from controller.commands.plan.gathering import (
     targets_in,
 )
 from controller.commands.plan.reading import FileContents, Manifest, of_kind
+from controller.commands.simulate.engines import EngineOrigins, Supplied, choose_engine
 from controller.commands.simulate.scenario_file import Given
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.annotated import claim_of_annotated
 from controller.observe.claim import Claim, Owner, OwnerKind
 from controller.observe.classes import class_finding, priority_of
-from controller.observe.performance import engine_argument, targets_of
-from controller.observe.pods import is_present, target_of_pod
+from controller.observe.performance import targets_of
+from controller.observe.pods import by_target, is_present, target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
-from controller.observe.roles import role_of
-from controller.observe.targets import Target, TargetKind, target_key, target_of
+from controller.observe.targets import TargetKind, target_key, target_of
 from controller.observe.variantautoscaling import claim_of
 from controller.simulation.autoscaler import behaviour_of
 from controller.simulation.manifests import Manifests, VariantObjects
-from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
 from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Workload
-from controller.sizing.records import MAX_NUM_SEQS, StepParameters
 
-_START_UP_SECONDS: Final = 120.0
-_BLOCK_SIZE: Final = 16
 _DEPLOYMENTS: Final = "only Deployments are simulated"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Supplied:
-    """Data that no object contains: requests by model, and by variant the start-up time, profile and cache.
-
-    Requests under the empty name are those of the only model.
-    """
-
-    workloads: Mapping[str, Workload]
-    start_up_seconds: Mapping[str, float] = field(default_factory=dict)
-    profiles: Mapping[str, StepParameters] = field(default_factory=dict)
-    kv_tokens: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_export(
@@ -69,7 +51,12 @@ def read_export(
     made = reader.scenario(scenario)
     if reader.problems:
         return Given(problems=tuple(reader.problems))
-    return Given(scenario=made, manifests=reader.manifests(), warnings=tuple(reader.warnings))
+    return Given(
+        scenario=made,
+        manifests=reader.manifests(),
+        warnings=tuple(reader.warnings),
+        origins=tuple(reader.origins),
+    )
 
 
 class _Reader:
@@ -92,6 +79,12 @@ class _Reader:
             target_key(item.key[0], item.value["spec"]["scaleTargetRef"]): item.value
             for item in of_kind(objects.manifests, "HorizontalPodAutoscaler").values()
         }
+        self._scaled_objects = {
+            target_key(item.key[0], reference_of(item.value)): item.value
+            for item in of_kind(objects.manifests, "ScaledObject").values()
+        }
+        self._pods = by_target([item.value for item in of_kind(objects.manifests, "Pod").values()])
+        self.origins: list[EngineOrigins] = []
         self._nodes: list[Json] = []
 
     def scenario(self, likeness: Scenario) -> Scenario:
@@ -185,77 +178,44 @@ class _Reader:
             return False
         self._claims[name] = claim
         self._variants[name] = VariantObjects(
-            deployment=self._targets[key], owner=owner, autoscaler=self._autoscalers.get(key)
+            deployment=self._targets[key],
+            owner=owner,
+            autoscaler=self._autoscalers.get(key),
+            scaled_object=self._scaled_objects.get(key),
         )
         return True
 
     def _setup(self, claim: Claim, spec: Json) -> VariantSetup | None:
         name, target = claim.name, target_of(claim.target, self._targets[claim.target])
-        profile = self._profile(claim, spec, target)
-        if profile is None:
+        engine = choose_engine(claim, spec, target, self._pods.get(claim.target, ()), self._supplied)
+        self.problems += engine.problems
+        if engine.profile is None or engine.origins is None:
             return None
+        self.origins.append(engine.origins)
+        self.warnings += engine.warnings
         autoscaler = self._autoscalers.get(target.key)
-        if autoscaler is None:
+        scaled_object = self._variants[name].scaled_object
+        if autoscaler is None and scaled_object is None:
             self.warnings.append(
                 f"{name}: no HorizontalPodAutoscaler scales it; one with the defaults is assumed"
             )
-        bounds = autoscaler["spec"] if autoscaler else _keda_bounds(self._variants[name].owner)
-        if name not in self._supplied.start_up_seconds:
-            assumed = f"{_START_UP_SECONDS:g} s are assumed; use --start-up {name}=SECONDS"
-            self.warnings.append(f"{name}: the start-up time of a replica is unknown; {assumed}")
+        bounds = _keda_bounds(scaled_object) if scaled_object else autoscaler["spec"] if autoscaler else {}
         is_resolved, _, why = class_finding(claim, self._policies)
         if not is_resolved:
             self.warnings.append(f"{name}: spec.sloClassRef: {why}")
         least = bounds.get("minReplicas")
         return VariantSetup(
             name=name,
-            profile=profile,
+            profile=engine.profile,
             accelerator=accelerator_of(claim, target.pod_spec),
             accelerators_per_replica=target.accelerators_per_replica,
             price_per_hour=float(effective_cost(claim, target, self._policies)[0]),
-            start_up_seconds=self._supplied.start_up_seconds.get(name, _START_UP_SECONDS),
+            start_up_seconds=engine.start_up_seconds,
             initial_replicas=target.replicas,
             min_replicas=1 if least is None else int(least),
             max_replicas=int(bounds.get("maxReplicas", 100)),
-            behaviour=behaviour_of(bounds) if autoscaler else None,
+            behaviour=behaviour_of(bounds) if "maxReplicas" in bounds else None,
         )
-
-    def _profile(self, claim: Claim, spec: Json, target: Target) -> EngineProfile | None:
-        engine, name = target.engine_spec, claim.name
-        stated = self._supplied.profiles.get(name) or _stated_profile(spec)
-        if stated is None:
-            self.problems.append(
-                f"{name}: the performance of its engine is unknown: use --profile {name}=ALPHA,BETA,DELTA"
-            )
-        blocks = engine_argument(engine, "num-gpu-blocks-override")
-        size = engine_argument(engine, "block-size") or _BLOCK_SIZE
-        tokens = self._supplied.kv_tokens.get(name) or (blocks or 0) * size
-        if not tokens:
-            self.problems.append(
-                f"{name}: the size of its KV cache is unknown: use --kv-tokens {name}=TOKENS"
-            )
-        if stated is None or not tokens:
-            return None
-        sequences = engine_argument(engine, "max-num-seqs")
-        batch = sequences or (spec.get("variantProfile") or {}).get("maxBatchSize") or MAX_NUM_SEQS
-        budget = engine_argument(engine, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS
-        try:
-            return EngineProfile(
-                model_id=claim.model_id,
-                alpha_ms=stated.alpha_ms,
-                beta_ms=stated.beta_ms,
-                gamma_ms=stated.gamma_ms,
-                delta_ms=stated.delta_ms,
-                num_gpu_blocks=tokens // size,
-                block_size=size,
-                max_num_seqs=batch,
-                max_num_batched_tokens=max(budget, batch),
-                ranks=engine_argument(engine, "data-parallel-size") or 1,
-                role=role_of(target),
-            )
-        except ValueError as error:
-            self.problems.append(f"{name}: {error}")
-            return None
 
     def _models(self) -> Iterator[ScenarioModel]:
         used: dict[str, Claim] = {}
@@ -305,11 +265,15 @@ class _Reader:
         )
 
 
-def _keda_bounds(owner: Json) -> Json:
-    """Return the bounds of a ScaledObject as those of the autoscaler that KEDA would create; else nothing."""
-    spec = owner["spec"]
-    bounds = {"minReplicas": spec.get("minReplicaCount", 0), "maxReplicas": spec.get("maxReplicaCount", 100)}
-    return bounds if owner["kind"] == OwnerKind.SCALED_OBJECT else {}
+def _keda_bounds(scaled_object: Json) -> Json:
+    """Return the bounds and the behavior of a ScaledObject as those of the autoscaler that KEDA creates."""
+    spec = scaled_object["spec"]
+    advanced = as_object(as_object(spec.get("advanced")).get("horizontalPodAutoscalerConfig"))
+    return {
+        "minReplicas": spec.get("minReplicaCount", 0),
+        "maxReplicas": spec.get("maxReplicaCount", 100),
+        "behavior": as_object(advanced.get("behavior")),
+    }
 
 
 def _with_uid(value: Json) -> Json:
@@ -325,21 +289,3 @@ def _model(claim: Claim, workload: Workload, policies: Policies) -> ScenarioMode
         targets=targets_of(claim, policies),
         priority=priority_of(claim, policies),
     )
-
-
-def _stated_profile(spec: Json) -> StepParameters | None:
-    """Return the profile in the spec of a VariantAutoscaling; None if it is missing or invalid."""
-    parameters = (spec.get("variantProfile") or {}).get("perfParms") or {}
-    decode, prefill = parameters.get("decodeParms") or {}, parameters.get("prefillParms") or {}
-    try:
-        return profile_of(decode["alpha"], decode["beta"], prefill["delta"], prefill.get("gamma", "0"))
-    except (KeyError, ValueError):
-        return None
-
-
-def profile_of(alpha: str, beta: str, delta: str, gamma: str = "0") -> StepParameters:
-    """Return a profile from decimal numbers as text. Raises ValueError."""
-    numbers = [float(text) for text in (alpha, beta, delta, gamma)]
-    if not all(math.isfinite(number) and number >= 0 for number in numbers) or not numbers[0]:
-        raise ValueError("must be finite numbers of ms, alpha greater than 0 and none below 0")
-    return StepParameters(alpha_ms=numbers[0], beta_ms=numbers[1], delta_ms=numbers[2], gamma_ms=numbers[3])

@@ -1,7 +1,7 @@
 """Recorded requests and metrics: included traces, and files with one entry per line, CSV or JSON objects.
 
-Requests have two public formats. Azure: `TIMESTAMP,ContextTokens,GeneratedTokens`, times as dates. Mooncake:
-`{"timestamp": 27482, "input_length": 6955, "output_length": 52}`, times in milliseconds.
+Requests have two public formats. Azure: `TIMESTAMP,ContextTokens,GeneratedTokens`, times as dates or seconds
+since 1970. Mooncake: `{"timestamp": 27482, "input_length": 6955, "output_length": 52}`, times in ms.
 
 Metrics are CSV with the columns `time,metric,value`, or JSON with these members. A time is a number of
 seconds or a date, and a value the total over all replicas; an empty or NaN value means that the metric was
@@ -40,6 +40,9 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _MOST_TOKENS: Final = 10_000_000
 _MOST_MS: Final = 10**13
+_MOST_EPOCH_SECONDS: Final = 10_000_000_000
+"""Seconds since 1970 beyond which a number is in milliseconds, or no time."""
+
 _MOST_REQUEST_SECONDS: Final = 366 * 86_400
 _MOST_METRIC_SECONDS: Final = 31 * 86_400
 _LONGEST_SHOWN: Final = 40
@@ -114,10 +117,13 @@ def _request(
 
 
 def _date_us(value: JsonValue) -> int:
+    seconds = _number(value)
+    if seconds is not None and 0 <= seconds <= _MOST_EPOCH_SECONDS:
+        return round(seconds * 1_000_000)
     try:
         moment = datetime.fromisoformat(_FRACTION.sub(r"\1", str(value)))
     except ValueError:
-        raise ValueError("must be a time such as 2023-11-16 18:15:46.6805900") from None
+        raise ValueError("must be a time such as 2023-11-16 18:15:46.6805900, or 1700158546.68 (s)") from None
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) // _MICROSECOND
 
 

@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from apiserver.schema.json import Json
+from controller.commands.simulate.engines import EngineOrigins
 from controller.simulation.outcome import ModelOutcome, PolicyOutcome
 from controller.simulation.scenario import Scenario, ScenarioModel, VariantSetup
 from controller.sizing.capacity import duration
@@ -26,6 +27,8 @@ class Results:
     scenario: Scenario
     outcomes: tuple[PolicyOutcome, ...]
     warnings: tuple[str, ...] = ()
+    origins: tuple[EngineOrigins, ...] = ()
+    """Where the numbers about exported engines are from."""
 
 
 def as_document(results: Results) -> Json:
@@ -49,6 +52,7 @@ def as_document(results: Results) -> Json:
             ],
             "variants": [msgspec.to_builtins(variant) for variant in scenario.variants],
             "nodes": [msgspec.to_builtins(group) for group in scenario.nodes],
+            "engines": [msgspec.to_builtins(item) for item in results.origins],
         },
         "warnings": list(results.warnings),
         "outcomes": [
@@ -88,6 +92,16 @@ def _targets(model: ScenarioModel) -> str:
     targets = {"TTFT": model.targets.ttft_seconds, "ITL": model.targets.itl_seconds}
     texts = [f"{name} {duration(seconds)}" for name, seconds in targets.items() if seconds is not None]
     return " and ".join(texts) or "no targets"
+
+
+def engine_text(variant: VariantSetup, origins: EngineOrigins) -> str:
+    """Return the numbers about an exported engine, and where each is from, in one line."""
+    engine, basis = variant.profile, f": {origins.basis}" if origins.basis else ""
+    times = f"alpha {engine.alpha_ms:.3g}, beta {engine.beta_ms:.3g}, delta {engine.delta_ms:.3g} ms"
+    return (
+        f"{variant.name}: {times} ({origins.step_times}{basis}), KV cache {engine.kv_tokens} tokens"
+        f" ({origins.kv_tokens}), starts in {variant.start_up_seconds:.0f} s ({origins.start_up})"
+    )
 
 
 def target_warnings(scenario: Scenario) -> Iterator[str]:

@@ -18,7 +18,8 @@ from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.reading import read
 from controller.commands.plan.terminal import show
 from controller.commands.simulate.arguments import SHORTEST_SECONDS, parser
-from controller.commands.simulate.exported import Supplied, read_export
+from controller.commands.simulate.engines import Supplied
+from controller.commands.simulate.exported import read_export
 from controller.commands.simulate.page import page
 from controller.commands.simulate.policy_file import is_policy_file, read_policy_file, remarks, with_targets
 from controller.commands.simulate.recorded import one_source, trace_of
@@ -57,9 +58,7 @@ def _run(options: argparse.Namespace) -> int:
     given = _read_input(options, configuring)
     problems = [*map(str, configuring.problems), *given.problems, *_misuses(options)]
     has_own = options.files or options.scenario or options.trace
-    names, unknown = _policies(
-        options.policy or given.policies, given.scenario, hint="" if has_own else _TRACE_HINT
-    )
+    names, unknown = _policies(options.policy or given.policies, given, hint="" if has_own else _TRACE_HINT)
     problems += unknown
     if problems or given.scenario is None:
         _tell(problems)
@@ -68,7 +67,7 @@ def _run(options: argparse.Namespace) -> int:
     with without_collection():
         outcomes = asyncio.run(_play(scenario, given, names, configuring))
     warnings = (*given.warnings, *target_warnings(scenario), *metric_warnings(outcomes))
-    results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=warnings)
+    results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=warnings, origins=given.origins)
     # Before anything is printed: the reader of the output may stop early.
     is_written = _write_page(options.html, results)
     if options.output == "json":
@@ -198,9 +197,7 @@ def _misuses(options: argparse.Namespace) -> list[str]:
     return wrong
 
 
-def _policies(
-    texts: Iterable[str], scenario: Scenario | None, *, hint: str
-) -> tuple[list[PolicyName], list[str]]:
+def _policies(texts: Iterable[str], given: Given, *, hint: str) -> tuple[list[PolicyName], list[str]]:
     """Return the policies and all problems; the hint is for files that do not fit the scenario."""
     from controller.simulation.run import PolicyName, policy_name, policy_problem  # noqa: PLC0415 (loading the solver takes a second)
 
@@ -218,7 +215,7 @@ def _policies(
                 problems.append(str(error))
                 continue
         names.append(name)
-        if scenario and (problem := policy_problem(name, scenario)):
+        if given.scenario and (problem := policy_problem(name, given.scenario, given.manifests)):
             problems.append(problem + hint if name.file else problem)
     return names, problems
 

@@ -17,6 +17,7 @@ from controller.commands.check.tree import UnreadableError
 from controller.commands.plan.reading import InputProblem
 from controller.commands.plan.yaml_text import documents_of, with_lines
 from controller.commands.simulate.declared import ModelFile, ScenarioFile, VariantFile, WorkloadFile
+from controller.commands.simulate.engines import EngineOrigins
 from controller.commands.simulate.recorded import trace_of
 from controller.observe.accelerators import short_name
 from controller.simulation.autoscaler import behaviour_of
@@ -43,6 +44,9 @@ class Given:
     scenario: Scenario | None = None
     manifests: Manifests | None = None
     policies: tuple[str, ...] = ("stowplan",)
+    origins: tuple[EngineOrigins, ...] = ()
+    """Where the numbers about exported engines are from."""
+
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 

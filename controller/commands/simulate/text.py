@@ -11,7 +11,15 @@ from rich.table import Table
 
 from controller.commands.plan.terminal import Tone, labelled_line, table, uncut, wrapping_text
 from controller.commands.simulate.chart import Course, thin
-from controller.commands.simulate.results import Results, clock, model_row, model_text, row_of, summary
+from controller.commands.simulate.results import (
+    Results,
+    clock,
+    engine_text,
+    model_row,
+    model_text,
+    row_of,
+    summary,
+)
 from controller.simulation.outcome import BindingCourse, PolicyOutcome
 
 _HEADS: Final = (
@@ -38,6 +46,9 @@ def text_parts(results: Results) -> Iterator[RenderableType]:
     yield wrapping_text(summary(results))
     for model in results.scenario.models:
         yield labelled_line("  ", model_text(results.scenario, model))
+    setups = {item.name: item for item in results.scenario.variants}
+    for origins in results.origins:
+        yield labelled_line("  ", engine_text(setups[origins.variant], origins))
     yield ""
     yield _table(_HEADS, (row_of(outcome, results.scenario) for outcome in results.outcomes))
     for outcome in results.outcomes:

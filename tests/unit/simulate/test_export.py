@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 from support.annotated import TERMS, scaled_object
-from support.manifests import Manifest, autoscaler, deployment, l4_node, listed, variant
+from support.manifests import PERF_PARMS, Manifest, autoscaler, deployment, l4_node, listed, variant
 
 from apiserver.kinds.settings_names import NamesConfig
 from controller.commands.check.documents import Source
 from controller.commands.plan.reading import read
-from controller.commands.simulate.exported import Supplied, read_export
+from controller.commands.simulate.engines import Origin, Supplied
+from controller.commands.simulate.exported import read_export
 from controller.commands.simulate.run import title_of
 from controller.commands.simulate.scenario_file import Given
 from controller.simulation.scenario import Scenario
@@ -122,3 +123,122 @@ def test_a_simulation_is_titled_by_the_name_of_its_file_or_directory(
 def test_standard_input_is_called_so() -> None:
     """Its argument is a dash."""
     assert title_of("-") == "standard input"
+
+
+def _of_engine(arguments: list[str], *objects: Manifest, model: str = "acme/chat", **supplied: Any) -> Given:
+    """Return the scenario of one variant with engine arguments, of which nothing else is supplied."""
+    workload = deployment("chat", product="NVIDIA-L4", accelerators=1)
+    workload["spec"]["template"]["spec"]["containers"][0]["args"] = arguments
+    own = [item for item in objects if item["kind"] == "VariantAutoscaling"] or [
+        variant("chat", modelID=model)
+    ]
+    others = [item for item in objects if item["kind"] != "VariantAutoscaling"]
+    text = listed(l4_node("n"), workload, *own, *others)
+    found = read([Source(name="live.json", data=text.encode())], namespace="default")
+    workloads = {"": Played(trace=load_trace(included_traces()[0])[:10])}
+    return read_export(
+        found,
+        Supplied(workloads=workloads, **supplied),
+        settings_namespace="stowplan-system",
+        scenario=Scenario(name="live", models=(), variants=(), nodes=()),
+        names=NamesConfig(),
+    )
+
+
+def test_without_a_profile_and_without_the_catalog_options_are_named() -> None:
+    """Both for step times and for the KV cache."""
+    given = _of_engine([])
+
+    assert given.scenario is None
+    assert [text.partition(": use ")[2] for text in given.problems] == [
+        "--prometheus URL, or --profile chat=ALPHA,BETA,DELTA",
+        "--prometheus URL, or --kv-tokens chat=TOKENS",
+    ]
+
+
+def test_weights_that_do_not_fit_are_a_problem() -> None:
+    """Then the name of the model, or the accelerator, is not what it seems."""
+    given = _of_engine([], model="meta/llama-3.1-70b")
+
+    assert "the weights of Llama-3.1-70B with 16-bit weights on L4 do not fit" in given.problems[0]
+
+
+def test_the_catalog_replaces_what_is_not_known_and_is_named() -> None:
+    """In a warning, and as the origin of each number."""
+    given = _of_engine(["--num-gpu-blocks-override=1000"], model="meta/llama-3.2-3b")
+
+    assert given.scenario is not None
+    (engine,), (origins,) = given.scenario.variants, given.origins
+    assert 20 < engine.profile.alpha_ms < 40
+    assert (origins.step_times, origins.kv_tokens) == (Origin.CATALOG, Origin.ARGUMENTS)
+    assert (origins.start_up, engine.start_up_seconds) == (Origin.ASSUMED, 120.0)
+    assert origins.basis == "Llama-3.2-3B with 16-bit weights on L4"
+    assert any("step times are estimated for Llama-3.2-3B" in text for text in given.warnings)
+
+
+def test_what_the_controller_learned_takes_precedence_over_declared_profiles() -> None:
+    """Its status is exported, too."""
+    status = {
+        "decision": {
+            "reason": "Steady",
+            "message": "",
+            "performance": {
+                "decodeParms": {"alpha": "13.2", "beta": "0.105"},
+                "prefillParms": {"delta": "0.066"},
+                "samples": 100,
+                "startSeconds": 140,
+                "kvCacheTokens": 160_000,
+            },
+        }
+    }
+    own = variant("chat", modelID="m", variantProfile={"perfParms": PERF_PARMS, "maxBatchSize": 48})
+
+    given = _of_engine([], own | {"status": status})
+
+    assert given.scenario is not None
+    (engine,), (origins,) = given.scenario.variants, given.origins
+    assert (engine.profile.alpha_ms, engine.profile.kv_tokens) == (13.2, 160_000)
+    assert engine.start_up_seconds == 140.0
+    assert {origins.step_times, origins.kv_tokens, origins.start_up} == {Origin.LEARNED}
+    assert engine.profile.max_num_seqs == 48
+
+
+def test_start_up_times_are_those_of_the_pods() -> None:
+    """From their start on a node until they were ready."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "chat-1",
+            "namespace": "default",
+            "labels": {"pod-template-hash": "1"},
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat-1", "controller": True}
+            ],
+        },
+        "spec": {"containers": []},
+        "status": {
+            "startTime": "2026-01-01T00:00:00Z",
+            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:01:35Z"}],
+        },
+    }
+    given = _of_engine([], pod, model="meta/llama-3.2-3b")
+
+    assert given.scenario is not None
+    assert given.scenario.variants[0].start_up_seconds == 95.0
+    assert given.origins[0].start_up is Origin.PODS
+
+
+def test_a_scaled_object_of_a_variant_has_its_bounds_and_is_kept() -> None:
+    """For the policy `hpa`; the HorizontalPodAutoscaler that KEDA creates is not needed."""
+    scaled = scaled_object("other", "chat", minReplicaCount=2, maxReplicaCount=5)
+    scaled["metadata"]["namespace"] = "default"
+    scaled["metadata"]["annotations"] = {}
+    given = _of_engine([], scaled, model="meta/llama-3.2-3b")
+
+    assert given.scenario is not None
+    assert given.manifests is not None
+    (read_variant,) = given.scenario.variants
+    assert (read_variant.min_replicas, read_variant.max_replicas) == (2, 5)
+    assert given.manifests.variants["chat"].scaled_object is not None
+    assert not any("no HorizontalPodAutoscaler" in text for text in given.warnings)

@@ -33,6 +33,24 @@ def test_azure_times_with_seven_decimals_become_sorted_offsets() -> None:
     )
 
 
+def test_azure_times_may_be_seconds_since_1970() -> None:
+    """With and without decimals, and beside dates."""
+    trace, problems = read_trace(
+        AZURE + b"1700158550,396,109\n1700158546.68,374,44\n2023-11-16 18:15:51,5,6\n", file="t"
+    )
+
+    assert not problems
+    assert [item.offset_ms for item in trace] == [0, 3320, 4320]
+
+
+@pytest.mark.parametrize("moment", ["1700158550000", "-5", "nan", "inf", "1e400", "17OO158550"])
+def test_other_numbers_are_no_times(moment: str) -> None:
+    """Milliseconds would otherwise be dates in the far future."""
+    (problem,) = told(AZURE + f"{moment},396,109\n".encode())
+
+    assert "or 1700158546.68 (s)" in problem
+
+
 def test_azure_columns_may_be_in_any_order_among_others() -> None:
     """The file may begin with a byte order mark, and times may have a time zone."""
     trace, problems = read_trace(

@@ -240,6 +240,22 @@ def test_models_are_scored_separately_and_together(scenario: Scenario) -> None:
     assert {item.variant for item in simulate(both, "stowplan").decisions} == {"h100", "l40s", "n-l40s"}
 
 
+def test_load_scales_all_variants_of_a_model_unless_one_is_named(scenario: Scenario) -> None:
+    """So that no rival is limited to one of them; others have their least replicas."""
+    first, second = scenario.variants
+    bounded = replace(
+        scenario, variants=(replace(first, max_replicas=1), replace(second, min_replicas=1, max_replicas=3))
+    )
+
+    def peaks(policy: str) -> dict[str, int]:
+        outcome = simulate(bounded, policy)
+        return {item.name: item.peak_replicas for item in outcome.variants}
+
+    assert peaks("concurrency:2") == {"h100": 1, "l40s": 3}
+    assert peaks("concurrency:2@h100") == {"h100": 1, "l40s": 1}
+    assert peaks("concurrency:2@h100,l40s") == {"h100": 1, "l40s": 3}
+
+
 def test_the_controller_reads_every_series_that_an_engine_serves() -> None:
     """The shortcut without the text format omits no series."""
     engine = Server(
