@@ -3,6 +3,7 @@
 run            the command
 arguments      its command line
 declared       the scenario file; `scenario_file` builds scenarios from it
+history        reads loads and step times from Prometheus; `request_sampling` draws requests
 engines        the engine and the start-up time of an exported variant
 exported       builds scenarios from the objects of a live cluster
 recorded       reads recorded requests and metrics

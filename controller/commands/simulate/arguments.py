@@ -11,6 +11,7 @@ from typing import Final
 from apiserver.program import program
 from controller.commands.check.matching import namespace_argument
 from controller.commands.plan.arguments import output_file
+from controller.commands.profile.arguments import add_prometheus
 from controller.commands.simulate.engines import profile_of
 from controller.sizing.records import StepParameters
 
@@ -47,6 +48,8 @@ examples:
   stowplan simulate --policy policy.yaml --trace azure-llm-2023-code
   stowplan simulate --policy policy.yaml --trace metrics.csv --html replay.html
   kubectl get va,deploy,hpa,nodes,pods,cm -A -o yaml > live.yaml
+  stowplan simulate -f live.yaml --prometheus http://localhost:9090 --last 24h \\
+      --policy stowplan --policy hpa
   stowplan simulate -f live.yaml --trace tuesday.csv --start-up h100=140 \\
       --profile h100=8,0.05,0.03 --kv-tokens h100=384000
 
@@ -101,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
     add("--html", type=output_file, metavar="FILE", help="also write an HTML page with charts")
     _add_recorded(made)
     _add_cluster(made)
+    add_prometheus(made, last="24h")
     return made
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.commands.simulate.history import Past, PastVariant
 from controller.engines.fitting import Measured
 from controller.observe.claim import Claim
 from controller.observe.expected_performance import expected_performance
@@ -25,6 +26,9 @@ from controller.sizing.step_time import ENOUGH_SAMPLES
 _START_UP_SECONDS: Final = 120.0
 _BLOCK_SIZE: Final = 16
 _MOST_HITS: Final = 0.99
+
+
+PastReader = Callable[[Sequence[PastVariant]], Past]
 
 
 class Origin(StrEnum):
@@ -66,6 +70,9 @@ class Supplied:
     measured: Mapping[str, Measured] = field(default_factory=dict)
     """What Prometheus shows about the engines of variants."""
 
+    reads_past: PastReader | None = None
+    """Reads both loads and measurements of the variants, which are only known when the objects are read."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChosenEngine:
@@ -96,7 +103,15 @@ def choose_engine(
         variant=name, step_times=steps_from, kv_tokens=tokens_from, start_up=start_from, basis=basis
     )
     try:
-        profile = _profile(claim, spec, target, parameters, blocks=kv_tokens // size, block_size=size)
+        profile = _profile(
+            claim,
+            spec,
+            target,
+            parameters,
+            blocks=kv_tokens // size,
+            block_size=size,
+            hits=_prefix_hits(supplied.measured.get(name)),
+        )
     except ValueError as error:
         return ChosenEngine(profile=None, problems=(f"{name}: {error}",))
     return ChosenEngine(
@@ -115,6 +130,7 @@ def _profile(
     *,
     blocks: int,
     block_size: int,
+    hits: float,
 ) -> EngineProfile:
     engine = target.engine_spec
     declared = (spec.get("variantProfile") or {}).get("maxBatchSize")
@@ -132,6 +148,7 @@ def _profile(
         max_num_batched_tokens=max(budget, batch),
         ranks=engine_argument(engine, "data-parallel-size") or 1,
         role=role_of(target),
+        prefix_hit_share=0.0 if role_of(target) else hits,
     )
 
 
@@ -170,6 +187,13 @@ def _kv_tokens(
         yield max(1, claim.learned.kv_tokens // ranks), Origin.LEARNED
     if estimate and estimate.kv_tokens:
         yield estimate.kv_tokens, Origin.CATALOG
+
+
+def _prefix_hits(measured: Measured | None) -> float:
+    """Return the share of prompt tokens that was found in the prefix cache; 0 if it is unknown."""
+    if measured is None or measured.lengths is None:
+        return 0.0
+    return min(_MOST_HITS, max(0.0, 1 - measured.lengths.computed / measured.lengths.prompt))
 
 
 def _start_up(claim: Claim, pods: Sequence[Json], supplied: Supplied) -> Iterator[tuple[float, Origin]]:

@@ -18,7 +18,8 @@ from controller.commands.plan.gathering import (
     targets_in,
 )
 from controller.commands.plan.reading import FileContents, Manifest, of_kind
-from controller.commands.simulate.engines import EngineOrigins, Supplied, choose_engine
+from controller.commands.simulate.engines import EngineOrigins, PastReader, Supplied, choose_engine
+from controller.commands.simulate.history import past_variant
 from controller.commands.simulate.scenario_file import Given
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.annotated import claim_of_annotated
@@ -85,6 +86,7 @@ class _Reader:
         }
         self._pods = by_target([item.value for item in of_kind(objects.manifests, "Pod").values()])
         self.origins: list[EngineOrigins] = []
+        self._has_unread_past = False
         self._nodes: list[Json] = []
 
     def scenario(self, likeness: Scenario) -> Scenario:
@@ -98,7 +100,10 @@ class _Reader:
         )
         annotated = sorted(managed_autoscalers(*autoscalers), key=seniority)
         others = (self._annotated_variant(value) for value in annotated)
-        variants = [made for made in (*own, *others) if made]
+        claimed = [made for made in (*own, *others) if made]
+        if self._supplied.reads_past and claimed and not self.problems:
+            likeness = self._with_past(self._supplied.reads_past, likeness)
+        variants = [made for claim, spec in claimed if (made := self._setup(claim, spec))]
         if not variants and not self.problems:
             self.problems.append(
                 "nothing to simulate: the input contains no VariantAutoscaling, and no annotated autoscaler;"
@@ -132,7 +137,22 @@ class _Reader:
             service_classes=self._names.service_classes,
         )
 
-    def _variant(self, manifest: Manifest) -> VariantSetup | None:
+    def _with_past(self, reads: PastReader, likeness: Scenario) -> Scenario:
+        """Take loads and measurements from Prometheus; loads that were given count more."""
+        past = reads([past_variant(claim) for claim in self._claims.values()])
+        given = dict(self._supplied.workloads)
+        if "" in given and len(past.workloads) == 1:
+            given = dict.fromkeys(past.workloads, given[""])
+        self._supplied = replace(
+            self._supplied, workloads={**past.workloads, **given}, measured=past.measured
+        )
+        self._has_unread_past = bool(past.problems)
+        self.problems += past.problems
+        self.warnings += past.warnings
+        longest = max(likeness.duration_seconds, past.seconds)
+        return replace(likeness, duration_seconds=longest)
+
+    def _variant(self, manifest: Manifest) -> tuple[Claim, Json] | None:
         value, wrong = stored_variant(manifest)
         problems = wrong or list(targetless(manifest, value, self._targets, self._objects.refused))
         self.problems += [str(problem) for problem in problems]
@@ -140,9 +160,9 @@ class _Reader:
             return None
         claim = claim_of(value)
         owner = _with_uid({k: v for k, v in value.items() if k != "status"})
-        return self._setup(claim, value["spec"]) if self._adds(claim, owner, manifest.label) else None
+        return (claim, value["spec"]) if self._adds(claim, owner, manifest.label) else None
 
-    def _annotated_variant(self, value: Json) -> VariantSetup | None:
+    def _annotated_variant(self, value: Json) -> tuple[Claim, Json] | None:
         owner = Owner(OwnerKind(value["kind"]), *key_of(value))
         label = f"{owner.kind} {owner.namespace}/{owner.name}"
         try:
@@ -163,7 +183,7 @@ class _Reader:
         value = _with_uid(value)
         if owner.kind is OwnerKind.HORIZONTAL_POD_AUTOSCALER:
             self._autoscalers[target] = value
-        return self._setup(claim, {}) if self._adds(claim, value, label) else None
+        return (claim, {}) if self._adds(claim, value, label) else None
 
     def _adds(self, claim: Claim, owner: Json, label: str) -> bool:
         """Add the objects of a variant, unless it cannot be simulated; return whether it can."""
@@ -236,8 +256,10 @@ class _Reader:
         for model_id, claim in used.items():
             if model_id in workloads:
                 yield _model(claim, workloads[model_id], self._policies)
-            elif "" not in workloads:
-                self.problems.append(f"model {model_id}: its load is unknown: use --trace FILE={model_id}")
+            elif "" not in workloads and not self._has_unread_past:
+                self.problems.append(
+                    f"model {model_id}: its load is unknown: use --prometheus URL, or --trace FILE={model_id}"
+                )
 
     def _free_nodes(self) -> Iterator[Json]:
         """Yield nodes with free accelerators, less those that pods not scaled here hold."""

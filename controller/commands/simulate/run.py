@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from importlib.resources import files as resources
@@ -17,9 +18,11 @@ from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.reading import read
 from controller.commands.plan.terminal import show
+from controller.commands.profile.arguments import credentials
 from controller.commands.simulate.arguments import SHORTEST_SECONDS, parser
-from controller.commands.simulate.engines import Supplied
+from controller.commands.simulate.engines import PastReader, Supplied
 from controller.commands.simulate.exported import read_export
+from controller.commands.simulate.history import read_past
 from controller.commands.simulate.page import page
 from controller.commands.simulate.policy_file import is_policy_file, read_policy_file, remarks, with_targets
 from controller.commands.simulate.recorded import one_source, trace_of
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
 
 _PLAYED: Final = 0
 _UNREADABLE: Final = 2
+_LAST_SECONDS: Final = 86_400.0
 _NAMESPACE: Final = "stowplan-system"
 _DEFAULT_NAMESPACE: Final = "default"
 _TRACE_HINT: Final = "; specify --trace FILE to simulate the binding's own targets"
@@ -102,6 +106,7 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
         start_up_seconds=dict(options.start_up),
         profiles=dict(options.profile),
         kv_tokens=dict(options.kv_tokens),
+        reads_past=_past_reader(options),
     )
     longest = max((_length_seconds(item) for item in workloads.values()), default=SHORTEST_SECONDS)
     likeness = Scenario(
@@ -115,6 +120,18 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
         scenario=likeness,
     )
     return replace(given, problems=(*problems, *given.problems))
+
+
+def _past_reader(options: argparse.Namespace) -> PastReader | None:
+    if not options.prometheus:
+        return None
+    return lambda variants: read_past(
+        options.prometheus,
+        variants,
+        credentials=credentials(options),
+        end_seconds=time.time(),
+        last_seconds=options.last or _LAST_SECONDS,
+    )
 
 
 def title_of(source: str) -> str:
@@ -179,9 +196,9 @@ def _length_seconds(workload: Workload) -> float:
 def _misuses(options: argparse.Namespace) -> list[str]:
     if options.files and options.scenario:
         return ["specify either SCENARIO or -f FILE, not both"]
+    wrong = ["--last requires --prometheus URL"] if options.last and not options.prometheus else []
     if options.files:
-        return []
-    wrong = []
+        return wrong
     if options.copies and not (options.scenario or options.trace):
         wrong.append("--copies requires --trace FILE")
     of_requests = {"--trace": options.trace, "--copies": options.copies} if options.scenario else {}
@@ -191,6 +208,7 @@ def _misuses(options: argparse.Namespace) -> list[str]:
         "--start-up": options.start_up,
         "--profile": options.profile,
         "--kv-tokens": options.kv_tokens,
+        "--prometheus": options.prometheus,
     }
     why = "a scenario contains its own values" if options.scenario else "the engine is that of the example"
     wrong += [f"{name} requires -f FILE: {why}" for name, value in given.items() if value]

@@ -1,0 +1,268 @@
+"""The past of an exported cluster in Prometheus: the load of each model, and what its engines showed.
+
+Requests are not recorded there. Their number in each minute is that of the requests that got a first token;
+their times within it, and their lengths, are drawn: lengths from the engines' histograms, prompt and answer
+separately, so that their means are those that were measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from controller.commands.profile.sources import measured
+from controller.commands.simulate.request_sampling import LengthCounts, RequestSampler
+from controller.engines.exposition import UnreadableMetricsError
+from controller.engines.fitting import Measured, selector
+from controller.engines.prometheus_history import Course, PrometheusHistory
+from controller.engines.requests import CredentialsConfig
+from controller.observe.claim import Claim
+from controller.simulation.workload import Played, Workload
+
+_STEP_SECONDS: Final = 60.0
+_LONG_STEP_SECONDS: Final = 300.0
+_MOST_FINE_SECONDS: Final = 7 * 86_400.0
+_WINDOWS_SECONDS: Final = (120.0, 600.0)
+"""Time over which a rate is measured; the second one is for engines that are rarely scraped."""
+
+_HOUR_SECONDS: Final = 3600.0
+_TOTAL_SECONDS: Final = 300.0
+_MOST_REQUESTS: Final = 3_000_000
+_MOST_MISSING: Final = 0.01
+_ARRIVED: Final = ("vllm:time_to_first_token_seconds_count", "sglang:time_to_first_token_seconds_count")
+_PROMPTS: Final = ("vllm:request_prompt_tokens", "sglang:prompt_tokens_histogram")
+_ANSWERS: Final = ("vllm:request_generation_tokens", "sglang:generation_tokens_histogram")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PastVariant:
+    """The pods of a Deployment, of all times."""
+
+    name: str
+    model_id: str
+    namespace: str
+    pods: str
+    """Regular expression for the names of its pods."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Past:
+    """What was read; with problems, it is incomplete."""
+
+    workloads: Mapping[str, Workload] = field(default_factory=dict)
+    """Requests by model."""
+
+    measured: Mapping[str, Measured] = field(default_factory=dict)
+    """What the engines of each variant showed."""
+
+    seconds: float = 0.0
+    """The time that the requests cover."""
+
+    warnings: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+def past_variant(claim: Claim) -> PastVariant:
+    """Return the pods of a variant whose target is a Deployment."""
+    return PastVariant(
+        name=claim.name,
+        model_id=claim.model_id,
+        namespace=claim.target.namespace,
+        pods=f"{re.sub(r'[.]', r'[.]', claim.target.name)}-[a-z0-9]{{1,10}}-[a-z0-9]{{5}}",
+    )
+
+
+def read_past(
+    url: str,
+    variants: Sequence[PastVariant],
+    *,
+    credentials: CredentialsConfig,
+    end_seconds: float,
+    last_seconds: float,
+) -> Past:
+    """Return the past of some variants; whatever goes wrong is among its problems."""
+
+    async def read() -> Past:
+        async with (
+            asyncio.timeout(_TOTAL_SECONDS),
+            PrometheusHistory(url, credentials=credentials) as history,
+        ):
+            span = _Span(begin_seconds=end_seconds - last_seconds, end_seconds=end_seconds)
+            seen = await asyncio.gather(*(_read_variant(history, item, span) for item in variants))
+            return _past(variants, seen, span)
+
+    try:
+        return asyncio.run(read())
+    except TimeoutError:
+        text = f"Prometheus: the answers took more than {_TOTAL_SECONDS:.0f} s: use a shorter --last"
+    except UnreadableMetricsError as error:
+        text = str(error)
+    return Past(problems=(text,))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Span:
+    begin_seconds: float
+    end_seconds: float
+
+    @property
+    def step_seconds(self) -> float:
+        is_long = self.end_seconds - self.begin_seconds > _MOST_FINE_SECONDS
+        return _LONG_STEP_SECONDS if is_long else _STEP_SECONDS
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Seen:
+    """What was read about one variant."""
+
+    rates: Mapping[int, float]
+    """Requests per second by the number of the step."""
+
+    prompts: LengthCounts
+    answers: LengthCounts
+    known: Measured
+
+
+async def _read_variant(history: PrometheusHistory, variant: PastVariant, span: _Span) -> _Seen:
+    """Read one variant. Raises UnreadableMetricsError."""
+    rates = await _rates(history, variant, span)
+    return _Seen(
+        rates=rates,
+        prompts=await _lengths(history, variant, span, _PROMPTS),
+        answers=await _lengths(history, variant, span, _ANSWERS),
+        known=await measured(
+            history,
+            namespace=variant.namespace,
+            pods=variant.pods,
+            end_seconds=span.end_seconds,
+            last_seconds=span.end_seconds - span.begin_seconds,
+        )
+        if rates
+        else Measured(),
+    )
+
+
+async def _rates(history: PrometheusHistory, variant: PastVariant, span: _Span) -> Mapping[int, float]:
+    step, counted = span.step_seconds, selector(_ARRIVED, namespace=variant.namespace, pods=variant.pods)
+    for window in _WINDOWS_SECONDS:
+        courses = await history.evaluated(
+            f"sum(rate({counted}[{max(window, step):.0f}s]))",
+            begin_seconds=span.begin_seconds + step,
+            end_seconds=span.end_seconds,
+            step_seconds=step,
+        )
+        rates = {
+            round((seconds - span.begin_seconds) / step) - 1: max(0.0, rate)
+            for course in courses
+            for seconds, rate in course.points
+        }
+        if rates:
+            return rates
+    return {}
+
+
+async def _lengths(
+    history: PrometheusHistory, variant: PastVariant, span: _Span, names: Sequence[str]
+) -> LengthCounts:
+    hour = min(_HOUR_SECONDS, span.end_seconds - span.begin_seconds)
+
+    async def growth(suffix: str, by: str) -> Sequence[Course]:
+        series = selector(
+            [f"{name}_{suffix}" for name in names], namespace=variant.namespace, pods=variant.pods
+        )
+        return await history.evaluated(
+            f"sum {by} (increase({series}[{hour:.0f}s]))",
+            begin_seconds=span.begin_seconds + hour,
+            end_seconds=span.end_seconds,
+            step_seconds=hour,
+        )
+
+    cumulative: dict[float, float] = defaultdict(float)
+    for course in await growth("bucket", "by (le)"):
+        try:
+            bound = float(course.labels.get("le", ""))
+        except ValueError:
+            continue
+        cumulative[bound] += math.fsum(value for _, value in course.points)
+    bounds = sorted(cumulative)
+    before = dict(zip(bounds, [0.0, *(cumulative[bound] for bound in bounds)], strict=False))
+    tokens = math.fsum(value for course in await growth("sum", "") for _, value in course.points)
+    return LengthCounts(
+        buckets={bound: max(0.0, cumulative[bound] - before[bound]) for bound in bounds}, tokens=tokens
+    )
+
+
+def _past(variants: Sequence[PastVariant], seen: Sequence[_Seen], span: _Span) -> Past:
+    models: dict[str, list[_Seen]] = defaultdict(list)
+    for variant, item in zip(variants, seen, strict=True):
+        models[variant.model_id].append(item)
+    steps = {number for item in seen for number in item.rates}
+    problems: list[str] = []
+    workloads: dict[str, Workload] = {}
+    if not steps:
+        names = ", ".join(f"{item.namespace}/{item.name}" for item in variants)
+        text = (
+            f"Prometheus has no series of vLLM or SGLang of the pods of {names} in the last"
+            f" {_hours(span.end_seconds - span.begin_seconds)}: series must have the labels namespace and pod"
+        )
+        return Past(problems=(text,))
+    first, last, step = min(steps), max(steps), span.step_seconds
+    warnings = [*_gaps(steps, first, last, span)]
+    for model_id, own in models.items():
+        rates = [math.fsum(item.rates.get(number, 0.0) for item in own) for number in range(first, last + 1)]
+        requests = math.fsum(rates) * step
+        if requests > _MOST_REQUESTS:
+            problems.append(
+                f"model {model_id}: {requests / 1e6:.1f} million requests, of at most"
+                f" {_MOST_REQUESTS / 1e6:.0f} million: use a shorter --last"
+            )
+            continue
+        if requests < 1:
+            problems.append(f"model {model_id}: its engines had no request in that time: use a longer --last")
+            continue
+        drawn = RequestSampler.of(
+            model_id,
+            prompts=[item.prompts for item in own],
+            answers=[item.answers for item in own],
+            means=next((item.known.lengths for item in own if item.known.lengths), None),
+        )
+        problems += drawn.problems
+        warnings += drawn.warnings
+        if not drawn.problems:
+            workloads[model_id] = Played(trace=tuple(drawn.requests(rates, step)))
+    for variant, item in zip(variants, seen, strict=True):
+        warnings += [f"{variant.name}: {text}" for text in item.known.doubts if item.rates]
+    return Past(
+        workloads=workloads,
+        measured={variant.name: item.known for variant, item in zip(variants, seen, strict=True)},
+        seconds=(last - first + 1) * step,
+        warnings=tuple(warnings),
+        problems=tuple(problems),
+    )
+
+
+def _gaps(steps: set[int], first: int, last: int, span: _Span) -> Iterator[str]:
+    """Yield what is missing: time before the first sample, and between samples."""
+    asked = span.end_seconds - span.begin_seconds
+    covered = (last - first + 1) * span.step_seconds
+    if asked - covered > max(2 * span.step_seconds, _MOST_MISSING * asked):
+        yield (
+            f"Prometheus has samples of {_hours(covered)} of the last {_hours(asked)}: only that time is"
+            " simulated"
+        )
+    missing = last - first + 1 - len(steps)
+    if missing > _MOST_MISSING * (last - first + 1):
+        yield (
+            f"Prometheus has no samples for {_hours(missing * span.step_seconds)} in between: no requests are"
+            " simulated there"
+        )
+
+
+def _hours(seconds: float) -> str:
+    """Return a time as hours, or minutes if it is shorter."""
+    return f"{seconds / 3600:.3g} h" if seconds >= _HOUR_SECONDS else f"{seconds / 60:.3g} min"
