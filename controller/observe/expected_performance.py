@@ -68,7 +68,7 @@ def _words(pod_spec: Json) -> Iterator[str]:
         yield from container.get("args") or []
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=32_768)
 def _expected(subject: _Subject) -> Estimate | None:
     text = subject.arguments.translate(_QUOTING)
     accelerator = accelerator_named(subject.product, short_name(subject.product))
