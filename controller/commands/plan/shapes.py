@@ -162,6 +162,11 @@ _SCALED_OBJECT: Final = _kind(
         scaleTargetRef=object_node("name", apiVersion=str, kind=str, name=str),
         minReplicaCount=_Count,
         maxReplicaCount=_Count,
+        advanced=object_node(
+            horizontalPodAutoscalerConfig=object_node(
+                behavior=object_node(scaleUp=_SCALING_RULES, scaleDown=_SCALING_RULES)
+            )
+        ),
     ),
 )
 

@@ -1,143 +1,41 @@
-"""`stowplan simulate --prometheus`: loads, lengths and step times from a real Prometheus with a past."""
+"""`stowplan simulate --prometheus` without a usable server, and the requests that are drawn.
+
+`tests/controlplane/test_engine_history.py` uses a real Prometheus.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
-from typing import Final
 
 import pytest
 from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.engine_history import LLAMA, PROFILE, Past, pages, prometheus_with
-from support.manifests import deployment, listed, variant
+from support.manifests import deployment, l4_node, listed, variant
 from support.served import served
 
 from apiserver import cli
-from apiserver.schema.json import Json
 from controller.commands.simulate import history
 from controller.commands.simulate.history import PastVariant, read_past
 from controller.commands.simulate.request_sampling import LengthCounts, RequestSampler
 from controller.engines.requests import NO_CREDENTIALS
-from controller.simulation.workload import Played
 from controller.sizing.lengths import Lengths
 
-PAGES: Final = 121
-"""Half an hour."""
+LLAMA = PastVariant(name="llama", model_id="m", namespace="chat", pods="llama-.*")
 
 
-def without_histograms(page: str) -> str:
-    """Return a page of an engine that counts, and has no histogram of lengths."""
-    kept = (line for line in page.splitlines() if "request_prompt" not in line and "request_gen" not in line)
-    return "\n".join(kept) + "\n"
-
-
-@pytest.fixture(scope="module")
-def past() -> Past:
-    """Return the past of three Deployments, one of whose pods restarted and one of which came and went."""
-    made = Past()
-    made.add("llama-7d9f8c6b5-abcde", pages(PAGES, restart_at=60))
-    made.add("llama-7d9f8c6b5-fghij", pages(60, seed=2), until_seconds=300)
-    made.add("plain-7d9f8c6b5-abcde", [without_histograms(page) for page in pages(60, seed=3)])
-    made.add("idle-7d9f8c6b5-abcde", pages(60, rate=lambda _: 1e-9))
-    return made
-
-
-@pytest.fixture(scope="module")
-def url(past: Past, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Yield the URL of a Prometheus with this past."""
-    with prometheus_with(past, tmp_path_factory.mktemp("prometheus")) as running:
-        yield running
-
-
-def pods_of(name: str, *, model: str = LLAMA) -> PastVariant:
-    """Return the pods of a Deployment."""
-    return PastVariant(name=name, model_id=model, namespace="chat", pods=f"{name}-[a-z0-9]+-[a-z0-9]+")
-
-
-def read(url: str, past: Past, *variants: PastVariant, last_seconds: float = 1800.0) -> history.Past:
-    """Return what is read."""
+def problems(url: str) -> tuple[str, ...]:
+    """Return why nothing was read."""
     return read_past(
-        url,
-        variants,
-        credentials=NO_CREDENTIALS,
-        end_seconds=past.ended_seconds,
-        last_seconds=last_seconds,
-    )
+        url, [LLAMA], credentials=NO_CREDENTIALS, end_seconds=1.8e9, last_seconds=1800.0
+    ).problems
 
 
-def test_the_load_and_the_engines_are_those_of_the_past(url: str, past: Past) -> None:
-    """Although a counter was reset, and one pod was there for half of the time."""
-    found = read(url, past, pods_of("llama"))
-
-    assert found.problems == ()
-    workload, known = found.workloads[LLAMA], found.measured["llama"]
-    assert isinstance(workload, Played)
-    requests = workload.trace
-    assert len(requests) == pytest.approx(10 * 1800 + 10 * 900, rel=0.05)
-    assert fmean(item.prompt_tokens for item in requests) == pytest.approx(1050, rel=0.05)
-    assert fmean(item.output_tokens for item in requests) == pytest.approx(200, rel=0.05)
-    assert [item.offset_ms for item in requests] == sorted(item.offset_ms for item in requests)
-    assert found.seconds == pytest.approx(1800, abs=120)
-    assert known.parameters is not None
-    assert known.parameters.alpha_ms == pytest.approx(PROFILE.alpha_ms, rel=0.05)
-    assert known.kv_tokens == PROFILE.kv_tokens
-    minutes = [sum(60_000 * n <= item.offset_ms < 60_000 * (n + 1) for item in requests) for n in range(25)]
-    assert max(minutes) > 1.5 * min(minutes)
-
-
-def test_a_longer_time_than_there_are_samples_is_a_warning(url: str, past: Past) -> None:
-    """Only the time with samples is simulated."""
-    found = read(url, past, pods_of("llama"), last_seconds=86_400.0)
-
-    assert found.problems == ()
-    assert found.seconds == pytest.approx(1800, abs=240)
-    assert "Prometheus has samples of 3" in found.warnings[0]
-    assert "of the last 24 h: only that time is simulated" in found.warnings[0]
-
-
-def test_without_histograms_all_requests_have_the_mean_length(url: str, past: Past) -> None:
-    """With a warning for prompts and for answers."""
-    found = read(url, past, pods_of("plain"))
-
-    workload = found.workloads[LLAMA]
-    assert isinstance(workload, Played)
-    assert len({(item.prompt_tokens, item.output_tokens) for item in workload.trace}) == 1
-    assert workload.trace[0].prompt_tokens == pytest.approx(1050, rel=0.05)
-    assert [text.partition(": all have")[0] for text in found.warnings if "histogram" in text] == [
-        f"model {LLAMA}: its engines have no histogram of the lengths of prompts",
-        f"model {LLAMA}: its engines have no histogram of the lengths of answers",
-    ]
-
-
-def test_what_is_not_there_is_a_problem_that_names_it(url: str, past: Past) -> None:
-    """Missing data is never zero."""
-    nobody = read(url, past, pods_of("nobody"))
-    idle = read(url, past, pods_of("llama", model="m"), pods_of("idle", model="n"))
-
-    assert nobody.problems[0].startswith(
-        "Prometheus has no series of vLLM or SGLang of the pods of chat/nobody in the last 30 min"
-    )
-    assert idle.problems == ("model n: its engines had no request in that time: use a longer --last",)
-
-
-def test_too_many_requests_are_refused(url: str, past: Past, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before they are drawn."""
-    monkeypatch.setattr(history, "_MOST_REQUESTS", 1000)
-
-    (problem,) = read(url, past, pods_of("llama")).problems
-
-    assert problem.endswith("use a shorter --last")
-    assert "of at most" in problem
-
-
-def test_no_server_is_a_problem(past: Past) -> None:
+def test_no_server_is_a_problem() -> None:
     """At once."""
-    assert read("http://127.0.0.1:1", past, pods_of("llama")).problems == ("Prometheus: connection refused",)
+    assert problems("http://127.0.0.1:1") == ("Prometheus: connection refused",)
 
 
 @pytest.mark.parametrize(
@@ -149,23 +47,21 @@ def test_no_server_is_a_problem(past: Past) -> None:
         (b"", 302, "HTTP 302"),
     ],
 )
-async def test_another_server_is_a_problem(past: Past, body: bytes, status: int, reason: str) -> None:
+async def test_another_server_is_a_problem(body: bytes, status: int, reason: str) -> None:
     """Whatever it answers."""
 
     async def answer(_: web.Request) -> web.Response:
         return web.Response(body=body, status=status)
 
     async with served(answer, path="/api/v1/{any}") as port:
-        found = await asyncio.to_thread(read, f"http://127.0.0.1:{port}", past, pods_of("llama"))
+        found = await asyncio.to_thread(problems, f"http://127.0.0.1:{port}")
 
-    assert len(found.problems) == 1
-    assert found.problems[0].startswith("Prometheus: ")
-    assert reason in found.problems[0]
+    assert len(found) == 1
+    assert found[0].startswith("Prometheus: ")
+    assert reason in found[0]
 
 
-async def test_a_server_that_does_not_answer_takes_a_limited_time(
-    past: Past, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_server_that_does_not_answer_takes_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five minutes, and less here."""
     monkeypatch.setattr(history, "_TOTAL_SECONDS", 0.2)
     is_over = asyncio.Event()
@@ -175,10 +71,10 @@ async def test_a_server_that_does_not_answer_takes_a_limited_time(
         return web.Response()
 
     async with served(answer, path="/api/v1/{any}") as port:
-        found = await asyncio.to_thread(read, f"http://127.0.0.1:{port}", past, pods_of("llama"))
+        found = await asyncio.to_thread(problems, f"http://127.0.0.1:{port}")
         is_over.set()
 
-    assert found.problems[0].endswith("use a shorter --last")
+    assert found[0].endswith("use a shorter --last")
 
 
 COUNTS = st.dictionaries(st.sampled_from([1.0, 10.0, 100.0, 1000.0, float("inf")]), st.floats(0, 1e6))
@@ -216,70 +112,6 @@ def test_lengths_have_the_measured_mean() -> None:
     assert fmean(item.prompt_tokens for item in drawn) == pytest.approx(367.0, rel=0.02)
 
 
-def exported(tmp_path: Path) -> str:
-    """Write the export of the Deployment, and return the name of the file."""
-    own = deployment("llama", product="NVIDIA-H100-80GB-HBM3", accelerators=1)
-    node = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": "n", "labels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}},
-        "status": {"allocatable": {"nvidia.com/gpu": "8"}},
-    }
-    metric = {
-        "type": "Pods",
-        "pods": {
-            "metric": {"name": "vllm:num_requests_running"},
-            "target": {"type": "AverageValue", "averageValue": "20"},
-        },
-    }
-    scaler: Json = {
-        "apiVersion": "autoscaling/v2",
-        "kind": "HorizontalPodAutoscaler",
-        "metadata": {"name": "llama", "namespace": "chat"},
-        "spec": {
-            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"},
-            "maxReplicas": 8,
-            "metrics": [metric],
-        },
-    }
-    claimed = variant("llama", modelID=LLAMA, accelerator="H100")
-    own["spec"]["template"]["spec"]["containers"][0]["args"] = []
-    for item in (own, claimed):
-        item["metadata"]["namespace"] = "chat"
-    (tmp_path / "live.yaml").write_text(listed(node, own, claimed, scaler), encoding="utf-8")
-    return str(tmp_path / "live.yaml")
-
-
-def test_an_export_and_a_prometheus_are_enough(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """No number comes from the user."""
-    code = cli.main(
-        [
-            *("simulate", "-f", exported(tmp_path), "--prometheus", url, "--last", "45m"),
-            *(
-                "--policy",
-                "constant:2",
-                "--policy",
-                "hpa",
-                "--duration",
-                "300",
-                "--start",
-                "cold",
-                "-o",
-                "json",
-            ),
-        ]
-    )
-    found = json.loads(capsys.readouterr().out)
-
-    assert code == 0
-    (engine,) = found["scenario"]["engines"]
-    assert (engine["step_times"], engine["kv_tokens"]) == ("Prometheus", "Prometheus")
-    assert [item["policy"] for item in found["outcomes"]] == ["constant:2", "hpa"]
-    assert all(item["requests"] > 1000 for item in found["outcomes"])
-
-
 WRONG = {
     "without an export": (["--prometheus", "http://127.0.0.1:1"], "--prometheus requires -f FILE"),
     "a time without a Prometheus": (["-f", "live.yaml", "--last", "1h"], "--last requires --prometheus URL"),
@@ -299,7 +131,9 @@ def test_wrong_usage_is_explained(
     text: str,
 ) -> None:
     """With exit code 2."""
-    exported(tmp_path)
+    claimed = variant("chat", modelID="meta/llama-3.2-3b")
+    workload = deployment("chat", product="NVIDIA-L4", accelerators=1)
+    (tmp_path / "live.yaml").write_text(listed(l4_node("n"), workload, claimed), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
     assert cli.main(["simulate", *arguments]) == 2
