@@ -35,6 +35,7 @@ class Accelerator:
 
 
 _PCIE_US: Final = 40.0
+_A100_40GB: Final = Accelerator(memory_gib=39.4, bandwidth=1.555, arithmetic=312)
 
 ACCELERATORS: Final[Mapping[str, Accelerator]] = {
     "GB300": Accelerator(memory_gib=270, bandwidth=8.0, arithmetic=2500, arithmetic_8bit=5000),
@@ -51,7 +52,8 @@ ACCELERATORS: Final[Mapping[str, Accelerator]] = {
     "H800": Accelerator(memory_gib=79.1, bandwidth=3.35, arithmetic=989, arithmetic_8bit=1979),
     "H20": Accelerator(memory_gib=95, bandwidth=4.0, arithmetic=148, arithmetic_8bit=296),
     "A100": Accelerator(memory_gib=79.1, bandwidth=2.0, arithmetic=312),
-    "A100-40GB": Accelerator(memory_gib=39.4, bandwidth=1.555, arithmetic=312),
+    "A100-40GB": _A100_40GB,
+    "A100-TESLA": _A100_40GB,  # GKE: `nvidia-tesla-a100`, beside `nvidia-a100-80gb`
     "A800": Accelerator(memory_gib=79.1, bandwidth=2.0, arithmetic=312),
     "A40": Accelerator(memory_gib=44.4, bandwidth=0.696, arithmetic=150, hop_us=_PCIE_US),
     "A30": Accelerator(memory_gib=23.6, bandwidth=0.933, arithmetic=165, hop_us=_PCIE_US),
@@ -65,7 +67,8 @@ ACCELERATORS: Final[Mapping[str, Accelerator]] = {
     ),
     "L4": Accelerator(memory_gib=22, bandwidth=0.3, arithmetic=121, arithmetic_8bit=242, hop_us=_PCIE_US),
     "T4": Accelerator(memory_gib=14.6, bandwidth=0.32, arithmetic=65, hop_us=_PCIE_US),
-    "V100": Accelerator(memory_gib=31.7, bandwidth=0.9, arithmetic=125),
+    "V100": Accelerator(memory_gib=15.7, bandwidth=0.9, arithmetic=125),
+    "V100-32GB": Accelerator(memory_gib=31.7, bandwidth=0.9, arithmetic=125),
     "RTX-4090": Accelerator(
         memory_gib=23.5, bandwidth=1.008, arithmetic=165, arithmetic_8bit=330, hop_us=_PCIE_US
     ),

@@ -69,6 +69,7 @@ PRODUCTS = {
     "another form factor": ("NVIDIA-H100-NVL", "H100", "H100-NVL"),
     "less memory": ("NVIDIA-A100-SXM4-40GB", "A100", "A100-40GB"),
     "more memory": ("NVIDIA-A100-SXM4-80GB", "A100", "A100"),
+    "the name at Google": ("nvidia-tesla-a100", "A100", "A100-40GB"),
     "a short name": ("L40S", "L40S", "L40S"),
     "part of an accelerator": ("NVIDIA-A100-SXM4-40GB-MIG-1g.5gb", "A100-MIG-1G.5GB", None),
     "an unknown one": ("Acme-9000", "ACME-9000", None),
