@@ -17,7 +17,7 @@ from apiserver.program import exit_code
 from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.reading import read
-from controller.commands.plan.terminal import show
+from controller.commands.plan.terminal import harmless, show
 from controller.commands.profile.arguments import credentials
 from controller.commands.simulate.arguments import SHORTEST_SECONDS, parser
 from controller.commands.simulate.engines import PastReader, Supplied
@@ -306,4 +306,4 @@ def _progress(policy: str) -> Callable[[float], None] | None:
 
 
 def _tell(problems: Iterable[str]) -> None:
-    sys.stderr.writelines(f"error: {problem}\n" for problem in problems)
+    sys.stderr.writelines(f"error: {harmless(problem)}\n" for problem in problems)
