@@ -142,14 +142,15 @@ KWOK = GoModule(
 
 PROMETHEUS = GoModule(
     folder=_HERE / "prometheus",
-    binaries=(
+    binaries=tuple(
         Binary(
-            name="prometheus",
-            package="github.com/prometheus/prometheus/cmd/prometheus",
+            name=name,
+            package=f"github.com/prometheus/prometheus/cmd/{name}",
             requirement="github.com/prometheus/prometheus",
-        ),
+        )
+        for name in ("prometheus", "promtool")
     ),
     linker_flags="-s -w -X github.com/prometheus/common/version.Version={version}",
     usual_minutes=6,
 )
-"""For tests that read metrics from Prometheus."""
+"""For tests that read metrics from Prometheus, and tests of alerts."""
