@@ -5,7 +5,7 @@ and `planning` decides, in pure functions. `variants` and `bindings` run this in
 verbs.
 
 - the process `stowplan controller`: `run`, with `config` and `config_planning`, `caches` of
-  `projections`, and `telemetry` with `variant_numbers`
+  `projections`, and `telemetry` with `ready_times` and `variant_numbers`
 - planning in a child process that can be killed: `planner`, `solver`, `solver_worker`, `uncollected`
 - one replica of several: `replica`
 """

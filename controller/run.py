@@ -286,7 +286,8 @@ class Controller:
             self._telemetry.count_failure("Error")
             _log.exception("cycle failed: the last decisions stay")
             return
-        self._telemetry.observe(result, seconds=time.monotonic() - began)
+        ended = time.monotonic()
+        self._telemetry.observe(result, seconds=ended - began, now_seconds=ended)
         self._numbers.observe(result)
         log_unwritten("variant", result.unwritten)
 

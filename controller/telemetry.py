@@ -8,25 +8,33 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from controller.planning.decision import Decision
-from controller.variants.variantautoscaling import CycleResult
+from controller.ready_times import ReadyTimes
+from controller.sizing.attainment import ServiceLevel
+from controller.variants.cycle_result import CycleResult
 
 _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_READY_SECONDS: Final = (10, 20, 30, 45, 60, 90, 120, 180, 300, 450, 600, 900, 1200, 1800)
 _VARIANT: Final = ("namespace", "variant_name", "accelerator_type")
 _MODEL: Final = ("namespace", "model_id", "priority")
 
 _DESIRED: Final = "stowplan_desired_replicas"
 _CURRENT: Final = "stowplan_current_replicas"
+_READY: Final = "stowplan_ready_replicas"
+_NOT_READY: Final = "stowplan_not_ready"
 _UNFOLLOWED: Final = "stowplan_decision_not_followed"
 _WANTED: Final = "stowplan_unconstrained_replicas"
 _SHORT: Final = "stowplan_unmet_per_mille"
 _UNMET: Final = "stowplan_unmet_ratio"
 _SAVED: Final = "stowplan_advisory_saved_cost"
+_MODEL_COST: Final = "stowplan_desired_cost"
+_CURRENT_COST: Final = "stowplan_current_cost"
 _LEVEL_GAP: Final = "stowplan_plan_level_gap_ratio"
 _NODES: Final = "stowplan_requested_nodes"
 _COST: Final = "stowplan_plan_cost"
 _GAP: Final = "stowplan_plan_gap_ratio"
 _WAITING: Final = "stowplan_pending_replicas"
 _SILENT: Final = "stowplan_silent_engines"
+_RESPONDING: Final = "stowplan_responding_engines"
 _SILENT_MODEL: Final = "stowplan_silent_model"
 _RATE: Final = "stowplan_demand_requests_per_second"
 _UPPER: Final = "stowplan_demand_upper_requests_per_second"
@@ -35,12 +43,22 @@ _SIGNAL: Final = "stowplan_signal_state"
 _AGE: Final = "stowplan_signal_age_seconds"
 _ATTAINED: Final = "stowplan_attained_ratio"
 _PROMISED: Final = "stowplan_promised_ratio"
+_TTFT_TARGET: Final = "stowplan_ttft_target_seconds"
+_TTFT_ATTAINED: Final = "stowplan_ttft_attained_ratio"
+_ITL_TARGET: Final = "stowplan_itl_target_seconds"
+_ITL_ATTAINED: Final = "stowplan_itl_attained_ratio"
 _SERVES: Final = "stowplan_capacity_requests_per_second"
 _SETTINGS: Final = "stowplan_invalid_settings_since_timestamp_seconds"
 
 _GAUGES: Final = (
     (_DESIRED, "Replicas granted by the last plan.", _VARIANT),
     (_CURRENT, "Replicas that the scale target of a variant requests now.", _VARIANT),
+    (_READY, "Ready replicas of a variant.", _VARIANT),
+    (
+        _NOT_READY,
+        "1 for each variant whose condition Ready is false, with its reason.",
+        (*_VARIANT[:2], "reason"),
+    ),
     (
         _UNFOLLOWED,
         "1 for each reason why the decision on a variant is not followed; not for advice.",
@@ -50,12 +68,15 @@ _GAUGES: Final = (
     (_SHORT, "Thousandths of the variant's model's required capacity that are not provided.", _VARIANT),
     (_UNMET, "Share of a model's required capacity that the last plan does not provide.", _MODEL),
     (_SAVED, "Cost per hour that following the advice for a variant would save.", _VARIANT[:2]),
+    (_MODEL_COST, "Cost per hour of the granted replicas of a model.", _MODEL[:2]),
+    (_CURRENT_COST, "Cost per hour of the replicas that a model's scale targets request now.", _MODEL[:2]),
     (_LEVEL_GAP, "Distance of the last plan from its proven bound, by level.", ("level",)),
     (_NODES, "Nodes to add that the last plan counts on.", ("pool",)),
     (_COST, "Cost per hour of all granted replicas.", ()),
     (_GAP, "Distance of the last plan from its proven bound; 1 if the running replicas stay.", ()),
     (_WAITING, "Replicas that a plan had room for and that now fit on no node.", _VARIANT[:2]),
     (_SILENT, "Engines that did not respond.", ()),
+    (_RESPONDING, "Engines that responded.", ()),
     (_SILENT_MODEL, "1 for each model none of whose ready engines responded.", _MODEL[:2]),
     (_RATE, "Current requests per second of a model.", _MODEL[:2]),
     (
@@ -76,6 +97,10 @@ _GAUGES: Final = (
         _MODEL,
     ),
     (_PROMISED, "Share of a model's requests that should be within their latency targets.", _MODEL),
+    (_TTFT_TARGET, "Target of a model's time to first token.", _MODEL),
+    (_TTFT_ATTAINED, "Share of a model's requests of the last hour within the target of TTFT.", _MODEL),
+    (_ITL_TARGET, "Target of a model's inter-token latency.", _MODEL),
+    (_ITL_ATTAINED, "Share of a model's requests of the last hour within the target of ITL.", _MODEL),
     (_SERVES, "Requests per second that one replica serves within its targets.", (*_VARIANT[:2], "source")),
     (
         _SETTINGS,
@@ -111,6 +136,14 @@ class Telemetry:
             registry=registry,
         )
         self._courses: dict[tuple[str, str], tuple[int, int]] = {}
+        self._until_ready = Histogram(
+            "stowplan_decision_to_ready_seconds",
+            "Time from a decision that adds replicas to a variant until these replicas are ready.",
+            _VARIANT[:2],
+            buckets=_READY_SECONDS,
+            registry=registry,
+        )
+        self._ready_times = ReadyTimes()
         self._seconds = Histogram(
             "stowplan_cycle_duration_seconds",
             "Time from reading the cluster state to publishing the decisions.",
@@ -118,12 +151,17 @@ class Telemetry:
             registry=registry,
         )
 
-    def observe(self, result: CycleResult, *, seconds: float) -> None:
-        """Record a successful cycle; remove the series of objects that no longer exist."""
+    def observe(self, result: CycleResult, *, seconds: float, now_seconds: float) -> None:
+        """Record a successful cycle that took `seconds`; remove the series of objects that no longer exist.
+
+        `now_seconds` is the time of a clock that never jumps.
+        """
         for gauge in self._labelled:
             gauge.clear()
         self._tell_variants(result)
+        self._tell_costs(result)
         self._count_reversals(result.plan.decisions)
+        self._observe_ready_times(result, now_seconds=now_seconds)
         plan = result.plan
         for report in plan.solver.levels:
             self._gauges[_LEVEL_GAP].labels(report.level).set(report.gap)
@@ -135,6 +173,7 @@ class Telemetry:
         self._gauges[_COST].set(float(plan.cost))
         self._gauges[_GAP].set(plan.solver.gap)
         self._gauges[_SILENT].set(result.scrape_failures)
+        self._gauges[_RESPONDING].set(result.responding)
         for silent in result.silent_models:
             self._gauges[_SILENT_MODEL].labels(*silent).set(1)
         self._written.inc(result.written)
@@ -163,6 +202,35 @@ class Telemetry:
             self._reversals.remove(*key)
         self._courses = courses
 
+    def _observe_ready_times(self, result: CycleResult, *, now_seconds: float) -> None:
+        """Observe the replicas that became ready, and forget variants that no longer exist."""
+        ready = {item.key: item.ready_replicas for item in result.gathered.snapshot.variants}
+        acted_on = [item for item in result.plan.decisions if item.key in ready.keys() - result.advices]
+        granted = {item.key: item.replicas for item in acted_on}
+        for key in self._ready_times.known() - granted.keys():
+            self._until_ready.remove(*key)
+        for key, waited_seconds in self._ready_times.advance(granted, ready, now_seconds=now_seconds):
+            self._until_ready.labels(*key).observe(waited_seconds)
+
+    def _tell_costs(self, result: CycleResult) -> None:
+        granted = {item.key: item.replicas for item in result.plan.decisions}
+        for seen in result.gathered.snapshot.variants:
+            if seen.key in granted:
+                model, cost = (seen.namespace, seen.model_id), seen.cost_per_replica
+                self._gauges[_MODEL_COST].labels(*model).inc(float(cost * granted[seen.key]))
+                self._gauges[_CURRENT_COST].labels(*model).inc(float(cost * seen.current_replicas))
+
+    def _tell_level(self, model: tuple[str, str, str], level: ServiceLevel) -> None:
+        targets = level.targets
+        self._gauges[_ATTAINED].labels(*model).set(level.share)
+        self._gauges[_PROMISED].labels(*model).set(targets.attainment)
+        if targets.ttft_seconds is not None:
+            self._gauges[_TTFT_TARGET].labels(*model).set(targets.ttft_seconds)
+            self._gauges[_TTFT_ATTAINED].labels(*model).set(1 - level.ttft_missed)
+        if targets.itl_seconds is not None:
+            self._gauges[_ITL_TARGET].labels(*model).set(targets.itl_seconds)
+            self._gauges[_ITL_ATTAINED].labels(*model).set(1 - level.itl_missed)
+
     def _tell_load(self, decision: Decision) -> None:
         load, model = decision.load, (decision.namespace, decision.model_id)
         self._gauges[_SIGNAL].labels(*model, str(load.signal)).set(1)
@@ -188,6 +256,9 @@ class Telemetry:
             if not result.gathered.observed[seen.key].claim.is_bound:
                 variant = (seen.namespace, seen.name, seen.accelerator)
                 self._gauges[_CURRENT].labels(*variant).set(seen.current_replicas)
+                self._gauges[_READY].labels(*variant).set(seen.ready_replicas)
+        for key, reason in result.not_ready.items():
+            self._gauges[_NOT_READY].labels(*key, reason).set(1)
         self._tell_unfollowed(result)
         for decision in result.plan.decisions:
             variant = (decision.namespace, decision.name, decision.accelerator)
@@ -198,8 +269,7 @@ class Telemetry:
             self._gauges[_UNMET].labels(*model).set(decision.unmet_per_mille / 1000)
             self._tell_load(decision)
             if level := result.service_levels.get(decision.key):
-                self._gauges[_ATTAINED].labels(*model).set(level.share)
-                self._gauges[_PROMISED].labels(*model).set(level.targets.attainment)
+                self._tell_level(model, level)
         for waiting in result.divergence.waiting:
             self._gauges[_WAITING].labels(*waiting.variant).inc()
         for key, advice in result.advices.items():

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from apiserver.kinds.autoscalers import VARIANT_CURRENT, VARIANT_METRIC, VARIANT_RATIO
 from apiserver.kinds.metric_labels import VARIANT_LABELS
-from controller.variants.variantautoscaling import CycleResult
+from controller.variants.cycle_result import CycleResult
 
 _LABELS: Final = tuple(sorted(VARIANT_LABELS - {"exported_namespace"}))
 """Without the one that Prometheus adds itself. An empty label is to Prometheus as if it were missing."""

@@ -5,5 +5,5 @@
 - state between cycles: `memory`; `status`; the exchange with the plan of variants: `joint`
 - for targets scaled by the controller itself, `scaling` writes the scales that `scale_orders` computes;
   `scale_reader` reads scale subresources
-- metrics: `telemetry`
+- metrics: `telemetry`, from `cycle_result`
 """

@@ -13,7 +13,6 @@ from datetime import datetime
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.heartbeat import bound_served_time
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
@@ -21,10 +20,11 @@ from apiserver.cluster.status_writer import apply_status
 from apiserver.kinds.identity import Key, key_of
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
+from controller.bindings.cycle_result import BindingCycleResult
 from controller.bindings.joint import INTERVALS_WAITED, Exchange, Grant, limit_to_grant
 from controller.bindings.memory import BindingMemory, questions_of
 from controller.bindings.scale_orders import scaling_finding
-from controller.bindings.scaling import DirectScaler, Ending
+from controller.bindings.scaling import DirectScaler
 from controller.bindings.status import (
     WRITES_PER_SECOND,
     BindingResult,
@@ -99,21 +99,6 @@ class BindingSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BindingCycleResult:
-    """Results of one cycle."""
-
-    results: tuple[BindingResult, ...] = ()
-    written: int = 0
-    scrape_failures: int = 0
-    silent: Mapping[Key, str] = field(default_factory=dict)
-    scaled: Mapping[Ending, int] = field(default_factory=dict)
-    """The number of scale writes by outcome."""
-
-    unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
-    """Errors of the statuses that could not be written."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class _Published:
     """Results of the status writes of one cycle."""
 
@@ -181,6 +166,7 @@ class AutoscalingPolicyBindingReconciler:
             results=(*alone.results, *placed.results),
             written=alone.written + placed.written,
             scrape_failures=len(exposures.failures),
+            responding=len(exposures.looks),
             silent=silent,
             scaled=scaled,
             unwritten=expected_errors({**alone.failed, **placed.failed}),

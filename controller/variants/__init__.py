@@ -2,6 +2,7 @@
 
 `variantautoscaling` runs the cycle: `watching` collects engine metrics and sizes models, the solver plans,
 `status` computes statuses, or only advice where `advisory` selects that, and `publishing` writes them.
+Metrics and logs are about its `cycle_result`.
 
 - before the plan: `privileges`, `settings_keeping`, `silence` of engines, `activity` in front of models
   without replicas

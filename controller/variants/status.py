@@ -9,6 +9,7 @@ from decimal import Decimal
 from enum import StrEnum
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
 from controller.observe.conditions import (
@@ -138,6 +139,16 @@ def unplanned_status(value: Json, why: Unplanned, *, now: datetime, published: J
         "actuation": {"applied": False},
         "decision": {"reason": UNPLANNED, "message": shorten(why.message)},
         "conditions": condition_list(value, findings, now=now, published=published),
+    }
+
+
+def reasons_not_ready(statuses: Mapping[Key, Json]) -> Mapping[Key, str]:
+    """Return the reasons of the statuses whose condition `Ready` is false."""
+    return {
+        key: str(item["reason"])
+        for key, status in statuses.items()
+        for item in status["conditions"]
+        if item["type"] == ConditionType.READY and item["status"] == "False"
     }
 
 
@@ -297,7 +308,7 @@ def _decision(inputs: StatusInputs) -> Json:
         "serviceLevel": _service_level(inputs.service_level),
         "unconstrainedReplicas": decision.unconstrained_replicas,
         "grantedReplicas": decision.replicas,
-        "readyReplicas": sum(item.ready for item in inputs.variant.replicas),
+        "readyReplicas": inputs.variant.ready_replicas,
         "unmetPerMille": decision.unmet_per_mille,
         "relief": _relief(decision),
         "boundBy": str(decision.bound_by),

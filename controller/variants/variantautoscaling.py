@@ -14,7 +14,6 @@ from functools import partial
 from typing import Protocol
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.events import EventRecorder
 from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
@@ -31,12 +30,11 @@ from controller.observe.decision_following import ActingFinding, ReplicaWatch
 from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, claims_in, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
-from controller.observe.policies import Policies, SettingsProblem
+from controller.observe.policies import Policies
 from controller.observe.replicas import lateness
 from controller.observe.unplanned import Unplanned, faulty
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
-from controller.sizing.attainment import ServiceLevel
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import SizingResult
 from controller.variants.activity import ActivityWatch
@@ -51,17 +49,18 @@ from controller.variants.advisory import (
 )
 from controller.variants.announcing import Announcer
 from controller.variants.clock import ClockWatch
+from controller.variants.cycle_result import CycleResult
 from controller.variants.decision_annotation import DecisionAnnotator, due_annotations
 from controller.variants.decision_following import situations
 from controller.variants.heartbeat import Pulse
-from controller.variants.placement_divergence import IN_STEP, Divergence, sentences
+from controller.variants.placement_divergence import sentences
 from controller.variants.placement_following import PlacementFollower
 from controller.variants.pod_deletion_costs import PodMarker, due_marks
 from controller.variants.privileges import Privileges, questions
 from controller.variants.publishing import Publisher, expected_errors
 from controller.variants.settings_keeping import SettingsKeeper
 from controller.variants.silence import silence_of
-from controller.variants.status import StatusInputs, planned_status, unplanned_status
+from controller.variants.status import StatusInputs, planned_status, reasons_not_ready, unplanned_status
 from controller.variants.watching import EngineSource, EngineWatch
 
 _log = EventLogger(__name__)
@@ -130,39 +129,6 @@ class CycleSettings:
     """Whether annotated autoscalers get an annotation with the decision."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CycleResult:
-    """Results of one cycle, for logs and metrics."""
-
-    plan: Plan
-    gathered: Gathered
-    written: int
-    scrape_failures: int
-    silent_models: Mapping[Key, str] = field(default_factory=dict)
-    """Models (namespace, ID) none of whose ready engines responded, with the cause."""
-
-    advices: Mapping[Key, Advice] = field(default_factory=dict)
-    """For the variants whose decisions are advice only."""
-
-    service_levels: Mapping[Key, ServiceLevel] = field(default_factory=dict)
-    """What the engines of each variant's model attained, if it has targets."""
-
-    evictions: Mapping[str, int] = field(default_factory=dict)
-    """The number of evictions by outcome."""
-
-    unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
-    """Errors of the statuses that could not be written."""
-
-    acting: Mapping[Key, ActingFinding] = field(default_factory=dict)
-    """Whether each decision is followed that is not only advice."""
-
-    divergence: Divergence = IN_STEP
-    """The difference between the previous plan and the scheduler's placement."""
-
-    settings: tuple[SettingsProblem, ...] = ()
-    """What is wrong with prices and service classes."""
-
-
 class VariantAutoscalingReconciler:
     """Runs cycles; between them it keeps the engines' metrics and the placements of the last plan."""
 
@@ -208,9 +174,7 @@ class VariantAutoscalingReconciler:
         )
         taken = tools.exchange.take()
         claims = own | claims_of_asks(taken.asks)
-        if tools.privileges is not None:
-            used = await asyncio.to_thread(questions, claims.readable, policies)
-            policies = replace(policies, grants=await tools.privileges.grants(used))
+        policies = await self._with_grants(policies, claims)
         gathered = await self._gather(world, claims, policies, objectives, taken.asks)
         wrong = map(str, policies.problems)
         self._tell_problems((*wrong, *policies.missing.values(), *gathered.problems))
@@ -245,10 +209,12 @@ class VariantAutoscalingReconciler:
             gathered=gathered,
             written=len(done.written),
             scrape_failures=len(failures),
+            responding=self._watch.responding,
             silent_models=self._watch.silent,
             advices={key: item for key, item in advices.items() if not gathered.observed[key].claim.is_bound},
             service_levels=sized.service_levels,
             evictions=evictions,
+            not_ready=reasons_not_ready(statuses),
             acting=acting,
             divergence=self._follower.divergence,
             unwritten=expected_errors(done.unwritten),
@@ -264,6 +230,13 @@ class VariantAutoscalingReconciler:
         policies = replace(policies, problems=(*policies.problems, *([unkept] if unkept else [])))
         keeper.announce(policies.problems)
         return policies
+
+    async def _with_grants(self, policies: Policies, claims: Claims) -> Policies:
+        """Return the settings with what the writers of objects may use."""
+        if self._tools.privileges is None:
+            return policies
+        used = await asyncio.to_thread(questions, claims.readable, policies)
+        return replace(policies, grants=await self._tools.privileges.grants(used))
 
     async def _gather(
         self,

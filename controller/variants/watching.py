@@ -45,6 +45,9 @@ class EngineWatch:
         self.silent: Mapping[Key, str] = {}
         """Models (namespace, ID) none of whose ready engines responded, with the cause."""
 
+        self.responding = 0
+        """The number of ready engines that responded."""
+
         self.misserving: frozenset[Key] = frozenset()
         """Pods whose engines serve another model than their object names."""
 
@@ -58,6 +61,7 @@ class EngineWatch:
         models = {key_of(pod): model for pod, model in every}
         failures = await asyncio.to_thread(self._store, models, ready, scraped)
         self.silent = silent_objects([((key[0], models[key]), key) for key in map(key_of, ready)], failures)
+        self.responding = len(ready) - len(failures)
         self._silence.update(self.silent)
         return failures
 

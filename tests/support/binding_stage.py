@@ -17,10 +17,10 @@ from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.bindings.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
-    BindingCycleResult,
     BindingSettings,
     BindingTools,
 )
+from controller.bindings.cycle_result import BindingCycleResult
 from controller.bindings.joint import Exchange
 from controller.bindings.scaling import DirectScaler
 from controller.engines.endpoints import Exposures, Question

@@ -9,7 +9,7 @@ from support.binding_stage import Stage, policy
 from support.monitoring import documented
 
 from apiserver.cluster.errors import Unavailable
-from controller.bindings.autoscalingpolicybinding import BindingCycleResult
+from controller.bindings.cycle_result import BindingCycleResult
 from controller.bindings.scaling import Ending
 from controller.bindings.telemetry import BindingTelemetry
 
@@ -54,6 +54,7 @@ async def test_counters_add_up_all_cycles_and_the_gauge_of_pods_does_not() -> No
         await panicking(),
         written=1,
         scrape_failures=3,
+        responding=4,
         scaled={Ending.WRITTEN: 2},
         unwritten={("ns", "b"): Unavailable("cut off")},
     )
@@ -63,6 +64,7 @@ async def test_counters_add_up_all_cycles_and_the_gauge_of_pods_does_not() -> No
     telemetry.count_failure()
 
     assert registry.get_sample_value("stowplan_policy_silent_pods") == 3
+    assert registry.get_sample_value("stowplan_policy_responding_pods") == 4
     assert registry.get_sample_value("stowplan_policy_status_writes_total") == 2
     assert registry.get_sample_value("stowplan_policy_status_writes_failed_total") == 2
     assert registry.get_sample_value("stowplan_policy_scale_writes_total", {"outcome": "written"}) == 4

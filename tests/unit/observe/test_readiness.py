@@ -17,7 +17,7 @@ from controller.observe.unplanned import Unplanned
 from controller.planning.decision import Reason
 from controller.planning.load import Signal
 from controller.variants.advisory import Advice
-from controller.variants.status import StatusInputs, planned_status, unplanned_status
+from controller.variants.status import StatusInputs, planned_status, reasons_not_ready, unplanned_status
 
 STEADY = replace(DECISION, reason=Reason.STEADY, message="chat stays at 3 replicas")
 FINE = replace(INPUTS, decision=STEADY, acting=(True, ActingReason.FOLLOWED, "3 decided, 3 requested"))
@@ -69,6 +69,15 @@ def test_an_unplanned_variant_is_not_ready() -> None:
     why = Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message="there is no Deployment")
     ready = unplanned_status(stored(variant("chat")), why, now=NOW)["conditions"][0]
     assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "TargetNotFound")
+
+
+def test_metrics_name_the_reasons_of_the_objects_that_are_not_ready() -> None:
+    """Other conditions that do not hold are not theirs."""
+    value = stored(variant("chat"))
+    advised = finding(replace(FINE, acting=None, advice=ADVICE), misread=MISREAD)
+    inputs = {"ready": advised, "not-ready": replace(FINE, acting=BELOW)}
+    statuses = {("ns", name): planned_status(value, item, now=NOW) for name, item in inputs.items()}
+    assert reasons_not_ready(statuses) == {("ns", "not-ready"): "ReplicasBelowDecision"}
 
 
 def test_an_undetermined_condition_does_not_count() -> None:

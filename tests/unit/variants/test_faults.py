@@ -48,7 +48,7 @@ async def test_a_failed_engine_prevents_scaling_down_only_for_a_limited_time() -
     seen: list[tuple[str, set[str], int | None]] = []
     for _ in range(30):
         outcome = await reconciler.cycle()
-        telemetry.observe(outcome, seconds=1.0)
+        telemetry.observe(outcome, seconds=1.0, now_seconds=0.0)
         reason = condition(stage, "quiet", "MetricsAvailable")["reason"]
         found = reason, signals(registry, "quiet"), stage.number("quiet")
         seen += [found] if found not in seen[-1:] else []
@@ -62,6 +62,8 @@ async def test_a_failed_engine_prevents_scaling_down_only_for_a_limited_time() -
     assert "quiet-0: no answer: connection refused" in message
     assert "decided without 1 silent replica of the model" in message
     assert signals(registry, "loud") == {"Fresh"}
+    assert registry.get_sample_value("stowplan_silent_engines") == 1
+    assert registry.get_sample_value("stowplan_responding_engines") == 3
     assert stage.number("loud") == 3
 
 
@@ -86,7 +88,8 @@ async def test_a_variant_without_target_publishes_no_number_until_the_target_ret
     await cycles(stage, reconciler, 2)
 
     stage.gone = {"quiet"}
-    await cycles(stage, reconciler, 1)
+    outcome = await reconciler.cycle()
+    stage.time += STEP
     gone, other = stage.statuses["quiet"], stage.number("loud")
     stage.gone = set()
     await cycles(stage, reconciler, 1)
@@ -94,6 +97,7 @@ async def test_a_variant_without_target_publishes_no_number_until_the_target_ret
     await cycles(stage, reconciler, 6)
 
     assert "desiredOptimizedAlloc" not in gone
+    assert outcome.not_ready["ns", "quiet"] == "TargetNotFound"
     assert gone["decision"] == {
         "reason": "Unplanned",
         "message": "Deployment 'quiet' does not exist in namespace 'ns'",

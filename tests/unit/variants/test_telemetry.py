@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from typing import Any
 
+import pytest
 from prometheus_client import CollectorRegistry
 from support.decisions import LOAD, SOLVED, decision, plan_of
 from support.monitoring import documented
@@ -28,8 +30,8 @@ from controller.sizing.attainment import Attained, ServiceLevel
 from controller.sizing.records import Targets
 from controller.telemetry import Telemetry
 from controller.variants.advisory import Advice
+from controller.variants.cycle_result import CycleResult
 from controller.variants.placement_divergence import IN_STEP, Divergence, Waiting
-from controller.variants.variantautoscaling import CycleResult
 
 DECISION = decision("chat")
 LEVEL = LevelReport(level="cost", value=7, bound=6, gap=0.125, improvable=0.1)
@@ -42,11 +44,12 @@ PLAN = plan_of(
     solver=replace(SOLVED, unproven="cost", gap=0.125, levels=(LEVEL,)),
     requests=(REQUEST,),
 )
+SEEN = variant("chat", "n", None, namespace="ns", model_id="m", accelerator="A100", cost="2.5")
 ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal("25.00"))
 OUTCOME = CycleResult(
     plan=PLAN,
     gathered=Gathered(
-        snapshot=Snapshot(nodes=(), variants=(variant("chat", "n", namespace="ns", accelerator="A100"),)),
+        snapshot=Snapshot(nodes=(), variants=(SEEN,)),
         observed={
             ("ns", "chat"): observed(misread=(Problem(reason=FollowingProblem.TARGET_DIFFERS, message="x"),))
         },
@@ -55,11 +58,14 @@ OUTCOME = CycleResult(
     written=1,
     unwritten={("ns", "chat"): Forbidden("denied")},
     scrape_failures=2,
+    responding=5,
+    not_ready={("ns", "chat"): "MetricTargetDiffers"},
     silent_models={("ns", "m"): "connection refused"},
     advices={("ns", "chat"): ADVICE},
     service_levels={
         ("ns", "chat"): ServiceLevel(
-            targets=Targets(ttft_seconds=2.0), attained=Attained(requests=100.0, missed_ttft=10.0)
+            targets=Targets(ttft_seconds=2.0, itl_seconds=0.05),
+            attained=Attained(requests=100.0, missed_ttft=10.0, missed_itl=20.0),
         )
     },
     divergence=Divergence(
@@ -75,10 +81,17 @@ OUTCOME = CycleResult(
     ),
 )
 VARIANT = {"namespace": "ns", "variant_name": "chat", "accelerator_type": "A100"}
+VARIANT_NAME = {"namespace": "ns", "variant_name": "chat"}
 MODEL = {"namespace": "ns", "model_id": "m"}
 TOLD = (
     ("stowplan_desired_replicas", VARIANT, 3),
-    ("stowplan_current_replicas", VARIANT, 1),
+    ("stowplan_current_replicas", VARIANT, 2),
+    ("stowplan_ready_replicas", VARIANT, 1),
+    (
+        "stowplan_not_ready",
+        {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"},
+        1,
+    ),
     (
         "stowplan_decision_not_followed",
         {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"},
@@ -102,8 +115,14 @@ TOLD = (
         {"namespace": "ns", "variant_name": "chat", "source": "Learned"},
         9.4,
     ),
-    ("stowplan_attained_ratio", MODEL | {"priority": "1"}, 0.9),
+    ("stowplan_attained_ratio", MODEL | {"priority": "1"}, pytest.approx(0.72)),
     ("stowplan_promised_ratio", MODEL | {"priority": "1"}, 0.95),
+    ("stowplan_ttft_target_seconds", MODEL | {"priority": "1"}, 2.0),
+    ("stowplan_ttft_attained_ratio", MODEL | {"priority": "1"}, 0.9),
+    ("stowplan_itl_target_seconds", MODEL | {"priority": "1"}, 0.05),
+    ("stowplan_itl_attained_ratio", MODEL | {"priority": "1"}, 0.8),
+    ("stowplan_desired_cost", MODEL, 7.5),
+    ("stowplan_current_cost", MODEL, 5),
     ("stowplan_advisory_saved_cost", {"namespace": "ns", "variant_name": "chat"}, 25),
     ("stowplan_plan_level_gap_ratio", {"level": "cost"}, 0.125),
     ("stowplan_pending_replicas", {"namespace": "ns", "variant_name": "chat"}, 2),
@@ -121,7 +140,7 @@ def test_every_figure_of_a_decision_is_a_metric() -> None:
     """The labels are variant for replicas and advice, model for load, level for gaps, and pool for nodes."""
     registry = CollectorRegistry()
 
-    Telemetry(registry).observe(OUTCOME, seconds=0.1)
+    Telemetry(registry).observe(OUTCOME, seconds=0.1, now_seconds=0.0)
 
     gauges = [family for family in registry.collect() if family.type == "gauge"]
     unlabelled = {sample.name for family in gauges for sample in family.samples if not sample.labels}
@@ -129,6 +148,7 @@ def test_every_figure_of_a_decision_is_a_metric() -> None:
     assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [v for *_, v in TOLD]
     assert registry.get_sample_value("stowplan_plan_cost") == 30
     assert registry.get_sample_value("stowplan_silent_engines") == 2
+    assert registry.get_sample_value("stowplan_responding_engines") == 5
     assert registry.get_sample_value("stowplan_status_writes_total") == 1
     assert registry.get_sample_value("stowplan_status_writes_failed_total") == 1
     assert registry.get_sample_value("stowplan_placements_diverged_total") == 3
@@ -148,8 +168,8 @@ def test_an_unknown_load_has_a_state_and_no_value() -> None:
     unknown = replace(LOAD, signal=Signal.UNKNOWN, signal_age_seconds=None, requests_per_second=None)
     dark = replace(DECISION, load=unknown, capacity=None)
 
-    telemetry.observe(OUTCOME, seconds=0.1)
-    telemetry.observe(replace(OUTCOME, plan=replace(PLAN, decisions=(dark,))), seconds=0.1)
+    telemetry.observe(OUTCOME, seconds=0.1, now_seconds=0.0)
+    telemetry.observe(replace(OUTCOME, plan=replace(PLAN, decisions=(dark,))), seconds=0.1, now_seconds=0.0)
 
     gone = [name for name, labels, _ in TOLD if registry.get_sample_value(name, labels) is None]
     assert gone == [
@@ -163,13 +183,66 @@ def test_an_unknown_load_has_a_state_and_no_value() -> None:
     assert registry.get_sample_value("stowplan_signal_state", MODEL | {"state": "Unknown"}) == 1
 
 
+def test_a_target_that_a_class_lacks_has_no_series() -> None:
+    """A share of 1 would claim that a promise is kept which nobody made."""
+    registry = CollectorRegistry()
+    level = ServiceLevel(targets=Targets(itl_seconds=0.05), attained=Attained(requests=100.0))
+
+    Telemetry(registry).observe(
+        replace(OUTCOME, service_levels={DECISION.key: level}), seconds=0.1, now_seconds=0.0
+    )
+
+    names = ("ttft_target_seconds", "ttft_attained_ratio", "itl_target_seconds", "itl_attained_ratio")
+    labels = MODEL | {"priority": "1"}
+    found = [registry.get_sample_value(f"stowplan_{name}", labels) for name in names]
+    assert found == [None, None, 0.05, 1]
+
+
+def test_the_cost_of_a_model_is_that_of_all_its_variants() -> None:
+    """Each variant has its own price."""
+    registry = CollectorRegistry()
+    seen = (SEEN, replace(SEEN, name="other", cost_per_replica=Decimal(4), replicas=()))
+    observations = OUTCOME.gathered.observed
+    gathered = Gathered(
+        snapshot=Snapshot(nodes=(), variants=seen),
+        observed=dict.fromkeys((item.key for item in seen), observations[SEEN.key]),
+    )
+    plan = replace(PLAN, decisions=(DECISION, replace(DECISION, name="other", replicas=1)))
+
+    Telemetry(registry).observe(replace(OUTCOME, plan=plan, gathered=gathered), seconds=0.1, now_seconds=0.0)
+
+    assert registry.get_sample_value("stowplan_desired_cost", MODEL) == 3 * 2.5 + 1 * 4
+    assert registry.get_sample_value("stowplan_current_cost", MODEL) == 2 * 2.5 + 2 * 4
+
+
+def test_the_time_until_replicas_are_ready_is_observed_per_variant_until_it_is_deleted() -> None:
+    """Advice is not timed: nothing acts on it."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+    name = "stowplan_decision_to_ready_seconds"
+
+    def observe(granted: int, ready: int, now_seconds: float, **changes: Any) -> float | None:
+        seen = variant("chat", *["n"] * ready, namespace="ns", model_id="m", accelerator="A100")
+        gathered = replace(OUTCOME.gathered, snapshot=Snapshot(nodes=(), variants=(seen,)))
+        plan = replace(PLAN, decisions=(replace(DECISION, replicas=granted),))
+        result = replace(OUTCOME, plan=plan, gathered=gathered, **{"advices": {}} | changes)
+        telemetry.observe(result, seconds=0.1, now_seconds=now_seconds)
+        return registry.get_sample_value(f"{name}_sum", VARIANT_NAME)
+
+    assert [observe(1, 1, 0.0), observe(2, 1, 15.0), observe(2, 2, 135.0)] == [None, None, 120]
+    assert registry.get_sample_value(f"{name}_bucket", VARIANT_NAME | {"le": "120.0"}) == 1
+    advised = OUTCOME.advices
+    assert observe(2, 2, 150.0, advices=advised) is None
+    assert [observe(3, 2, 165.0, advices=advised), observe(3, 3, 180.0, advices=advised)] == [None, None]
+
+
 def test_evictions_are_counted_by_outcome() -> None:
     """The counters add up all cycles."""
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
 
     for evictions in ({"evicted": 2}, {}, {"evicted": 1, "refused": 1}):
-        telemetry.observe(replace(OUTCOME, evictions=evictions), seconds=0.1)
+        telemetry.observe(replace(OUTCOME, evictions=evictions), seconds=0.1, now_seconds=0.0)
 
     counted = {
         ending: registry.get_sample_value("stowplan_evictions_total", {"outcome": ending})
@@ -182,13 +255,13 @@ def test_series_end_with_the_objects_that_they_describe() -> None:
     """A deleted variant, or one that is no longer advisory, must not keep its last values."""
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
-    telemetry.observe(OUTCOME, seconds=0.1)
+    telemetry.observe(OUTCOME, seconds=0.1, now_seconds=0.0)
     empty = replace(PLAN, decisions=(), requests=(), solver=replace(PLAN.solver, levels=()))
 
     gone = Gathered(snapshot=Snapshot(nodes=(), variants=()))
     ended = replace(OUTCOME, plan=empty, gathered=gone, acting={}, advices={}, divergence=IN_STEP)
-    ended = replace(ended, settings=(), silent_models={})
-    telemetry.observe(ended, seconds=0.1)
+    ended = replace(ended, settings=(), silent_models={}, not_ready={})
+    telemetry.observe(ended, seconds=0.1, now_seconds=0.0)
 
     left = {label for family in registry.collect() for sample in family.samples for label in sample.labels}
     assert left == {"outcome", "le"}  # of cycles and their duration
@@ -202,7 +275,9 @@ def test_reversals_are_counted_until_the_variant_is_deleted() -> None:
 
     for replicas in (3, 5, 4, 6, None, 2, 3, 1):
         decisions = () if replicas is None else (replace(DECISION, replicas=replicas),)
-        telemetry.observe(replace(OUTCOME, plan=replace(PLAN, decisions=decisions)), seconds=0.1)
+        telemetry.observe(
+            replace(OUTCOME, plan=replace(PLAN, decisions=decisions)), seconds=0.1, now_seconds=0.0
+        )
         names = {"namespace": DECISION.namespace, "variant_name": DECISION.name}
         found.append(registry.get_sample_value("stowplan_reversals_total", names))
 

@@ -19,7 +19,7 @@ from controller.observe.gather import Gathered
 from controller.planning.snapshot import Snapshot
 from controller.variant_numbers import VariantNumbers
 from controller.variants.advisory import Advice
-from controller.variants.variantautoscaling import CycleResult
+from controller.variants.cycle_result import CycleResult
 
 CHAT, TOLD = hpa("chat", labels={"wva.llmd.ai/controller-instance": "blue"}), hpa("told")
 ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal(1))
