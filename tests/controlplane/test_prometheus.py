@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +13,7 @@ import yaml
 from prometheus_client import CollectorRegistry, Gauge, start_http_server
 from support.documents import example
 from support.manifests import deployment, listed
-from support.monitoring import BadNews, alerts, panel_queries
+from support.monitoring import BadNews, panel_queries
 from support.stub_engine import StubEngine
 
 from controller.engines.endpoint_memory import QUEUE_EXPRESSION, EndpointMemory, PickerQueue
@@ -112,18 +111,14 @@ async def test_metrics_named_like_keywords_do_not_affect_others(monitored: Contr
     assert exposures.looks[asked[0].endpoint].exposed == {waiting: Exposed(value=3.0)}
 
 
-async def test_every_alert_fires_and_every_panel_has_data(monitored: ControlPlane) -> None:
-    """Without any metric, there is no plan; with bad values of all metrics, no query is without a result."""
+async def test_every_panel_has_data(monitored: ControlPlane) -> None:
+    """With bad values of all metrics, no query is without a result."""
     (pod,) = running_pods(monitored)
-    quiet = [rule["alert"] for rule in alerts() if await answered(monitored, rule["expr"])]
     registry = CollectorRegistry()
     registry.register(BadNews())
     with serving(registry, pod):
-        branches = [branch for rule in alerts() for branch in re.split(r" or (?!vector)", rule["expr"])]
-        for query in (*branches, *panel_queries().values()):
+        for query in panel_queries().values():
             assert await found(monitored, query), query
-
-    assert quiet == ["StowplanNotDeciding"]
 
 
 async def test_the_documented_query_for_keda_skips_advisory_variants(monitored: ControlPlane) -> None:

@@ -1,4 +1,4 @@
-"""The shipped alerts and dashboard, and a page of metrics in which every alert fires."""
+"""The shipped alerts and dashboard, and a page of metrics for which every panel has data."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _substituted(query: str) -> str:
 
 
 class BadNews(Collector):
-    """Every documented metric with one series, in which every alert fires. Counters grow with each scrape."""
+    """Every documented metric with one series, with bad values. Counters grow with each scrape."""
 
     def __init__(self) -> None:
         self._scrapes = 0
