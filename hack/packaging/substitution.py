@@ -14,6 +14,7 @@ from apiserver.schema.model import node_of
 from hack.packaging.pod_values import PodSecurityContext
 from hack.packaging.rendering import Name
 from hack.packaging.templating import Each, Expression
+from hack.packaging.values import RUNBOOKS
 
 PROCESSES: Final = ("webhooks", "apiserver", "controller", "models")
 _PAGE: Final = "dashboard"
@@ -55,6 +56,11 @@ def with_expressions(item: Json) -> Json:
     if kind == "ConfigMap" and isinstance(name, Expression) and "config.yaml" in item["data"]:
         (process,) = (it for it in PROCESSES if f".{it}." in name.text)
         item["data"]["config.yaml"] = _value(f"toYaml $.Values.{process}.config")
+    if kind == "PrometheusRule":
+        for rule in (rule for group in item["spec"]["groups"] for rule in group["rules"]):
+            page = json.dumps(rule["annotations"]["runbook_url"].removeprefix(RUNBOOKS))
+            url = f'printf "%s%s" $.Values.prometheusRule.runbookURL {page}'
+            rule["annotations"]["runbook_url"] = _value(url)
     if kind == "Deployment":
         _express_deployment(item["spec"], _process(name))
     return item

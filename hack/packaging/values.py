@@ -14,7 +14,7 @@ from apiserver.kinds.core.references import LocalObjectReference
 from apiserver.kinds.settings import PriceDocument, ServiceClassDocument
 from apiserver.metrics.run import MetricsConfig
 from apiserver.schema.declaration import UNSET, Maybe, declaration
-from apiserver.schema.markers import Items, Range
+from apiserver.schema.markers import Items, Length, Pattern, Range
 from controller.config import ControllerConfig
 from controller.models.run import ModelsConfig
 from hack.packaging.pod_values import (
@@ -30,6 +30,9 @@ from hack.packaging.pod_values import (
 from webhooks.config import WebhooksConfig
 
 Replicas = Annotated[int, Range(1, 100)]
+RUNBOOKS = "https://git.example/stowplan/"
+"""The URL below which the manifests name runbooks: a placeholder, since this project publishes no site."""
+
 Labels = Maybe[dict[str, str]]
 
 
@@ -215,6 +218,12 @@ class PrometheusRule:
 
     labels: Labels = UNSET
     """Labels that the Prometheus selects, such as release with kube-prometheus-stack."""
+
+    runbook_url: Annotated[
+        str, Length(maximum=2048), Pattern(r"^https?://.*/$", says="an http or https URL that ends in /")
+    ] = RUNBOOKS
+    """URL at which your users read the files of this project, such as docs/troubleshooting.md; alerts link to
+    them."""
 
 
 @declaration()

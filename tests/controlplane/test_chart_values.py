@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 from support.helming import Helm, deployments, pod_of, values_of
+from support.monitoring import alerts
 
 from apiserver.cli import VERBS
 from hack.packaging.chart import chart_files
@@ -85,6 +86,18 @@ def test_values_of_a_process_reach_only_its_container(helm: Helm) -> None:
     for name in specs:
         account = rendered["ServiceAccount", HERE, f"stowplan-{name}"]["metadata"]
         assert account.get("annotations", {}) == ({"a": "b"} if name == "apiserver" else {})
+
+
+def test_runbooks_are_below_the_url_of_their_value(helm: Helm) -> None:
+    """Without it, they are those of the manifests."""
+    base = "https://git.corp.example/stowplan/blob/main/"
+    values = {"prometheusRule": {"enabled": True, "runbookURL": base}}
+    rule = helm.rendered(values, namespace=HERE)["PrometheusRule", HERE, "stowplan"]
+    urls = [item["annotations"]["runbook_url"] for item in rule["spec"]["groups"][0]["rules"]]
+
+    assert urls == [
+        item["annotations"]["runbook_url"].replace("https://git.example/stowplan/", base) for item in alerts()
+    ]
 
 
 def test_monitors_rules_and_dashboards_have_the_labels_of_their_values(helm: Helm) -> None:
