@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,10 @@ from apiserver.cluster.namespaces import current_namespace, installation_namespa
 from apiserver.program import exit_code, program
 from controller.commands.dashboard.access import TokenInUrl, UserTokens
 from controller.commands.dashboard.server import Dashboard
+from controller.commands.profile.arguments import prometheus_url
 from controller.commands.status.options import add_connection, add_scope
+from controller.engines.prometheus_history import PrometheusHistory
+from controller.engines.requests import NO_CREDENTIALS
 
 _STOPPED: Final = 0
 _USAGE: Final = 2
@@ -52,7 +56,12 @@ async def _run(options: argparse.Namespace) -> int:
     namespace = None
     if not options.all_namespaces:
         namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
-    async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
+    async with contextlib.AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(await Cluster.connect(options.kubeconfig, options.context))
+        past = None
+        if options.prometheus:
+            source = PrometheusHistory(options.prometheus, credentials=NO_CREDENTIALS)
+            past = await stack.enter_async_context(source)
         system = options.system_namespace
         if not system:
             system = (
@@ -65,6 +74,7 @@ async def _run(options: argparse.Namespace) -> int:
             namespace=namespace,
             system=system,
             interval_seconds=options.interval,
+            past=past,
         )
         runner = web.AppRunner(dashboard.application(), access_log=None, handle_signals=False)
         await runner.setup()
@@ -117,6 +127,12 @@ def parser() -> argparse.ArgumentParser:
         "--in-cluster",
         action="store_true",
         help="let users log in with their own tokens, instead of a token in the URL (see docs/fleet.md)",
+    )
+    add(
+        "--prometheus",
+        type=prometheus_url,
+        metavar="URL",
+        help="a Prometheus that scrapes the controller, to begin with the last six hours",
     )
     add(
         "--interval",

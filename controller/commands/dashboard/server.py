@@ -26,6 +26,7 @@ from controller.commands.dashboard.page import (
     problem_page,
     what_if_page,
 )
+from controller.commands.dashboard.past import read_past
 from controller.commands.dashboard.what_if import (
     Question,
     answer_to,
@@ -36,8 +37,11 @@ from controller.commands.dashboard.what_if import (
 )
 from controller.commands.plan.configuring import configuration_in_cluster
 from controller.commands.status.assemble import fleet_of
+from controller.commands.status.fleet import Fleet
 from controller.commands.status.reading import read_cluster
 from controller.commands.status.run import gathering_of
+from controller.engines.exposition import UnreadableMetricsError
+from controller.engines.prometheus_history import PrometheusHistory
 from controller.observe.claim import OwnerKind
 from controller.planning.inputs import PlanningInputs
 from controller.sizing.records import Key, SizingSettings, VariantFacts
@@ -82,13 +86,18 @@ class Dashboard:
         namespace: str | None,
         system: str,
         interval_seconds: float,
+        past: PrometheusHistory | None = None,
     ) -> None:
-        """Create it. `access` admits requests; `namespace` is None for all, `system` that of Stowplan."""
+        """Create it. `access` admits requests; `namespace` is None for all, `system` that of Stowplan.
+
+        The hours before are read from `past`, a Prometheus that scrapes the controller.
+        """
         self._cluster = cluster
         self._access = access
         self._namespace = namespace
         self._system = system
         self._interval_seconds = interval_seconds
+        self._past = past
         self._state: _State | None = None
         self._problem = ""
         self._history: History = {}
@@ -120,6 +129,8 @@ class Dashboard:
         now = datetime.now(UTC)
         gathering = await asyncio.to_thread(gathering_of, live, now=now)
         fleet = fleet_of(live, gathering, has_nodes=NODES in live.objects, now=now)
+        if self._past is not None:
+            await self._read_past(self._past, fleet)
         self._history = record(self._history, fleet)
         self._problem = ""
         self._state = _State(
@@ -135,6 +146,19 @@ class Dashboard:
             facts=gathering.facts or {},
             sizing=configuration_in_cluster(live.settings).sizing,
         )
+
+    async def _read_past(self, source: PrometheusHistory, fleet: Fleet) -> None:
+        """Read the hours before, once; without an answer, the history begins now."""
+        self._past = None
+        models = {
+            (item.namespace, item.name): (model.namespace, model.model_id)
+            for model in fleet.models
+            for item in model.variants
+        }
+        try:
+            self._history = await read_past(source, models, now=fleet.time)
+        except UnreadableMetricsError as error:
+            _LOG.warning("no history", error=str(error))
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
