@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Final
 
-from apiserver.program import exit_code, program
+from apiserver.program import command_parser, exit_code, program
 
 ASKED: Final = "_ARGCOMPLETE"
 """The environment variable that a shell sets to ask for completions."""
@@ -52,12 +52,10 @@ def complete(verbs: Mapping[str, str], load: Callable[[str], ModuleType]) -> Non
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("completion"),
-        description="Print the code that lets a shell complete verbs, options and files.",
+    made = command_parser(
+        "completion",
+        "Print the code that lets a shell complete verbs, options and files.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("shell", choices=_SHELLS, help="the shell")
     return made

@@ -1,7 +1,8 @@
-"""The name and version of the command, and how subcommands end: exit codes, an error without traceback."""
+"""The name and version of the command, parsers of subcommands, and how they end: exit codes, no traceback."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Callable
@@ -24,6 +25,20 @@ def program(verb: str = "") -> str:
     """
     called = "kubectl stowplan" if Path(sys.argv[0]).name.startswith(_PLUGIN) else "stowplan"
     return f"{called} {verb}" if verb else called
+
+
+def command_parser(
+    verb: str, description: str, *, epilog: str, usage: str | None = None
+) -> argparse.ArgumentParser:
+    """Return the parser of a subcommand, without its options. Options must not be abbreviated."""
+    return argparse.ArgumentParser(
+        allow_abbrev=False,
+        prog=program(verb),
+        description=description,
+        usage=usage,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
 
 
 def version() -> str:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from apiserver.program import exit_code, program
+from apiserver.program import command_parser, exit_code
 from controller.commands.check.documents import read_sources
 from controller.commands.check.judge import check_source
 from controller.commands.check.matching import namespace_argument
@@ -100,12 +100,10 @@ def _print_json(results: Iterable[CheckResult]) -> set[Verdict]:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("check"),
-        description="Default and validate manifests as the admission webhooks do. Needs no cluster.",
+    made = command_parser(
+        "check",
+        "Default and validate manifests as the admission webhooks do. Needs no cluster.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument(
         "-n",

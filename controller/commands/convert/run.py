@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
-from apiserver.program import exit_code, program
+from apiserver.program import command_parser, exit_code
 from controller.commands.check.documents import STANDARD_INPUT, Source, read_sources
 from controller.commands.convert.documents import Convert, ConvertedFile, LineNote, convert_file
 from controller.commands.convert.objects import ConversionOptions, convert_value
@@ -75,13 +75,11 @@ def _convert(source: Source, convert: Convert) -> ConvertedFile:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("convert"),
-        description="Convert VariantAutoscaling manifests to another API version. Needs no cluster.",
+    made = command_parser(
+        "convert",
+        "Convert VariantAutoscaling manifests to another API version. Needs no cluster.",
         usage="%(prog)s -f FILE [-f ...] --to VERSION [options]",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
     add("--to", choices=_VERSIONS, required=True, help="target API version")

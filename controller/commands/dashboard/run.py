@@ -15,7 +15,7 @@ from aiohttp import web
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import current_namespace, installation_namespace, installed_namespace
-from apiserver.program import exit_code, program
+from apiserver.program import command_parser, exit_code
 from controller.commands.dashboard.access import TokenInUrl, UserTokens
 from controller.commands.dashboard.server import Dashboard
 from controller.commands.profile.arguments import prometheus_url
@@ -112,13 +112,11 @@ def _interval(text: str) -> float:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("dashboard"),
-        description="Serve a page about the fleet of a live cluster on this machine.",
+    made = command_parser(
+        "dashboard",
+        "Serve a page about the fleet of a live cluster on this machine.",
         usage="%(prog)s [-A | -n NAMESPACE] [options]",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
     add_scope(made)

@@ -17,7 +17,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import installed_namespace
 from apiserver.cluster.resource import NODES
-from apiserver.program import exit_code, program
+from apiserver.program import command_parser, exit_code
 from apiserver.schema.json import Json
 from controller.commands.doctor import installation, processes, workloads
 from controller.commands.doctor.evidence import Evidence, collect
@@ -118,13 +118,11 @@ def _parts(seen: Evidence, findings: Sequence[Finding], host: str) -> Iterator[R
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("doctor"),
-        description="Check a cluster before and after an installation: what blocks, and what helps.",
+    made = command_parser(
+        "doctor",
+        "Check a cluster before and after an installation: what blocks, and what helps.",
         usage="%(prog)s [options]",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_connection(made)
     add_output(made)

@@ -11,7 +11,7 @@ from typing import Final
 
 from apiserver.kinds.annotations import PARENT_REFS
 from apiserver.kinds.kthena.groups import NETWORKING, SERVING
-from apiserver.program import exit_code, program
+from apiserver.program import command_parser, exit_code
 from apiserver.schema.json import Json
 from controller.commands.check.documents import read_sources
 from controller.commands.check.judge import check_source
@@ -205,12 +205,10 @@ def _print(output: str, objects: Sequence[Json]) -> None:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     defaults = ExpansionSettings()
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("expand"),
-        description="Print the objects that Models and ModelRoutes expand to. Needs no cluster.",
+    made = command_parser(
+        "expand",
+        "Print the objects that Models and ModelRoutes expand to. Needs no cluster.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument(
         "-f",

@@ -16,7 +16,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import current_namespace, installed_namespace
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
-from apiserver.program import program
+from apiserver.program import command_parser
 from apiserver.schema.json import Json
 from controller.commands.explain.binding import BindingExplanation, binding_parts, explain_binding
 from controller.commands.explain.evidence import OWNERS, NoSuchObjectError, collect
@@ -130,14 +130,12 @@ def _subject(words: Sequence[str]) -> tuple[OwnerKind, str]:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("explain"),
-        description="Explain the current decision for a VariantAutoscaling, an annotated autoscaler or an"
+    made = command_parser(
+        "explain",
+        "Explain the current decision for a VariantAutoscaling, an annotated autoscaler or an"
         " AutoscalingPolicyBinding in a live cluster. Without a name, list what is not well.",
         usage="%(prog)s [va/NAME|aspb/NAME|hpa/NAME|so/NAME] [-n NAMESPACE | -A] [options]",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
     add(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from apiserver.program import exit_code, program
+from apiserver.program import command_parser, exit_code
 from apiserver.schema.json import Json, JsonValue, same
 from controller.commands.check.documents import STANDARD_INPUT, Source, read_sources
 from controller.commands.check.tree import Tree
@@ -173,13 +173,11 @@ def _after(value: JsonValue, results: Iterator[Migrated | None]) -> list[JsonVal
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("migrate"),
-        description="Rewrite manifests for later releases of llm-d and Kthena, or back. Needs no cluster.",
+    made = command_parser(
+        "migrate",
+        "Rewrite manifests for later releases of llm-d and Kthena, or back. Needs no cluster.",
         usage="%(prog)s -f FILE [-f ...] --to SIDE [options]",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
     add("--to", choices=[*Side], required=True, help="whose shapes to write, see below")

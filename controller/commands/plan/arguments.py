@@ -8,7 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Final
 
-from apiserver.program import program
+from apiserver.program import command_parser
 from controller.commands.check.matching import namespace_argument
 from controller.commands.plan.changes import Rate
 from controller.observe.accelerators import short_name
@@ -58,13 +58,11 @@ class _Once(argparse.Action):
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("plan"),
-        description="Compute and explain a plan from manifests or exported objects. Needs no cluster.",
+    made = command_parser(
+        "plan",
+        "Compute and explain a plan from manifests or exported objects. Needs no cluster.",
         usage="%(prog)s -f FILE [-f ...] [options]",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_input(made)
     _add_changes(made)

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from apiserver.program import program
+from apiserver.program import command_parser
 from controller.commands.check.matching import namespace_argument
 from controller.engines.prometheus_history import url_problem
 from controller.engines.requests import CredentialsConfig
@@ -82,13 +82,11 @@ def credentials(options: argparse.Namespace) -> CredentialsConfig:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("profile"),
-        description="Print the profile of running engines, as YAML for spec.variantProfile.",
+    made = command_parser(
+        "profile",
+        "Print the profile of running engines, as YAML for spec.variantProfile.",
         usage="%(prog)s va/NAME | --prometheus URL | --url URL | -f FILE [options]",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
     add(

@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from apiserver.program import program
+from apiserver.program import command_parser
 from controller.commands.check.matching import namespace_argument
 from controller.commands.plan.arguments import output_file
 from controller.commands.profile.arguments import add_prometheus
@@ -64,13 +64,11 @@ SHORTEST_SECONDS: Final = 15.0
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("simulate"),
-        description="Simulate autoscaling policies, and report cost, latency and every decision.",
+    made = command_parser(
+        "simulate",
+        "Simulate autoscaling policies, and report cost, latency and every decision.",
         usage="%(prog)s [SCENARIO | [-f FILE] --trace FILE[=MODEL]] [options]",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
     add("scenario", nargs="?", metavar="SCENARIO", help="YAML file with the scenario")

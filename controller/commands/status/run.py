@@ -14,7 +14,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import INSTALLATION, current_namespace, installed_namespace
 from apiserver.cluster.resource import NODES
-from apiserver.program import exit_code, program
+from apiserver.program import command_parser, exit_code
 from controller.commands.plan.configuring import configuration_in_cluster
 from controller.commands.plan.gathering import Gathering, gather_objects
 from controller.commands.plan.reading import contents_of
@@ -103,13 +103,11 @@ def _seconds(text: str) -> float:
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program("status"),
-        description="Show models, replicas, accelerators, cost and problems of a live cluster.",
+    made = command_parser(
+        "status",
+        "Show models, replicas, accelerators, cost and problems of a live cluster.",
         usage="%(prog)s [-A | -n NAMESPACE] [options]",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = made.add_argument
     add_scope(made)

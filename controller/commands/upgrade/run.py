@@ -15,7 +15,7 @@ from typing import Final, TextIO, TypeAlias
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, explain
-from apiserver.program import program
+from apiserver.program import command_parser
 from apiserver.schema.json import Json
 from controller.commands.upgrade.calls import Failure, Pace, StoppedError, count_text
 from controller.commands.upgrade.report import (
@@ -74,12 +74,10 @@ def migration_parser(
     verb: str, description: str, epilog: str, *, acceptable: Sequence[str]
 ) -> argparse.ArgumentParser:
     """Return a parser with the common options; `acceptable` are the checks for `--accept`."""
-    made = argparse.ArgumentParser(
-        allow_abbrev=False,
-        prog=program(verb),
-        description=description,
+    made = command_parser(
+        verb,
+        description,
         epilog=epilog + _EXIT_CODES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument(
         "--apply", action="store_true", help="execute the plan; without this option, only print it"
