@@ -97,6 +97,9 @@ class Autoscaler:
     down_tolerance: float = _DEFAULT_TOLERANCE
     """Relative differences that do not scale."""
 
+    up_window_seconds: float = 0.0
+    """For how long it keeps the fewest replicas that were recommended, before it scales up."""
+
     down_window_seconds: float = _DEFAULT_WINDOW_SECONDS
     """For how long it keeps the most replicas that were recommended."""
 
@@ -141,6 +144,7 @@ def autoscaler_of(value: Json, scaled_objects: Mapping[str, Json] | None = None)
         scaling_active=_why_keda_stopped(known) or _scaling_active(value),
         up_tolerance=_number(up.get("tolerance"), _DEFAULT_TOLERANCE),
         down_tolerance=_number(down.get("tolerance"), _DEFAULT_TOLERANCE),
+        up_window_seconds=_number(up.get("stabilizationWindowSeconds"), 0.0),
         down_window_seconds=_number(down.get("stabilizationWindowSeconds"), _DEFAULT_WINDOW_SECONDS),
     )
 

@@ -121,6 +121,16 @@ def multiplying() -> Manifest:
     return made
 
 
+def late() -> Manifest:
+    """Return an autoscaler that waits before it scales up."""
+    made = autoscaler("chat")
+    made["spec"]["behavior"]["scaleUp"] = {
+        **made["spec"]["behavior"]["scaleUp"],
+        "stabilizationWindowSeconds": 120,
+    }
+    return made
+
+
 def slow() -> Manifest:
     """Return an autoscaler with the default behavior."""
     made = autoscaler("chat")

@@ -92,6 +92,8 @@ def _slow(seen: Evidence) -> Iterator[tuple[str, str]]:
             if not _OURS & {reading.name for reading in item.readings}:
                 continue
             parts = []
+            if item.up_window_seconds > 0:
+                parts.append(f"scales up {item.up_window_seconds:g} s late (stabilizationWindowSeconds)")
             if item.down_window_seconds > 0:
                 parts.append(f"scales down {item.down_window_seconds:g} s late (stabilizationWindowSeconds)")
             if item.up_tolerance >= _TOLERANCE:

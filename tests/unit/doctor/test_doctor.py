@@ -14,6 +14,7 @@ from support.doctor_evidence import (
     certificate,
     cluster,
     gke_node,
+    late,
     multiplying,
     old_definition,
     process,
@@ -234,6 +235,10 @@ BROKEN: dict[str, tuple[Change, str, Verdict, str, str]] = {
     "an autoscaler with the default window and tolerance": (
         with_objects({HORIZONTAL_POD_AUTOSCALERS: [slow()]}),
         "autoscalers", Verdict.NOTE, "scales down 300 s late", "kubectl -n ns edit hpa chat",
+    ),
+    "an autoscaler that scales up late": (
+        with_objects({HORIZONTAL_POD_AUTOSCALERS: [late()]}),
+        "autoscalers", Verdict.NOTE, "scales up 120 s late", "kubectl -n ns edit hpa chat",
     ),
     "KEDA whose ScaledObjects may not be read": (
         of(groups=frozenset({"keda.sh"})), "keda", Verdict.NOTE, "may not be read", "grant list and watch",
