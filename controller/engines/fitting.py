@@ -152,9 +152,9 @@ def readings_over_time(courses: Sequence[Course]) -> tuple[list[list[Reading]], 
     for jobs in by_pod.values():
         chosen = max(jobs.values(), key=_points)
         for series in chosen.values():
-            found, problem = _readings(series)
-            if found:
-                readings.append(found)
+            own, problem = _readings(series)
+            if own:
+                readings.append(own)
             elif problem:
                 problems.append(problem)
     return readings, tuple(dict.fromkeys(problems))

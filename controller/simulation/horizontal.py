@@ -93,11 +93,11 @@ class _Series:
 
 def _series(cluster: VirtualCluster) -> list[_Series]:
     """Return the series of all pods that are ready."""
-    found = []
+    series = []
     for pod in cluster.pods.values():
         if pod.is_ready and pod.deleted_seconds is None:
             server = cluster.server(pod)
-            found.append(
+            series.append(
                 _Series(
                     variant=pod.variant,
                     labels=_labels(cluster, pod),
@@ -108,7 +108,7 @@ def _series(cluster: VirtualCluster) -> list[_Series]:
                     },
                 )
             )
-    return found
+    return series
 
 
 def _labels(cluster: VirtualCluster, pod: VirtualPod) -> Mapping[str, str]:

@@ -173,7 +173,7 @@ async def test_in_a_cluster_users_log_in_with_tokens_and_need_the_rights_of_the_
             assert "token" not in address
             async with session.get(address) as answer:
                 assert answer.status == 401
-            for token, told in (
+            for token, reason in (
                 ("x.y.z", "not valid in this cluster"),
                 (tokens["nobody"], "may not list variantautoscalings, pods, nodes in all namespaces"),
                 ("", "Enter a token."),
@@ -181,7 +181,7 @@ async def test_in_a_cluster_users_log_in_with_tokens_and_need_the_rights_of_the_
             ):
                 async with session.post(f"{address}login", data={"token": token}) as answer:
                     assert answer.status in (403, 413)
-                    assert told in await answer.text()
+                    assert reason in await answer.text()
                     assert "Set-Cookie" not in answer.headers
             async with session.post(f"{address}login", data={"token": tokens["viewer"]}) as answer:
                 assert answer.status in (200, 503)

@@ -86,9 +86,9 @@ def test_the_doctor_finds_a_working_installation(
     cli.main(["doctor", *place, "-o", "json"])
     document: Json = json.loads(capsys.readouterr().out)
 
-    found = {(item["check"], item["verdict"]) for item in document["findings"]}
+    seen = {(item["check"], item["verdict"]) for item in document["findings"]}
     assert document["is_installed"]
-    assert {("webhooks", "ok"), ("permissions", "ok"), ("external metrics", "ok"), ("rivals", "ok")} <= found
+    assert {("webhooks", "ok"), ("permissions", "ok"), ("external metrics", "ok"), ("rivals", "ok")} <= seen
     assert "stowplan-doctor-dry-run" not in control_plane.kubectl("get", "va", "-A", "--output=name").stdout
 
 

@@ -54,7 +54,7 @@ def _process(seen: Evidence, deployment: Json) -> Iterator[Finding]:
             "apply manifests/base/resource-quota.yaml in this namespace (GKE)",
         )
     elif _CONSTRAINT in failure:
-        cause, remedy = failure, "leave the user ID to the platform: see 'OpenShift' in docs/installing.md"
+        cause, remedy = failure, "leave the user ID to the platform: see 'OpenShift' in docs/platforms.md"
     else:
         cause = failure or next(filter(None, map(_why_waiting, _pods_of(seen, name))), "")
         component = name.removeprefix("stowplan-")
@@ -164,6 +164,6 @@ def check_platform(seen: Evidence) -> Iterator[Finding]:
     if seen.is_installed:
         return
     if "security.openshift.io" in seen.groups:
-        yield note("platform", "OpenShift assigns user IDs itself", "see 'OpenShift' in docs/installing.md")
+        yield note("platform", "OpenShift assigns user IDs itself", "see 'OpenShift' in docs/platforms.md")
     if has_label(seen, GKE):
         yield note("platform", "GKE: private clusters block the port 9443 of webhooks", firewall(seen))

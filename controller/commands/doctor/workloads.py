@@ -128,7 +128,11 @@ def check_prometheus(seen: Evidence) -> Iterator[Finding]:
         yield note("prometheus", f"{state.url} is no Service of this cluster: it was not asked", ask)
     elif not state.engines:
         text = f"{state.url} has no series of vLLM or SGLang"
-        yield problem("prometheus", text, "let it scrape the engines: see 'Prometheus' in docs/installing.md")
+        yield problem(
+            "prometheus",
+            text,
+            "let it scrape the engines: see 'Engines in a Prometheus' in docs/platforms.md",
+        )
     else:
         kinds = sorted({str(named.kind) for named in SERIES if named.name in state.engines})
         yield ok("prometheus", f"{state.url} has series of {' and '.join(kinds)}")

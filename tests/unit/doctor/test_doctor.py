@@ -215,7 +215,7 @@ BROKEN: dict[str, tuple[Change, str, Verdict, str, str]] = {
     ),
     "OpenShift before an installation": (
         both(NOT_INSTALLED, of(groups=frozenset({"security.openshift.io"}))),
-        "platform", Verdict.NOTE, "OpenShift", "docs/installing.md",
+        "platform", Verdict.NOTE, "OpenShift", "docs/platforms.md",
     ),
     "an invalid configuration": (
         of(config=None, config_problems=("planning.intervalSeconds: must be at least 1",)),

@@ -53,6 +53,23 @@ def test_every_reason_is_explained_and_no_unknown_one(title: str, known: set[str
     assert set(rows) == known
 
 
+REFERENCE = re.compile(r"'([A-Z][^'\n]+)' in (docs/[a-z/-]+\.md)")
+"""A section of a page, as messages name it."""
+
+
+def test_sections_that_messages_name_exist() -> None:
+    """A user looks for them."""
+    sources = [
+        path for folder in ("apiserver", "controller", "webhooks") for path in (TOP / folder).rglob("*.py")
+    ]
+    named = {pair for path in sources for pair in REFERENCE.findall(path.read_text("utf-8"))}
+    assert len(named) > 4
+    missing = {
+        (title, page) for title, page in named if f"# {title}\n" not in (TOP / page).read_text("utf-8")
+    }
+    assert missing == set()
+
+
 def test_every_condition_has_a_section() -> None:
     """Other documents link to the section of a condition."""
     assert set(re.findall(r"^### (\w+)$", section("Conditions"), flags=re.MULTILINE)) == {*ConditionType}

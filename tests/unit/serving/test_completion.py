@@ -34,8 +34,8 @@ def test_what_was_typed_is_completed(line: str, want: list[str], tmp_path: Path)
         "COMP_POINT": str(len(line)),
     }  # fmt: skip
     subprocess.run([COMMAND], env=os.environ | asked, check=False, capture_output=True, timeout=60)
-    found = [word.strip() for word in output.read_text("utf-8").split("\n") if word.strip()]
-    assert found == want
+    words = [word.strip() for word in output.read_text("utf-8").split("\n") if word.strip()]
+    assert words == want
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
