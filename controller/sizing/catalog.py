@@ -2,7 +2,8 @@
 
 Dimensions are those of the configurations that the models' authors publish with the weights (`config.json`),
 and numbers of parameters those of their model cards. Data of accelerators are those of the makers' data
-sheets: dense arithmetic, without sparsity. `roofline.py` estimates step times from both.
+sheets: dense arithmetic, without sparsity. They were entered by hand, and not compared with these files
+again. `roofline.py` estimates step times from both.
 """
 
 from __future__ import annotations
