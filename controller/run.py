@@ -54,6 +54,7 @@ from controller.solver import Solver
 from controller.telemetry import Telemetry
 from controller.variant_numbers import VariantNumbers
 from controller.variants.advisory import Scope
+from controller.variants.announcing import REPORTER
 from controller.variants.clock import SteadyClock
 from controller.variants.heartbeat import Pulse
 from controller.variants.privileges import Privileges
@@ -66,7 +67,6 @@ from controller.variants.variantautoscaling import (
 )
 from controller.variants.watching import EngineSource
 
-REPORTER = "stowplan.dev/controller"
 _LONGEST_BINDING_CYCLE_SECONDS = 120.0
 """Timeout of a cycle of the bindings in seconds; a cycle that exceeds it confirms no decision."""
 

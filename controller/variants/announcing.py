@@ -13,6 +13,9 @@ from controller.observe.conditions import ConditionReason, ConditionType
 from controller.planning.decision import Decision, Reason
 from controller.variants.status import UNPLANNED
 
+REPORTER: Final = "stowplan.dev/controller"
+"""The reporting controller of events about decisions."""
+
 _log = EventLogger(__name__)
 
 

@@ -101,7 +101,7 @@ def live(objects: Mapping[Resource, Iterable[Manifest]], **more: Any) -> LiveObj
 def fleet(objects: Mapping[Resource, Iterable[Manifest]], **more: Any) -> Fleet:
     """Return the state of a fleet of some objects."""
     read = live(objects, **more)
-    return fleet_of(read, gathering_of(read, now=NOW), has_nodes=NODES in read.objects, now=NOW)
+    return fleet_of(read, gathering_of(read, now=NOW), now=NOW)
 
 
 def _stored(value: Manifest, resource: Resource) -> Manifest:

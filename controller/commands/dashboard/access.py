@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
+from urllib.parse import parse_qs
 
 from aiohttp import web
 
@@ -30,7 +31,6 @@ from apiserver.cluster.resource import (
 from apiserver.schema.json import Json, as_object
 from controller.commands.dashboard.page import login_page, message_page
 
-COOKIE: Final = "stowplan-dashboard"
 LOGIN: Final = "/login"
 SESSION_SECONDS: Final = 3600.0
 """How long a user is logged in."""
@@ -43,6 +43,11 @@ _AT_ONCE: Final = 4
 _MOST_WAITING: Final = 16
 _NEEDED: Final = (VARIANT_AUTOSCALINGS, PODS, NODES)
 """What a user must be allowed to list in all namespaces."""
+
+
+def cookie_name(request: web.Request) -> str:
+    """Return the name of the cookie: browsers send those of other ports, too."""
+    return f"stowplan-dashboard-{request.url.port}"
 
 
 def page_response(text: str, *, status: int = 200) -> web.Response:
@@ -66,14 +71,14 @@ class TokenInUrl:
     async def admit(self, request: web.Request) -> web.Response | None:
         """Admit requests with the cookie, and set it for one with the token."""
         if self._is_token(request.query.get("token", "")):
-            return _with_cookie(self.token)
-        if self._is_token(request.cookies.get(COOKIE, "")):
+            return _with_cookie(request, self.token)
+        if self._is_token(request.cookies.get(cookie_name(request), "")):
             return None
         text = "Open the whole URL that the command printed: it contains a token."
         return page_response(message_page("No access", text), status=403)
 
     def _is_token(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self.token.encode())
+        return hmac.compare_digest(text.encode(errors="surrogateescape"), self.token.encode())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,14 +103,22 @@ class UserTokens:
         """Admit requests of a session; others get the form to log in."""
         if request.path == LOGIN and request.method == "POST":
             return await self._limited(request)
-        session = self._sessions.get(request.cookies.get(COOKIE, ""))
+        name = request.cookies.get(cookie_name(request), "")
+        session = self._sessions.get(name)
         if session is None or session.ends_seconds < self._seconds():
             return page_response(login_page(""), status=401)
-        if self._seconds() - session.reviewed_seconds > _REVIEWED_SECONDS:
-            if problem := await self._why_forbidden(session.user):
-                del self._sessions[request.cookies[COOKIE]]
-                return page_response(login_page(problem), status=403)
-            self._sessions[request.cookies[COOKIE]] = replace(session, reviewed_seconds=self._seconds())
+        if self._seconds() - session.reviewed_seconds <= _REVIEWED_SECONDS:
+            return None
+        try:
+            problem = await self._why_forbidden(session.user)
+        except ClusterError as error:
+            text = f"Your permissions cannot be reviewed: {error.message}"
+            return page_response(message_page("Try again", text), status=503)
+        if problem:
+            self._sessions.pop(name, None)
+            return page_response(login_page(problem), status=403)
+        if name in self._sessions:  # not logged out by a concurrent request
+            self._sessions[name] = replace(session, reviewed_seconds=self._seconds())
         return None
 
     async def _limited(self, request: web.Request) -> web.Response:
@@ -119,9 +132,15 @@ class UserTokens:
             self._waiting -= 1
 
     async def _login(self, request: web.Request) -> web.Response:
-        token = str((await request.post()).get("token", "")).strip()
-        user, problem = await self._user_of(token) if token else ({}, "Enter a token.")
-        problem = problem or await self._why_forbidden(user)
+        # Whatever the request says about its encoding: a token is ASCII.
+        form = parse_qs((await request.read()).decode("ascii", "replace"))
+        token = form.get("token", [""])[0].strip()
+        user: Json = {}
+        try:
+            user, problem = await self._user_of(token) if token else (user, "Enter a token.")
+            problem = problem or await self._why_forbidden(user)
+        except ClusterError as error:
+            problem = f"The token cannot be reviewed: {error.message}"
         if problem:
             return page_response(login_page(problem), status=403)
         now = self._seconds()
@@ -131,30 +150,24 @@ class UserTokens:
         name = secrets.token_urlsafe(24)
         live[name] = _Session(user=user, ends_seconds=now + SESSION_SECONDS, reviewed_seconds=now)
         self._sessions = live
-        return _with_cookie(name)
+        return _with_cookie(request, name)
 
     async def _user_of(self, token: str) -> tuple[Json, str]:
-        """Return the user of a token, and why there is none."""
+        """Return the user of a token, and why there is none. Raises ClusterError."""
         review = {
             "apiVersion": TOKEN_REVIEWS.api_version,
             "kind": TOKEN_REVIEWS.kind,
             "spec": {"token": token},
         }
-        try:
-            answer = await self._cluster.create(TOKEN_REVIEWS, review)
-        except ClusterError as error:
-            return {}, f"The token cannot be reviewed: {error.message}"
+        answer = await self._cluster.create(TOKEN_REVIEWS, review)
         status = as_object(answer.get("status"))
         if status.get("authenticated") is not True:
             return {}, "The token is not valid in this cluster."
         return as_object(status.get("user")), ""
 
     async def _why_forbidden(self, user: Json) -> str:
-        """Return why a user may not see the page; empty if that is allowed."""
-        try:
-            missing = [resource.plural for resource in _NEEDED if not await self._may_list(user, resource)]
-        except ClusterError as error:
-            return f"Your permissions cannot be reviewed: {error.message}"
+        """Return why a user may not see the page; empty if that is allowed. Raises ClusterError."""
+        missing = [resource.plural for resource in _NEEDED if not await self._may_list(user, resource)]
         if not missing:
             return ""
         return f"{user.get('username')} may not list {', '.join(missing)} in all namespaces."
@@ -166,7 +179,7 @@ class UserTokens:
         return is_allowed(await self._cluster.create(SUBJECT_ACCESS_REVIEWS, review))
 
 
-def _with_cookie(value: str) -> web.Response:
+def _with_cookie(request: web.Request, value: str) -> web.Response:
     answer = web.Response(status=303, headers={"Location": "/"})
-    answer.set_cookie(COOKIE, value, httponly=True, samesite="Strict", path="/")
+    answer.set_cookie(cookie_name(request), value, httponly=True, samesite="Strict", path="/")
     return answer

@@ -12,7 +12,6 @@ from controller.commands.dashboard.history import Decided, History, Sample
 from controller.commands.dashboard.what_if import MOST_FACTOR, MOST_NODES, Answer, Question
 from controller.commands.plan.layout import by_type, codes_for, codes_of, layouts, running_layouts
 from controller.commands.plan.page import blocks, colours, pointed_at
-from controller.commands.plan.table import price
 from controller.commands.plan.template import render
 from controller.commands.plan.text import helps, request_text
 from controller.commands.simulate.chart import (
@@ -27,14 +26,24 @@ from controller.commands.simulate.chart import (
     time_scale,
 )
 from controller.commands.status.fleet import Fleet, ModelState, Severity
-from controller.commands.status.text import headline, model_row, worst
+from controller.commands.status.text import (
+    USE_HEADS,
+    headline,
+    model_row,
+    money,
+    seconds_text,
+    use_cells,
+    worst,
+)
 from controller.planning.snapshot import Snapshot
 from controller.planning.wording import percent, rate_text
 
 MOST_DRAWN: Final = 20
 """Models whose charts are drawn; a link draws those of another one."""
 
-_MOST_OPTIONS: Final = 500
+_MOST_OPTIONS: Final = 2_000
+_MOST_ROWS: Final = 200
+_MOST_SHORT: Final = 20
 _CENT: Final = Decimal("0.01")
 _WHOLE: Final = Scale(low=0.0, high=1.0, ticks=(0.0, 0.5, 1.0))
 _LOOKS: Final = {Severity.CRITICAL: "bad", Severity.ERROR: "bad", Severity.WARNING: "advice"}
@@ -42,7 +51,6 @@ _MODEL_HEADS: Final = (
     "MODEL", "PRIO", "REASON", "UNMET", "REQ/S", "TTFT", "ITL", "READY", "GRANTED", "WANTED", "COST/H",
     "SAVED/H", "ON",
 )  # fmt: skip
-_USE_HEADS: Final = ("ACCELERATOR", "NODES", "TOTAL", "MODELS", "OTHERS", "FREE", "CORDONED", "PENDING")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,8 +65,11 @@ class View:
     interval_seconds: float
 
 
-def fleet_page(view: View, *, model: str = "") -> str:
-    """Return the page of the fleet; the charts of one `model`, as NAMESPACE/MODEL, if it is given."""
+def fleet_page(view: View, *, model: str = "", problem: str = "") -> str:
+    """Return the page of the fleet; the charts of one `model`, as NAMESPACE/MODEL, if it is given.
+
+    `problem` is why the cluster could not be read since; empty if it could.
+    """
     fleet, snapshot = view.fleet, view.snapshot
     ordered = sorted(snapshot.variants, key=lambda item: (item.priority, item.key))
     codes = codes_for([item.key for item in ordered])
@@ -72,8 +83,13 @@ def fleet_page(view: View, *, model: str = "") -> str:
         fleet=fleet,
         looks=_LOOKS,
         model_heads=_MODEL_HEADS,
-        model_rows=[(model_row(item), name_of(item), _look(item)) for item in fleet.models],
-        use_heads=_USE_HEADS,
+        model_rows=[(model_row(item), name_of(item), _look(item)) for item in fleet.models[:_MOST_ROWS]],
+        more_models=max(0, len(fleet.models) - _MOST_ROWS),
+        short=fleet.short[:_MOST_SHORT],
+        more_short=max(0, len(fleet.short) - _MOST_SHORT),
+        problem=problem,
+        use_heads=USE_HEADS,
+        use_rows=[use_cells(item) for item in fleet.accelerators or ()],
         nodes=by_type(running_layouts(snapshot, codes)),
         codes=codes,
         colours=colours(codes),
@@ -82,8 +98,12 @@ def fleet_page(view: View, *, model: str = "") -> str:
         is_cut=len(drawn) < len(fleet.models),
         model=model,
         decisions=view.decisions,
-        form=_form(view, Question()),
     )
+
+
+def question_page(view: View) -> str:
+    """Return the page with the form of a question."""
+    return _render("problem.html", view, problems=(), form=_form(view, Question()))
 
 
 def what_if_page(view: View, answer: Answer) -> str:
@@ -144,7 +164,7 @@ def _render(template: str, view: View, **values: object) -> str:
         blocks=blocks,
         pointed_at=pointed_at,
         percent=percent,
-        price=lambda amount: price(amount.quantize(_CENT)),
+        price=money,
         moment=_moment,
         width=WIDTH,
         height=HEIGHT,
@@ -153,16 +173,24 @@ def _render(template: str, view: View, **values: object) -> str:
 
 
 def _tiles(fleet: Fleet) -> Iterator[tuple[str, str]]:
-    met = len(fleet.models) - len(fleet.short)
-    yield f"{met} of {len(fleet.models)}", "models whose demand is met"
-    yield price(fleet.cost_per_hour.quantize(_CENT)), "cost per hour"
+    met = sum(item.unmet == 0 for item in fleet.models)
+    unknown = sum(item.unmet is None for item in fleet.models)
+    yield (
+        f"{met} of {len(fleet.models)}",
+        "models whose demand is met" + (f", {unknown} not known" if unknown else ""),
+    )
+    if fleet.cost_per_hour is not None:
+        yield money(fleet.cost_per_hour), "cost per hour"
     if (saved := fleet.saved_per_hour) is not None:
-        yield price(saved.quantize(_CENT)), "saved per hour by following the advice"
-    if fleet.accelerators is not None:
-        total = sum(item.total for item in fleet.accelerators)
-        yield f"{sum(item.free for item in fleet.accelerators)} of {total}", "accelerators free"
-        yield str(sum(item.pending for item in fleet.accelerators)), "accelerators pending"
-    yield str(len(fleet.problems)), "problems"
+        what = "saved" if saved >= 0 else "more paid"
+        yield money(abs(saved)), f"{what} per hour by following the advice"
+    uses = fleet.accelerators or ()
+    free, pending = ([use.free for use in uses], [use.pending for use in uses])
+    if uses and None not in free:
+        total = sum(item.total for item in uses)
+        yield f"{sum(number or 0 for number in free)} of {total}", "accelerators free"
+        yield str(sum(number or 0 for number in pending)), "accelerators pending"
+    yield str(len(fleet.problems)), "problem" if len(fleet.problems) == 1 else "problems"
 
 
 def _look(model: ModelState) -> str:
@@ -232,7 +260,7 @@ def _latencies(model: ModelState, samples: Sequence[Sample], time: Scale) -> Ite
         return
     promised = float(model.service_level["promised"])
     targets = [
-        f"{name} {_seconds(model.service_level[member])}"
+        f"{name} {seconds_text(float(model.service_level[member]))}"
         for name, member in (("TTFT", "ttftTarget"), ("ITL", "itlTarget"))
         if member in model.service_level
     ]
@@ -245,11 +273,6 @@ def _latencies(model: ModelState, samples: Sequence[Sample], time: Scale) -> Ite
         target=promised,
         target_text=f"{percent(promised)} promised",
     )
-
-
-def _seconds(text: object) -> str:
-    seconds = float(str(text))
-    return f"{seconds:g} s" if seconds >= 1 else f"{1000 * seconds:g} ms"
 
 
 def _moment(seconds: float) -> str:

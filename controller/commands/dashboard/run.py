@@ -6,8 +6,9 @@ import argparse
 import asyncio
 import contextlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Final
 
 from aiohttp import web
@@ -19,7 +20,7 @@ from apiserver.program import command_parser, exit_code
 from controller.commands.dashboard.access import TokenInUrl, UserTokens
 from controller.commands.dashboard.server import Dashboard
 from controller.commands.profile.arguments import prometheus_url
-from controller.commands.status.options import add_connection, add_scope
+from controller.commands.status.options import add_connection, add_scope, number_between
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.engines.requests import NO_CREDENTIALS
 
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     except ClusterError as error:
         return _fail(explain(error, action="read this"))
     except OSError as error:
-        return _fail(f"port {options.port} cannot be used: {error.strerror or error}; use another --port")
+        return _fail(f"port {options.port:g} cannot be used: {error.strerror or error}; use another --port")
 
 
 async def _run(options: argparse.Namespace) -> int:
@@ -79,35 +80,29 @@ async def _run(options: argparse.Namespace) -> int:
         runner = web.AppRunner(dashboard.application(), access_log=None, handle_signals=False)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, _LOOPBACK, options.port)
+            site = web.TCPSite(runner, _LOOPBACK, int(options.port))
             await site.start()
             port = runner.addresses[0][1]
             query = "" if options.in_cluster else f"?token={token.token}"
             sys.stdout.write(f"http://{_LOOPBACK}:{port}/{query}\n")
             sys.stdout.flush()
-            await dashboard.watch()
+            await _until_terminated(dashboard.watch())
         finally:
             await runner.cleanup()
     return _STOPPED
 
 
+async def _until_terminated(work: Coroutine[object, object, None]) -> None:
+    """Run until SIGTERM, which the first process of a container would ignore."""
+    task = asyncio.create_task(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
 def _fail(message: str) -> int:
     sys.stderr.write(f"stowplan: {message}\n")
     return _USAGE
-
-
-def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:  # noqa: PLR2004 (16 bits)
-        raise argparse.ArgumentTypeError("must be from 0 (any free one) to 65535")
-    return port
-
-
-def _interval(text: str) -> float:
-    seconds = float(text)
-    if not 5 <= seconds <= 3600:  # noqa: PLR2004 (an hour)
-        raise argparse.ArgumentTypeError("must be from 5 to 3600 seconds")
-    return seconds
 
 
 def parser() -> argparse.ArgumentParser:
@@ -120,7 +115,13 @@ def parser() -> argparse.ArgumentParser:
     )
     add = made.add_argument
     add_scope(made)
-    add("--port", type=_port, default=0, metavar="PORT", help="port on 127.0.0.1 (default: any free one)")
+    add(
+        "--port",
+        type=number_between(0, 65535),
+        default=0,
+        metavar="PORT",
+        help="port on 127.0.0.1 (default: any free one)",
+    )
     add(
         "--in-cluster",
         action="store_true",
@@ -134,7 +135,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--interval",
-        type=_interval,
+        type=number_between(5, 3600),
         default=15.0,
         metavar="SECONDS",
         help="time between two readings of the cluster (default: 15)",

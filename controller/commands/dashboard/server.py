@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -15,7 +15,6 @@ from aiohttp import web
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
-from apiserver.cluster.resource import NODES
 from apiserver.log import EventLogger
 from controller.commands.dashboard.access import Access, page_response
 from controller.commands.dashboard.history import History, decisions, record
@@ -24,6 +23,7 @@ from controller.commands.dashboard.page import (
     fleet_page,
     message_page,
     problem_page,
+    question_page,
     what_if_page,
 )
 from controller.commands.dashboard.past import read_past
@@ -36,16 +36,19 @@ from controller.commands.dashboard.what_if import (
     sized,
 )
 from controller.commands.plan.configuring import configuration_in_cluster
+from controller.commands.plan.gathering import Gathering
 from controller.commands.status.assemble import fleet_of
 from controller.commands.status.fleet import Fleet
-from controller.commands.status.reading import read_cluster
+from controller.commands.status.reading import LiveObjects, read_cluster
 from controller.commands.status.run import gathering_of
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.observe.claim import OwnerKind
+from controller.planning.decision import Plan
 from controller.planning.inputs import PlanningInputs
 from controller.sizing.records import Key, SizingSettings, VariantFacts
 
+_NOT_FOUND: Final = 404
 _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
 _DECIDED: Final = {str(kind): None for kind in OwnerKind}
 _MOST_BYTES: Final = 16 << 10
@@ -102,6 +105,12 @@ class Dashboard:
         self._problem = ""
         self._history: History = {}
         self._planning = asyncio.Lock()
+        self._rendering = asyncio.Lock()
+        self._rendered: tuple[View | None, str, str, str] = None, "", "", ""
+        """The last page: of which state, with which problem, of which model, and its text."""
+
+        self._present: tuple[_State | None, Plan | None] = None, None
+        """The plan for the present cluster, and the state that it is for."""
         self._waiting = 0
 
     def application(self) -> web.Application:
@@ -127,8 +136,7 @@ class Dashboard:
             _LOG.warning("cluster not read", error=error.message)
             return
         now = datetime.now(UTC)
-        gathering = await asyncio.to_thread(gathering_of, live, now=now)
-        fleet = fleet_of(live, gathering, has_nodes=NODES in live.objects, now=now)
+        gathering, fleet = await asyncio.to_thread(_seen, live, now, self._namespace or "")
         if self._past is not None:
             await self._read_past(self._past, fleet)
         self._history = record(self._history, fleet)
@@ -166,7 +174,8 @@ class Dashboard:
         try:
             answer = await self._admitted(request, handler)
         except web.HTTPException as error:
-            answer = page_response(message_page(error.reason, "There is no such page."), status=error.status)
+            text = "There is no such page." if error.status == _NOT_FOUND else error.reason
+            answer = page_response(message_page(error.reason, text), status=error.status)
         answer.headers.update(_HEADERS)
         return answer
 
@@ -187,34 +196,46 @@ class Dashboard:
             text = self._problem or "The cluster is being read: reload this page in some seconds."
             return page_response(message_page("Not yet", text), status=503)
         view, model = self._state.view, request.query.get("model", "")
-        if self._problem:
-            unread = (f"the cluster could not be read since: {self._problem}", *view.fleet.unread)
-            view = replace(view, fleet=replace(view.fleet, unread=unread))
-        return page_response(await asyncio.to_thread(fleet_page, view, model=model))
+        # Of several tabs, one renders the page of a state.
+        async with self._rendering:
+            if self._rendered[:3] != (view, self._problem, model):
+                text = await asyncio.to_thread(fleet_page, view, model=model, problem=self._problem)
+                self._rendered = view, self._problem, model, text
+            return page_response(self._rendered[3])
 
     async def _what_if(self, request: web.Request) -> web.Response:
         if self._state is None:
             return await self._fleet(request)
-        state, (question, problems) = self._state, read_question(request.query)
+        state = self._state
+        if not request.query:
+            return page_response(question_page(state.view))
+        question, problems = read_question(request.query)
         if not problems and self._waiting >= _WAITING_PLANS:
             problems = ["other plans are being computed: try again"]
         if not problems:
             self._waiting += 1
             try:
                 async with self._planning:
-                    text, problems = await asyncio.to_thread(_answered, state, question)
+                    text, problems = await asyncio.to_thread(self._answered, state, question)
             finally:
                 self._waiting -= 1
             if not problems:
                 return page_response(text)
         return page_response(problem_page(state.view, question, problems), status=400)
 
+    def _answered(self, state: _State, question: Question) -> tuple[str, list[str]]:
+        """Return the page with the answer to a question, or what is wrong with it."""
+        after, problems = changed(state.inputs, question)
+        if problems:
+            return "", list(problems)
+        planned, before = self._present
+        if before is None or planned is not state:
+            before = plan_of(sized(state.inputs, state.facts, state.sizing))
+            self._present = state, before
+        after = sized(after, state.facts, state.sizing)
+        return what_if_page(state.view, answer_to(question, after, before)), []
 
-def _answered(state: _State, question: Question) -> tuple[str, list[str]]:
-    """Return the page with the answer to a question, or what is wrong with it."""
-    now = sized(state.inputs, state.facts, state.sizing)
-    after, problems = changed(state.inputs, question)
-    if problems:
-        return "", list(problems)
-    after = sized(after, state.facts, state.sizing)
-    return what_if_page(state.view, answer_to(question, after, plan_of(now))), []
+
+def _seen(live: LiveObjects, now: datetime, namespace: str) -> tuple[Gathering, Fleet]:
+    gathering = gathering_of(live, now=now)
+    return gathering, fleet_of(live, gathering, now=now, namespace=namespace)

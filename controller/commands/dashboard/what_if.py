@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -19,6 +20,7 @@ from controller.planning.wording import count
 from controller.sizing.records import Key, SizingSettings, VariantFacts
 
 MOST_NODES: Final = 64
+_SHAPE: Final = re.compile(r"([^\s]{1,63})x([1-9][0-9]{0,3})")
 MOST_FACTOR: Final = 100.0
 
 
@@ -92,13 +94,14 @@ def read_question(query: Mapping[str, str]) -> tuple[Question, Sequence[str]]:
     problems: list[str] = []
     addition = None
     nodes = _number(query.get("nodes") or "0", "nodes", 0, MOST_NODES, problems)
-    accelerator, _, size = (query.get("type") or "").rpartition("x")
-    if nodes:
-        each = _number(size or "0", "type", 1, 10**4, problems)
-        if accelerator and each:
-            addition = Addition(accelerator=accelerator, accelerators=int(each), nodes=int(nodes))
-        elif not problems:
-            problems.append("type: must be ACCELERATORxCOUNT, such as H100x8")
+    if nodes != int(nodes):
+        problems.append("nodes: must be a whole number")
+    if nodes and not problems:
+        shape = _SHAPE.fullmatch(query.get("type") or "")
+        if shape is None:
+            problems.append("type: must be ACCELERATORxCOUNT with a count from 1 to 9999, such as H100x8")
+        else:
+            addition = Addition(accelerator=shape[1], accelerators=int(shape[2]), nodes=int(nodes))
     factor = _number(query.get("factor") or "1", "factor", 0, MOST_FACTOR, problems)
     question = Question(
         addition=addition,

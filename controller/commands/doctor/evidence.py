@@ -45,6 +45,7 @@ TO_INSTALL: Final = (
 )
 """Permissions that an installation needs."""
 
+_OURS: Final = "stowplan"
 _REVIEWS_AT_ONCE: Final = 8
 _SAMPLE: Final[Json] = {
     "metadata": {"name": "stowplan-doctor-dry-run"},
@@ -87,27 +88,28 @@ class Evidence:
     groups: frozenset[str] = frozenset()
     """The API groups of the cluster."""
 
-    definitions: Mapping[str, Json] = field(default_factory=dict)
-    """Our CustomResourceDefinitions by name, as far as they are installed."""
+    definitions: Mapping[str, Json] | None = field(default_factory=dict)
+    """Our CustomResourceDefinitions by name, as far as they are installed. None, here and below, if they may
+    not be read."""
 
-    configurations: Sequence[Json] = ()
+    configurations: Sequence[Json] | None = ()
     """All webhook configurations of ours."""
 
-    pods: Sequence[Json] = ()
+    pods: Sequence[Json] | None = ()
     """Pods in our namespace, complete."""
 
-    secrets: Sequence[Json] = ()
-    """Secrets in our namespace; empty if they may not be read."""
+    secrets: Sequence[Json] | None = ()
+    """Secrets in our namespace."""
 
-    leases: Sequence[Json] = ()
-    slices: Sequence[Json] = ()
+    leases: Sequence[Json] | None = ()
+    slices: Sequence[Json] | None = ()
     """EndpointSlices in our namespace."""
 
     admission: tuple[str, str] = ("", "")
     """Result of a dry run through admission: `reached`, `unreached`, `forbidden` or empty, and a message."""
 
-    lacking: Mapping[Right, Sequence[str]] = field(default_factory=dict)
-    """Permissions that our accounts lack; empty if they may not be reviewed."""
+    lacking: Mapping[Right, Sequence[str]] | None = field(default_factory=dict)
+    """Permissions that our accounts lack; None if they may not be reviewed."""
 
     missing: Sequence[str] = ()
     """Permissions to install that the user lacks."""
@@ -115,12 +117,10 @@ class Evidence:
     prometheus: PrometheusState | None = None
     """None if none is configured."""
 
-    unread: Sequence[str] = ()
-
     @property
     def is_installed(self) -> bool:
-        """Whether the webhooks of Stowplan are registered."""
-        return bool(self.configurations)
+        """Whether the webhooks of Stowplan are registered; also if that may not be read."""
+        return self.configurations is None or bool(self.configurations)
 
     @property
     def system(self) -> str:
@@ -131,28 +131,44 @@ class Evidence:
 @dataclass(slots=True)
 class _Reader:
     cluster: Cluster
-    unread: list[str] = field(default_factory=list)
 
-    async def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Json]:
-        """Return the objects of a resource; none, with a message, if they may not be read."""
+    async def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Json] | None:
+        """Return the objects of a resource; None if they may not be read."""
         try:
             items, _ = await self.cluster.list_kept(
                 Selection(resource=resource, namespace=namespace), lambda item: item
             )
         except NotFound:
             return ()
-        except Forbidden as error:
-            self.unread.append(error.message)
-            return ()
+        except Forbidden:
+            return None
         return items
 
-    async def path(self, path: str, query: Mapping[str, str] | None = None) -> Json:
+    async def path(self, path: str) -> Json:
         """Return the object at a path; an empty one if it may not be read."""
         try:
-            return await self.cluster.get_path(path, query=query)
-        except (Forbidden, NotFound) as error:
-            self.unread.append(error.message)
+            return await self.cluster.get_path(path)
+        except (Forbidden, NotFound):
             return {}
+
+    async def configurations(self) -> Sequence[Json] | None:
+        """Return our webhook configurations; None if some may not be read."""
+        lists = [
+            await self.list(resource)
+            for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
+        ]
+        readable = [items for items in lists if items is not None]
+        if len(readable) < len(lists):
+            return None
+        return [item for items in readable for item in items if item["metadata"]["name"].startswith(_OURS)]
+
+    async def definitions(self) -> Mapping[str, Json] | None:
+        """Return our definitions; None if they may not be read."""
+        names = {kind.crd_name for kind in DEFINED}
+        items = await self.list(CUSTOM_RESOURCE_DEFINITIONS)
+        if items is None:
+            return None
+        return {item["metadata"]["name"]: item for item in items if item["metadata"]["name"] in names}
 
 
 async def collect(cluster: Cluster, *, system: str) -> Evidence:
@@ -160,14 +176,8 @@ async def collect(cluster: Cluster, *, system: str) -> Evidence:
     reader = _Reader(cluster)
     live = await read_cluster(cluster, namespace=None, system=system)
     config, problems = controller_config(live.settings)
-    names = {kind.crd_name for kind in DEFINED}
-    configurations = [
-        item
-        for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
-        for item in await reader.list(resource)
-        if item["metadata"]["name"].startswith("stowplan")
-    ]
-    definitions = await reader.list(CUSTOM_RESOURCE_DEFINITIONS)
+    configurations = await reader.configurations()
+    is_installed = configurations is None or bool(configurations)
     groups = as_list((await reader.path("/apis")).get("groups"))
     return Evidence(
         now=datetime.now(UTC),
@@ -176,19 +186,16 @@ async def collect(cluster: Cluster, *, system: str) -> Evidence:
         config_problems=problems,
         version=await reader.path("/version"),
         groups=frozenset(str(as_object(item).get("name")) for item in groups),
-        definitions={
-            item["metadata"]["name"]: item for item in definitions if item["metadata"]["name"] in names
-        },
+        definitions=await reader.definitions(),
         configurations=configurations,
         pods=await reader.list(PODS, system),
-        secrets=await reader.list(SECRETS, system) if configurations else (),
+        secrets=await reader.list(SECRETS, system) if is_installed else (),
         leases=await reader.list(LEASES),
         slices=await reader.list(ENDPOINT_SLICES, system),
-        admission=await _admission(cluster, system) if configurations else ("", ""),
-        lacking=await _lacking(cluster, system, reader.unread) if configurations else {},
-        missing=() if configurations else await missing_permissions(cluster, TO_INSTALL),
+        admission=await _admission(cluster, system) if is_installed else ("", ""),
+        lacking=await _lacking(cluster, system) if is_installed else {},
+        missing=() if is_installed else await missing_permissions(cluster, TO_INSTALL),
         prometheus=await _prometheus(cluster, config.prometheus.url if config else ""),
-        unread=tuple(dict.fromkeys([*live.unread, *reader.unread])),
     )
 
 
@@ -207,8 +214,8 @@ async def _admission(cluster: Cluster, namespace: str) -> tuple[str, str]:
     return ("reached", "") if is_defaulted else ("unreached", "the default cost was not added")
 
 
-async def _lacking(cluster: Cluster, system: str, unread: list[str]) -> Mapping[Right, Sequence[str]]:
-    """Return the permissions that our accounts lack; reviews of others need a permission, too."""
+async def _lacking(cluster: Cluster, system: str) -> Mapping[Right, Sequence[str]] | None:
+    """Return the permissions that our accounts lack; None if the user may not review those of others."""
     gate = asyncio.Semaphore(_REVIEWS_AT_ONCE)
 
     async def is_allowed(right: Right, permission: str) -> bool:
@@ -220,9 +227,8 @@ async def _lacking(cluster: Cluster, system: str, unread: list[str]) -> Mapping[
     pairs = [(right, text) for right in RIGHTS for text in permissions_of(right, system)]
     try:
         allowed = await asyncio.gather(*(is_allowed(right, text) for right, text in pairs))
-    except Forbidden as error:
-        unread.append(f"{error.message}: the permissions of our accounts are not reviewed")
-        return {}
+    except Forbidden:
+        return None
     lacking: dict[Right, list[str]] = {}
     for (right, text), is_granted in zip(pairs, allowed, strict=True):
         if not is_granted:

@@ -30,11 +30,26 @@ _TOLERANT_KUBERNETES: Final = (1, 35)
 _SOON: Final = timedelta(days=7)
 _WITH_KEDA: Final = "see 'Clusters with KEDA' in docs/installing.md"
 _INSTALLING: Final = "see docs/installing.md"
+_CONFIGURATIONS: Final = (
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+)
 GKE: Final = "cloud.google.com/gke-nodepool"
 """Label of nodes of Google Kubernetes Engine."""
 
 _EKS: Final = "eks.amazonaws.com/nodegroup"
 _UNREACHED: Final = re.compile(r"deadline exceeded|timed? ?out|no route to host|i/o timeout")
+
+
+def unknown(check: str, *what: str) -> Finding:
+    """Return the finding that something was not checked, because the user may not read it."""
+    verb = "list" if "subjectaccessreviews.authorization.k8s.io" not in what else "create"
+    resources = ",".join(what)
+    return note(
+        check,
+        f"not checked: you may not {verb} {', '.join(what)}",
+        f"kubectl create clusterrole NAME --verb={verb} --resource={resources}, and bind it to you",
+    )
 
 
 def check_server(seen: Evidence) -> Iterator[Finding]:
@@ -71,6 +86,11 @@ def check_permissions(seen: Evidence) -> Iterator[Finding]:
         else:
             yield ok("permissions", "you may install Stowplan")
         return
+    if seen.configurations is None:
+        yield unknown("installation", *_CONFIGURATIONS)
+    if seen.lacking is None:
+        yield unknown("permissions", "subjectaccessreviews.authorization.k8s.io")
+        return
     for right, texts in seen.lacking.items():
         if _is_unserved(seen, right.resources):
             continue
@@ -91,6 +111,9 @@ def _is_unserved(seen: Evidence, resources: str) -> bool:
 
 def check_definitions(seen: Evidence) -> Iterator[Finding]:
     """Yield whether our definitions are installed and ours."""
+    if seen.definitions is None:
+        yield unknown("definitions", "customresourcedefinitions.apiextensions.k8s.io")
+        return
     for kind in FAMILIES[0].kinds:
         live = seen.definitions.get(kind.crd_name)
         wanted = {item.name for item in kind.versions}
@@ -154,7 +177,7 @@ def check_webhooks(seen: Evidence) -> Iterator[Finding]:
         if _UNREACHED.search(message):
             remedy = f"{firewall(seen)}; and {remedy}"
         yield problem("webhooks", f"the API server does not reach admission: {message}", remedy)
-    own = [item for item in seen.slices if _service_of(item) == "stowplan-webhooks"]
+    own = [item for item in seen.slices or () if _service_of(item) == "stowplan-webhooks"]
     if own and not ready_pods(own):
         yield problem(
             "webhooks",
@@ -186,11 +209,15 @@ def check_certificates(seen: Evidence) -> Iterator[Finding]:
     if not seen.is_installed:
         return
     findings = [*_without_bundles(seen), *_expiring(seen)]
+    if seen.configurations is None:
+        findings.append(unknown("certificates", *_CONFIGURATIONS))
+    if seen.secrets is None:
+        findings.append(unknown("certificates", "secrets"))
     yield from findings or [ok("certificates", "all certificates are valid for a week or longer")]
 
 
 def _without_bundles(seen: Evidence) -> Iterator[Finding]:
-    for configuration in seen.configurations:
+    for configuration in seen.configurations or ():
         name = configuration["metadata"]["name"]
         clients = [as_object(item.get("clientConfig")) for item in as_list(configuration.get("webhooks"))]
         if any(not client.get("caBundle") for client in clients):
@@ -217,12 +244,12 @@ def _expiring(seen: Evidence) -> Iterator[Finding]:
 
 def _certificates(seen: Evidence) -> Iterator[tuple[str, datetime]]:
     """Yield what each certificate is, and the end of its validity: of a bundle, the latest."""
-    for configuration in seen.configurations:
+    for configuration in seen.configurations or ():
         for item in as_list(configuration.get("webhooks"))[:1]:
             bundle = str(as_object(as_object(item).get("clientConfig")).get("caBundle") or "")
             if ends := _latest_end(bundle):
                 yield f"the authority in {configuration['kind']} {configuration['metadata']['name']}", ends
-    for secret in seen.secrets:
+    for secret in seen.secrets or ():
         name = secret["metadata"]["name"]
         if name.startswith("stowplan-") and (
             ends := _latest_end(str(as_object(secret.get("data")).get("tls.crt") or ""))

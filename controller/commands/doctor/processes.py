@@ -10,12 +10,12 @@ from apiserver.cluster.resource import DEPLOYMENTS
 from apiserver.program import version
 from apiserver.schema.json import Json, as_list, as_object
 from controller.commands.doctor.evidence import Evidence
-from controller.commands.doctor.installation import GKE, firewall, has_label
+from controller.commands.doctor.installation import GKE, firewall, has_label, unknown
+from controller.commands.status.assemble import SILENT_SECONDS
 from controller.commands.upgrade.checks import UPSTREAM_NAMES, is_held
 from controller.commands.upgrade.gather import UPSTREAM_LEASE
 from controller.commands.upgrade.report import Finding, note, ok, problem
 
-_LATE_SECONDS: Final = 180.0
 _KTHENA: Final = ("kthena-controller-manager", "kthena-autoscaler", "kthena-controller")
 """Names in the images of Kthena's controllers."""
 
@@ -27,12 +27,14 @@ def check_processes(seen: Evidence) -> Iterator[Finding]:
     """Yield Deployments of ours without ready pods, with the cause, and whether the controller decides."""
     if not seen.is_installed:
         return
+    if not seen.live.may_read(DEPLOYMENTS):
+        yield unknown("processes", "deployments.apps")
     own = [item for item in seen.live.of(DEPLOYMENTS) if item["metadata"]["namespace"] == seen.system]
     own = [item for item in own if item["metadata"]["name"].startswith("stowplan-")]
     for item in own:
         yield from _process(seen, item)
     beat = seen.live.heartbeat
-    if beat is not None and (age := (seen.now - beat.time).total_seconds()) > _LATE_SECONDS:
+    if beat is not None and (age := (seen.now - beat.time).total_seconds()) > SILENT_SECONDS:
         yield problem(
             "processes",
             f"the controller finished its last cycle {age:.0f} s ago: decisions are not served any more",
@@ -74,7 +76,7 @@ def _failure(deployment: Json) -> str:
 
 def _pods_of(seen: Evidence, deployment: str) -> Iterator[Json]:
     component = deployment.removeprefix("stowplan-")
-    for pod in seen.pods:
+    for pod in seen.pods or ():
         if as_object(pod["metadata"].get("labels")).get("app.kubernetes.io/component") == component:
             yield pod
 
@@ -124,6 +126,10 @@ def _tag(image: str) -> str:
 def check_rivals(seen: Evidence) -> Iterator[Finding]:
     """Yield other controllers that act on the same objects."""
     findings = [*_rival_deployments(seen), *_rival_leases(seen)]
+    if not seen.live.may_read(DEPLOYMENTS):
+        findings.append(unknown("rivals", "deployments.apps"))
+    if seen.leases is None:
+        findings.append(unknown("rivals", "leases.coordination.k8s.io"))
     yield from findings or [ok("rivals", "no other controller acts on the same objects")]
 
 
@@ -149,7 +155,7 @@ def _rival_deployments(seen: Evidence) -> Iterator[Finding]:
 
 
 def _rival_leases(seen: Evidence) -> Iterator[Finding]:
-    for lease in seen.leases:
+    for lease in seen.leases or ():
         if lease["metadata"]["name"] == UPSTREAM_LEASE and is_held(as_object(lease.get("spec")), seen.now):
             namespace = lease["metadata"]["namespace"]
             yield problem(

@@ -16,7 +16,6 @@ from rich.console import RenderableType
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import installed_namespace
-from apiserver.cluster.resource import NODES
 from apiserver.program import command_parser, exit_code
 from apiserver.schema.json import Json
 from controller.commands.doctor import installation, processes, workloads
@@ -70,7 +69,7 @@ async def _run(options: argparse.Namespace) -> int:
 def diagnose(seen: Evidence) -> Sequence[Finding]:
     """Return all findings, by check."""
     gathering = gathering_of(seen.live, now=seen.now)
-    fleet = fleet_of(seen.live, gathering, has_nodes=NODES in seen.live.objects, now=seen.now)
+    fleet = fleet_of(seen.live, gathering, now=seen.now)
     checks = (
         installation.check_server(seen),
         installation.check_permissions(seen),
@@ -97,19 +96,19 @@ def _as_json(seen: Evidence, findings: Sequence[Finding], host: str) -> Json:
         "cluster": host,
         "is_installed": seen.is_installed,
         "findings": msgspec.to_builtins(findings),
-        "unread": list(seen.unread),
     }
 
 
 def _parts(seen: Evidence, findings: Sequence[Finding], host: str) -> Iterator[RenderableType]:
     state = f"Stowplan is installed in {seen.system}" if seen.is_installed else "Stowplan is not installed"
+    if seen.configurations is None:
+        state = "whether Stowplan is installed is not known"
     yield wrapping_text(f"{host}: {state}", Tone.HEADING)
     for item in findings:
         label = f"{_LABELS[item.verdict]:<{_WIDTH}}"
         yield labelled_line(label, f"{item.check}: {item.message}", _TONES[item.verdict])
         if item.remedy:
             yield labelled_line(" " * _WIDTH, item.remedy, Tone.FAINT)
-    yield from (labelled_line(f"{'unread':<{_WIDTH}}", text, Tone.ADVICE) for text in seen.unread)
     counts = Counter(item.verdict for item in findings)
     blocking, notes = counts[Verdict.PROBLEM], counts[Verdict.NOTE]
     text = count(blocking, "problem") if blocking else "nothing blocks"

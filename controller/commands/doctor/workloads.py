@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from apiserver.cluster.resource import CONFIG_MAPS, HORIZONTAL_POD_AUTOSCALERS, NODES, SCALED_OBJECTS
+from apiserver.cluster.resource import (
+    CONFIG_MAPS,
+    HORIZONTAL_POD_AUTOSCALERS,
+    NODES,
+    SCALED_OBJECTS,
+    VARIANT_AUTOSCALINGS,
+)
 from apiserver.kinds.annotated import managed_autoscalers
 from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO
 from controller.commands.doctor.evidence import Evidence
+from controller.commands.doctor.installation import unknown
 from controller.commands.plan.gathering import Gathering
 from controller.commands.plan.naming import first_of
 from controller.commands.status.fleet import Fleet, Severity
@@ -42,13 +49,14 @@ def check_settings(seen: Evidence, gathering: Gathering) -> Iterator[Finding]:
 
 def check_nodes(seen: Evidence) -> Iterator[Finding]:
     """Yield nodes whose accelerators have no type."""
-    if NODES not in seen.live.objects:
+    if not seen.live.may_read(NODES):
+        yield unknown("nodes", "nodes")
         return
     equipped = [node for node in seen.live.of(NODES) if accelerators_on(node)]
-    unknown = [str(node["metadata"]["name"]) for node in equipped if not type_of(node)]
-    if unknown:
-        names = first_of(unknown, _MOST_NAMED)
-        text = f"{count(len(unknown), 'node')} with accelerators of no known type: {names}"
+    bare = [str(node["metadata"]["name"]) for node in equipped if not type_of(node)]
+    if bare:
+        names = first_of(bare, _MOST_NAMED)
+        text = f"{count(len(bare), 'node')} with accelerators of no known type: {names}"
         yield note(
             "nodes",
             text,
@@ -65,6 +73,12 @@ def check_nodes(seen: Evidence) -> Iterator[Finding]:
 
 def check_autoscalers(seen: Evidence, gathering: Gathering) -> Iterator[Finding]:
     """Yield autoscalers that do not follow decisions, or only late or coarsely."""
+    missing = [
+        item for item in (VARIANT_AUTOSCALINGS, HORIZONTAL_POD_AUTOSCALERS) if not seen.live.may_read(item)
+    ]
+    if missing:
+        yield unknown("autoscalers", *(item.full_name for item in missing))
+        return
     observed = gathering.seen.observed if gathering.seen else {}
     misread = [(item, text) for item in observed.values() for text in _misread(item)]
     for item, text in misread[:_MOST_PROBLEMS]:
@@ -108,7 +122,7 @@ def check_keda(seen: Evidence) -> Iterator[Finding]:
     """Yield whether KEDA's ScaledObjects can be read, and get decisions."""
     if "keda.sh" not in seen.groups:
         return
-    if SCALED_OBJECTS not in seen.live.objects:
+    if SCALED_OBJECTS in seen.live.forbidden:
         text = "KEDA is installed, but ScaledObjects may not be read"
         yield note("keda", text, "grant list and watch on scaledobjects.keda.sh")
         return
@@ -156,7 +170,11 @@ def _without_histograms(names: Iterable[str]) -> Iterator[Finding]:
 
 def check_fleet(fleet: Fleet) -> Iterator[Finding]:
     """Yield what the statuses of objects report; what other checks report is left out."""
-    shown = [item for item in fleet.problems if item.severity is not Severity.CRITICAL]
+    shown = [
+        item
+        for item in fleet.problems
+        if item.severity is not Severity.CRITICAL and item.reason not in ("Forbidden", "Invalid")
+    ]
     for item in shown[:_MOST_PROBLEMS]:
         make = problem if item.severity is Severity.ERROR else note
         yield make("objects", f"{item.subject}: {item.reason}: {item.message}", item.command)

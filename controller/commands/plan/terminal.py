@@ -19,6 +19,9 @@ from apiserver.schema.json import Json
 from controller.commands.check.yaml_values import as_yaml
 
 _STEERING: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+_STEERING_IN_JSON: Final = re.compile(r"[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+"""The same without what JSON escapes itself."""
+
 _THEME: Final = Theme(
     {"heading": "bold", "faint": "dim", "good": "green", "bad": "red", "advice": "yellow"}, inherit=False
 )
@@ -96,12 +99,17 @@ def present(output: str, document: Callable[[], Json], parts: Iterable[Renderabl
     """Print a document as `json` or `yaml`, or the parts of a `table`, to standard output."""
     match output:
         case "json":
-            sys.stdout.write(json.dumps(document(), indent=2, ensure_ascii=False) + "\n")
+            text = json.dumps(document(), indent=2, ensure_ascii=False)
+            sys.stdout.write(_STEERING_IN_JSON.sub(_escaped, text) + "\n")
         case "yaml":
-            sys.stdout.write(as_yaml(document()))
+            sys.stdout.write(_STEERING_IN_JSON.sub("\ufffd", as_yaml(document())))
         case _:
             show(parts)
     sys.stdout.flush()
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def show(parts: Iterable[RenderableType]) -> None:

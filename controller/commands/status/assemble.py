@@ -10,7 +10,14 @@ from decimal import Decimal, InvalidOperation
 from itertools import chain
 from typing import Final
 
-from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS, MODELS, PODS
+from apiserver.cluster.resource import (
+    AUTOSCALING_POLICY_BINDINGS,
+    MODELS,
+    NODES,
+    PODS,
+    VARIANT_AUTOSCALINGS,
+    Resource,
+)
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json, as_object
 from controller.commands.plan.gathering import Gathering
@@ -44,14 +51,20 @@ SILENT_SECONDS: Final = 180.0
 """Age in seconds of the controller's last cycle from which its decisions are not served any more."""
 
 _MOST_NAMED: Final = 5
+_MOST_MONEY: Final = Decimal(10) ** 12
+"""A larger amount is no price: users may edit what was published about their objects."""
 
 
-def fleet_of(live: LiveObjects, gathering: Gathering, *, has_nodes: bool, now: datetime) -> Fleet:
-    """Return the state at a time; `gathering` is what planning makes of the same objects."""
+def fleet_of(live: LiveObjects, gathering: Gathering, *, now: datetime, namespace: str = "") -> Fleet:
+    """Return the state at a time; `gathering` is what planning makes of the same objects.
+
+    `namespace` is that of the models, empty for all.
+    """
     seen, snapshot = gathering.seen, gathering.inputs.snapshot
     claimants = seen.claimants if seen else ()
     observed = seen.observed if seen else {}
-    models = _models(claimants, observed, snapshot)
+    replicas = {item.key: (item.ready_replicas, item.current_replicas) for item in snapshot.variants}
+    models = _models(claimants, observed, snapshot, replicas if live.may_read(PODS) else {})
     bindings = tuple(
         _binding(item, AUTOSCALING_POLICY_BINDINGS.kind) for item in live.of(AUTOSCALING_POLICY_BINDINGS)
     )
@@ -62,15 +75,17 @@ def fleet_of(live: LiveObjects, gathering: Gathering, *, has_nodes: bool, now: d
         *(_problem_of(item) for model in models for item in model.variants),
         *(_problem_of(item) for item in chain(bindings, made)),
         *_problems_of_input(gathering),
+        *_problems_of_rights(live),
     ]
     order = [*Severity]
     return Fleet(
         time=now,
-        accelerators=tuple(_accelerators(snapshot, _bound(live, observed))) if has_nodes else None,
+        accelerators=_accelerators(live, snapshot, observed),
         models=models,
         bindings=bindings,
         problems=tuple(sorted(_joined(filter(None, problems)), key=lambda item: order.index(item.severity))),
-        unread=tuple(live.unread),
+        namespace=namespace,
+        unread=tuple(_permission(resource) for resource in live.forbidden),
     )
 
 
@@ -85,7 +100,20 @@ def _bound(live: LiveObjects, observed: Mapping[Key, Observed]) -> Counter[str]:
     return held
 
 
-def _accelerators(snapshot: Snapshot, bound: Counter[str]) -> Iterator[AcceleratorUse]:
+def _accelerators(
+    live: LiveObjects, snapshot: Snapshot, observed: Mapping[Key, Observed]
+) -> tuple[AcceleratorUse, ...] | None:
+    """Return the use of each type; None if nodes may not be read. Without pods, only totals are known."""
+    if not live.may_read(NODES):
+        return None
+    uses = _uses(snapshot, _bound(live, observed))
+    if live.may_read(PODS):
+        return tuple(uses)
+    unknown = dict.fromkeys(("models", "others", "free", "unusable", "pending"))
+    return tuple(replace(item, **unknown) for item in uses)  # type: ignore[arg-type] # all may be None
+
+
+def _uses(snapshot: Snapshot, bound: Counter[str]) -> Iterator[AcceleratorUse]:
     """Yield the use of each type; `bound` of what others hold are models', too."""
     held: Counter[str] = Counter()
     pending: Counter[str] = Counter()
@@ -119,15 +147,18 @@ def _free(node: Node, held: int) -> int:
 
 
 def _models(
-    claimants: Iterable[Claimant], observed: Mapping[Key, Observed], snapshot: Snapshot
+    claimants: Iterable[Claimant],
+    observed: Mapping[Key, Observed],
+    snapshot: Snapshot,
+    replicas: Mapping[Key, tuple[int, int]],
 ) -> tuple[ModelState, ...]:
+    """Return the models; `replicas` are the ready and the requested ones of variants, as far as read."""
     groups: dict[Key, list[Claimant]] = defaultdict(list)
     for item in claimants:
         own = observed.get(item.key)
         model = own.model if own else (item.key[0], str(item.labels.get("model_id") or "unknown"))
         groups[model].append(item)
     loads = {(load.namespace, load.model_id): load for load in snapshot.loads}
-    replicas = {item.key: (item.ready_replicas, item.current_replicas) for item in snapshot.variants}
     states = [
         _model(model, items, loads.get(model), [_variant(item, replicas) for item in items])
         for model, items in groups.items()
@@ -157,7 +188,8 @@ def _model(
 
 def _variant(claimant: Claimant, replicas: Mapping[Key, tuple[int, int]]) -> VariantState:
     decision, status = _decision(claimant), claimant.status
-    ready_replicas, requested = replicas.get(claimant.key, (None, None))
+    published = as_object(status.get("currentAlloc")).get("numReplicas")
+    ready_replicas, requested = replicas.get(claimant.key, (decision.get("readyReplicas"), published))
     is_ready, reason, message = _readiness(status)
     kind, name = OwnerKind(claimant.value["kind"]), claimant.value["metadata"]["name"]
     each = _money(decision.get("costPerReplica"))
@@ -281,6 +313,24 @@ def _problems_of_input(gathering: Gathering) -> Iterator[Problem]:
         )
 
 
+def _problems_of_rights(live: LiveObjects) -> Iterator[Problem]:
+    """Yield that models are not known, because the user may not list what asks for decisions."""
+    for resource in (VARIANT_AUTOSCALINGS, AUTOSCALING_POLICY_BINDINGS):
+        if resource in live.forbidden:
+            yield Problem(
+                severity=Severity.ERROR,
+                subject=f"{resource.kind}s",
+                reason="Forbidden",
+                message="you may not list them, so their models are not shown",
+                command=f"kubectl auth can-i list {_permission(resource)}",
+            )
+
+
+def _permission(resource: Resource) -> str:
+    """Return a resource as permissions name it."""
+    return resource.full_name if resource.group else resource.plural
+
+
 def _decision(claimant: Claimant) -> Json:
     return as_object(claimant.status.get("decision"))
 
@@ -290,4 +340,4 @@ def _money(text: object) -> Decimal | None:
         amount = Decimal(str(text))
     except InvalidOperation:
         return None
-    return amount if amount.is_finite() else None
+    return amount if amount.is_finite() and abs(amount) < _MOST_MONEY else None

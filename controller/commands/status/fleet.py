@@ -6,6 +6,7 @@ counted from pods, by the rules of planning.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -56,17 +57,17 @@ class AcceleratorUse:
     accelerator: str
     nodes: int = 0
     total: int = 0
-    models: int = 0
-    """Held by pods of variants."""
+    models: int | None = 0
+    """Held by pods of variants. This and the following are None if pods may not be read."""
 
-    others: int = 0
+    others: int | None = 0
     """Held by other pods."""
 
-    free: int = 0
-    unusable: int = 0
+    free: int | None = 0
+    unusable: int | None = 0
     """Free on nodes that take no new pods."""
 
-    pending: int = 0
+    pending: int | None = 0
     """Requested by pods of variants that are on no node."""
 
 
@@ -123,15 +124,14 @@ class ModelState:
     variants: tuple[VariantState, ...]
 
     @property
-    def cost_per_hour(self) -> Decimal:
-        """Cost of the requested replicas of all variants."""
-        return sum((item.cost_per_hour or Decimal(0) for item in self.variants), start=Decimal(0))
+    def cost_per_hour(self) -> Decimal | None:
+        """Cost of the requested replicas of all variants; None if that of none is known."""
+        return _total(item.cost_per_hour for item in self.variants)
 
     @property
     def saved_per_hour(self) -> Decimal | None:
         """What following the advice would save; None if nothing is advice."""
-        saved = [item.saved_per_hour for item in self.variants if item.saved_per_hour is not None]
-        return sum(saved, start=Decimal(0)) if saved else None
+        return _total(item.saved_per_hour for item in self.variants)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,8 +165,11 @@ class Fleet:
     problems: tuple[Problem, ...]
     """The worst first."""
 
+    namespace: str = ""
+    """The namespace of the models; empty for all."""
+
     unread: tuple[str, ...] = ()
-    """What may not be read, and what is missing therefore."""
+    """What may not be listed, by the names of permissions."""
 
     @property
     def short(self) -> tuple[ModelState, ...]:
@@ -175,31 +178,35 @@ class Fleet:
 
     @property
     def helps_most(self) -> ModelState | None:
-        """The first short model whose shortage a known change would reduce."""
+        """The most important short model whose shortage a known change would reduce."""
         return next((item for item in self.short if item.relief), None)
 
     @property
-    def cost_per_hour(self) -> Decimal:
-        """Cost of the requested replicas of all models."""
-        return sum((item.cost_per_hour for item in self.models), start=Decimal(0))
+    def cost_per_hour(self) -> Decimal | None:
+        """Cost of the requested replicas of all models; None if that of none is known."""
+        return _total(item.cost_per_hour for item in self.models)
 
     @property
     def saved_per_hour(self) -> Decimal | None:
         """What following all advice would save; None if nothing is advice."""
-        saved = [item.saved_per_hour for item in self.models if item.saved_per_hour is not None]
-        return sum(saved, start=Decimal(0)) if saved else None
+        return _total(item.saved_per_hour for item in self.models)
 
     def as_json(self) -> Json:
         """Return the state as a JSON document."""
         whole: Json = msgspec.to_builtins(self)
         for model, document in zip(self.models, whole["models"], strict=True):
-            saved = model.saved_per_hour
-            document["cost_per_hour"] = str(model.cost_per_hour)
-            document["saved_per_hour"] = None if saved is None else str(saved)
-        saved = self.saved_per_hour
-        return whole | {
-            "cost_per_hour": str(self.cost_per_hour),
-            "saved_per_hour": None if saved is None else str(saved),
+            document |= {"cost_per_hour": model.cost_per_hour, "saved_per_hour": model.saved_per_hour}
+        own = {
+            "cost_per_hour": self.cost_per_hour,
+            "saved_per_hour": self.saved_per_hour,
             "short": [f"{item.namespace}/{item.model_id}" for item in self.short],
             "helps_most": self.helps_most.relief if self.helps_most else None,
         }
+        complete: Json = msgspec.to_builtins(whole | own)
+        return complete
+
+
+def _total(amounts: Iterable[Decimal | None]) -> Decimal | None:
+    """Return the sum of the known amounts; None if none is known."""
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known, start=Decimal(0)) if known else None

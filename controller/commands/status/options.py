@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import math
+from collections.abc import Callable
 from pathlib import Path
 
 
@@ -20,7 +22,7 @@ def add_connection(made: argparse.ArgumentParser) -> None:
 
 def add_scope(made: argparse.ArgumentParser) -> None:
     """Add the options that choose the namespaces of models."""
-    add = made.add_argument
+    add = made.add_mutually_exclusive_group().add_argument
     add("-n", "--namespace", metavar="NS", help="namespace of the models (default: that of the context)")
     add("-A", "--all-namespaces", action="store_true", help="models of all namespaces")
 
@@ -34,3 +36,18 @@ def add_output(made: argparse.ArgumentParser) -> None:
         default="table",
         help="output format (default: table)",
     )
+
+
+def number_between(least: float, most: float) -> Callable[[str], float]:
+    """Return a function that reads a number from text. It raises argparse.ArgumentTypeError."""
+
+    def read(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not least <= number <= most:
+            raise argparse.ArgumentTypeError(f"{text!r}: must be a number from {least:g} to {most:g}")
+        return number
+
+    return read

@@ -46,23 +46,12 @@ from controller.caches import (
 )
 from controller.observe.external_metrics import API_SERVICE
 from controller.projections import Projection
+from controller.variants.announcing import REPORTER
 
 _AT_ONCE: Final = 4
 """Lists that are read at the same time."""
 
-_HIDDEN: Final[Mapping[Resource, str]] = {
-    VARIANT_AUTOSCALINGS: "variants are missing",
-    AUTOSCALING_POLICY_BINDINGS: "bindings are missing",
-    MODELS: "Models are missing",
-    NODES: "accelerators are not counted",
-    PODS: "accelerators in use, and replicas that wait for a node, are not counted",
-    HORIZONTAL_POD_AUTOSCALERS: "annotated autoscalers are missing",
-    DEPLOYMENTS: "variants with Deployments count as unplanned",
-    STATEFUL_SETS: "variants with StatefulSets count as unplanned",
-    LEADER_WORKER_SETS: "variants with LeaderWorkerSets count as unplanned",
-}
-"""What cannot be shown without a resource. Without others, what-if plans are less exact."""
-
+_OUR_EVENTS: Final = f"reportingController={REPORTER}"
 _CLUSTER: Final = (NODES, NODE_POOLS, RESOURCE_SLICES, DEVICE_CLASSES)
 _SHARED: Final = (PODS, RESOURCE_CLAIMS)
 """Resources of which all namespaces count for nodes, even if the state of one namespace is asked for."""
@@ -94,8 +83,8 @@ class LiveObjects:
     settings: Sequence[Json] = ()
     """ConfigMaps in the namespace of Stowplan."""
 
-    unread: Sequence[str] = ()
-    """One message for each resource that could not be read."""
+    forbidden: Sequence[Resource] = ()
+    """What the user may not list."""
 
     heartbeat: Heartbeat | None = None
     """The controller's last cycle; None if it has none, or it may not be read."""
@@ -107,6 +96,10 @@ class LiveObjects:
     system: str = ""
     """The namespace of Stowplan."""
 
+    def may_read(self, resource: Resource) -> bool:
+        """Tell whether the user may list a resource; one that is not served counts as readable."""
+        return resource in self.objects or resource not in self.forbidden
+
     def of(self, resource: Resource) -> Sequence[Json]:
         """Return the objects of a resource."""
         return self.objects.get(resource, ())
@@ -117,7 +110,7 @@ class _Reading:
     cluster: Cluster
     gate: asyncio.Semaphore
     projection: Projection = field(default_factory=Projection)
-    unread: list[str] = field(default_factory=list)
+    forbidden: dict[Resource, None] = field(default_factory=dict)
 
     async def list(
         self, resource: Resource, namespace: str | None, *, field_selector: str | None = None
@@ -132,9 +125,8 @@ class _Reading:
                 items, _ = await self.cluster.list_kept(selection, _kept(self.projection, resource))
         except NotFound:
             return None
-        except Forbidden as error:
-            hidden = _HIDDEN.get(resource)
-            self.unread.append(f"{error.message}: {hidden}" if hidden else error.message)
+        except Forbidden:
+            self.forbidden[resource] = None
             return None
         return items
 
@@ -174,11 +166,11 @@ async def read_cluster(
     read = zip((*_CLUSTER, *_SHARED, *_OWN), lists, strict=True)
     objects = {resource: items for resource, items in read if items is not None}
     records = await reading.list(CONFIG_MAPS, namespace, field_selector=f"metadata.name={DECISIONS}")
-    events = await reading.list(EVENTS, namespace) if with_events else None
+    events = await reading.list(EVENTS, namespace, field_selector=_OUR_EVENTS) if with_events else None
     return LiveObjects(
         objects=objects | {CONFIG_MAPS: records or ()},
         settings=await reading.list(CONFIG_MAPS, system) or (),
-        unread=tuple(dict.fromkeys(reading.unread)),
+        forbidden=tuple(reading.forbidden),
         heartbeat=await _heartbeat(cluster, system),
         api_services=await _api_services(cluster),
         events=events or (),

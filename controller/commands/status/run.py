@@ -11,9 +11,8 @@ from datetime import UTC, datetime
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, explain
+from apiserver.cluster.errors import ClusterError, Unauthorized, explain
 from apiserver.cluster.namespaces import INSTALLATION, current_namespace, installed_namespace
-from apiserver.cluster.resource import NODES
 from apiserver.program import command_parser, exit_code
 from controller.commands.plan.configuring import configuration_in_cluster
 from controller.commands.plan.gathering import Gathering, gather_objects
@@ -21,7 +20,7 @@ from controller.commands.plan.reading import contents_of
 from controller.commands.plan.terminal import present, print_lines, terminal
 from controller.commands.status.assemble import fleet_of
 from controller.commands.status.fleet import Fleet, Severity
-from controller.commands.status.options import add_connection, add_output, add_scope
+from controller.commands.status.options import add_connection, add_output, add_scope, number_between
 from controller.commands.status.reading import LiveObjects, read_cluster
 from controller.commands.status.text import fleet_parts
 
@@ -45,7 +44,10 @@ connection to a cluster
 
 def main(arguments: Sequence[str]) -> int:
     """Show the state of a fleet; return the exit code."""
-    options = parser().parse_args(arguments)
+    made = parser()
+    options = made.parse_args(arguments)
+    if options.watch is not None and options.output != "table":
+        made.error("--watch prints a table: leave out --output")
     try:
         return exit_code(lambda: asyncio.run(_run(options)), unread=_PROBLEMS)
     except ClusterError as error:
@@ -61,24 +63,33 @@ async def _run(options: argparse.Namespace) -> int:
         namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
         system = options.system_namespace or await installed_namespace(cluster)
-        while True:
-            fleet = await read_fleet(cluster, namespace=namespace, system=system)
-            if options.watch is None:
-                break
-            columns = terminal().width
-            sys.stdout.write(_CLEAR + print_lines(fleet_parts(fleet, columns=columns), terminal()))
-            sys.stdout.flush()
+        while options.watch is not None:
+            await _show(cluster, namespace=namespace, system=system)
             await asyncio.sleep(options.watch)
+        fleet = await read_fleet(cluster, namespace=namespace, system=system)
     present(options.output, fleet.as_json, fleet_parts(fleet, columns=terminal().width))
     is_well = all(item.severity is Severity.WARNING for item in fleet.problems)
     return _WELL if is_well else _PROBLEMS
+
+
+async def _show(cluster: Cluster, *, namespace: str | None, system: str) -> None:
+    """Print the state once; without an answer of the API server, say so and go on."""
+    try:
+        fleet = await read_fleet(cluster, namespace=namespace, system=system)
+        text = print_lines(fleet_parts(fleet, columns=terminal().width), terminal())
+    except Unauthorized:
+        raise
+    except ClusterError as error:
+        text = f"{error.message}\n"
+    sys.stdout.write((_CLEAR if sys.stdout.isatty() else "") + text)
+    sys.stdout.flush()
 
 
 async def read_fleet(cluster: Cluster, *, namespace: str | None, system: str) -> Fleet:
     """Return the state of a namespace, or of all. Raises ClusterError."""
     live = await read_cluster(cluster, namespace=namespace, system=system)
     now = datetime.now(UTC)
-    return fleet_of(live, gathering_of(live, now=now), has_nodes=NODES in live.objects, now=now)
+    return fleet_of(live, gathering_of(live, now=now), now=now, namespace=namespace or "")
 
 
 def gathering_of(live: LiveObjects, *, now: datetime) -> Gathering:
@@ -92,13 +103,6 @@ def gathering_of(live: LiveObjects, *, now: datetime) -> Gathering:
         now_seconds=now.timestamp(),
         may_be_empty=True,
     )
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 1 <= seconds <= 3600:  # noqa: PLR2004 (an hour)
-        raise argparse.ArgumentTypeError("must be from 1 to 3600 seconds")
-    return seconds
 
 
 def parser() -> argparse.ArgumentParser:
@@ -116,7 +120,7 @@ def parser() -> argparse.ArgumentParser:
         "--watch",
         nargs="?",
         const=5.0,
-        type=_seconds,
+        type=number_between(1, 3600),
         metavar="SECONDS",
         help="show it again every 5 seconds, or as often as given, until Ctrl-C",
     )

@@ -33,6 +33,11 @@ _LEAST_WIDTH: Final = {"MODEL": 22, "BINDING": 16, "ON": 6}
 _DROPPABLE: Final = ("SAVED/H", "ON", "ITL", "TTFT", "WANTED", "PRIO", "REQ/S", "COST/H")
 """Columns that may be dropped, in this order; `-o json` has them all."""
 
+USE_HEADS: Final = ("ACCELERATOR", "NODES", "TOTAL", "MODELS", "OTHERS", "FREE", "CORDONED", "PENDING")
+_MOST_SHORT: Final = 10
+_RANKS: Final = {False: 0, None: 1, True: 2}
+"""States of the condition `Ready`, the worst first."""
+
 Rows = Sequence[tuple[Mapping[str, str], Tone]]
 
 
@@ -59,16 +64,26 @@ def fleet_parts(fleet: Fleet, *, columns: int) -> Iterator[RenderableType]:
 
 def headline(fleet: Fleet) -> str:
     """Return the state in one sentence."""
+    place = f" in namespace {fleet.namespace!r}" if fleet.namespace else ""
     if not (fleet.models or fleet.bindings):
-        return "no model is planned here: there is no VariantAutoscaling, annotated autoscaler or binding"
+        if any(item.reason == "Forbidden" for item in fleet.problems):
+            return f"it is not known what is planned{place}: you may not list it"
+        missing = "there is no VariantAutoscaling, annotated autoscaler or binding"
+        return f"no model is planned{place or ' here'}: {missing}"
     parts = [count(len(fleet.models), "model")] if fleet.models else []
     parts += [f"{len(fleet.short)} short"] if fleet.short else []
+    unknown = sum(item.unmet is None for item in fleet.models)
+    parts += [f"{unknown} not known"] if unknown else []
     parts += [count(len(fleet.problems), "problem")] if fleet.problems else ["no problem"]
-    parts += [f"{_money(fleet.cost_per_hour)} per hour"] if fleet.models else []
+    parts += [] if fleet.cost_per_hour is None else [f"{money(fleet.cost_per_hour)} per hour"]
     if (saved := fleet.saved_per_hour) is not None:
-        word = "save" if saved >= 0 else "cost"
-        parts.append(f"following the advice would {word} {_money(abs(saved))} per hour")
+        parts.append(f"following the advice would {saving(saved)} per hour")
     return ", ".join(parts)
+
+
+def saving(saved: Decimal) -> str:
+    """Return what following advice would save or cost: `save 12`."""
+    return f"{'save' if saved >= 0 else 'cost'} {money(abs(saved))}"
 
 
 def _headline_tone(fleet: Fleet) -> Tone:
@@ -88,16 +103,14 @@ def _table(rows: Rows, columns: int) -> Iterator[RenderableType]:
 
 
 def _accelerator_row(use: AcceleratorUse) -> Mapping[str, str]:
-    return {
-        "ACCELERATOR": use.accelerator or "unknown",
-        "NODES": str(use.nodes),
-        "TOTAL": str(use.total),
-        "MODELS": str(use.models),
-        "OTHERS": str(use.others),
-        "FREE": str(use.free),
-        "CORDONED": str(use.unusable),
-        "PENDING": str(use.pending),
-    }
+    return dict(zip(USE_HEADS, use_cells(use), strict=True))
+
+
+def use_cells(use: AcceleratorUse) -> Sequence[str]:
+    """Return the cells of a type of accelerators, in the order of USE_HEADS."""
+    numbers = (use.models, use.others, use.free, use.unusable, use.pending)
+    shown = ("?" if number is None else str(number) for number in numbers)
+    return (harmless(use.accelerator or "unknown"), str(use.nodes), str(use.total), *shown)
 
 
 def model_row(model: ModelState) -> Mapping[str, str]:
@@ -115,17 +128,15 @@ def model_row(model: ModelState) -> Mapping[str, str]:
         "WANTED": _total(item.wanted for item in model.variants),
         "ON": harmless(", ".join(filter(None, used)) or "-"),
         "UNMET": "?" if model.unmet is None else percent(model.unmet) if model.unmet else "-",
-        "COST/H": _money(model.cost_per_hour),
-        "SAVED/H": "-" if saved is None else _money(saved),
+        "COST/H": "?" if model.cost_per_hour is None else money(model.cost_per_hour),
+        "SAVED/H": "-" if saved is None else money(saved),
         "REASON": harmless(worst(model).reason),
     }
 
 
 def worst(model: ModelState) -> VariantState:
     """Return the variant with the worst state, or of several the first."""
-    return min(
-        model.variants, key=lambda item: (item.is_ready is not False, item.is_ready, item.reason in FINE)
-    )
+    return min(model.variants, key=lambda item: (_RANKS[item.is_ready], item.reason in FINE))
 
 
 def _total(numbers: Iterable[int | None]) -> str:
@@ -137,12 +148,13 @@ def within_text(level: Mapping[str, object], target: str) -> str:
     """Return how many requests of the last hour were within a target: `98.5 % in 2 s`."""
     limit, missed = level.get(f"{target}Target"), level.get(f"{target}Missed")
     try:
-        return f"{percent(round(1 - float(str(missed)), 3))} in {_seconds(float(str(limit)))}"
+        return f"{percent(round(1 - float(str(missed)), 3))} in {seconds_text(float(str(limit)))}"
     except ValueError:
         return "-"
 
 
-def _seconds(seconds: float) -> str:
+def seconds_text(seconds: float) -> str:
+    """Return a latency: `2 s`, `80 ms`."""
     return f"{seconds:g} s" if seconds >= 1 else f"{1000 * seconds:g} ms"
 
 
@@ -166,13 +178,14 @@ def _shortages(fleet: Fleet) -> Iterator[RenderableType]:
     if not fleet.short:
         return
     yield ""
-    for model in fleet.short:
+    for model in fleet.short[:_MOST_SHORT]:
         unmet = f"{percent(model.unmet or 0.0)} of what it needs is missing"
         yield labelled_line("short: ", f"{model.namespace}/{model.model_id}: {unmet}", Tone.BAD)
+    if len(fleet.short) > _MOST_SHORT:
+        yield wrapping_text(f"{len(fleet.short) - _MOST_SHORT} more models are short", Tone.BAD)
     if best := fleet.helps_most:
-        yield labelled_line(
-            "helps most: ", f"{best.relief} (for {best.namespace}/{best.model_id})", Tone.ADVICE
-        )
+        text = f"{best.relief} (for {best.namespace}/{best.model_id}, by priority)"
+        yield labelled_line("would help most: ", text, Tone.ADVICE)
 
 
 def problem_parts(problems: Sequence[Problem]) -> Iterator[RenderableType]:
@@ -184,13 +197,18 @@ def problem_parts(problems: Sequence[Problem]) -> Iterator[RenderableType]:
 
 
 def unread_parts(fleet: Fleet) -> Iterator[RenderableType]:
-    """Yield what may not be read."""
-    yield from (labelled_line("not shown: ", text, Tone.ADVICE) for text in fleet.unread)
+    """Yield what may not be listed, and the command that grants it."""
+    if fleet.unread:
+        text = f"you may not list {', '.join(fleet.unread)}: what depends on it is missing or a question mark"
+        yield labelled_line("not shown: ", text, Tone.ADVICE)
+        command = f"kubectl create clusterrole NAME --verb=list --resource={','.join(fleet.unread)}"
+        yield labelled_line("  ", command, Tone.FAINT)
 
 
 def _number(value: int | None) -> str:
     return "-" if value is None else str(value)
 
 
-def _money(amount: Decimal) -> str:
+def money(amount: Decimal) -> str:
+    """Return an amount with at most two decimals."""
     return price(amount.quantize(_CENT))

@@ -60,9 +60,9 @@ def busy_objects() -> dict[Any, Any]:
     }
 
 
-def view(objects: Mapping[Any, Any], *, minutes: int = 5) -> View:
+def view(objects: Mapping[Any, Any], *, minutes: int = 5, **more: Any) -> View:
     """Return what the page shows, after some minutes."""
-    state = fleet(objects)
+    state = fleet(objects, **more)
     history: Any = {}
     for minute in range(minutes, -1, -1):
         at = NOW - timedelta(minutes=minute)
@@ -101,7 +101,7 @@ def test_the_page_shows_models_nodes_charts_and_decisions() -> None:
 def test_an_empty_cluster_has_a_page() -> None:
     """Also one whose nodes may not be read."""
     assert "No model is planned." in fleet_page(view({NODES: []}))
-    assert "Accelerators" not in fleet_page(view({VARIANT_AUTOSCALINGS: []}))
+    assert "Accelerators" not in fleet_page(view({VARIANT_AUTOSCALINGS: []}, forbidden=(NODES,)))
 
 
 def test_names_and_messages_are_text() -> None:
@@ -153,10 +153,11 @@ QUESTIONS: dict[str, tuple[dict[str, str], Question, list[str]]] = {
             "factor: must be a number from 0 to 100, was 'nan'",
         ],
     ),
+    "half a node": ({"nodes": "1.5", "type": "H100x8"}, Question(), ["nodes: must be a whole number"]),
     "nodes of no type": (
         {"nodes": "1", "type": "H100"},
         Question(),
-        ["type: must be a number from 1 to 10000, was 'H100'"],
+        ["type: must be ACCELERATORxCOUNT with a count from 1 to 9999, such as H100x8"],
     ),
 }
 

@@ -69,6 +69,16 @@ def with_objects(objects: Mapping[Resource, list[Manifest]]) -> Change:
     )
 
 
+def without(resource: Resource) -> Change:
+    """Return a change without a resource."""
+    return lambda seen: replace(
+        seen,
+        live=replace(
+            seen.live, objects={name: items for name, items in seen.live.objects.items() if name != resource}
+        ),
+    )
+
+
 def of(**members: Any) -> Change:
     """Return a change of other evidence."""
     return lambda seen: replace(seen, **members)
@@ -241,7 +251,8 @@ BROKEN: dict[str, tuple[Change, str, Verdict, str, str]] = {
         "autoscalers", Verdict.NOTE, "scales up 120 s late", "kubectl -n ns edit hpa chat",
     ),
     "KEDA whose ScaledObjects may not be read": (
-        of(groups=frozenset({"keda.sh"})), "keda", Verdict.NOTE, "may not be read", "grant list and watch",
+        both(of(groups=frozenset({"keda.sh"})), of_live(forbidden=(SCALED_OBJECTS,))),
+        "keda", Verdict.NOTE, "may not be read", "grant list and watch",
     ),
     "an unreachable Prometheus": (
         of(prometheus=PrometheusState(url=URL, problem="no endpoints available")),
@@ -262,6 +273,25 @@ BROKEN: dict[str, tuple[Change, str, Verdict, str, str]] = {
     "a variant whose engines are silent": (
         with_objects({VARIANT_AUTOSCALINGS: [decided(variant("chat"), "False", "MetricsUnavailable")]}),
         "objects", Verdict.PROBLEM, "MetricsUnavailable", "stowplan explain va/chat -n ns",
+    ),
+    "a user who may not review permissions": (
+        of(lacking=None), "permissions", Verdict.NOTE, "may not create subjectaccessreviews", "clusterrole",
+    ),
+    "a user who may not list webhook configurations": (
+        of(configurations=None), "installation", Verdict.NOTE, "may not list mutatingwebhook", "clusterrole",
+    ),
+    "a user who may not list definitions": (
+        of(definitions=None), "definitions", Verdict.NOTE, "not checked", "clusterrole",
+    ),
+    "a user who may not list Secrets": (
+        of(secrets=None), "certificates", Verdict.NOTE, "may not list secrets", "clusterrole",
+    ),
+    "a user who may not list Leases": (
+        of(leases=None), "rivals", Verdict.NOTE, "may not list leases", "clusterrole",
+    ),
+    "a user who may not list autoscalers": (
+        both(without(HORIZONTAL_POD_AUTOSCALERS), of_live(forbidden=(HORIZONTAL_POD_AUTOSCALERS,))),
+        "autoscalers", Verdict.NOTE, "may not list horizontalpodautoscalers", "clusterrole",
     ),
     "a permission that all depends on": (
         of(lacking={RIGHTS[0]: ["list variantautoscalings.llmd.ai"]}),

@@ -19,6 +19,7 @@ from apiserver.cluster.resource import (
     HORIZONTAL_POD_AUTOSCALERS,
     MODELS,
     NODES,
+    PODS,
     VARIANT_AUTOSCALINGS,
     Resource,
 )
@@ -83,7 +84,9 @@ def test_a_shortage_is_first_and_names_what_would_help_most() -> None:
     assert state.helps_most is not None
     assert state.helps_most.relief == "+1 free 4-accelerator L4 node"
     assert "short: ns/meta/llama-3.1-8b: 34 % of what it needs is missing" in text(state)
-    assert "helps most: +1 free 4-accelerator L4 node (for ns/meta/llama-3.1-8b)" in text(state)
+    assert "would help most: +1 free 4-accelerator L4 node (for ns/meta/llama-3.1-8b, by priority)" in text(
+        state
+    )
 
 
 def _without(resource: Resource) -> Callable[[Objects], Objects]:
@@ -175,22 +178,49 @@ def test_the_worst_problem_comes_first_and_one_of_several_variants_is_listed_onc
 
 UNREAD = {
     "nodes": (NODES, lambda state: state.accelerators is None),
-    "workloads": (DEPLOYMENTS, lambda state: state.models[0].variants[0].ready is None),
-    "variants": (VARIANT_AUTOSCALINGS, lambda state: not state.models),
+    "pods": (PODS, lambda state: [use.free for use in state.accelerators] == [None]),
+    "workloads": (DEPLOYMENTS, lambda state: state.models[0].variants[0].requested == 2),
+    "variants": (VARIANT_AUTOSCALINGS, lambda state: state.problems[0].reason == "Forbidden"),
     "autoscalers": (HORIZONTAL_POD_AUTOSCALERS, lambda state: len(state.models) == 1),
 }
 
 
 @pytest.mark.parametrize(("resource", "holds"), UNREAD.values(), ids=UNREAD.keys())
-def test_what_may_not_be_read_is_named_and_the_rest_is_shown(
+def test_what_may_not_be_read_is_named_and_nothing_false_is_shown(
     resource: Resource, holds: Callable[[Fleet], bool]
 ) -> None:
-    """A user may have few rights."""
-    state = fleet(
-        _without(resource)(usual_objects()), unread=("nodes are forbidden: accelerators are missing",)
-    )
+    """A user may have few rights. What is not known is a question mark, or published."""
+    state = fleet(_without(resource)(usual_objects()), forbidden=(resource,))
     assert holds(state)
-    assert "not shown: nodes are forbidden: accelerators are missing" in text(state)
+    shown = text(state)
+    assert "not shown: you may not list" in shown
+    assert "--verb=list --resource=" in shown
+    assert "no model is planned" not in shown
+
+
+def test_a_variant_without_a_status_beside_one_with_a_status_is_shown() -> None:
+    """This is so until the first cycle after it was created."""
+    values = [decided(variant("chat")), variant("new")]
+    state = fleet(usual_objects() | {VARIANT_AUTOSCALINGS: values})
+    assert "NotDecided" in text(state)
+
+
+@pytest.mark.parametrize("amount", ["1e40", "9" * 27, "-" + "9" * 27, "NaN", "Infinity"])
+def test_an_amount_that_is_no_price_is_not_shown(amount: str) -> None:
+    """A status can be edited."""
+    state = fleet(usual_objects() | {VARIANT_AUTOSCALINGS: [decided(variant("chat"), savedPerHour=amount)]})
+    assert state.saved_per_hour is None
+    assert text(state)
+
+
+def test_a_fleet_of_many_short_models_fits_a_screen() -> None:
+    """The rest is counted."""
+    short = [
+        decided(variant(f"v{number}", modelID=f"m{number}"), why="Shortage", **SHORT) for number in range(300)
+    ]
+    shown = text(fleet(usual_objects() | {VARIANT_AUTOSCALINGS: short}))
+    assert "290 more models are short" in shown
+    assert len(shown.splitlines()) < 300
 
 
 def test_an_empty_cluster_says_that_nothing_is_planned() -> None:
