@@ -180,7 +180,7 @@ def test_kubectl_get_prints_the_declared_columns(control_plane: ControlPlane, na
     header = control_plane.kubectl("get", "va", f"--namespace={namespace}").stdout.splitlines()[0].split()
 
     assert header == [
-        *("NAME", "MODEL", "ACCELERATOR", "PRIORITY", "SERVING", "GRANTED", "WANTED", "UNMET", "COST"),
+        *("NAME", "MODEL", "ACCELERATOR", "PRIORITY", "SERVING", "GRANTED", "WANTED", "UNMET", "‰", "COST"),
         *("READY", "REASON", "AGE"),
     ]
 

@@ -36,8 +36,9 @@ OVERFLOW: Final = "document.documentElement.scrollWidth - document.documentEleme
 @contextlib.asynccontextmanager
 async def dashboard(control_plane: ControlPlane, namespace: str, *options: str) -> AsyncIterator[str]:
     """Run the command, and yield the address that it prints once the page has the cluster's state."""
+    scope = () if "-A" in options else ("-n", namespace)
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "apiserver.cli", "dashboard", "-n", namespace, "--interval", "5",
+        sys.executable, "-m", "apiserver.cli", "dashboard", *scope, "--interval", "5",
         "--kubeconfig", str(control_plane.kubeconfig), *options,
         stdout=asyncio.subprocess.PIPE,
     )  # fmt: skip
@@ -91,6 +92,8 @@ async def test_the_page_shows_the_fleet_and_plans_what_if(
                 assert await page.text(OVERFLOW) == "0", (width, scheme)
                 grounds.add(await page.text("getComputedStyle(document.body).backgroundColor"))
             assert len(grounds) == 2
+            await page.submit("document.querySelector('a[href=\"/what-if\"]').click()")
+            assert "Computes a plan" in await page.text()
             await page.submit(
                 "document.querySelector('[name=nodes]').value = 2; document.querySelector('form').submit()"
             )
@@ -113,16 +116,19 @@ async def test_only_whoever_has_the_token_sees_the_page(
     """Another site cannot read it, not even under a name that resolves to this machine."""
     async with dashboard(control_plane, namespace) as address, aiohttp.ClientSession() as session:
         base, _, token = address.partition("?token=")
-        cookie = {"Cookie": f"stowplan-dashboard={token}"}
+        port = base.rstrip("/").rpartition(":")[2]
+        cookie = {"Cookie": f"stowplan-dashboard-{port}={token}"}
         for path, headers, status in (
             ("", {}, 403),
             ("what-if", {}, 403),
-            ("", {"Cookie": "stowplan-dashboard=wrong"}, 403),
+            ("", {"Cookie": f"stowplan-dashboard-{port}=wrong"}, 403),
             ("?token=wrong", {}, 403),
             ("", cookie | {"Host": "evil.example"}, 421),
             ("", cookie, 200),
             ("what-if?factor=x", cookie, 400),
             ("nothing", cookie, 404),
+            ("what-if", cookie, 200),
+            ("", {"Cookie": f"stowplan-dashboard-{port}=\xff\udcfe"}, 403),
         ):
             async with session.get(f"{base}{path}", headers=headers) as answer:
                 assert answer.status == status, path
@@ -183,6 +189,14 @@ async def test_in_a_cluster_users_log_in_with_tokens_and_need_the_rights_of_the_
                     assert answer.status in (403, 413)
                     assert reason in await answer.text()
                     assert "Set-Cookie" not in answer.headers
+            for kind in (
+                "application/x-www-form-urlencoded; charset=nosuch",
+                "multipart/form-data; boundary=x",
+                "",
+            ):
+                headers = {"Content-Type": kind} if kind else {}
+                async with session.post(f"{address}login", data=b"\xff\x00--", headers=headers) as answer:
+                    assert answer.status == 403, kind
             async with session.post(f"{address}login", data={"token": tokens["viewer"]}) as answer:
                 assert answer.status in (200, 503)
                 assert "Log in" not in await answer.text()

@@ -60,33 +60,17 @@ def test_a_decision_is_explained_and_an_unknown_name_gets_suggestions(
     assert f"no VariantAutoscaling 'chatt' in namespace '{namespace}'; objects in this namespace: chat" in led
 
 
-def test_the_profile_of_a_variant_is_that_in_its_status(
+def test_the_profile_of_a_variant_without_one_says_so(
     control_plane: ControlPlane, namespace: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """As the controller learned it; without, the output says so, and an unknown name is an error."""
-    performance = {
-        "decodeParms": {"alpha": "8.1", "beta": "0.05"},
-        "prefillParms": {"delta": "0.03"},
-        "samples": 412,
-        "startSeconds": 140,
-        "kvCacheTokens": 384_000,
-    }
-    decision = {"reason": "Steady", "message": "as learned", "performance": performance}
-    control_plane.kubectl(
-        "apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("known"), variant("new"))
-    )
-    control_plane.kubectl(
-        *("patch", "va/known", f"--namespace={namespace}", "--subresource=status", "--type=merge"),
-        f"--patch={json.dumps({'status': {'decision': decision}})}",
-    )
+    """An unknown name is an error."""
+    control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("new")))
     place = ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
 
-    codes = [cli.main(["profile", name, *place]) for name in ("va/known", "va/new", "va/nobody")]
+    codes = [cli.main(["profile", name, *place]) for name in ("va/new", "va/nobody")]
     captured = capsys.readouterr()
 
-    assert codes == [0, 1, 2]
-    assert 'alpha: "8.1"' in captured.out
-    assert "# KV cache of an engine: 384000 tokens" in captured.out
+    assert codes == [1, 2]
     assert "new: nothing learned" in captured.out
     assert "nobody" in captured.err
 

@@ -184,7 +184,7 @@ VARIANT_AUTOSCALING: Final = Kind(
                 _decided(
                     "Wanted", "unconstrainedReplicas", "Replicas that it would have with unlimited nodes."
                 ),
-                _decided("Unmet", "unmetPerMille", "Missing share of the model's capacity, in thousandths."),
+                _decided("Unmet ‰", "unmetPerMille", "Missing share of the capacity, in thousandths."),
                 _COST,
                 *READY,
                 AGE,

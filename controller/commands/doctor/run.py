@@ -86,6 +86,7 @@ def diagnose(seen: Evidence) -> Sequence[Finding]:
         workloads.check_annotated(seen),
         workloads.check_keda(seen),
         workloads.check_prometheus(seen),
+        workloads.check_engines(gathering),
         workloads.check_fleet(fleet),
     )
     return [*chain.from_iterable(checks)]

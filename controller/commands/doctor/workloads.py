@@ -14,6 +14,7 @@ from apiserver.cluster.resource import (
 )
 from apiserver.kinds.annotated import managed_autoscalers
 from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO
+from apiserver.schema.json import as_object
 from controller.commands.doctor.evidence import Evidence
 from controller.commands.doctor.installation import unknown
 from controller.commands.plan.gathering import Gathering
@@ -166,6 +167,31 @@ def _without_histograms(names: Iterable[str]) -> Iterator[Finding]:
             text = f"the engines of {kind} have no histogram of {' and of '.join(map(str, lacking))}"
             text += ": it is not known which requests meet their targets"
             yield note("prometheus", text, "keep the series *_bucket in the relabelling of the scrape")
+
+
+def check_engines(gathering: Gathering) -> Iterator[Finding]:
+    """Yield variants with targets whose requests are not counted against them: engines without histograms."""
+    if gathering.seen is None:
+        return
+    silent = []
+    for item in gathering.seen.claimants:
+        observed, decision = gathering.seen.observed.get(item.key), as_object(item.status.get("decision"))
+        demand = as_object(decision.get("demand"))
+        if (
+            observed is None
+            or decision.get("serviceLevel")
+            or not float(demand.get("requestsPerSecond") or 0)
+        ):
+            continue
+        targets = observed.facts.targets
+        if targets.ttft_seconds is not None or targets.itl_seconds is not None:
+            silent.append("/".join(item.key))
+    if silent:
+        text = (
+            f"requests of {first_of(silent, _MOST_NAMED)} are not counted against their targets: the engines"
+            " report no histograms of the time to first token and between tokens"
+        )
+        yield note("engines", text, "stowplan profile va/NAME -n NAMESPACE, or a newer release of the engine")
 
 
 def check_fleet(fleet: Fleet) -> Iterator[Finding]:

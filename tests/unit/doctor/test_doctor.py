@@ -103,6 +103,14 @@ WITHOUT_HISTOGRAMS = {
     and named.meaning not in (Meaning.FIRST_TOKEN_TIMES, Meaning.TOKEN_TIMES)
 }
 URL = "http://prometheus.monitoring.svc:9090"
+CLASSES: Manifest = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"namespace": SYSTEM, "name": "service-classes-config", "resourceVersion": "1"},
+    "data": {
+        "p.yaml": "{name: P, priority: 1, data: [{model: meta/llama-3.1-8b, slo-ttft: 2000, slo-tpot: 80}]}"
+    },
+}
 QUOTA = "insufficient quota to match these scopes"
 QUOTAS = next(item for item in RIGHTS if item.resources == "resourcequotas")
 NOT_INSTALLED = of(configurations=(), definitions={}, admission=("", ""))
@@ -269,6 +277,10 @@ BROKEN: dict[str, tuple[Change, str, Verdict, str, str]] = {
     "engines without histograms": (
         of(prometheus=PrometheusState(url=URL, engines=WITHOUT_HISTOGRAMS)),
         "prometheus", Verdict.NOTE, "have no histogram of requests by time to first token", "relabelling",
+    ),
+    "engines without histograms that the controller scrapes itself": (
+        of_live(settings=(CLASSES,)),
+        "engines", Verdict.NOTE, "requests of ns/chat are not counted", "profile",
     ),
     "a variant whose engines are silent": (
         with_objects({VARIANT_AUTOSCALINGS: [decided(variant("chat"), "False", "MetricsUnavailable")]}),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
@@ -175,7 +176,7 @@ async def test_a_page_behind_a_url_is_read_until_the_time_is_over() -> None:
     async with served(answer) as port:
         arguments = ("profile", "--url", f"http://127.0.0.1:{port}/metrics", "--for", "2s", "--interval", "1")
         process = await asyncio.create_subprocess_exec(
-            "python", "-m", "apiserver.cli", *arguments, "-o", "json", stdout=asyncio.subprocess.PIPE
+            sys.executable, "-m", "apiserver.cli", *arguments, "-o", "json", stdout=asyncio.subprocess.PIPE
         )
         out, _ = await process.communicate()
 
