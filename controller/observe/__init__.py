@@ -6,7 +6,8 @@
 - what objects ask of planning: the `claim` of a `variantautoscaling` or an `annotated` autoscaler, or those
   of a binding (`binding_claims`), with the user's `overrides`; why one is `unplanned`, and `obstacles`
 - what was found about a variant: `observed`
-- performance of engines, also from command lines: `performance`, and by the catalog: `expected_performance`
+- command lines of engines: `engine_arguments`; their performance: `performance`, and by the catalog:
+  `expected_performance`
 - scale targets: `targets`, `scales`, their autoscalers: `scalers`, and whether these act:
   `decision_following`, `external_metrics`; `running_targets`; pods: their `roles`, `replicas`,
   `removal_order`, `movable` ones

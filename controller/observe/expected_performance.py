@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from apiserver.schema.json import Json
 from controller.observe.accelerators import PRODUCT_LABELS, short_name
 from controller.observe.claim import Claim
+from controller.observe.engine_arguments import MODEL_FLAGS, argument_text, flag_value, positional_model
 from controller.observe.targets import Target
 from controller.sizing.catalog import FOUR_BITS, ModelShape, accelerator_named, shape_named, words_of
 from controller.sizing.records import Estimate
 from controller.sizing.roofline import EngineSetup, estimate
 
-_QUOTING: Final = str.maketrans("", "", "\"'\\[],")
-_LONGEST: Final = 16_384
 _MOST_PARALLEL: Final = 1024
 _MEMORY_SHARE: Final = 0.9
 
-_MODEL: Final = ("model", "model-path", "served-model-name")
 _TENSOR: Final = ("tensor-parallel-size", "tp-size", "tp")
 _PIPELINE: Final = ("pipeline-parallel-size", "pp-size", "pp")
 _DATA: Final = ("data-parallel-size", "dp-size", "dp")
 _MEMORY: Final = ("gpu-memory-utilization", "mem-fraction-static")
 """Flags of vLLM and of SGLang with the same meaning."""
 
-_SERVED: Final = re.compile(r"\bvllm\s+serve\s+([^\s-]\S*)")
 _FOUR: Final = frozenset(
     {"awq", "gptq", "int4", "w4a16", "4bit", "mxfp4", "nvfp4", "fp4", "marlin", "bitsandbytes", "gguf"}
 )
@@ -58,19 +52,13 @@ def expected_performance(claim: Claim, target: Target) -> Estimate | None:
         product = claim.accelerator
     if not product:
         return None
-    arguments = "\n".join(_words(target.engine_spec))[:_LONGEST]
+    arguments = argument_text(target.engine_spec)
     return _expected(_Subject(claim.model_id, product, target.accelerators_per_replica, arguments))
-
-
-def _words(pod_spec: Json) -> Iterator[str]:
-    for container in pod_spec.get("containers") or []:
-        yield from container.get("command") or []
-        yield from container.get("args") or []
 
 
 @lru_cache(maxsize=32_768)
 def _expected(subject: _Subject) -> Estimate | None:
-    text = subject.arguments.translate(_QUOTING)
+    text = subject.arguments
     accelerator = accelerator_named(subject.product, short_name(subject.product))
     named = _named_model(text, subject.model_id)
     if accelerator is None or named is None:
@@ -84,7 +72,7 @@ def _expected(subject: _Subject) -> Estimate | None:
         pipeline_parallel=pipeline,
         weight_bits=bits,
         computes_8bit=is_computed,
-        cache_bits=8.0 if "fp8" in _value(text, ("kv-cache-dtype",)) else 16.0,
+        cache_bits=8.0 if "fp8" in flag_value(text, ("kv-cache-dtype",)) else 16.0,
         memory_share=_share(text),
     )
     accelerators = tensor * pipeline
@@ -98,47 +86,33 @@ def _named_model(text: str, model_id: str) -> tuple[str, ModelShape] | None:
 
     The arguments name the weights that are loaded, and the model ID is what clients call them.
     """
-    served = _SERVED.search(text)
-    names = [*([served[1]] if served else []), *(_value(text, (flag,)) for flag in _MODEL), model_id]
+    names = [positional_model(text), *(flag_value(text, (flag,)) for flag in MODEL_FLAGS), model_id]
     known = [(name, shape) for name in names if name and (shape := shape_named(name))]
     return next((item for item in known if item[1].is_exact), known[0] if known else None)
 
 
 def _quantization(text: str, name: str, model_id: str, shape: ModelShape) -> tuple[float, bool]:
     """Return the bits per weight, and whether the engine computes with 8 bits."""
-    stated = words_of(_value(text, ("quantization",)).replace("_", "-"))
+    stated = words_of(flag_value(text, ("quantization",)).replace("_", "-"))
     for words in (stated, words_of(name) | words_of(model_id)):
         if words & _FOUR:
             return FOUR_BITS, False
         if words & _EIGHT:
             return 8.0, bool(words & _COMPUTED)
-    is_single = _value(text, ("dtype",)) in ("float32", "float")
+    is_single = flag_value(text, ("dtype",)) in ("float32", "float")
     bits = 2 * shape.weight_bits if is_single else shape.weight_bits
     return bits, bits == 8.0  # noqa: PLR2004 (bits of weights that are published with 8)
 
 
-def _value(text: str, names: tuple[str, ...]) -> str:
-    """Return the value of the first of these flags, or an empty string."""
-    for name in names:
-        if match := _flag(name).search(text):
-            return match[1].lower() if name not in _MODEL else match[1]
-    return ""
-
-
-@lru_cache(maxsize=64)
-def _flag(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\S)-{{1,2}}{name.replace('-', '[-_]')}(?:=|\s+)([^\s-]\S{{0,255}})")
-
-
 def _whole(text: str, names: tuple[str, ...]) -> int | None:
-    value = _value(text, names)
+    value = flag_value(text, names)
     is_count = value.isascii() and value.isdigit() and len(value) <= len(str(_MOST_PARALLEL))
     return min(int(value), _MOST_PARALLEL) or None if is_count else None
 
 
 def _share(text: str) -> float:
     try:
-        share = float(_value(text, _MEMORY))
+        share = float(flag_value(text, _MEMORY))
     except ValueError:
         return _MEMORY_SHARE
     return share if 0 < share <= 1 else _MEMORY_SHARE

@@ -5,7 +5,7 @@ changes. `layout` assigns accelerators of the nodes; `text` and `page` render th
 point.
 
 - command line: `arguments`; the controller's configuration: `configuring`
-- fields that are read of objects: `shapes`; statuses: `published`
+- fields that are read of objects: `shapes`; statuses: `published`; variants without objects: `assumed`
 - settings with the lines of their fields: `yaml_text`; warnings about missing information: `ignorance`
 - output: `naming`, `table`, `terminal`, `template`
 """

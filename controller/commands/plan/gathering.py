@@ -78,10 +78,12 @@ def gather_objects(
     settings_namespace: str,
     now_seconds: float = 0.0,
     may_be_empty: bool = False,
+    are_assumed: bool = False,
 ) -> Gathering:
     """Return the snapshot of some objects; it is empty if there are problems.
 
-    It is a problem if no variant can be planned, or a node is unlikely, unless it `may_be_empty`.
+    It is a problem if no variant can be planned, or a node is unlikely, unless it `may_be_empty`. No
+    autoscaler is expected to follow decisions on variants that `are_assumed`.
     """
     nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()), settings=configuring.settings)
     problems, targets = list(objects.problems), targets_in(objects)
@@ -109,17 +111,10 @@ def gather_objects(
         )
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(InputProblem(file="", line=0, text=str(error)),))
-    unread = (text for item in seen.observed.values() for text in item.claim.problems)
-    titles = {item.key: f"{item.value['kind']} {'/'.join(key_of(item.value))}" for item in claims.claimants}
     warnings = (
         *doubts,
         *_claimless(objects),
-        *_misunderstood(claims, titles),
-        *_classless(seen),
-        *seen.problems,
-        *unread,
-        *_misread(seen, titles),
-        *_left_out(seen, objects, claims, missing, titles=titles),
+        *_warnings(seen, objects, claims, missing, are_assumed=are_assumed),
         *(f"{problem}: it is left out" for problem in chain.from_iterable(broken.values())),
     )
     snapshot = with_published(seen)
@@ -150,6 +145,25 @@ def _variants(
     return variants, broken, missing
 
 
+def _warnings(
+    seen: Gathered,
+    objects: FileContents,
+    claims: Claims,
+    missing: Mapping[Key, InputProblem],
+    *,
+    are_assumed: bool,
+) -> Iterator[str]:
+    """Yield what is wrong with single variants."""
+    titles = {item.key: f"{item.value['kind']} {'/'.join(key_of(item.value))}" for item in claims.claimants}
+    yield from _misunderstood(claims, titles)
+    yield from _classless(seen)
+    yield from seen.problems
+    yield from (text for item in seen.observed.values() for text in item.claim.problems)
+    yield from () if are_assumed else _unfollowed(seen, titles)
+    yield from _misread(seen, titles)
+    yield from _left_out(seen, objects, claims, missing, titles=titles)
+
+
 def _left_out(
     seen: Gathered,
     objects: FileContents,
@@ -170,10 +184,15 @@ def _left_out(
         yield f"{name} is omitted: {text}"
 
 
+def _unfollowed(seen: Gathered, titles: Mapping[Key, str]) -> Iterator[str]:
+    """Yield the autoscalers that do not follow decisions."""
+    for key, item in sorted(seen.observed.items()):
+        yield from (f"{titles[key]}: {problem.message}" for problem in item.misread)
+
+
 def _misread(seen: Gathered, titles: Mapping[Key, str]) -> Iterator[str]:
-    """Yield the autoscalers that do not follow decisions, and the pods that differ from declarations."""
+    """Yield the pods that differ from declarations."""
     items = [(titles[key], item) for key, item in sorted(seen.observed.items())]
-    yield from (f"{name}: {problem.message}" for name, item in items for problem in item.misread)
     yield from (f"{name}: {item.mistyped}" for name, item in items if item.mistyped)
     yield from (f"{name}: {item.target.difference}" for name, item in items if item.target.difference)
 

@@ -13,12 +13,12 @@ from typing import Final
 
 import msgspec
 
-from apiserver.kinds.annotated import managed_autoscalers
 from apiserver.program import exit_code
 from apiserver.schema.json import Json
 from controller.commands.check.documents import read_sources
 from controller.commands.check.result import FileLine, Severity, write_lines
 from controller.commands.plan.arguments import parser
+from controller.commands.plan.assumed import NOT_ASKED, Assumed, asks_for_decisions, with_assumed
 from controller.commands.plan.changes import Changes, apply_changes
 from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.gathering import Gathering, gather_objects
@@ -26,7 +26,7 @@ from controller.commands.plan.ignorance import estimates, ignorance, useless
 from controller.commands.plan.layout import NodeLayout, layouts
 from controller.commands.plan.page import page
 from controller.commands.plan.published import with_capacities
-from controller.commands.plan.reading import InputProblem, Manifest, read
+from controller.commands.plan.reading import InputProblem, read
 from controller.commands.plan.terminal import present, terminal
 from controller.commands.plan.text import Shown, conclusion, text_parts
 from controller.planning.decision import BoundBy, Plan
@@ -35,12 +35,16 @@ from controller.planning.snapshot import Snapshot
 from controller.uncollected import without_collection
 
 
-def as_document(shown: Shown) -> Json:
-    """Return the plan, the pods on each node after it, and the warnings."""
+def as_document(shown: Shown, assumed: Sequence[str] = ()) -> Json:
+    """Return the plan, the pods on each node after it, and the warnings.
+
+    `assumed` are the workloads for which variants are assumed.
+    """
     return {
         "is_enough": shown.is_enough,
         "conclusion": conclusion(shown),
         "warnings": list(shown.warnings),
+        "assumed": list(assumed),
         "plan": msgspec.to_builtins(shown.plan),
         "nodes": [_node(item) for item in layouts(shown.snapshot, shown.plan)],
     }
@@ -83,7 +87,8 @@ def _run(options: argparse.Namespace) -> int:
         _tell(unwritable)
         return _UNREADABLE
     configuring = read_configuration(options.config)
-    given = _gather(options, configuring)
+    assumed = with_assumed(read(list(read_sources(options.files)), namespace=options.namespace))
+    given = _gather(options, configuring, assumed)
     changes = _changes(options)
     inputs, mistakes = apply_changes(given.inputs, changes) if not given.problems else (given.inputs, ())
     if given.facts is not None:
@@ -96,6 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     if given.problems or mistakes:
         return _UNREADABLE
     warnings = (
+        *assumed.warnings,
         *given.warnings,
         *useless(inputs.snapshot, changes.additions),
         *estimates(inputs.snapshot, given.facts or {}),
@@ -107,7 +113,11 @@ def _run(options: argparse.Namespace) -> int:
     )
     # Before anything is printed: the reader of the output may stop early.
     is_written = _write_files(options, inputs, shown)
-    present(options.output, lambda: as_document(shown), text_parts(shown, columns=terminal().width))
+    present(
+        options.output,
+        lambda: as_document(shown, assumed.workloads),
+        text_parts(shown, columns=terminal().width),
+    )
     if not is_written:
         return _UNREADABLE
     return _ENOUGH if shown.is_enough else _SHORT
@@ -135,36 +145,34 @@ def _obstacle(path: Path) -> str:
     return "" if os.access(path if path.exists() else path.parent, os.W_OK) else "Permission denied"
 
 
-def _gather(options: argparse.Namespace, configuring: Configuring) -> Gathering:
+def _gather(options: argparse.Namespace, configuring: Configuring, assumed: Assumed) -> Gathering:
     if configuring.problems:
         nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
         return Gathering(inputs=nothing, problems=configuring.problems)
-    content = read(list(read_sources(options.files)), namespace=options.namespace)
+    content = assumed.objects
     sys.stderr.write(content.skipped_note)
     if content.saved and not content.problems:
         inputs = configuring.over(content.saved[0])
         return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
     namespace = options.settings_namespace or configuring.namespace or _NAMESPACE
-    given = gather_objects(content, configuring=configuring, settings_namespace=namespace)
-    if given.problems or any(map(_asks_for_decisions, content.manifests)):
+    given = gather_objects(
+        content,
+        configuring=configuring,
+        settings_namespace=namespace,
+        are_assumed=bool(assumed.workloads),
+    )
+    if given.problems or any(map(asks_for_decisions, content.manifests)):
         return given
     broken = tuple(chain.from_iterable(content.broken.values()))
-    return replace(given, problems=broken) if broken else _without_variants(given.inputs)
+    return replace(given, problems=broken) if broken else _without_variants(given.inputs, assumed.warnings)
 
 
-def _asks_for_decisions(manifest: Manifest) -> bool:
-    kind, value = manifest.kind[1], [manifest.value]
-    if kind == "HorizontalPodAutoscaler":
-        return any(managed_autoscalers(value, ()))
-    return kind == "VariantAutoscaling" or (kind == "ScaledObject" and any(managed_autoscalers((), value)))
-
-
-def _without_variants(inputs: PlanningInputs) -> Gathering:
-    text = (
-        "nothing to plan: the input contains no VariantAutoscaling, and no annotated autoscaler; export them"
-        " with kubectl get va,hpa -A -o yaml, and with KEDA also scaledobjects"
+def _without_variants(inputs: PlanningInputs, reasons: Sequence[str] = ()) -> Gathering:
+    problems = (
+        InputProblem(file="stowplan plan", line=0, text=text)
+        for text in (f"nothing to plan: {NOT_ASKED}", *reasons)
     )
-    return Gathering(inputs=inputs, problems=(InputProblem(file="stowplan plan", line=0, text=text),))
+    return Gathering(inputs=inputs, problems=tuple(problems))
 
 
 def _changes(options: argparse.Namespace) -> Changes:

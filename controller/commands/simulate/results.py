@@ -30,6 +30,9 @@ class Results:
     origins: tuple[EngineOrigins, ...] = ()
     """Where the numbers about exported engines are from."""
 
+    assumed: tuple[str, ...] = ()
+    """Exported workloads for which variants are assumed."""
+
 
 def as_document(results: Results) -> Json:
     """Return the scenario and every outcome with its time series; shares are 0 to 1."""
@@ -55,6 +58,7 @@ def as_document(results: Results) -> Json:
             "engines": [msgspec.to_builtins(item) for item in results.origins],
         },
         "warnings": list(results.warnings),
+        "assumed": list(results.assumed),
         "outcomes": [
             {**msgspec.to_builtins(item), "reversals_per_hour": item.reversals_per_hour}
             for item in results.outcomes

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from apiserver.program import exit_code
 from controller.commands.check.documents import Source, read_sources
+from controller.commands.plan.assumed import with_assumed
 from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.reading import read
 from controller.commands.plan.terminal import harmless, show
@@ -71,7 +72,13 @@ def _run(options: argparse.Namespace) -> int:
     with without_collection():
         outcomes = asyncio.run(_play(scenario, given, names, configuring))
     warnings = (*given.warnings, *target_warnings(scenario), *metric_warnings(outcomes))
-    results = Results(scenario=scenario, outcomes=tuple(outcomes), warnings=warnings, origins=given.origins)
+    results = Results(
+        scenario=scenario,
+        outcomes=tuple(outcomes),
+        warnings=warnings,
+        origins=given.origins,
+        assumed=given.assumed,
+    )
     # Before anything is printed: the reader of the output may stop early.
     is_written = _write_page(options.html, results)
     if options.output == "json":
@@ -99,8 +106,9 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
         given = read_scenario(_scenario_source(options.scenario))
         return given if options.scenario or not options.trace else _with_trace(given, options)
     workloads, problems = _workloads(options)
-    objects = read(list(read_sources(options.files)), namespace=options.namespace or _DEFAULT_NAMESPACE)
-    sys.stderr.write(objects.skipped_note)
+    namespace = options.namespace or _DEFAULT_NAMESPACE
+    assumed = with_assumed(read(list(read_sources(options.files)), namespace=namespace))
+    sys.stderr.write(assumed.objects.skipped_note)
     supplied = Supplied(
         workloads=workloads,
         start_up_seconds=dict(options.start_up),
@@ -113,13 +121,18 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
         name=title_of(options.files[0]), models=(), variants=(), nodes=(), duration_seconds=longest
     )
     given = read_export(
-        objects,
+        assumed.objects,
         supplied,
         settings_namespace=options.settings_namespace or configuring.namespace or _NAMESPACE,
         names=configuring.names,
         scenario=likeness,
     )
-    return replace(given, problems=(*problems, *given.problems))
+    return replace(
+        given,
+        problems=(*problems, *given.problems, *(() if assumed.workloads else assumed.warnings)),
+        warnings=(*assumed.warnings, *given.warnings),
+        assumed=assumed.workloads,
+    )
 
 
 def _past_reader(options: argparse.Namespace) -> PastReader | None:

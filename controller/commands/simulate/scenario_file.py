@@ -47,6 +47,9 @@ class Given:
     origins: tuple[EngineOrigins, ...] = ()
     """Where the numbers about exported engines are from."""
 
+    assumed: tuple[str, ...] = ()
+    """Exported workloads for which variants are assumed."""
+
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
