@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
@@ -37,6 +38,10 @@ from controller.simulation.manifests import Manifests, VariantObjects
 from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Workload
 
+_ONE_NAMESPACE: Final = (
+    "variants and models of {spaces} cannot be simulated together: export deploy, hpa and va with -n for one"
+    " namespace at a time, and nodes, pods and cm with -A"
+)
 _DEPLOYMENTS: Final = "only Deployments are simulated"
 
 
@@ -102,6 +107,7 @@ class _Reader:
         annotated = sorted(managed_autoscalers(*autoscalers), key=seniority)
         others = (self._annotated_variant(value) for value in annotated)
         claimed = [made for made in (*own, *others) if made]
+        self.problems += self._shared_models()
         if self._supplied.reads_past and claimed and not self.problems:
             likeness = self._with_past(self._supplied.reads_past, likeness)
         variants = [made for claim, spec in claimed if (made := self._setup(claim, spec))]
@@ -192,7 +198,10 @@ class _Reader:
             self.warnings.append(f"{label} is omitted: {_DEPLOYMENTS}")
             return False
         if name in self._claims:
-            self.problems.append(f"{label}: another variant has the same name: export only one of them")
+            spaces = f"{self._claims[name].owner.namespace} and {key.namespace}"
+            self.problems.append(
+                f"{label}: another variant has the same name; {_ONE_NAMESPACE.format(spaces=spaces)}"
+            )
             return False
         self._claims[name] = claim
         self._variants[name] = VariantObjects(
@@ -234,6 +243,16 @@ class _Reader:
             max_replicas=int(bounds.get("maxReplicas", 100)),
             behaviour=behaviour_of(bounds) if "maxReplicas" in bounds else None,
         )
+
+    def _shared_models(self) -> Iterator[str]:
+        """Yield the model IDs of several namespaces: they are different models, whose loads are not shared."""
+        namespaces: dict[str, set[str]] = defaultdict(set)
+        for claim in self._claims.values():
+            namespaces[claim.model_id].add(claim.owner.namespace)
+        for model_id, found in namespaces.items():
+            if len(found) > 1:
+                spaces = " and ".join(sorted(found))
+                yield f"model {model_id} is in several namespaces; {_ONE_NAMESPACE.format(spaces=spaces)}"
 
     def _models(self) -> Iterator[ScenarioModel]:
         used: dict[str, Claim] = {}

@@ -337,7 +337,7 @@ def test_yaml_output_equals_json_output(plan: Plan, world: World) -> None:
     _, as_json, _ = plan("-f", "-", "-o", "json", given=world())
 
     assert yaml.safe_load(as_yaml) == json.loads(as_json)
-    assert set(json.loads(as_json)) == {"is_enough", "conclusion", "warnings", "plan", "nodes"}
+    assert set(json.loads(as_json)) == {"is_enough", "conclusion", "warnings", "assumed", "plan", "nodes"}
 
 
 USELESS = {

@@ -242,3 +242,33 @@ def test_a_scaled_object_of_a_variant_has_its_bounds_and_is_kept() -> None:
     assert (read_variant.min_replicas, read_variant.max_replicas) == (2, 5)
     assert given.manifests.variants["chat"].scaled_object is not None
     assert not any("no HorizontalPodAutoscaler" in text for text in given.warnings)
+
+
+def test_models_of_one_name_in_two_namespaces_are_refused() -> None:
+    """They have a load each: together they would be another model than the planner sees."""
+    elsewhere = deployment("other", product="NVIDIA-L4", accelerators=1)
+    asking = variant("other")
+    for item in (elsewhere, asking):
+        item["metadata"]["namespace"] = "prod"
+
+    given = _read(variant("chat"), elsewhere, asking)
+
+    assert given.scenario is None
+    assert given.problems == (
+        "model meta/llama-3.1-8b is in several namespaces; variants and models of default and prod cannot be"
+        " simulated together: export deploy, hpa and va with -n for one namespace at a time, and nodes, pods"
+        " and cm with -A",
+    )
+
+
+def test_variants_of_one_name_in_two_namespaces_are_refused() -> None:
+    """Both namespaces are named."""
+    elsewhere = deployment("chat", product="NVIDIA-L4", accelerators=1)
+    asking = variant("chat", modelID="another")
+    for item in (elsewhere, asking):
+        item["metadata"]["namespace"] = "prod"
+
+    given = _read(variant("chat"), elsewhere, asking)
+
+    assert given.scenario is None
+    assert any("of default and prod cannot be simulated together" in text for text in given.problems)
