@@ -15,20 +15,20 @@ from controller.simulation.autoscaler import Autoscaler
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.manifests import Manifests, VirtualPod
 from controller.simulation.outcome import PolicyDecision
-from controller.simulation.scaling_rules import Gauge, Rule, Scaler, Term, scaler_of
+from controller.simulation.scaling_rules import Gauge, Refusal, Rule, Scaler, Term, refusal_text, scaler_of
 from controller.simulation.scenario import Scenario, VariantSetup
 
 
-def scalers_of(manifests: Manifests) -> tuple[Mapping[str, Scaler], tuple[str, ...]]:
-    """Return the autoscalers by variant, and what cannot be simulated."""
+def scalers_of(manifests: Manifests) -> tuple[Mapping[str, Scaler], str]:
+    """Return the autoscalers by variant, and which cannot be simulated and why."""
     scalers: dict[str, Scaler] = {}
-    problems: list[str] = []
+    problems: list[Refusal] = []
     for name, objects in manifests.variants.items():
         scaler, refused = scaler_of(objects.autoscaler, objects.scaled_object)
         if scaler is not None:
             scalers[name] = scaler
-        problems += [f"{name}: {text}" for text in refused]
-    return scalers, tuple(problems)
+        problems += refused
+    return scalers, refusal_text(problems)
 
 
 @dataclass(kw_only=True)
@@ -50,6 +50,8 @@ class HorizontalPolicy:
         """What is simulated in another way than it runs, in sentences; empty for nothing."""
         unscaled = [item.name for item in self.scenario.variants if item.name not in self.scalers]
         remarks = [text for scaler in self.scalers.values() for text in scaler.remarks]
+        if refused := refusal_text(item for scaler in self.scalers.values() for item in scaler.refused):
+            remarks.append(f"{refused}; the other metrics of these autoscalers are simulated")
         if unscaled:
             remarks.append(f"no autoscaler scales {', '.join(unscaled)}, so their replicas stay")
         return "; ".join(dict.fromkeys(remarks))

@@ -93,7 +93,7 @@ def policy_problem(name: PolicyName, scenario: Scenario, manifests: Manifests | 
     elif unknown:
         problem = f"there is no variant {unknown[0]!r}; the variants are {', '.join(variants)}"
     elif name.kind == "hpa":
-        problem = "; ".join(scalers_of(manifests)[1]) if manifests else _EXPORT_ONLY
+        problem = scalers_of(manifests)[1] if manifests else _EXPORT_ONLY
     elif name.kind not in _OF_PAIRS and any(variant.profile.role for variant in scenario.variants):
         problem = f"not for engines with a role; use {', '.join(_OF_PAIRS)}"
     return f"policy {name.text}: {problem}" if problem else ""

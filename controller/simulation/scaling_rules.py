@@ -8,15 +8,17 @@ understood, with matchers by namespace, pod and model.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import re2
 
 from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO
 from apiserver.schema.json import Json, as_list, as_object
 from apiserver.schema.quantities import amount
+from controller.planning.wording import listing
 from controller.simulation.autoscaler import Behaviour, behaviour_of
 
 Gauge = Literal["waiting", "running", "kv_usage"]
@@ -38,6 +40,7 @@ SUPPORTED: Final = (
     "vllm:num_requests_waiting, vllm:num_requests_running, vllm:kv_cache_usage_perc,"
     " vllm:gpu_cache_usage_perc and those of SGLang"
 )
+_NO_METRIC: Final = "no metric"
 _OURS: Final = frozenset({VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, BOUND_METRIC})
 _KNOWN_LABELS: Final = frozenset({"namespace", "pod", "model_name"})
 _LONGEST_QUERY: Final = 4096
@@ -116,12 +119,37 @@ class Scaler:
     remarks: tuple[str, ...] = ()
     """What is simulated in another way, in sentences."""
 
+    refused: tuple[Refusal, ...] = ()
+    """Its metrics that are not simulated."""
 
-def scaler_of(autoscaler: Json | None, scaled_object: Json | None) -> tuple[Scaler | None, tuple[str, ...]]:
+
+class Refusal(NamedTuple):
+    """A metric of an autoscaler that is not simulated."""
+
+    place: str
+    """The autoscaler and the number of its metric."""
+
+    reason: str
+
+
+def refusal_text(refusals: Iterable[Refusal]) -> str:
+    """Return each reason once with its places, and once the metrics that are supported; or nothing."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for item in refusals:
+        places[item.reason].append(item.place)
+    parts = [f"{reason} ({listing(found)})" for reason, found in places.items()]
+    if any(_NO_METRIC in reason for reason in places):
+        parts.append(f"only {SUPPORTED} are simulated")
+    return "; ".join(parts)
+
+
+def scaler_of(
+    autoscaler: Json | None, scaled_object: Json | None
+) -> tuple[Scaler | None, tuple[Refusal, ...]]:
     """Return the autoscaler of a variant, or why there is none: the metrics that cannot be simulated.
 
     A ScaledObject takes precedence over the HorizontalPodAutoscaler that KEDA creates for it. Some of the
-    metrics may be unsupported: then the others scale, and the remarks name these.
+    metrics may be unsupported: then the others scale.
     """
     value = scaled_object or autoscaler
     if value is None:
@@ -133,11 +161,11 @@ def scaler_of(autoscaler: Json | None, scaled_object: Json | None) -> tuple[Scal
         try:
             rules.append(_trigger_rule(as_object(item)) if scaled_object else _metric_rule(as_object(item)))
         except UnsupportedRuleError as error:
-            refused.append(f"{shown}: {'trigger' if scaled_object else 'metric'} {number + 1}: {error}")
+            place = f"{'trigger' if scaled_object else 'metric'} {number + 1} of {shown}"
+            refused.append(Refusal(place=place, reason=str(error)))
     if not rules:
-        return None, tuple(refused) or (f"{shown} has no metric",)
+        return None, tuple(refused) or (Refusal(place=shown, reason="an autoscaler without metrics"),)
     bounds, behaviour, remarks = _scaled_bounds(spec) if scaled_object else _bounds(spec)
-    remarks += [f"{text}; its other metrics are simulated" for text in refused]
     remarks += [f"{shown}: {text}" for rule in rules for text in _label_remarks(rule)]
     return (
         Scaler(
@@ -148,6 +176,7 @@ def scaler_of(autoscaler: Json | None, scaled_object: Json | None) -> tuple[Scal
             behaviour=behaviour,
             starts_from_zero=scaled_object is not None,
             remarks=tuple(remarks),
+            refused=tuple(refused),
         ),
         (),
     )
@@ -171,7 +200,7 @@ def _metric_rule(item: Json) -> Rule:
     kind = str(item.get("type") or "")
     if kind in ("Resource", "ContainerResource"):
         resource = as_object(item.get("resource") or item.get("containerResource")).get("name")
-        raise UnsupportedRuleError(f"{resource} is no metric of engines: only {SUPPORTED} are simulated")
+        raise UnsupportedRuleError(f"{resource} is {_NO_METRIC} of engines")
     source = as_object(item.get("pods" if kind == "Pods" else "external" if kind == "External" else ""))
     metric, target = as_object(source.get("metric")), as_object(source.get("target"))
     name = str(metric.get("name") or "")
@@ -298,7 +327,7 @@ def _gauge(name: str) -> Gauge:
     for prefix in ("vllm_", "sglang_"):
         plain = plain.removeprefix(prefix)
     if plain not in _GAUGES:
-        raise UnsupportedRuleError(f"simulated engines have no metric {name!r}: only {SUPPORTED}")
+        raise UnsupportedRuleError(f"{name!r} is {_NO_METRIC} of simulated engines")
     return _GAUGES[plain]
 
 

@@ -24,8 +24,8 @@ from controller.planning.wording import count
 
 NOT_ASKED: Final = (
     "the input contains no VariantAutoscaling, and no annotated autoscaler, nor a workload with vLLM or"
-    " SGLang whose model can be read; export them with kubectl get hpa,deploy,sts -A -o yaml, and, where the cluster"
-    " has these kinds, va, scaledobjects and leaderworkersets"
+    " SGLang whose model can be read; export them with kubectl get hpa,deploy,sts -A -o yaml, and, where the"
+    " cluster has these kinds, va, scaledobjects and leaderworkersets"
 )
 """Why there is nothing to decide on."""
 

@@ -245,7 +245,7 @@ class _Reader:
         )
 
     def _shared_models(self) -> Iterator[str]:
-        """Yield the model IDs of several namespaces: they are different models, whose loads are not shared."""
+        """Yield the model IDs of several namespaces: these are different models with a load each."""
         namespaces: dict[str, set[str]] = defaultdict(set)
         for claim in self._claims.values():
             namespaces[claim.model_id].add(claim.owner.namespace)

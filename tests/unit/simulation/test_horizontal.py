@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from apiserver.schema.json import Json
 from controller.simulation.autoscaler import as_behaviour
-from controller.simulation.horizontal import proposal_by_pods, scalers_of
+from controller.simulation.horizontal import HorizontalPolicy, proposal_by_pods, scalers_of
 from controller.simulation.manifests import Manifests, manifests_of
 from controller.simulation.outcome import PolicyOutcome
 from controller.simulation.run import policy_name, policy_problem, simulate, simulate_policy
@@ -21,6 +21,7 @@ from controller.simulation.scaling_rules import (
     Scaler,
     Term,
     UnsupportedRuleError,
+    refusal_text,
     scaler_of,
     terms_of,
 )
@@ -123,7 +124,7 @@ REFUSED = {
     "a rate": (f"sum(rate({WAITING}[1m]))", "is not understood"),
     "no aggregation": (WAITING, "has a value for each pod"),
     "a quotient": (f"sum({WAITING}) / 2", "is not understood"),
-    "another metric": ("sum(DCGM_FI_DEV_GPU_UTIL)", "have no metric 'DCGM_FI_DEV_GPU_UTIL'"),
+    "another metric": ("sum(DCGM_FI_DEV_GPU_UTIL)", "'DCGM_FI_DEV_GPU_UTIL' is no metric"),
     "a decision": ("sum(wva_desired_replicas)", "simulate the policy stowplan instead"),
     "an invalid expression": (f'sum({WAITING}{{pod=~"("}})', "is no regular expression"),
     "broken matchers": (f"sum({WAITING}{{pod}})", "are not understood"),
@@ -157,7 +158,7 @@ UNSUPPORTED = {
     "CPU": (hpa({"type": "Resource", "resource": {"name": "cpu"}}), None, "cpu is no metric of engines"),
     "an object": (hpa({"type": "Object", "object": {}}), None, "metrics of type Object are not simulated"),
     "no target": (hpa(pods_metric(RUNNING, "x")), None, "is no positive quantity"),
-    "no metric": (hpa(), None, "has no metric"),
+    "no metric": (hpa(), None, "an autoscaler without metrics"),
     "malformed metrics": (hpa() | {"spec": {"maxReplicas": 1, "metrics": [5]}}, None, "are not simulated"),
     "a decision": (hpa(external("wva_desired_replicas", averageValue="1")), None, "policy stowplan"),
     "a cron trigger": (
@@ -175,11 +176,11 @@ def test_what_cannot_be_simulated_is_a_problem(own: Json | None, scaled: Json | 
     scaler, problems = scaler_of(own, scaled)
 
     assert scaler is None
-    assert reason in problems[0]
-    assert (own or scaled or {})["kind"] in problems[0]
+    assert reason in refusal_text(problems)
+    assert (own or scaled or {})["kind"] in refusal_text(problems)
 
 
-def test_one_unsupported_metric_of_several_is_a_remark() -> None:
+def test_one_unsupported_metric_of_several_is_a_remark(scenario: Scenario) -> None:
     """The others scale."""
     scaler, problems = scaler_of(
         hpa(pods_metric("vllm_num_requests_running", "8"), {"type": "Resource", "resource": {"name": "cpu"}}),
@@ -189,7 +190,26 @@ def test_one_unsupported_metric_of_several_is_a_remark() -> None:
     assert problems == ()
     assert scaler is not None
     assert len(scaler.rules) == 1
-    assert "metric 2: cpu is no metric of engines" in scaler.remarks[0]
+    text = HorizontalPolicy(scenario=scenario, scalers={scenario.variants[0].name: scaler}).note
+    assert text.startswith("cpu is no metric of engines (metric 2 of HorizontalPodAutoscaler")
+    assert "; the other metrics of these autoscalers are simulated" in text
+
+
+def test_a_reason_is_given_once_for_all_autoscalers() -> None:
+    """And so is the list of what is supported, however many there are."""
+    cpu = {"type": "Resource", "resource": {"name": "cpu"}}
+    refused = [item for number in range(40) for item in scaler_of(hpa(cpu, cpu) | named(number), None)[1]]
+
+    text = refusal_text(refused)
+
+    assert text.count("cpu is no metric of engines") == text.count("vllm:num_requests_waiting") == 1
+    assert text.count("HorizontalPodAutoscaler") == 80
+    assert "metric 2 of HorizontalPodAutoscaler 'scaler-7', " in text
+
+
+def named(number: int) -> Json:
+    """Return the metadata of one of many autoscalers."""
+    return {"metadata": {"name": f"scaler-{number}"}}
 
 
 def test_a_policy_is_for_exports_only(scenario: Scenario) -> None:
@@ -290,4 +310,4 @@ def test_a_variant_without_autoscaler_is_no_problem(scenario: Scenario) -> None:
     """Its replicas stay."""
     scalers, problems = scalers_of(with_scalers(scenario))
 
-    assert (dict(scalers), problems) == ({}, ())
+    assert (dict(scalers), problems) == ({}, "")
