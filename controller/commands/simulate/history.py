@@ -169,17 +169,17 @@ async def _rates(history: PrometheusHistory, variant: PastVariant, span: _Span) 
 async def _lengths(
     history: PrometheusHistory, variant: PastVariant, span: _Span, names: Sequence[str]
 ) -> LengthCounts:
-    hour = min(_HOUR_SECONDS, span.end_seconds - span.begin_seconds)
+    windows, seconds = _windows(span)
 
     async def growth(suffix: str, by: str) -> Sequence[Course]:
         series = selector(
             [f"{name}_{suffix}" for name in names], namespace=variant.namespace, pods=variant.pods
         )
         return await history.evaluated(
-            f"sum {by} (increase({series}[{hour:.0f}s]))",
-            begin_seconds=span.begin_seconds + hour,
+            f"sum {by} (increase({series}[{seconds}s]))",
+            begin_seconds=span.end_seconds - seconds * (windows - 1),
             end_seconds=span.end_seconds,
-            step_seconds=hour,
+            step_seconds=seconds,
         )
 
     cumulative: dict[float, float] = defaultdict(float)
@@ -195,6 +195,13 @@ async def _lengths(
     return LengthCounts(
         buckets={bound: max(0.0, cumulative[bound] - before[bound]) for bound in bounds}, tokens=tokens
     )
+
+
+def _windows(span: _Span) -> tuple[int, int]:
+    """Return into how many equal windows of at most an hour a time is divided, and their whole seconds."""
+    whole = span.end_seconds - span.begin_seconds
+    windows = math.ceil(whole / _HOUR_SECONDS)
+    return windows, math.ceil(whole / windows)
 
 
 def _past(variants: Sequence[PastVariant], seen: Sequence[_Seen], span: _Span) -> Past:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from statistics import fmean
 
@@ -75,6 +76,38 @@ async def test_a_server_that_does_not_answer_takes_a_limited_time(monkeypatch: p
         is_over.set()
 
     assert found[0].endswith("use a shorter --last")
+
+
+@pytest.mark.parametrize("minutes", [1, 59, 60, 90, 150, 24 * 60, 24 * 60 + 7, 31 * 24 * 60])
+async def test_lengths_are_read_of_the_whole_time(minutes: int) -> None:
+    """Not only of whole hours from its beginning: the newest requests matter most."""
+    asked: list[tuple[float, float, float, float]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        form = await request.post()
+        query = str(form["query"])
+        if window := re.search(r"increase\(.*\[([0-9]+)s\]", query):
+            start, end, step = (float(str(form[name])) for name in ("start", "end", "step"))
+            asked.append((start, end, step, float(window[1])))
+        return web.json_response({"data": {"resultType": "matrix", "result": []}})
+
+    async with served(answer, path="/api/v1/{any}") as port:
+        found = await asyncio.to_thread(
+            read_past,
+            f"http://127.0.0.1:{port}",
+            [LLAMA],
+            credentials=NO_CREDENTIALS,
+            end_seconds=1.8e9,
+            last_seconds=60.0 * minutes,
+        )
+
+    assert "no series" in found.problems[0]
+    assert len(asked) == 4
+    for start, end, step, window in asked:
+        last = start + (end - start) // step * step
+        assert step == window <= 3600
+        assert last == 1.8e9
+        assert 0 <= (last - start + window) - 60.0 * minutes < 1 + (end - start) / step
 
 
 COUNTS = st.dictionaries(st.sampled_from([1.0, 10.0, 100.0, 1000.0, float("inf")]), st.floats(0, 1e6))
