@@ -63,7 +63,8 @@ _FACTORS: Final = (
 )
 
 _VENDORS: Final = frozenset({"NVIDIA", "AMD", "INTEL", "TESLA", "GEFORCE", "INSTINCT", "RADEON"})
-_DETAIL: Final = re.compile(r"^(\d+GB?|PCIE|SXM\d*|HBM\d*E?|NVL|OAM)$")
+_DETAIL: Final = re.compile(r"^(\d+GB?|PCIE|SXM\d*|HBM\d*E?|NVL|OAM|MEGA)$")
+"""Words about memory and form; `MEGA` is GKE's machine of H100 with more network."""
 _PART: Final = frozenset({"MIG", "SHARED"})
 """Words that begin the description of a part of an accelerator: a MIG device, or a share of its time."""
 

@@ -12,6 +12,7 @@ from controller.observe.accelerators import (
     short_name,
     uncounted_resources,
 )
+from controller.sizing.catalog import ACCELERATORS, accelerator_named
 
 
 @pytest.mark.parametrize(
@@ -38,6 +39,30 @@ from controller.observe.accelerators import (
 def test_product_names_are_normalised_to_the_accelerator_type(product: str, want: str) -> None:
     """Vendor, memory size and form factor are removed, but a part is not a whole accelerator."""
     assert short_name(product) == want
+
+
+OF_GOOGLE = {
+    "nvidia-tesla-t4": ("T4", "T4"),
+    "nvidia-tesla-v100": ("V100", "V100"),
+    "nvidia-tesla-a100": ("A100", "A100-40GB"),
+    "nvidia-a100-80gb": ("A100", "A100"),
+    "nvidia-l4": ("L4", "L4"),
+    "nvidia-h100-80gb": ("H100", "H100"),
+    "nvidia-h100-mega-80gb": ("H100", "H100"),
+    "nvidia-h200-141gb": ("H200", "H200"),
+    "nvidia-b200": ("B200", "B200"),
+    "nvidia-gb200": ("GB200", "GB200"),
+    "nvidia-rtx-pro-6000": ("RTX-PRO-6000", None),
+}
+
+
+@pytest.mark.parametrize(("product", "want"), OF_GOOGLE.items(), ids=OF_GOOGLE)
+def test_the_labels_of_gke_are_known(product: str, want: tuple[str, str | None]) -> None:
+    """`cloud.google.com/gke-accelerator`: the type, and its entry in the catalog, if it has one."""
+    short, entry = want
+
+    assert short_name(product) == short
+    assert accelerator_named(product, short) is (ACCELERATORS[entry] if entry else None)
 
 
 @pytest.mark.parametrize(
