@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -37,6 +38,30 @@ def scaled_object(name: str, target: str, *, terms: dict[str, str] | None = None
 def made_by_keda(name: str, target: str) -> Json:
     """Return the HorizontalPodAutoscaler that KEDA creates for a ScaledObject, with its annotations."""
     return hpa(f"keda-hpa-{name}", target, labels={KEDA_LABEL: name})
+
+
+class Objects:
+    """Answers for some objects of one namespace, by kind and name."""
+
+    def __init__(self, *objects: Json) -> None:
+        self._objects: Mapping[tuple[str, str], Json] = {
+            (item["kind"], item["metadata"]["name"]): item for item in objects
+        }
+
+    @property
+    def cluster(self) -> Cluster:
+        """The objects as a client sees them."""
+        return cast("Cluster", self)
+
+    async def get(self, resource: Resource, name: str, **_options: object) -> Json:
+        """Return an object."""
+        if (resource.kind, name) not in self._objects:
+            raise NotFound(f"no {name}")
+        return self._objects[resource.kind, name]
+
+    async def list(self, resource: Resource, **_options: object) -> Json:
+        """Return all objects of a kind."""
+        return {"items": [item for (kind, _), item in self._objects.items() if kind == resource.kind]}
 
 
 @dataclass

@@ -79,7 +79,7 @@ class Evidence:
 async def collect(cluster: Cluster, kind: OwnerKind, *, namespace: str, name: str, system: str) -> Evidence:
     """Return the evidence about the variant of an object. Raises NoSuchObjectError, and ClusterError."""
     unread: list[str] = []
-    claimant = await _claimant(cluster, OWNERS[kind], name, namespace, unread)
+    claimant = await claimant_named(cluster, OWNERS[kind], name, namespace, unread)
     reference = reference_of(claimant.value)
     target = None
     if is_planned(reference):
@@ -99,7 +99,7 @@ async def collect(cluster: Cluster, kind: OwnerKind, *, namespace: str, name: st
     )
 
 
-async def _claimant(
+async def claimant_named(
     cluster: Cluster, resource: Resource, name: str, namespace: str, unread: list[str]
 ) -> Claimant:
     """Return the object of a variant with what was published about it. Raises NoSuchObjectError."""
@@ -110,7 +110,7 @@ async def _claimant(
     if resource is VARIANT_AUTOSCALINGS:
         return claimant_of(value)
     if keda := as_object(value["metadata"].get("labels")).get(KEDA_LABEL):
-        text = f"is KEDA's, for ScaledObject {keda!r}: stowplan explain so/{keda} -n {namespace}"
+        text = f"is KEDA's, for ScaledObject {keda!r}: use so/{keda} -n {namespace}"
         raise NoSuchObjectError(f"{resource.kind} {name!r} {text}")
     if not is_managed(value):
         text = f'has no annotation {MANAGED}: "true", so it is not planned'

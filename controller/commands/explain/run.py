@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     """Explain one variant or binding, or list what is not well; return the exit code."""
     made = parser()
     options = made.parse_args(arguments)
-    kind, name = _subject(options.what)
+    kind, name = subject(options.what)
     if options.what and options.all_namespaces:
         made.error("-A lists what is not well in all namespaces: give no object with it")
     if options.what and not name:
@@ -119,7 +119,7 @@ def _print(message: str, code: int) -> int:
     return code
 
 
-def _subject(words: Sequence[str]) -> tuple[OwnerKind, str]:
+def subject(words: Sequence[str]) -> tuple[OwnerKind, str]:
     """Return the kind, and the name in `va/NAME`, `aspb NAME` or `NAME`, if any."""
     parts = "/".join(words).split("/")
     kind = _KINDS.get(parts[0].lower())

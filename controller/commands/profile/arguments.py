@@ -15,6 +15,7 @@ from controller.engines.requests import CredentialsConfig
 _EPILOG: Final = """\
 examples:
   stowplan profile va/llama-8b-h100 -n chat          # what the controller learned
+  stowplan profile hpa/llama-8b-h100 -n chat         # of an annotated autoscaler
   stowplan profile --prometheus http://localhost:9090 -n chat --pods 'llama-8b-h100-.*'
   stowplan profile --url http://localhost:8000/metrics --for 5m
   stowplan profile -f 1.txt -f 2.txt -f 3.txt --interval 15   # pages of one engine
@@ -93,7 +94,8 @@ def parser() -> argparse.ArgumentParser:
         "what",
         nargs="*",
         metavar="va/NAME",
-        help="the VariantAutoscaling; va NAME and NAME are accepted, too",
+        help="the VariantAutoscaling, or hpa/NAME or so/NAME of an annotated autoscaler; va NAME and NAME are"
+        " accepted, too",
     )
     add(
         "-n",
@@ -109,7 +111,7 @@ def parser() -> argparse.ArgumentParser:
         "--max-batch-size",
         type=_batch,
         metavar="N",
-        help="the engine's --max-num-seqs, for maxBatchSize (default: 256)",
+        help="the engine's --max-num-seqs, for maxBatchSize (default: the declared one, or 256)",
     )
     add_prometheus(made, last="6h")
     _add_engine(made)

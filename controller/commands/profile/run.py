@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, NotFound, explain
+from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import current_namespace
 from apiserver.program import exit_code
 from controller.commands.check.documents import read_sources
+from controller.commands.explain.evidence import NoSuchObjectError
+from controller.commands.explain.run import subject
 from controller.commands.plan.terminal import harmless
 from controller.commands.profile.arguments import credentials, parser
 from controller.commands.profile.shown import Shown, document, yaml_text
@@ -26,6 +28,7 @@ from controller.commands.profile.sources import (
 )
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.fitting import Measured, measure
+from controller.observe.claim import OwnerKind
 from controller.sizing.step_time import ENOUGH_SAMPLES
 
 _KNOWN: Final = 0
@@ -33,7 +36,6 @@ _UNKNOWN: Final = 1
 _UNREADABLE: Final = 2
 _INTERRUPTED: Final = 130
 _LAST_SECONDS: Final = 6 * 3600.0
-_NAMES: Final = frozenset({"va", "variantautoscaling", "variantautoscalings"})
 
 
 class _UsageError(Exception):
@@ -52,10 +54,7 @@ def main(arguments: Sequence[str]) -> int:
 def _run(options: argparse.Namespace) -> int:
     try:
         shown = _shown(options)
-    except (_UsageError, UnreadableMetricsError) as error:
-        sys.stderr.write(f"error: {harmless(str(error))}\n")
-        return _UNREADABLE
-    except NotFound as error:
+    except (_UsageError, UnreadableMetricsError, NoSuchObjectError) as error:
         sys.stderr.write(f"error: {harmless(str(error))}\n")
         return _UNREADABLE
     except ClusterError as error:
@@ -82,8 +81,9 @@ def _misuse(options: argparse.Namespace) -> str:
     if len(chosen) != 1:
         named = f"not {' and '.join(chosen)}" if chosen else "such as va/NAME"
         return f"specify one of {', '.join(given)}, {named}"
-    if options.what and not _name(options.what):
-        return "one object is required: va/NAME"
+    kind, name = subject(options.what)
+    if options.what and (not name or kind is OwnerKind.BINDING):
+        return "one object is required: va/NAME, or hpa/NAME or so/NAME of an annotated autoscaler"
     if options.prometheus and not (options.pods or options.namespace):
         return "--prometheus requires -n NS or --pods REGEX, so that engines of one kind are compared"
     of_prometheus = {"--pods": options.pods, "--last": options.last}
@@ -91,16 +91,11 @@ def _misuse(options: argparse.Namespace) -> str:
     return f"{' and '.join(others)} requires --prometheus URL" if others else ""
 
 
-def _name(words: Sequence[str]) -> str:
-    """Return the name in `va/NAME`, `va NAME` or `NAME`; empty if there is none."""
-    parts = "/".join(words).split("/")
-    if len(parts) > 1 and parts[0].lower().partition(".")[0] in _NAMES:
-        parts = parts[1:]
-    return parts[0] if len(parts) == 1 else ""
-
-
 def _shown(options: argparse.Namespace) -> Shown:
-    """Return what is known. Raises _UsageError, UnreadableMetricsError, ClusterError."""
+    """Return what is known.
+
+    Raises _UsageError, UnreadableMetricsError, NoSuchObjectError, ClusterError.
+    """
     if options.what:
         return asyncio.run(_of_cluster(options))
     if options.prometheus:
@@ -135,7 +130,10 @@ def _shown(options: argparse.Namespace) -> Shown:
 async def _of_cluster(options: argparse.Namespace) -> Shown:
     namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
-        return await learned_by_controller(cluster, namespace, _name(options.what))
+        kind, name = subject(options.what)
+        return await learned_by_controller(
+            cluster, kind, namespace=namespace, name=name, max_batch_size=options.max_batch_size
+        )
 
 
 def _of_measured(known: Measured, where: str, max_batch_size: int | None) -> Shown:

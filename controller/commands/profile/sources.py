@@ -11,9 +11,9 @@ from typing import Final
 import aiohttp
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import as_object
 from controller.commands.check.documents import Source
+from controller.commands.explain.evidence import OWNERS, claimant_named
 from controller.commands.profile.shown import Shown
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.fitting import COUNTED, Measured, measure, readings_over_time, selector
@@ -21,6 +21,7 @@ from controller.engines.metrics import no_engine
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.engines.readings import Reading, parse_exposition, reading_of
 from controller.engines.requests import CredentialsConfig, cause_of, read_bounded
+from controller.observe.claim import OwnerKind
 from controller.observe.performance import learned_of
 
 _OK: Final = 200
@@ -30,31 +31,37 @@ _MOST_PODS: Final = 12
 """Pods of Prometheus from which step times are learned: the busiest ones."""
 
 _NOT_LEARNED: Final = (
-    "status.decision.performance has no step times: the controller has not seen the engines under load yet;"
+    "the published decision has no step times: the controller has not seen the engines under load yet;"
     " see the condition MetricsAvailable, or use --prometheus or --url"
 )
 _MOST_RAW_SECONDS: Final = 6 * 3600.0
 """Time over which single scrapes are read."""
 
 
-async def learned_by_controller(cluster: Cluster, namespace: str, name: str) -> Shown:
-    """Return what the controller learned, from the status of a VariantAutoscaling. Raises ClusterError."""
-    value = await cluster.get(VARIANT_AUTOSCALINGS, name, namespace=namespace)
-    published = as_object(as_object(as_object(value.get("status")).get("decision")).get("performance"))
-    spec = as_object(value.get("spec"))
+async def learned_by_controller(
+    cluster: Cluster, kind: OwnerKind, *, namespace: str, name: str, max_batch_size: int | None = None
+) -> Shown:
+    """Return what the controller learned, as it published it about the variant of an object.
+
+    Raises NoSuchObjectError, and ClusterError.
+    """
+    unread: list[str] = []
+    claimant = await claimant_named(cluster, OWNERS[kind], name, namespace, unread)
+    published = as_object(as_object(claimant.status.get("decision")).get("performance"))
     learned, start = learned_of(published), published.get("startSeconds")
-    batch = as_object(spec.get("variantProfile")).get("maxBatchSize")
-    label = f"VariantAutoscaling {namespace}/{name}"
+    declared = as_object(as_object(claimant.value.get("spec")).get("variantProfile")).get("maxBatchSize")
+    batch = max_batch_size or (declared if isinstance(declared, int) else None)
+    label = f"{kind} {namespace}/{name}"
     if learned is None:
         return Shown(
             origin=f"{label}: nothing learned",
             parameters=None,
-            doubts=(_NOT_LEARNED,),
+            doubts=(*unread, _NOT_LEARNED),
         )
     return Shown(
         origin=f"{label}: learned by the controller from {learned.samples:.0f} intervals of its engines",
         parameters=learned.parameters,
-        max_batch_size=batch if isinstance(batch, int) else None,
+        max_batch_size=batch,
         kv_tokens=learned.kv_tokens,
         start_seconds=float(start) if isinstance(start, int | float) and start > 0 else None,
     )

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import cast
 
 import pytest
-from support.annotated import hpa, made_by_keda, scaled_object
+from support.annotated import Objects, hpa, made_by_keda, scaled_object
 from support.manifests import variant
 
-from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import NotFound
-from apiserver.cluster.resource import Resource
 from apiserver.kinds.decision_record import record_text
 from apiserver.schema.json import Json
 from controller.commands.explain.evidence import NoSuchObjectError, collect
@@ -32,30 +27,6 @@ STATUS: Json = {
         "grantedReplicas": 2,
     },
 }
-
-
-class Objects:
-    """Answers for some objects of one namespace, by kind and name."""
-
-    def __init__(self, *objects: Json) -> None:
-        self._objects: Mapping[tuple[str, str], Json] = {
-            (item["kind"], item["metadata"]["name"]): item for item in objects
-        }
-
-    @property
-    def cluster(self) -> Cluster:
-        """The objects as a client sees them."""
-        return cast("Cluster", self)
-
-    async def get(self, resource: Resource, name: str, **_options: object) -> Json:
-        """Return an object."""
-        if (resource.kind, name) not in self._objects:
-            raise NotFound(f"no {name}")
-        return self._objects[resource.kind, name]
-
-    async def list(self, resource: Resource, **_options: object) -> Json:
-        """Return all objects of a kind."""
-        return {"items": [item for (kind, _), item in self._objects.items() if kind == resource.kind]}
 
 
 def records(value: Json) -> Json:
@@ -108,9 +79,7 @@ async def test_an_autoscaler_that_is_not_managed_is_not_explained() -> None:
 
 async def test_the_copy_of_keda_leads_to_the_scaled_object() -> None:
     """It has the annotations, and no decision of its own."""
-    with pytest.raises(
-        NoSuchObjectError, match="is KEDA's, for ScaledObject 'chat': stowplan explain so/chat"
-    ):
+    with pytest.raises(NoSuchObjectError, match="is KEDA's, for ScaledObject 'chat': use so/chat"):
         await told(OwnerKind.HORIZONTAL_POD_AUTOSCALER, made_by_keda("chat", "chat"), name="keda-hpa-chat")
 
 

@@ -12,17 +12,21 @@ from typing import TypeAlias
 import pytest
 import yaml
 from aiohttp import web
+from support.annotated import Objects, hpa
 from support.engine_expositions import SGLANG
 from support.engine_history import PROFILE, pages
-from support.memory_cluster import MemoryCluster
 from support.served import served
 
 from apiserver import cli
+from apiserver.kinds.decision_record import CONFIG_MAP, record_text
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
+from controller.commands.explain.evidence import NoSuchObjectError
 from controller.commands.profile.shown import Shown, document, yaml_text
 from controller.commands.profile.sources import learned_by_controller
+from controller.observe.claim import OwnerKind
+from controller.sizing.lengths import Lengths
 from controller.sizing.records import StepParameters
 
 Run: TypeAlias = Callable[..., tuple[int, str, str]]
@@ -202,12 +206,13 @@ async def test_what_the_controller_learned_is_in_the_status(
     value = {
         "apiVersion": "llmd.ai/v1alpha2",
         "kind": "VariantAutoscaling",
-        "metadata": {"name": "chat"},
+        "metadata": {"name": "chat", "namespace": "models"},
         "spec": {"modelID": "m"},
         "status": {"decision": {"performance": performance}},
     }
 
-    shown = await learned_by_controller(MemoryCluster([value]), "models", "chat")
+    variant = OwnerKind.VARIANT
+    shown = await learned_by_controller(Objects(value).cluster, variant, namespace="models", name="chat")
 
     assert (shown.parameters.alpha_ms if shown.parameters else None) == alpha
     if alpha:
@@ -215,3 +220,73 @@ async def test_what_the_controller_learned_is_in_the_status(
         assert "from 412 intervals" in shown.origin
     else:
         assert "has not seen the engines under load yet" in shown.doubts[0]
+
+
+def _variant(**profile: object) -> Json:
+    return {
+        "apiVersion": "llmd.ai/v1alpha2",
+        "kind": "VariantAutoscaling",
+        "metadata": {"name": "chat", "namespace": "models"},
+        "spec": {"modelID": "m", "variantProfile": profile},
+        "status": {"decision": {"performance": LEARNED}},
+    }
+
+
+BATCHES = {
+    "the command line counts": (17, {"maxBatchSize": 48}, 17),
+    "then the declared one": (None, {"maxBatchSize": 48}, 48),
+    "then the default": (None, {}, 256),
+}
+
+
+@pytest.mark.parametrize(("stated", "declared", "batch"), BATCHES.values(), ids=BATCHES)
+async def test_the_batch_size_of_a_variant(stated: int | None, declared: Json, batch: int) -> None:
+    """What was stated is never ignored."""
+    cluster, kind = Objects(_variant(**declared)).cluster, OwnerKind.VARIANT
+
+    shown = await learned_by_controller(cluster, kind, namespace="models", name="chat", max_batch_size=stated)
+
+    assert yaml.safe_load(yaml_text(shown))["spec"]["variantProfile"]["maxBatchSize"] == batch
+
+
+async def test_an_annotated_autoscaler_has_a_profile_too() -> None:
+    """From the record of its decisions."""
+    value = hpa("chat", namespace="models")
+    decision = {"reason": "Steady", "message": "as learned", "performance": LEARNED}
+    record = record_text(value, {"model_id": "m"}, {"decision": decision})
+    records = {"kind": "ConfigMap", "metadata": {"name": CONFIG_MAP}, "data": {"chat": record}}
+    kind = OwnerKind.HORIZONTAL_POD_AUTOSCALER
+
+    shown = await learned_by_controller(
+        Objects(value, records).cluster, kind, namespace="models", name="chat"
+    )
+
+    assert shown.parameters is not None
+    assert shown.parameters.alpha_ms == 8.1
+    assert shown.origin.startswith("HorizontalPodAutoscaler models/chat: learned")
+
+
+async def test_an_unknown_name_is_answered_with_the_others() -> None:
+    """As `stowplan explain` answers it."""
+    cluster = Objects(_variant()).cluster
+
+    with pytest.raises(
+        NoSuchObjectError,
+        match="no VariantAutoscaling 'nosuch' in namespace 'models'; objects in this namespace: chat",
+    ):
+        await learned_by_controller(cluster, OwnerKind.VARIANT, namespace="models", name="nosuch")
+
+
+def test_the_example_of_the_page_is_what_is_printed() -> None:
+    """Also the line that separates the comments from the object."""
+    page = Path(__file__).resolve().parents[3] / "docs" / "profiles.md"
+    example = page.read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
+
+    shown = Shown(
+        origin="Prometheus http://localhost:9090: 2 replicas over 3600 s, 439 busy intervals",
+        parameters=StepParameters(alpha_ms=8.003, beta_ms=0.04905, gamma_ms=0, delta_ms=0.03017),
+        kv_tokens=384_000,
+        lengths=Lengths(prompt=1050, computed=1050, output=201),
+    )
+
+    assert yaml_text(shown) == example
