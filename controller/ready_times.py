@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 from apiserver.kinds.identity import Key
@@ -27,10 +26,6 @@ class ReadyTimes:
     def __init__(self) -> None:
         self._granted: Mapping[Key, int] = {}
         self._waits: Mapping[Key, tuple[_Wait, ...]] = {}
-
-    def known(self) -> AbstractSet[Key]:
-        """Return the variants of the last cycle."""
-        return self._granted.keys()
 
     def advance(
         self, granted: Mapping[Key, int], ready: Mapping[Key, int], *, now_seconds: float

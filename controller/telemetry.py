@@ -15,6 +15,9 @@ from controller.variants.cycle_result import CycleResult
 _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _READY_SECONDS: Final = (10, 20, 30, 45, 60, 90, 120, 180, 300, 450, 600, 900, 1200, 1800)
 _VARIANT: Final = ("namespace", "variant_name", "accelerator_type")
+_POOL: Final = ("namespace", "accelerator_type")
+"""Labels of a histogram: with the name of a variant, ten thousand would have 170,000 series."""
+
 _MODEL: Final = ("namespace", "model_id", "priority")
 
 _DESIRED: Final = "stowplan_desired_replicas"
@@ -139,11 +142,12 @@ class Telemetry:
         self._until_ready = Histogram(
             "stowplan_decision_to_ready_seconds",
             "Time from a decision that adds replicas to a variant until these replicas are ready.",
-            _VARIANT[:2],
+            _POOL,
             buckets=_READY_SECONDS,
             registry=registry,
         )
         self._ready_times = ReadyTimes()
+        self._timed: set[tuple[str, str]] = set()
         self._seconds = Histogram(
             "stowplan_cycle_duration_seconds",
             "Time from reading the cluster state to publishing the decisions.",
@@ -203,14 +207,19 @@ class Telemetry:
         self._courses = courses
 
     def _observe_ready_times(self, result: CycleResult, *, now_seconds: float) -> None:
-        """Observe the replicas that became ready, and forget variants that no longer exist."""
+        """Observe the replicas that became ready; forget accelerators without variants in a namespace."""
         ready = {item.key: item.ready_replicas for item in result.gathered.snapshot.variants}
+        types = {item.key: item.accelerator for item in result.gathered.snapshot.variants}
         acted_on = [item for item in result.plan.decisions if item.key in ready.keys() - result.advices]
         granted = {item.key: item.replicas for item in acted_on}
-        for key in self._ready_times.known() - granted.keys():
-            self._until_ready.remove(*key)
+        pools = {(key[0], types[key]) for key in granted}
+        for pool in self._timed - pools:
+            self._until_ready.remove(*pool)
+        self._timed &= pools
         for key, waited_seconds in self._ready_times.advance(granted, ready, now_seconds=now_seconds):
-            self._until_ready.labels(*key).observe(waited_seconds)
+            pool = (key[0], types[key])
+            self._until_ready.labels(*pool).observe(waited_seconds)
+            self._timed.add(pool)
 
     def _tell_costs(self, result: CycleResult) -> None:
         granted = {item.key: item.replicas for item in result.plan.decisions}

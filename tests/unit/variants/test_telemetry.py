@@ -215,11 +215,11 @@ def test_the_cost_of_a_model_is_that_of_all_its_variants() -> None:
     assert registry.get_sample_value("stowplan_current_cost", MODEL) == 2 * 2.5 + 2 * 4
 
 
-def test_the_time_until_replicas_are_ready_is_observed_per_variant_until_it_is_deleted() -> None:
-    """Advice is not timed: nothing acts on it."""
+def test_the_time_until_replicas_are_ready_is_observed_until_no_variant_is_left() -> None:
+    """By accelerator, because a histogram for each variant is too large. Advice is not timed."""
     registry = CollectorRegistry()
     telemetry = Telemetry(registry)
-    name = "stowplan_decision_to_ready_seconds"
+    name, pool = "stowplan_decision_to_ready_seconds", {"namespace": "ns", "accelerator_type": "A100"}
 
     def observe(granted: int, ready: int, now_seconds: float, **changes: Any) -> float | None:
         seen = variant("chat", *["n"] * ready, namespace="ns", model_id="m", accelerator="A100")
@@ -227,13 +227,38 @@ def test_the_time_until_replicas_are_ready_is_observed_per_variant_until_it_is_d
         plan = replace(PLAN, decisions=(replace(DECISION, replicas=granted),))
         result = replace(OUTCOME, plan=plan, gathered=gathered, **{"advices": {}} | changes)
         telemetry.observe(result, seconds=0.1, now_seconds=now_seconds)
-        return registry.get_sample_value(f"{name}_sum", VARIANT_NAME)
+        return registry.get_sample_value(f"{name}_sum", pool)
 
     assert [observe(1, 1, 0.0), observe(2, 1, 15.0), observe(2, 2, 135.0)] == [None, None, 120]
-    assert registry.get_sample_value(f"{name}_bucket", VARIANT_NAME | {"le": "120.0"}) == 1
+    assert registry.get_sample_value(f"{name}_bucket", pool | {"le": "120.0"}) == 1
     advised = OUTCOME.advices
     assert observe(2, 2, 150.0, advices=advised) is None
     assert [observe(3, 2, 165.0, advices=advised), observe(3, 3, 180.0, advices=advised)] == [None, None]
+
+
+def test_the_times_of_all_variants_on_one_accelerator_are_one_histogram() -> None:
+    """Fifty variants have as many series as one."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+    names = [f"chat-{number}" for number in range(50)]
+    pool = {"namespace": "ns", "accelerator_type": "A100"}
+
+    for granted, ready, now_seconds in ((1, 1, 0.0), (2, 1, 15.0), (2, 2, 135.0)):
+        seen = [variant(name, *["n"] * ready, namespace="ns", accelerator="A100") for name in names]
+        gathered = replace(
+            OUTCOME.gathered,
+            snapshot=Snapshot(nodes=(), variants=tuple(seen)),
+            observed={item.key: next(iter(OUTCOME.gathered.observed.values())) for item in seen},
+        )
+        plan = replace(
+            PLAN, decisions=tuple(replace(DECISION, name=name, replicas=granted) for name in names)
+        )
+        result = replace(OUTCOME, plan=plan, gathered=gathered, advices={}, acting={}, not_ready={})
+        telemetry.observe(result, seconds=0.1, now_seconds=now_seconds)
+
+    (found,) = (item for item in registry.collect() if item.name == "stowplan_decision_to_ready_seconds")
+    counted = [item for item in found.samples if item.name.endswith("_count")]
+    assert [(item.labels, item.value) for item in counted] == [(pool, 50)]
 
 
 def test_evictions_are_counted_by_outcome() -> None:
