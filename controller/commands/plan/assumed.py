@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from apiserver.kinds.annotated import managed_autoscalers
+from apiserver.kinds.annotated import is_managed, managed_autoscalers
 from apiserver.kinds.llmd.conversion import HUB
 from apiserver.schema.json import Json
 from controller.commands.check.tree import Tree
@@ -24,8 +24,8 @@ from controller.planning.wording import count
 
 NOT_ASKED: Final = (
     "the input contains no VariantAutoscaling, and no annotated autoscaler, nor a workload with vLLM or"
-    " SGLang whose model can be read; export them with kubectl get hpa,deploy,sts -A -o yaml, and, where the"
-    " cluster has these kinds, va, scaledobjects and leaderworkersets"
+    " SGLang whose model can be read; export them with kubectl get hpa,deploy,sts -A -o yaml, where they are"
+    " installed also va and leaderworkersets, and with KEDA also scaledobjects"
 )
 """Why there is nothing to decide on."""
 
@@ -59,7 +59,8 @@ def with_assumed(objects: FileContents) -> Assumed:
     """
     if objects.saved or any(kind == _OWN for kind, _, _ in objects.refused):
         return Assumed(objects=objects)
-    if any(map(asks_for_decisions, objects.manifests)):
+    # Also KEDA's copy of an annotated ScaledObject that was not exported.
+    if any(asks_for_decisions(item) or is_managed(item.value) for item in objects.manifests):
         return Assumed(objects=objects)
     engines = _engines(objects)
     accelerators = _Accelerators(objects)

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from support.annotated import TERMS
+from support.annotated import TERMS, made_by_keda
 from support.manifests import Manifest, autoscaler, deployment, l4_node, listed, variant
 from support.plan_verb import Plan
 
@@ -138,6 +138,17 @@ def test_nothing_is_assumed_beside_an_object_that_asks_for_decisions(plan: Plan,
 
     assert document["assumed"] == []
     assert [item["name"] for item in document["plan"]["decisions"]] == ["other"]
+
+
+def test_nothing_is_assumed_beside_what_keda_copied_from_an_annotated_object(plan: Plan) -> None:
+    """The ScaledObject asks for decisions, and was not exported."""
+    copy = made_by_keda("chat", "chat")
+    copy["metadata"] |= {"namespace": "default"}
+
+    code, _, problems = plan("-f", "-", given=listed(l4_node("n"), _engine("chat", "--model=m"), copy))
+
+    assert code == 2
+    assert problems[0].endswith("with KEDA also scaledobjects")
 
 
 def test_nothing_is_assumed_beside_an_invalid_variant(plan: Plan) -> None:
