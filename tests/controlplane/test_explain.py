@@ -61,7 +61,10 @@ def test_a_decision_is_explained_and_an_unknown_name_gets_suggestions(
 
 
 def test_the_profile_of_a_variant_without_one_says_so(
-    control_plane: ControlPlane, namespace: str, capsys: pytest.CaptureFixture[str]
+    control_plane: ControlPlane,
+    installation: Installation,
+    namespace: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """An unknown name is an error."""
     control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("new")))
