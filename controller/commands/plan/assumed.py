@@ -48,7 +48,9 @@ class Assumed:
 class _Engines:
     """Workloads with engines; those in `nameless` do not say which model they serve."""
 
-    models: dict[TargetKey, str] = field(default_factory=dict)
+    models: dict[TargetKey, tuple[Manifest, str]] = field(default_factory=dict)
+    """Each workload, and the name of its model."""
+
     nameless: list[TargetKey] = field(default_factory=list)
 
 
@@ -66,8 +68,8 @@ def with_assumed(objects: FileContents) -> Assumed:
     accelerators = _Accelerators(objects)
     names = Counter((key.namespace, key.name) for key in engines.models)
     made = [
-        _variant(objects, key, model, accelerators.of(key), is_alone=names[key.namespace, key.name] == 1)
-        for key, model in engines.models.items()
+        _variant(key, target, model, accelerators.of(key), is_alone=names[key.namespace, key.name] == 1)
+        for key, (target, model) in engines.models.items()
     ]
     return Assumed(
         objects=replace(objects, manifests=[*objects.manifests, *made]),
@@ -85,7 +87,7 @@ def asks_for_decisions(manifest: Manifest) -> bool:
 
 
 def _engines(objects: FileContents) -> _Engines:
-    found = _Engines()
+    engines = _Engines()
     for kind in (TargetKind.DEPLOYMENT, TargetKind.STATEFUL_SET, TargetKind.LEADER_WORKER_SET):
         for name, manifest in of_kind(objects.manifests, kind).items():
             specs = _pod_specs(manifest.value["spec"])
@@ -93,10 +95,10 @@ def _engines(objects: FileContents) -> _Engines:
                 continue
             key = TargetKey(kind, *name)
             if model := served_model(specs[0]):
-                found.models[key] = model
+                engines.models[key] = manifest, model
             else:
-                found.nameless.append(key)
-    return found
+                engines.nameless.append(key)
+    return engines
 
 
 def _pod_specs(spec: Json) -> Sequence[Json]:
@@ -131,10 +133,7 @@ class _Accelerators:
         return types.most_common(1)[0][0] if types else ""
 
 
-def _variant(
-    objects: FileContents, key: TargetKey, model: str, accelerator: str, *, is_alone: bool
-) -> Manifest:
-    target = of_kind(objects.manifests, key.kind)[key.namespace, key.name]
+def _variant(key: TargetKey, target: Manifest, model: str, accelerator: str, *, is_alone: bool) -> Manifest:
     selector = _pod_specs(target.value["spec"])[-1].get("nodeSelector") or {}
     value: Json = {
         "apiVersion": HUB,
