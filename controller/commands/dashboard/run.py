@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import os
 import signal
 import sys
 from collections.abc import Coroutine, Sequence
@@ -15,12 +14,12 @@ from aiohttp import web
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, explain
-from apiserver.cluster.namespaces import current_namespace, installation_namespace, installed_namespace
+from apiserver.cluster.namespaces import installation_namespace, installed_namespace
 from apiserver.program import command_parser, exit_code
 from controller.commands.dashboard.access import TokenInUrl, UserTokens
 from controller.commands.dashboard.server import Dashboard
 from controller.commands.profile.arguments import prometheus_url
-from controller.commands.status.options import add_connection, add_scope, number_between
+from controller.commands.status.options import add_connection, add_scope, namespace_of, number_between
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.engines.requests import NO_CREDENTIALS
 
@@ -54,9 +53,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    namespace = None
-    if not options.all_namespaces:
-        namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
+    namespace = namespace_of(options)
     async with contextlib.AsyncExitStack() as stack:
         cluster = await stack.enter_async_context(await Cluster.connect(options.kubeconfig, options.context))
         past = None

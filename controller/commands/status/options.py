@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
+
+from apiserver.cluster.namespaces import current_namespace
 
 
 def add_connection(made: argparse.ArgumentParser) -> None:
@@ -25,6 +28,13 @@ def add_scope(made: argparse.ArgumentParser) -> None:
     add = made.add_mutually_exclusive_group().add_argument
     add("-n", "--namespace", metavar="NS", help="namespace of the models (default: that of the context)")
     add("-A", "--all-namespaces", action="store_true", help="models of all namespaces")
+
+
+def namespace_of(options: argparse.Namespace) -> str | None:
+    """Return the namespace that the options of `add_scope` choose; None for all."""
+    if options.all_namespaces:
+        return None
+    return options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
 
 
 def add_output(made: argparse.ArgumentParser) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -12,7 +11,7 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Unauthorized, explain
-from apiserver.cluster.namespaces import INSTALLATION, current_namespace, installed_namespace
+from apiserver.cluster.namespaces import INSTALLATION, installed_namespace
 from apiserver.program import command_parser, exit_code
 from controller.commands.plan.configuring import configuration_in_cluster
 from controller.commands.plan.gathering import Gathering, gather_objects
@@ -20,7 +19,13 @@ from controller.commands.plan.reading import contents_of
 from controller.commands.plan.terminal import present, print_lines, terminal
 from controller.commands.status.assemble import fleet_of
 from controller.commands.status.fleet import Fleet, Severity
-from controller.commands.status.options import add_connection, add_output, add_scope, number_between
+from controller.commands.status.options import (
+    add_connection,
+    add_output,
+    add_scope,
+    namespace_of,
+    number_between,
+)
 from controller.commands.status.reading import LiveObjects, read_cluster
 from controller.commands.status.text import fleet_parts
 
@@ -58,9 +63,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _run(options: argparse.Namespace) -> int:
-    namespace = None
-    if not options.all_namespaces:
-        namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
+    namespace = namespace_of(options)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
         system = options.system_namespace or await installed_namespace(cluster)
         while options.watch is not None:
