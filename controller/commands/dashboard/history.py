@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from apiserver.schema.json import Json, as_object
-from controller.commands.status.fleet import Fleet, Key, ModelState
+from controller.commands.explain.variant import last_time
+from controller.commands.status.fleet import Fleet, Key, ModelState, total
 
 KEPT_SECONDS: Final = 6 * 3600.0
 """How long samples are kept."""
@@ -66,13 +67,11 @@ def record(history: History, fleet: Fleet) -> History:
 
 
 def _sample(model: ModelState, now: float) -> Sample:
-    ready = [item.ready for item in model.variants if item.ready is not None]
-    granted = [item.granted for item in model.variants if item.granted is not None]
     return Sample(
         time=now,
         requests_per_second=model.requests_per_second,
-        ready=sum(ready) if ready else None,
-        granted=sum(granted) if granted else None,
+        ready=total(item.ready for item in model.variants),
+        granted=total(item.granted for item in model.variants),
         unmet=model.unmet,
         within_ttft=_within(model.service_level, "ttft"),
         within_itl=_within(model.service_level, "itl"),
@@ -85,7 +84,7 @@ def _within(level: Json, target: str) -> float | None:
     return 1 - float(level[f"{target}Missed"])
 
 
-def decisions(events: Sequence[Json], kinds: Mapping[str, object]) -> tuple[Decided, ...]:
+def decisions(events: Sequence[Json], kinds: Container[object]) -> tuple[Decided, ...]:
     """Return the latest decisions in events about objects of some kinds, the latest first."""
     made = []
     for event in events:
@@ -106,10 +105,7 @@ def decisions(events: Sequence[Json], kinds: Mapping[str, object]) -> tuple[Deci
 
 
 def _time(event: Json) -> datetime | None:
-    series = as_object(event.get("series"))
-    texts = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
-    text = next((str(item) for item in texts if item), "")
     try:
-        return datetime.fromisoformat(text)
+        return datetime.fromisoformat(last_time(event) or "")
     except ValueError:
         return None

@@ -50,7 +50,7 @@ from controller.sizing.records import Key, SizingSettings, VariantFacts
 
 _NOT_FOUND: Final = 404
 _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")
-_DECIDED: Final = {str(kind): None for kind in OwnerKind}
+_DECIDED: Final = frozenset(map(str, OwnerKind))
 _MOST_BYTES: Final = 16 << 10
 """Maximum size of a request: of a token."""
 

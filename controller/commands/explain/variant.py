@@ -199,7 +199,7 @@ def recent_events(events: Sequence[Json], now: datetime) -> tuple[EventSummary, 
     """Return the most recent events, with their ages."""
     summaries = [
         EventSummary(
-            age_seconds=age_seconds(_last_time(event), now),
+            age_seconds=age_seconds(last_time(event), now),
             type=event.get("type") or "",
             reason=event.get("reason") or "",
             count=(event.get("series") or {}).get("count") or event.get("deprecatedCount") or 1,
@@ -211,7 +211,8 @@ def recent_events(events: Sequence[Json], now: datetime) -> tuple[EventSummary, 
     return tuple(summaries[:_MOST_EVENTS])
 
 
-def _last_time(event: Json) -> str | None:
+def last_time(event: Json) -> str | None:
+    """Return when an event was last observed, in the format of Kubernetes; None without such a time."""
     series = event.get("series") or {}
     moments = (series.get("lastObservedTime"), event.get("deprecatedLastTimestamp"), event.get("eventTime"))
     return next((moment for moment in moments if moment), None)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -19,6 +19,7 @@ from apiserver.schema.json import Json
 from controller.planning.decision import Reason
 
 Key = tuple[str, str]
+Number = TypeVar("Number", int, Decimal)
 
 FINE: Final = frozenset({*Reason} - {Reason.SHORTAGE} | {"NoProblem", "ModelAvailable", "ScaledToZero"})
 """Reasons of the condition `Ready` that are no problem."""
@@ -126,12 +127,12 @@ class ModelState:
     @property
     def cost_per_hour(self) -> Decimal | None:
         """Cost of the requested replicas of all variants; None if that of none is known."""
-        return _total(item.cost_per_hour for item in self.variants)
+        return total(item.cost_per_hour for item in self.variants)
 
     @property
     def saved_per_hour(self) -> Decimal | None:
         """What following the advice would save; None if nothing is advice."""
-        return _total(item.saved_per_hour for item in self.variants)
+        return total(item.saved_per_hour for item in self.variants)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -184,12 +185,12 @@ class Fleet:
     @property
     def cost_per_hour(self) -> Decimal | None:
         """Cost of the requested replicas of all models; None if that of none is known."""
-        return _total(item.cost_per_hour for item in self.models)
+        return total(item.cost_per_hour for item in self.models)
 
     @property
     def saved_per_hour(self) -> Decimal | None:
         """What following all advice would save; None if nothing is advice."""
-        return _total(item.saved_per_hour for item in self.models)
+        return total(item.saved_per_hour for item in self.models)
 
     def as_json(self) -> Json:
         """Return the state as a JSON document."""
@@ -206,7 +207,7 @@ class Fleet:
         return complete
 
 
-def _total(amounts: Iterable[Decimal | None]) -> Decimal | None:
+def total(amounts: Iterable[Number | None]) -> Number | None:
     """Return the sum of the known amounts; None if none is known."""
     known = [amount for amount in amounts if amount is not None]
-    return sum(known, start=Decimal(0)) if known else None
+    return sum(known, start=type(known[0])()) if known else None

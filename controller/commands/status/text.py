@@ -19,6 +19,7 @@ from controller.commands.status.fleet import (
     Problem,
     Severity,
     VariantState,
+    total,
 )
 from controller.planning.wording import count, percent, rate_text
 
@@ -140,8 +141,8 @@ def worst(model: ModelState) -> VariantState:
 
 
 def _total(numbers: Iterable[int | None]) -> str:
-    known = [number for number in numbers if number is not None]
-    return str(sum(known)) if known else "-"
+    number = total(numbers)
+    return "-" if number is None else str(number)
 
 
 def within_text(level: Mapping[str, object], target: str) -> str:
