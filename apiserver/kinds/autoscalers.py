@@ -31,6 +31,9 @@ VARIANT_CURRENT: Final = "wva_current_replicas"
 BOUND_METRIC: Final = "policy_desired_replicas"
 """The external metric through which a HorizontalPodAutoscaler follows an AutoscalingPolicyBinding."""
 
+DECISION_METRICS: Final = frozenset({VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, BOUND_METRIC})
+"""The external metrics through which autoscalers follow decisions."""
+
 KEDA_LABEL: Final = "scaledobject.keda.sh/name"
 """The label of HorizontalPodAutoscalers created by KEDA, with the name of the ScaledObject."""
 
@@ -38,9 +41,13 @@ _EXTERNAL_METRIC: Final = re.compile(r"/apis/external\.metrics\.k8s\.io/[^/]+/na
 _REQUIREMENT: Final = re.compile(r"([\w./-]+)\s*==?\s*([\w.-]*)")
 """A requirement of a label selector that allows one value."""
 
-_DEFAULT_TOLERANCE: Final = 0.1
+DEFAULT_TOLERANCE: Final = 0.1
+"""The tolerance of a HorizontalPodAutoscaler by default."""
+
+KEDA_MOST_REPLICAS: Final = 100
+"""The maximum number of replicas of a ScaledObject by default."""
+
 _DEFAULT_WINDOW_SECONDS: Final = 300.0
-_KEDA_MOST: Final = 100
 _READABLE: Final[Mapping[str, str]] = {"prometheus": "threshold", "metrics-api": "targetValue"}
 """The triggers whose metadata shows which metric they read, with the name of their target value."""
 
@@ -93,8 +100,8 @@ class Autoscaler:
     scaling_active: tuple[str, str, str] = ("", "", "")
     """Status, reason and message of the condition ScalingActive; empty before the first."""
 
-    up_tolerance: float = _DEFAULT_TOLERANCE
-    down_tolerance: float = _DEFAULT_TOLERANCE
+    up_tolerance: float = DEFAULT_TOLERANCE
+    down_tolerance: float = DEFAULT_TOLERANCE
     """Relative differences that do not scale."""
 
     up_window_seconds: float = 0.0
@@ -142,8 +149,8 @@ def autoscaler_of(value: Json, scaled_objects: Mapping[str, Json] | None = None)
         scaled_object=scaled_object,
         owner="" if scaled_object else _owner(metadata),
         scaling_active=_why_keda_stopped(known) or _scaling_active(value),
-        up_tolerance=_number(up.get("tolerance"), _DEFAULT_TOLERANCE),
-        down_tolerance=_number(down.get("tolerance"), _DEFAULT_TOLERANCE),
+        up_tolerance=_number(up.get("tolerance"), DEFAULT_TOLERANCE),
+        down_tolerance=_number(down.get("tolerance"), DEFAULT_TOLERANCE),
         up_window_seconds=_number(up.get("stabilizationWindowSeconds"), 0.0),
         down_window_seconds=_number(down.get("stabilizationWindowSeconds"), _DEFAULT_WINDOW_SECONDS),
     )
@@ -210,7 +217,8 @@ def _metric_in(url: str) -> tuple[str | None, Json | None]:
 
 def _bounds(spec: Json, declared: Json) -> tuple[int, int]:
     if declared:
-        return int(declared.get("minReplicaCount") or 0), int(declared.get("maxReplicaCount", _KEDA_MOST))
+        most = declared.get("maxReplicaCount", KEDA_MOST_REPLICAS)
+        return int(declared.get("minReplicaCount") or 0), int(most)
     least = spec.get("minReplicas")
     return 1 if least is None else int(least), int(spec.get("maxReplicas") or 0)
 

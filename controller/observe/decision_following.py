@@ -11,13 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from apiserver.kinds.autoscalers import (
-    BOUND_METRIC,
-    VARIANT_METRIC,
-    VARIANT_METRIC_LEGACY,
-    VARIANT_RATIO,
-    Autoscaler,
-)
+from apiserver.kinds.autoscalers import DECISION_METRICS, Autoscaler
 from controller.observe.external_metrics import REMEDY_FOR_OTHERS, TARGET, UNKNOWN_METRICS, ExternalMetrics
 from controller.observe.scalers import RESTING, is_resting
 
@@ -28,8 +22,6 @@ _WHERE: Final = ", see 'The HPA does not follow' in docs/troubleshooting.md"
 """Where the responses of our API are listed, with what to do."""
 
 K = TypeVar("K", bound=Hashable)
-
-_OURS: Final = frozenset({VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, BOUND_METRIC})
 
 
 class ActingReason(StrEnum):
@@ -122,7 +114,7 @@ def acting_finding(seen: Situation) -> ActingFinding:
 def _without_metrics(seen: Situation) -> tuple[ActingReason, str] | None:
     """Return why no autoscaler gets a number from our API; None if none asks it, or it answers."""
     names = {reading.name for item in seen.autoscalers for reading in item.readings}
-    if names.isdisjoint(_OURS):
+    if names.isdisjoint(DECISION_METRICS):
         return None
     if why := seen.external.unavailable:
         return ActingReason.METRICS_UNAVAILABLE, f"autoscalers get no number: {why}"

@@ -15,7 +15,7 @@ from typing import Final, Literal, NamedTuple
 
 import re2
 
-from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO
+from apiserver.kinds.autoscalers import DECISION_METRICS, KEDA_MOST_REPLICAS
 from apiserver.schema.json import Json, as_list, as_object
 from apiserver.schema.quantities import amount
 from controller.planning.wording import listing
@@ -41,11 +41,9 @@ SUPPORTED: Final = (
     " vllm:gpu_cache_usage_perc and those of SGLang"
 )
 _NO_METRIC: Final = "no metric"
-_OURS: Final = frozenset({VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, BOUND_METRIC})
 _KNOWN_LABELS: Final = frozenset({"namespace", "pod", "model_name"})
 _LONGEST_QUERY: Final = 4096
 _MOST_TERMS: Final = 8
-_KEDA_MOST: Final = 100
 
 _NAME: Final = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 _TERM: Final = re.compile(
@@ -190,7 +188,7 @@ def _bounds(spec: Json) -> tuple[tuple[int, int], Behaviour, list[str]]:
 
 def _scaled_bounds(spec: Json) -> tuple[tuple[int, int], Behaviour, list[str]]:
     least = int(spec.get("minReplicaCount") or 0)
-    most = int(spec.get("maxReplicaCount", _KEDA_MOST))
+    most = int(spec.get("maxReplicaCount", KEDA_MOST_REPLICAS))
     advanced = as_object(as_object(spec.get("advanced")).get("horizontalPodAutoscalerConfig"))
     remarks = [] if least else ["KEDA's scaling to zero is not simulated: one replica stays"]
     return (max(1, least), most), behaviour_of(advanced), remarks
@@ -321,7 +319,7 @@ def _label_remarks(rule: Rule) -> Iterator[str]:
 
 
 def _gauge(name: str) -> Gauge:
-    if name in _OURS:
+    if name in DECISION_METRICS:
         raise UnsupportedRuleError(f"{name} is a decision of Stowplan: simulate the policy stowplan instead")
     plain = name.lower().replace(":", "_")
     for prefix in ("vllm_", "sglang_"):

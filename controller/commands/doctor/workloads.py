@@ -13,7 +13,7 @@ from apiserver.cluster.resource import (
     VARIANT_AUTOSCALINGS,
 )
 from apiserver.kinds.annotated import managed_autoscalers
-from apiserver.kinds.autoscalers import BOUND_METRIC, VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO
+from apiserver.kinds.autoscalers import DECISION_METRICS, DEFAULT_TOLERANCE
 from apiserver.schema.json import as_object
 from controller.commands.doctor.evidence import Evidence
 from controller.commands.doctor.installation import unknown
@@ -29,11 +29,7 @@ from controller.planning.wording import count
 
 _MOST_NAMED: Final = 5
 _MOST_PROBLEMS: Final = 10
-_TOLERANCE: Final = 0.1
-"""The tolerance of an HorizontalPodAutoscaler by default."""
-
 _FOLLOWING: Final = "see 'The HPA that follows' in docs/getting-started.md"
-_OURS: Final = frozenset({VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, BOUND_METRIC})
 _HISTOGRAMS: Final = (Meaning.FIRST_TOKEN_TIMES, Meaning.TOKEN_TIMES)
 
 
@@ -104,14 +100,14 @@ def _slow(seen: Evidence) -> Iterator[tuple[str, str]]:
     by_target = autoscalers_by_target(seen.live.of(HORIZONTAL_POD_AUTOSCALERS), seen.live.of(SCALED_OBJECTS))
     for key, autoscalers in sorted(by_target.items()):
         for item in autoscalers:
-            if not _OURS & {reading.name for reading in item.readings}:
+            if not DECISION_METRICS & {reading.name for reading in item.readings}:
                 continue
             parts = []
             if item.up_window_seconds > 0:
                 parts.append(f"scales up {item.up_window_seconds:g} s late (stabilizationWindowSeconds)")
             if item.down_window_seconds > 0:
                 parts.append(f"scales down {item.down_window_seconds:g} s late (stabilizationWindowSeconds)")
-            if item.up_tolerance >= _TOLERANCE:
+            if item.up_tolerance >= DEFAULT_TOLERANCE:
                 parts.append(f"ignores differences of {100 * item.up_tolerance:g} % (tolerance)")
             if parts:
                 text = f"{key.namespace}: {item.shown} {' and '.join(parts)}"
