@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json, as_object
 from controller.commands.explain.variant import last_time
-from controller.commands.status.fleet import Fleet, Key, ModelState, total
+from controller.commands.status.fleet import Fleet, ModelState, total
 
 KEPT_SECONDS: Final = 6 * 3600.0
 """How long samples are kept."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Final
 
 from controller.commands.dashboard.history import Decided, History, Sample
@@ -44,7 +43,6 @@ MOST_DRAWN: Final = 20
 _MOST_OPTIONS: Final = 2_000
 _MOST_ROWS: Final = 200
 _MOST_SHORT: Final = 20
-_CENT: Final = Decimal("0.01")
 _WHOLE: Final = Scale(low=0.0, high=1.0, ticks=(0.0, 0.5, 1.0))
 _LOOKS: Final = {Severity.CRITICAL: "bad", Severity.ERROR: "bad", Severity.WARNING: "advice"}
 _MODEL_HEADS: Final = (

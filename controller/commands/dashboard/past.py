@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from controller.commands.dashboard.history import KEPT_SECONDS, History, Sample
-from controller.commands.status.fleet import Key
 from controller.engines.prometheus_history import Course, PrometheusHistory
 
 _STEP_SECONDS: Final = 60.0

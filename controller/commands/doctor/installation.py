@@ -20,7 +20,7 @@ from controller.commands.doctor.evidence import Evidence
 from controller.commands.upgrade.definitions import is_ours, served_versions
 from controller.commands.upgrade.gather import ready_pods
 from controller.commands.upgrade.report import Finding, note, ok, problem
-from controller.observe.external_metrics import API_SERVICE, external_metrics_of
+from controller.observe.external_metrics import API_SERVICE, REMEDY_FOR_OTHERS, external_metrics_of
 from controller.observe.external_metrics import is_ours as is_our_api
 
 OLDEST_KUBERNETES: Final = (1, 30)
@@ -28,7 +28,6 @@ OLDEST_KUBERNETES: Final = (1, 30)
 
 _TOLERANT_KUBERNETES: Final = (1, 35)
 _SOON: Final = timedelta(days=7)
-_WITH_KEDA: Final = "see 'Clusters with KEDA' in docs/installing.md"
 _INSTALLING: Final = "see docs/installing.md"
 _CONFIGURATIONS: Final = (
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -152,7 +151,7 @@ def check_external_metrics(seen: Evidence) -> Iterator[Finding]:
             f"{state.other_service} answers for external metrics: HorizontalPodAutoscalers get no decision,"
             " unless it serves the same numbers"
         )
-        yield note("external metrics", text, _WITH_KEDA)
+        yield note("external metrics", text, REMEDY_FOR_OTHERS)
     if state.unavailable:
         yield problem("external metrics", state.unavailable, watch)
     elif not state.other_service:

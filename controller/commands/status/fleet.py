@@ -18,7 +18,6 @@ import msgspec
 from apiserver.schema.json import Json
 from controller.planning.decision import Reason
 
-Key = tuple[str, str]
 Number = TypeVar("Number", int, Decimal)
 
 FINE: Final = frozenset({*Reason} - {Reason.SHORTAGE} | {"NoProblem", "ModelAvailable", "ScaledToZero"})
