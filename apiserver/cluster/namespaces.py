@@ -12,14 +12,13 @@ import yaml
 from apiserver.cluster.errors import Forbidden, NotFound
 from apiserver.cluster.resource import VALIDATING_WEBHOOK_CONFIGURATIONS
 from apiserver.kinds.families import FAMILIES
+from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.schema.json import Json, JsonValue, as_list, as_object
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster
 
 DEFAULT: Final = "default"
-INSTALLATION: Final = "stowplan-system"
-"""The default namespace of the installation."""
 
 _OF_THE_POD: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 

@@ -9,6 +9,9 @@ from apiserver.schema.declaration import declaration
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Length
 
+INSTALLATION: Final = "stowplan-system"
+"""The default namespace of the installation."""
+
 LAST_VALID: Final = "stowplan-last-valid-settings"
 """Name of the ConfigMap in which the controller keeps the last valid settings."""
 

@@ -18,7 +18,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import targets_of
 from apiserver.kinds.registry import KINDS, find_version
 from apiserver.kinds.scalable import SCALABLE, listing_error
 from apiserver.kinds.settings import settings_errors
-from apiserver.kinds.settings_names import NamesConfig, are_settings
+from apiserver.kinds.settings_names import INSTALLATION, NamesConfig, are_settings
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.document import nearest
 from apiserver.schema.errors import FieldError
@@ -47,8 +47,6 @@ _REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
 _LIKENESS_OF_SETTINGS: Final = 0.9
 """The similarity from which the name of a ConfigMap is a typing error: service-class-config is one."""
 _AUTOSCALERS: Final = frozenset({("autoscaling", "HorizontalPodAutoscaler"), ("keda.sh", "ScaledObject")})
-_USUAL_NAMESPACE: Final = "stowplan-system"
-"""The namespace of the shipped manifests."""
 
 
 @declaration()
@@ -301,7 +299,7 @@ def _judge_settings(result: CheckResult, tree: Tree, names: NamesConfig, namespa
     if undecodable or errors:
         return _refusal(result, errors, undecodable)
     warnings = (f"is read only if Stowplan is installed in namespace {namespace}",)
-    is_elsewhere = namespace not in {"", _USUAL_NAMESPACE}
+    is_elsewhere = namespace not in {"", INSTALLATION}
     return replace(result, verdict=Verdict.VALID, value=tree.value, warnings=warnings if is_elsewhere else ())
 
 

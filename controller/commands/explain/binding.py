@@ -13,9 +13,9 @@ from rich.text import Text
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden, NotFound
-from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.cluster.resource import AUTOSCALING_POLICIES, AUTOSCALING_POLICY_BINDINGS
 from apiserver.kinds.autoscalers import BOUND_METRIC
+from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.schema.json import Json
 from controller.commands.explain.evidence import NoSuchObjectError, events_about, get
 from controller.commands.explain.variant import (

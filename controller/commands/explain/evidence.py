@@ -9,7 +9,6 @@ from typing import Final
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.heartbeat import LEASE_NAME, Heartbeat, heartbeat_of
-from apiserver.cluster.namespaces import INSTALLATION
 from apiserver.cluster.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
@@ -26,6 +25,7 @@ from apiserver.kinds.annotated import MANAGED, is_managed, reference_of
 from apiserver.kinds.autoscalers import KEDA_LABEL
 from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.llmd.identity import is_planned
+from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.schema.json import Json, as_object
 from controller.observe.annotated import annotated_claimant
 from controller.observe.claim import Claimant, OwnerKind

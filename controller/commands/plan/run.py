@@ -13,6 +13,7 @@ from typing import Final
 
 import msgspec
 
+from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.program import exit_code
 from apiserver.schema.json import Json
 from controller.commands.check.documents import read_sources
@@ -73,7 +74,6 @@ def _node(item: NodeLayout) -> Json:
 _ENOUGH: Final = 0
 _SHORT: Final = 1
 _UNREADABLE: Final = 2
-_NAMESPACE: Final = "stowplan-system"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -154,7 +154,7 @@ def _gather(options: argparse.Namespace, configuring: Configuring, assumed: Assu
     if content.saved and not content.problems:
         inputs = configuring.over(content.saved[0])
         return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
-    namespace = options.settings_namespace or configuring.namespace or _NAMESPACE
+    namespace = options.settings_namespace or configuring.namespace or INSTALLATION
     given = gather_objects(
         content,
         configuring=configuring,

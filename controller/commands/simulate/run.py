@@ -13,6 +13,8 @@ from importlib.resources import files as resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from apiserver.cluster.namespaces import DEFAULT
+from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.program import exit_code
 from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.assumed import with_assumed
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
 _PLAYED: Final = 0
 _UNREADABLE: Final = 2
 _LAST_SECONDS: Final = 86_400.0
-_NAMESPACE: Final = "stowplan-system"
-_DEFAULT_NAMESPACE: Final = "default"
 _TRACE_HINT: Final = "; specify --trace FILE to simulate the binding's own targets"
 
 
@@ -106,7 +106,7 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
         given = read_scenario(_scenario_source(options.scenario))
         return given if options.scenario or not options.trace else _with_trace(given, options)
     workloads, problems = _workloads(options)
-    namespace = options.namespace or _DEFAULT_NAMESPACE
+    namespace = options.namespace or DEFAULT
     assumed = with_assumed(read(list(read_sources(options.files)), namespace=namespace))
     sys.stderr.write(assumed.objects.skipped_note)
     supplied = Supplied(
@@ -123,7 +123,7 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
     given = read_export(
         assumed.objects,
         supplied,
-        settings_namespace=options.settings_namespace or configuring.namespace or _NAMESPACE,
+        settings_namespace=options.settings_namespace or configuring.namespace or INSTALLATION,
         names=configuring.names,
         scenario=likeness,
     )

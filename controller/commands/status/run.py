@@ -11,7 +11,8 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Unauthorized, explain
-from apiserver.cluster.namespaces import INSTALLATION, installed_namespace
+from apiserver.cluster.namespaces import installed_namespace
+from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.program import command_parser, exit_code
 from controller.commands.plan.configuring import configuration_in_cluster
 from controller.commands.plan.gathering import Gathering, gather_objects

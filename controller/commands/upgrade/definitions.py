@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from apiserver.cluster.namespaces import INSTALLATION
+from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.schema.json import Json, JsonValue, same, without
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
