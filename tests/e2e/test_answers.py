@@ -192,8 +192,11 @@ def test_conditions_are_written_for_engines_that_do_not_answer(installed: Instal
     assert {"TargetResolved", "MetricsAvailable"} & {condition["type"] for condition in seen}
 
 
-def test_the_image_is_small_and_pods_start_quickly(installed: Installed, pytestconfig: pytest.Config) -> None:
-    """Idle processes use no more memory than they request; the test prints the measurements."""
+def test_the_image_is_small_and_idle_processes_use_what_they_request(installed: Installed, pytestconfig: pytest.Config) -> None:
+    """Idle processes use no more memory than they request.
+
+    The times until the pods were ready are printed and not checked, because other tests use the same processors.
+    """
     (image,) = (image for image in installed.node.images if "stowplan" in image.name)
     working, requested = {}, {}
     for name in COMPONENTS:
@@ -211,8 +214,6 @@ def test_the_image_is_small_and_pods_start_quickly(installed: Installed, pytestc
             f"image {sum(image.layer_bytes) / 1e6:.0f} MB ({layers}); at rest: {memory}"
         )
 
-    assert installed.ready_seconds < 60
-    assert installed.available_seconds < 30
     assert sum(image.layer_bytes[1:]) < 450e6
     assert {name for name in COMPONENTS if working[name] > requested[name]} == set()
 
