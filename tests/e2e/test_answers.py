@@ -192,7 +192,9 @@ def test_conditions_are_written_for_engines_that_do_not_answer(installed: Instal
     assert {"TargetResolved", "MetricsAvailable"} & {condition["type"] for condition in seen}
 
 
-def test_the_image_is_small_and_idle_processes_use_what_they_request(installed: Installed, pytestconfig: pytest.Config) -> None:
+def test_the_image_is_small_and_idle_processes_use_what_they_request(
+    installed: Installed, pytestconfig: pytest.Config
+) -> None:
     """Idle processes use no more memory than they request.
 
     The times until the pods were ready are printed and not checked, because other tests use the same processors.
