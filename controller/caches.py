@@ -32,18 +32,17 @@ from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.json import Json
 from controller.bindings.scale_reader import ScaleReader
-from controller.observe.annotated import Records, annotated_references
 from controller.observe.binding_targets import BoundWorld, bound_references, bound_targets
-from controller.observe.devices import NOTHING_FURTHER, FurtherAccelerators
-from controller.observe.external_metrics import (
+from controller.observe.decision_following import (
     API_SERVICE,
     UNKNOWN_METRICS,
     ExternalMetrics,
     external_metrics_of,
 )
+from controller.observe.declarations import Records, annotated_references
+from controller.observe.devices import NOTHING_FURTHER, FurtherAccelerators, Translation
 from controller.observe.gather import World
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules, Objectives
-from controller.observe.resource_claims import Translation
 from controller.observe.scales import Scale, ScaleReference, scale_references, scaled_targets
 from controller.observe.targets import TargetKey, TargetKind, asked_replicas
 from controller.projections import Projection

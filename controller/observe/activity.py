@@ -14,7 +14,7 @@ from typing import Final
 from apiserver.kinds.activity import ANNOTATION, ActivitySeries
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json, as_object
-from controller.engines.endpoint_memory import AnySource, PickerQueue
+from controller.engines.endpoints import AnySource, PickerQueue
 from controller.observe.claim import Claim
 from controller.observe.objectives import pool_labels
 from controller.observe.pods import is_ready

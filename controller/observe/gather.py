@@ -13,28 +13,32 @@ from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.engines.records import Idleness
 from controller.observe.accelerators import accelerators_of, uncounted_resources
-from controller.observe.annotated import Records, claims_of_annotated
 from controller.observe.binding_claims import Ask, loads_of
-from controller.observe.claim import Claim, Claimant, Claims
+from controller.observe.claim import (
+    Claim,
+    Claimant,
+    Claims,
+    Obstacles,
+    Unplanned,
+    unplanned_by,
+    unplanned_target,
+)
+from controller.observe.declarations import Records, claims_of, claims_of_annotated
 from controller.observe.devices import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.inventory import inventory, oversized_nodes
 from controller.observe.karpenter import KarpenterPools, karpenter_pools
 from controller.observe.movable import Disruptions, lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.observed import Observed, Surroundings, variant_of
-from controller.observe.obstacles import Obstacles
 from controller.observe.pods import by_target, has_engine
 from controller.observe.policies import Policies
 from controller.observe.prices import Reach
 from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
-from controller.observe.roles import ROLE_LABEL
-from controller.observe.rule_reading import Scene
+from controller.observe.rules import Scene
 from controller.observe.running_targets import ActualTypes, as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
-from controller.observe.targets import Target, TargetKey, target_of
-from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
-from controller.observe.variantautoscaling import claims_of
+from controller.observe.targets import ROLE_LABEL, Target, TargetKey, target_of
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import growing, node_to_come
 from controller.planning.snapshot import Model, RoleRatio, Snapshot, Variant

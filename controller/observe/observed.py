@@ -12,7 +12,7 @@ from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import Problem
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.claim import Claim
+from controller.observe.claim import Claim, Unplanned
 from controller.observe.classes import class_finding, priority_of
 from controller.observe.conditions import Finding
 from controller.observe.movable import Disruptions
@@ -23,14 +23,11 @@ from controller.observe.policies import Policies
 from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
 from controller.observe.removal_order import leaving_order
 from controller.observe.replicas import ReportAge, replicas_of, stalled_replicas
-from controller.observe.roles import planned_model, role_of
-from controller.observe.rule_reading import Scene
-from controller.observe.rules import NO_RULES, TargetRules, pod_rules
+from controller.observe.rules import NO_RULES, Scene, TargetRules, pod_rules
 from controller.observe.running_targets import ActualTypes
 from controller.observe.scalers import RESTING, VariantScalers, is_resting
 from controller.observe.scheduling import node_affinity, require_labels, tolerations
-from controller.observe.targets import Target, TargetKey
-from controller.observe.unplanned import Unplanned
+from controller.observe.targets import Target, TargetKey, planned_model, role_of
 from controller.planning.cluster import Node, NodePool
 from controller.planning.ranges import MAX_COST
 from controller.planning.snapshot import Variant

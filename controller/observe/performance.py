@@ -17,8 +17,7 @@ from controller.observe.classes import class_of
 from controller.observe.expected_performance import expected_performance
 from controller.observe.pods import has_engine, is_ready, readiness_changed
 from controller.observe.policies import Policies
-from controller.observe.roles import role_of
-from controller.observe.targets import Target
+from controller.observe.targets import Target, role_of
 from controller.planning.ranges import MOST_START_SECONDS
 from controller.planning.snapshot import DECODE, PREFILL
 from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts

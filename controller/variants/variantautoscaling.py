@@ -19,20 +19,23 @@ from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.bindings.joint import Exchange, grants_of, without_bound
-from controller.engines.endpoint_memory import EndpointSource, QuerySource
+from controller.engines.endpoints import EndpointSource, QuerySource
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
 from controller.observe.activity import Surrounding, WatchedModel, watched_models
 from controller.observe.binding_claims import Ask, claims_of_asks
-from controller.observe.claim import Claimant, Claims
+from controller.observe.claim import Claimant, Claims, Unplanned, faulty
 from controller.observe.conditions import shorten
-from controller.observe.decision_following import ActingFinding, ReplicaWatch
-from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
+from controller.observe.decision_following import (
+    ActingFinding,
+    ExternalMetrics,
+    ReplicaWatch,
+    unknown_metrics,
+)
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, claims_in, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies
 from controller.observe.replicas import lateness
-from controller.observe.unplanned import Unplanned, faulty
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
@@ -47,21 +50,17 @@ from controller.variants.advisory import (
     join_plans,
     why_advisory,
 )
+from controller.variants.annotated import DecisionAnnotator, due_annotations
 from controller.variants.announcing import Announcer
-from controller.variants.clock import ClockWatch
-from controller.variants.cycle_result import CycleResult
-from controller.variants.decision_annotation import DecisionAnnotator, due_annotations
 from controller.variants.decision_following import situations
-from controller.variants.heartbeat import Pulse
-from controller.variants.placement_divergence import sentences
-from controller.variants.placement_following import PlacementFollower
+from controller.variants.placement_following import PlacementFollower, sentences
 from controller.variants.pod_deletion_costs import PodMarker, due_marks
 from controller.variants.privileges import Privileges, questions
-from controller.variants.publishing import Publisher, expected_errors
+from controller.variants.publishing import Publisher, Pulse, expected_errors
 from controller.variants.settings_keeping import SettingsKeeper
-from controller.variants.silence import silence_of
 from controller.variants.status import StatusInputs, planned_status, reasons_not_ready, unplanned_status
-from controller.variants.watching import EngineSource, EngineWatch
+from controller.variants.telemetry import CycleResult
+from controller.variants.watching import ClockWatch, EngineSource, EngineWatch, silence_of
 
 _log = EventLogger(__name__)
 

@@ -36,7 +36,7 @@ from controller.commands.status.reading import LiveObjects
 from controller.observe.accelerators import accelerators_of
 from controller.observe.binding_targets import bound_targets
 from controller.observe.claim import Claimant, OwnerKind
-from controller.observe.external_metrics import external_metrics_of
+from controller.observe.decision_following import external_metrics_of
 from controller.observe.observed import Observed
 from controller.observe.pods import is_present, target_of_pod
 from controller.planning.cluster import Node

@@ -22,7 +22,7 @@ from controller.sizing.records import (
     VariantFacts,
 )
 from controller.sizing.sizing import size_models
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 from hack.bench.goals import Goal, at_both_paces
 
 MODELS: Final = 5000

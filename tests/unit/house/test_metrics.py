@@ -10,8 +10,7 @@ from support.monitoring import PAGE, TOP, alerts, documented, panel_queries, var
 from apiserver.metrics.series import SUBJECTS
 from apiserver.serving.process_metrics import ProcessMetrics
 from controller.bindings.telemetry import BindingTelemetry
-from controller.telemetry import Telemetry
-from controller.variant_numbers import VariantNumbers
+from controller.variants.telemetry import Telemetry, VariantNumbers
 
 CODE = ("apiserver", "controller", "webhooks")
 NAME = re.compile(r'"(stowplan_[a-z_]+)"')

@@ -13,9 +13,9 @@ from apiserver.schema.json import Json
 from controller.observe.binding_claims import Ask, claims_of_asks
 from controller.observe.claim import Claim, Claims, Owner, OwnerKind
 from controller.observe.conditions import ConditionReason
+from controller.observe.declarations import claim_of, claims_of
 from controller.observe.overrides import Orders
 from controller.observe.targets import TargetKey, TargetKind
-from controller.observe.variantautoscaling import claim_of, claims_of
 from controller.policies.policy import read_binding
 from controller.sizing.records import Learned, Profile, StepParameters
 

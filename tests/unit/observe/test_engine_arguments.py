@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.observe.engine_arguments import runs_engine, served_model
+from controller.observe.expected_performance import runs_engine, served_model
 
 _VLLM = "vllm/vllm-openai:v0.9.2"
 

@@ -8,9 +8,8 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
-from controller.observe.devices import FurtherAccelerators, resource_problems
+from controller.observe.devices import FurtherAccelerators, Translation, resource_problems
 from controller.observe.quotas import Tenant, limits
-from controller.observe.resource_claims import Translation
 
 NEURON = "aws.amazon.com/neuron"
 SHARED = "nvidia.com/gpu.shared"

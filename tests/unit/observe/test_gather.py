@@ -10,13 +10,13 @@ from support.gathering import A100, CHAT, NODE, NOW_SECONDS, gathered, key_of, p
 from support.manifests import autoscaler, deployment, variant
 
 from apiserver.schema.json import Json
+from controller.observe.declarations import claims_of
 from controller.observe.gather import (
     Terms,
     engine_pods,
     models_by_target,
 )
 from controller.observe.targets import TargetKey, TargetKind
-from controller.observe.variantautoscaling import claims_of
 from controller.planning.cluster import Budget, NodePool
 
 

@@ -9,10 +9,10 @@ from support.manifests import autoscaler, deployment, variant
 from support.workloads import group_pod, leader_worker_set, stateful_pod, stateful_set
 
 from apiserver.schema.json import Json
+from controller.observe.declarations import claims_of
 from controller.observe.gather import (
     engine_pods,
 )
-from controller.observe.variantautoscaling import claims_of
 from controller.planning.pod_rules import MostPerNode, Spread
 
 

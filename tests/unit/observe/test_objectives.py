@@ -12,10 +12,10 @@ from support.traffic import objective, pod, pool
 from apiserver.schema.json import Json
 from controller.observe.classes import class_finding, priority_of
 from controller.observe.conditions import ConditionReason
+from controller.observe.declarations import claim_of
 from controller.observe.objectives import NO_OBJECTIVES, Objective, ObjectiveRules, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import Target, TargetKey, TargetKind, target_of
-from controller.observe.variantautoscaling import claim_of
 from controller.planning.snapshot import LOWEST_PRIORITY
 
 CHAT = {"app": "chat"}

@@ -13,10 +13,10 @@ from support.manifests import deployment, variant
 from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.kinds.privileges import OWN_COST
 from apiserver.schema.json import Json
+from controller.observe.declarations import claim_of
 from controller.observe.gather import Terms
 from controller.observe.policies import Grants, Policies, question_of
 from controller.observe.prices import CostSource, price_finding
-from controller.observe.variantautoscaling import claim_of
 from controller.planning.cluster import NodePool, Taint
 
 PRODUCTS = {"A100": "NVIDIA-A100-PCIE-80GB", "H100": "NVIDIA-H100-80GB-HBM3", "L4": "NVIDIA-L4", "NEW": "NEW"}

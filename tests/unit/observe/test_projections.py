@@ -23,7 +23,7 @@ from controller.observe.performance import engine_argument
 from controller.observe.pods import by_target, is_present, is_ready, removal_order, target_of_pod
 from controller.observe.quotas import Tenant, limits
 from controller.observe.removal_order import leaving_order, marks
-from controller.observe.rule_reading import Neighbours
+from controller.observe.rules import Neighbours
 from controller.observe.scheduling import node_affinity, tolerations
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.projections import Projection

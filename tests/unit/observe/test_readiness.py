@@ -11,9 +11,9 @@ from support.manifests import variant
 from support.status_inputs import DECISION, INPUTS, NOW, finding, stored
 
 from apiserver.kinds.following import FollowingProblem, Problem
+from controller.observe.claim import Unplanned
 from controller.observe.conditions import ConditionReason, ConditionType, readiness
 from controller.observe.decision_following import ActingReason
-from controller.observe.unplanned import Unplanned
 from controller.planning.decision import Reason
 from controller.planning.load import Signal
 from controller.variants.advisory import Advice

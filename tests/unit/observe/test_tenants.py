@@ -15,10 +15,10 @@ from apiserver.schema.json import Json
 from controller.observe.claim import Claim
 from controller.observe.classes import class_finding, class_of, priority_of
 from controller.observe.conditions import ConditionReason
+from controller.observe.declarations import claim_of, claims_of
 from controller.observe.performance import targets_of
 from controller.observe.policies import Grants, Policies, Question, ServiceClass, question_of
 from controller.observe.prices import cost_refusal
-from controller.observe.variantautoscaling import claim_of, claims_of
 from controller.sizing.records import Targets
 from controller.variants.privileges import questions
 

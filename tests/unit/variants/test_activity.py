@@ -11,12 +11,11 @@ from support.manifests import deployment, variant
 
 from apiserver.kinds.activity import ActivityQuery, ActivitySeries
 from apiserver.schema.json import Json
-from controller.engines.endpoint_memory import PickerQueue
-from controller.engines.endpoints import Exposures, Question
+from controller.engines.endpoints import Exposures, PickerQueue, Question
 from controller.engines.metrics import Series
 from controller.engines.records import Idleness
 from controller.observe.activity import Surrounding, WatchedModel, watched_models
-from controller.observe.variantautoscaling import claim_of
+from controller.observe.declarations import claim_of
 from controller.policies.measuring import Exposed, Look
 from controller.sizing.records import DEFAULT_SIZING
 from controller.variants.activity import ActivityWatch

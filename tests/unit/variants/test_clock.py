@@ -9,7 +9,7 @@ from support.cycle_stage import NOW, STEP, Stage
 from support.logs import capture_logs
 
 from controller.variants.advisory import Scope
-from controller.variants.clock import SteadyClock
+from controller.variants.watching import SteadyClock
 
 JUMPS = {
     "one hour ahead": timedelta(hours=1),

@@ -14,10 +14,9 @@ from support.manifests import variant
 
 from apiserver.cluster.errors import Forbidden, NotFound
 from apiserver.schema.json import Json
-from controller.observe.annotated import claims_of_annotated
 from controller.observe.claim import Claimant
-from controller.observe.variantautoscaling import claimant_of
-from controller.variants.decision_annotation import (
+from controller.observe.declarations import claimant_of, claims_of_annotated
+from controller.variants.annotated import (
     ASK_AGAIN,
     MOST_CHARACTERS,
     DecisionAnnotator,

@@ -13,9 +13,9 @@ from apiserver.cluster.errors import ClusterError, Forbidden, Invalid
 from apiserver.kinds.decision_record import MOST_BYTES, read_record
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.annotated import claims_of_annotated
 from controller.observe.claim import Claimant
-from controller.variants.decision_store import DecisionStore, within_limit
+from controller.observe.declarations import claims_of_annotated
+from controller.variants.annotated import DecisionStore, within_limit
 from controller.variants.publishing import due
 
 DECIDED: Json = {

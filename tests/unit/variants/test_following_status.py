@@ -14,7 +14,7 @@ from apiserver.kinds.following import FollowingProblem, Problem
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason
 from controller.observe.decision_following import ActingReason
-from controller.observe.variantautoscaling import claimant_of
+from controller.observe.declarations import claimant_of
 from controller.planning.load import Signal
 from controller.variants.advisory import Advice
 from controller.variants.announcing import Announcer

@@ -8,7 +8,7 @@ from support.logs import capture_logs
 from apiserver.cluster.errors import Forbidden
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.variantautoscaling import claimant_of
+from controller.observe.declarations import claimant_of
 from controller.variants.publishing import due, left_over, log_unwritten
 from controller.variants.write_urgency import News, news
 

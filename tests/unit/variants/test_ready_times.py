@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.ready_times import ReadyTimes
+from controller.variants.telemetry import ReadyTimes
 
 KEY = ("ns", "chat")
 

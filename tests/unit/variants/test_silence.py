@@ -9,7 +9,7 @@ from support.cycle_stage import Stage
 from support.logs import capture_logs
 
 from controller.variants.advisory import Scope
-from controller.variants.silence import SilenceLog, silent_objects
+from controller.variants.watching import SilenceLog, silent_objects
 
 A, B = ("ns", "a"), ("ns", "b")
 ASKED = [(A, "a-0"), (A, "a-1"), (B, "b-0")]

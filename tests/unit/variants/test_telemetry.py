@@ -28,10 +28,9 @@ from controller.planning.load import Signal
 from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import Attained, ServiceLevel
 from controller.sizing.records import Targets
-from controller.telemetry import Telemetry
 from controller.variants.advisory import Advice
-from controller.variants.cycle_result import CycleResult
-from controller.variants.placement_divergence import IN_STEP, Divergence, Waiting
+from controller.variants.placement_following import IN_STEP, Divergence, Waiting
+from controller.variants.telemetry import CycleResult, Telemetry
 
 DECISION = decision("chat")
 LEVEL = LevelReport(level="cost", value=7, bound=6, gap=0.125, improvable=0.1)

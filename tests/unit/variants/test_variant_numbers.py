@@ -13,13 +13,12 @@ from support.decisions import decision, plan_of
 from support.monitoring import documented
 from support.planning_builders import variant
 
-from controller.observe.annotated import claims_of_annotated
 from controller.observe.conditions import ConditionReason
+from controller.observe.declarations import claims_of_annotated
 from controller.observe.gather import Gathered
 from controller.planning.snapshot import Snapshot
-from controller.variant_numbers import VariantNumbers
 from controller.variants.advisory import Advice
-from controller.variants.cycle_result import CycleResult
+from controller.variants.telemetry import CycleResult, VariantNumbers
 
 CHAT, TOLD = hpa("chat", labels={"wva.llmd.ai/controller-instance": "blue"}), hpa("told")
 ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal(1))

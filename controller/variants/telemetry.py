@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from controller.planning.decision import Decision
-from controller.ready_times import ReadyTimes
+from apiserver.cluster.errors import ClusterError
+from apiserver.kinds.autoscalers import VARIANT_CURRENT, VARIANT_METRIC, VARIANT_RATIO
+from apiserver.kinds.identity import Key
+from apiserver.kinds.metric_labels import VARIANT_LABELS
+from controller.observe.decision_following import ActingFinding
+from controller.observe.gather import Gathered
+from controller.observe.policies import SettingsProblem
+from controller.planning.decision import Decision, Plan
 from controller.sizing.attainment import ServiceLevel
-from controller.variants.cycle_result import CycleResult
+from controller.variants.advisory import Advice
+from controller.variants.placement_following import IN_STEP, Divergence
 
 _SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _READY_SECONDS: Final = (10, 20, 30, 45, 60, 90, 120, 180, 300, 450, 600, 900, 1200, 1800)
@@ -283,3 +291,114 @@ class Telemetry:
             self._gauges[_WAITING].labels(*waiting.variant).inc()
         for key, advice in result.advices.items():
             self._gauges[_SAVED].labels(*key).set(float(advice.saved_per_hour))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Wait:
+    """A decision whose replicas are not all ready yet."""
+
+    replicas: int
+    since_seconds: float
+
+
+class ReadyTimes:
+    """The decisions that added replicas to each variant, until these are ready.
+
+    Each decision that grows is timed on its own. A later one that is larger does not restart the time of an
+    earlier one; one that is smaller ends the waits for replicas that it no longer grants.
+    """
+
+    def __init__(self) -> None:
+        self._granted: Mapping[Key, int] = {}
+        self._waits: Mapping[Key, tuple[_Wait, ...]] = {}
+
+    def advance(
+        self, granted: Mapping[Key, int], ready: Mapping[Key, int], *, now_seconds: float
+    ) -> Iterator[tuple[Key, float]]:
+        """Return the variants whose decisions became ready in this cycle, each with the seconds it took.
+
+        `granted` are the replicas that every variant should have, and `ready` those that are ready. The first
+        decision on a variant that is seen is not timed: it may have been made before the controller started.
+        """
+        observed, waits = [], {}
+        for key, replicas in granted.items():
+            kept = [wait for wait in self._waits.get(key, ()) if wait.replicas <= replicas]
+            observed += [(key, now_seconds - it.since_seconds) for it in kept if it.replicas <= ready[key]]
+            if replicas > max(self._granted.get(key, replicas), ready[key]):
+                kept.append(_Wait(replicas=replicas, since_seconds=now_seconds))
+            waits[key] = tuple(wait for wait in kept if wait.replicas > ready[key])
+        self._granted, self._waits = dict(granted), waits
+        return iter(observed)
+
+
+_LABELS: Final = tuple(sorted(VARIANT_LABELS - {"exported_namespace"}))
+"""Without the one that Prometheus adds itself. An empty label is to Prometheus as if it were missing."""
+
+
+class VariantNumbers:
+    """Gauges of the last decisions, on a given registry."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._desired, self._current, self._ratio = (
+            Gauge(name, text, _LABELS, registry=registry)
+            for name, text in (
+                (VARIANT_METRIC, "Replicas that a variant should have."),
+                (VARIANT_CURRENT, "Replicas that the scale target of a variant requests."),
+                (VARIANT_RATIO, "Desired over current replicas; the desired replicas if there are none."),
+            )
+        )
+
+    def observe(self, result: CycleResult) -> None:
+        """Replace the numbers by those of a successful cycle."""
+        for gauge in (self._desired, self._current, self._ratio):
+            gauge.clear()
+        decisions = {item.key: item for item in result.plan.decisions}
+        current = {item.key: item.current_replicas for item in result.gathered.snapshot.variants}
+        for claimant in result.gathered.claimants:
+            decision = decisions.get(claimant.key)
+            if decision is None or claimant.key in result.advices:
+                continue
+            known = {**claimant.labels, "accelerator_type": decision.accelerator}
+            labels = [known.get(name, "") for name in _LABELS]
+            self._desired.labels(*labels).set(decision.replicas)
+            self._current.labels(*labels).set(current[claimant.key])
+            self._ratio.labels(*labels).set(decision.replicas / (current[claimant.key] or 1))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CycleResult:
+    """Results of one cycle, for logs and metrics."""
+
+    plan: Plan
+    gathered: Gathered
+    written: int
+    scrape_failures: int
+    responding: int = 0
+    """The number of engines that responded."""
+
+    silent_models: Mapping[Key, str] = field(default_factory=dict)
+    """Models (namespace, ID) none of whose ready engines responded, with the cause."""
+
+    advices: Mapping[Key, Advice] = field(default_factory=dict)
+    """For the variants whose decisions are advice only."""
+
+    service_levels: Mapping[Key, ServiceLevel] = field(default_factory=dict)
+    """What the engines of each variant's model attained, if it has targets."""
+
+    evictions: Mapping[str, int] = field(default_factory=dict)
+    """The number of evictions by outcome."""
+
+    unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
+    """Errors of the statuses that could not be written."""
+
+    not_ready: Mapping[Key, str] = field(default_factory=dict)
+    """The reasons of the variants whose condition `Ready` is false."""
+
+    acting: Mapping[Key, ActingFinding] = field(default_factory=dict)
+    """Whether each decision is followed that is not only advice."""
+
+    divergence: Divergence = IN_STEP
+    """The difference between the previous plan and the scheduler's placement."""
+
+    settings: tuple[SettingsProblem, ...] = ()
+    """What is wrong with prices and service classes."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 
 
 @pytest.mark.parametrize("was_enabled", [True, False], ids=["initially enabled", "initially disabled"])
