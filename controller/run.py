@@ -55,7 +55,7 @@ from controller.variants.privileges import Privileges
 from controller.variants.publishing import Pulse, log_unwritten
 from controller.variants.settings_keeping import SettingsKeeper
 from controller.variants.solver import Solver
-from controller.variants.telemetry import Telemetry, VariantNumbers
+from controller.variants.telemetry import Telemetry
 from controller.variants.variantautoscaling import (
     CycleSettings,
     Tools,
@@ -117,7 +117,6 @@ class Controller:
         self.metrics = ProcessMetrics("controller")
         self._telemetry = Telemetry(self.metrics.registry)
         self._binding_telemetry = BindingTelemetry(self.metrics.registry)
-        self._numbers = VariantNumbers(self.metrics.registry)
 
     async def run(self) -> None:
         """Watch the cluster all the time; decide and issue certificates only while this replica leads."""
@@ -285,7 +284,6 @@ class Controller:
             return
         ended = time.monotonic()
         self._telemetry.observe(result, seconds=ended - began, now_seconds=ended)
-        self._numbers.observe(result)
         log_unwritten("variant", result.unwritten)
 
     async def _keep_certificates(self, cluster: Cluster) -> None:
