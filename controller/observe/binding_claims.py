@@ -99,7 +99,7 @@ def claims_of_asks(asks: Iterable[Ask]) -> Claims:
     for ask in asks:
         reference = service_class_of(ask.value)
         if wrong := validate(ConfigMapKeyRef, reference) if reference else ():
-            why = Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(wrong[0]))
+            why = Unplanned(ConditionReason.INVALID_CONFIGURATION, str(wrong[0]))
             unplanned |= dict.fromkeys(ask.variants, why)
         else:
             place = (reference["name"], reference["key"]) if reference else None

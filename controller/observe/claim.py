@@ -1,7 +1,7 @@
-"""What one object asks of planning: decisions on the replicas of one scale target. Frozen records.
+"""What one object asks of planning: decisions on the replicas of one scale target; and why it has none.
 
-Each source of variants fills it beside what it reads: `variantautoscaling`, `annotated` and `asks`. Nothing
-else reads these objects, except to write a status or an event on them.
+`declarations` and `binding_claims` fill these records beside what they read. Nothing else reads the objects,
+except to write a status or an event on them. An error in reading one of them sets only that one aside.
 """
 
 from __future__ import annotations
@@ -167,9 +167,9 @@ class Claims:
         return sorted(self.readable, key=lambda claim: (claim.is_annotated, claim.created, claim.key))
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class Unplanned:
-    """Why a VariantAutoscaling is not planned, as a reason and a message."""
+    """Why a claim is not planned, as a reason and a message."""
 
     reason: ConditionReason
     message: str
@@ -180,37 +180,27 @@ class Unplanned:
 def faulty(error: Exception) -> Unplanned:
     """Return the result for an object that caused an unforeseen error."""
     text = f"{type(error).__name__} in the controller: its log has the details"
-    return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=text, fault=error)
+    return Unplanned(ConditionReason.INVALID_CONFIGURATION, text, error)
 
 
 def unplanned_by(error: Exception) -> Unplanned:
     """Return the result for an object that could not be read; a ValueError says what is wrong with it."""
     if isinstance(error, ValueError):
-        return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(error))
+        return Unplanned(ConditionReason.INVALID_CONFIGURATION, str(error))
     return faulty(error)
 
 
 def unplanned_target(key: TargetKey, error: Exception) -> Unplanned:
-    """Return the result for a VariantAutoscaling whose target could not be read."""
+    """Return the result for a claim whose target could not be read."""
     cause, text = unplanned_by(error), f"{key.called} {key.name!r} cannot be planned"
     is_foreseen = isinstance(error, UnplannableTargetError)
     reason = ConditionReason.TARGET_NOT_SUPPORTED if is_foreseen else cause.reason
-    return Unplanned(reason=reason, message=f"{text}: {cause.message}", fault=cause.fault)
-
-
-def _impostor(claim: Claim, bound_models: AbstractSet[Key]) -> Unplanned | None:
-    """Return why a variant cannot be planned if its model ID equals that of a planned binding."""
-    if claim.is_bound or claim.model not in bound_models:
-        return None
-    text = (
-        f"modelID {claim.model_id!r} is the name of an AutoscalingPolicyBinding in plans: choose another one"
-    )
-    return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=text)
+    return Unplanned(reason, f"{text}: {cause.message}", cause.fault)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Obstacles:
-    """What prevents the planning of targets."""
+    """What prevents the planning of claims, as far as that does not depend on pods."""
 
     targets: Mapping[TargetKey, Target | Unplanned]
     """All targets, or why they cannot be planned."""
@@ -226,33 +216,28 @@ class Obstacles:
 
     def target_of(self, claim: Claim, claimed: Mapping[TargetKey, Claim]) -> Target | Unplanned:
         """Return the target of a claim, or why it cannot be planned. `claimed` are those of older claims."""
-        if impostor := _impostor(claim, self.bound_models):
-            return impostor
         target = claim.target
+        what = f"{target.called} {target.name!r}"
+        if not claim.is_bound and claim.model in self.bound_models:
+            text = f"modelID {claim.model_id!r} is the name of an AutoscalingPolicyBinding in plans"
+            return Unplanned(ConditionReason.INVALID_CONFIGURATION, f"{text}: choose another one")
+        if target not in self.targets and target.kind is TargetKind.SCALED:
+            why = self.unread.get(target, "its scale was not read: see docs/targets.md")
+            return Unplanned(ConditionReason.TARGET_NOT_SUPPORTED, f"{what} cannot be planned: {why}")
         if target not in self.targets:
-            return self._missing(target)
+            text = f"{what} does not exist in namespace {target.namespace!r}"
+            return Unplanned(ConditionReason.TARGET_NOT_FOUND, text)
         bound = self.bound.get(target)
         # At equal age the binding takes precedence, consistent with the reader of bindings.
         is_own = bound is not None and claim.is_bound and bound[1] == claim.owner[1:]
         if bound is not None and not is_own and (claim.is_annotated or bound[0] <= claim.created):
-            who = f"AutoscalingPolicyBinding {bound[1][1]!r}"
             is_older = "" if claim.is_annotated else " is older and"
-            text = f"{who}{is_older} already decides on {target.called} {target.name!r}; {_remedy(claim)}"
-            return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
-        if target in claimed:
-            before = _precedence(claimed[target], claim)
-            remedy = "delete one of the two" if claimed[target].is_annotated else _remedy(claim)
-            text = f"{before} {target.called} {target.name!r}; {remedy}"
-            return Unplanned(reason=ConditionReason.TARGET_CLAIMED, message=text)
+            text = f"AutoscalingPolicyBinding {bound[1][1]!r}{is_older} already decides on {what}"
+            return Unplanned(ConditionReason.TARGET_CLAIMED, f"{text}; {_remedy(claim)}")
+        if first := claimed.get(target):
+            remedy = "delete one of the two" if first.is_annotated else _remedy(claim)
+            return Unplanned(ConditionReason.TARGET_CLAIMED, f"{_precedence(first, claim)} {what}; {remedy}")
         return self.targets[target]
-
-    def _missing(self, target: TargetKey) -> Unplanned:
-        if target.kind is TargetKind.SCALED:
-            why = self.unread.get(target, "its scale was not read: see docs/targets.md")
-            text = f"{target.called} {target.name!r} cannot be planned: {why}"
-            return Unplanned(reason=ConditionReason.TARGET_NOT_SUPPORTED, message=text)
-        text = f"{target.called} {target.name!r} does not exist in namespace {target.namespace!r}"
-        return Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message=text)
 
 
 def _remedy(claim: Claim) -> str:

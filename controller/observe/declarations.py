@@ -45,7 +45,7 @@ def claims_of(autoscalings: Iterable[Json]) -> Claims:
             if wrong := validate(VariantAutoscaling, {"spec": value.get("spec")}):
                 # It was stored before admission was installed, or bypassed it.
                 invalid = ConditionReason.INVALID_CONFIGURATION
-                unplanned[key_of(value)] = Unplanned(reason=invalid, message=str(wrong[0]))
+                unplanned[key_of(value)] = Unplanned(invalid, str(wrong[0]))
             else:
                 claims.append(claim_of(value))
         except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
@@ -184,4 +184,4 @@ def _without_name(owner: Owner, other: OwnerKind) -> Unplanned:
         f"{other} {owner.name!r} has the same name, by which autoscalers select the metric, and takes"
         f" precedence: rename this {owner.kind}, or remove its annotation {MANAGED}"
     )
-    return Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=text)
+    return Unplanned(ConditionReason.INVALID_CONFIGURATION, text)

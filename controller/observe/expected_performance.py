@@ -1,4 +1,7 @@
-"""What the catalog says about the engines of a variant: by its model, its accelerators and its arguments."""
+"""Command lines of engines, and what the catalog says about a variant by them, its model and accelerators.
+
+A command line shows whether containers run vLLM or SGLang, their flags, and the model they serve.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,16 @@ MODEL_FLAGS: Final = ("model", "model-path", "served-model-name")
 
 _QUOTING: Final = str.maketrans("", "", "\"'\\[],")
 _LONGEST: Final = 16_384
+_MOST_DIGITS: Final = 10
 _ENGINE: Final = re.compile(r"vllm|sglang|lmsysorg", re.IGNORECASE)
 _SERVED: Final = re.compile(r"\bvllm\s+serve\s+([^\s-]\S*)")
 
 
 def argument_text(pod_spec: Json) -> str:
-    """Return the commands and arguments of all containers, without quotes, one word or script in a line."""
+    """Return the commands and arguments of all containers, without quotes, one word or script in a line.
+
+    Scripts are searched and not parsed, because a parser's time can grow with the square of their length.
+    """
     return "\n".join(_words(pod_spec))[:_LONGEST].translate(_QUOTING)
 
 
@@ -35,6 +42,17 @@ def flag_value(text: str, names: tuple[str, ...]) -> str:
         if match := _flag(name).search(text):
             return match[1].lower() if name not in MODEL_FLAGS else match[1]
     return ""
+
+
+def flag_number(text: str, names: tuple[str, ...]) -> int | None:
+    """Return the value of the first of these flags, if it is a whole number above 0."""
+    value = flag_value(text, names)
+    return int(value) or None if value.isascii() and value.isdigit() and len(value) < _MOST_DIGITS else None
+
+
+def engine_argument(pod_spec: Json, name: str) -> int | None:
+    """Return the value of `--name` in any container, if it is a whole number above 0."""
+    return flag_number(argument_text(pod_spec), (name,))
 
 
 def positional_model(text: str) -> str:
@@ -136,8 +154,10 @@ def _expected(subject: _Subject) -> Estimate | None:
     if accelerator is None or named is None:
         return None
     name, shape = named
-    pipeline, data = _whole(text, _PIPELINE) or 1, _whole(text, _DATA) or 1
-    tensor = _whole(text, _TENSOR) or max(1, subject.accelerators // (pipeline * data))
+    pipeline, data = (min(flag_number(text, names) or 1, _MOST_PARALLEL) for names in (_PIPELINE, _DATA))
+    tensor = min(
+        flag_number(text, _TENSOR) or max(1, subject.accelerators // (pipeline * data)), _MOST_PARALLEL
+    )
     bits, is_computed = _quantization(text, name, subject.model_id, shape)
     setup = EngineSetup(
         tensor_parallel=tensor,
@@ -174,12 +194,6 @@ def _quantization(text: str, name: str, model_id: str, shape: ModelShape) -> tup
     is_single = flag_value(text, ("dtype",)) in ("float32", "float")
     bits = 2 * shape.weight_bits if is_single else shape.weight_bits
     return bits, bits == 8.0  # noqa: PLR2004 (bits of weights that are published with 8)
-
-
-def _whole(text: str, names: tuple[str, ...]) -> int | None:
-    value = flag_value(text, names)
-    is_count = value.isascii() and value.isdigit() and len(value) <= len(str(_MOST_PARALLEL))
-    return min(int(value), _MOST_PARALLEL) or None if is_count else None
 
 
 def _share(text: str) -> float:

@@ -178,7 +178,12 @@ def gather(
     record = partial(
         variant_of, policies=policies, report_age=report_age, may_scale_to_zero=may_scale_to_zero
     )
-    obstacles = _obstacles(world, around, asks)
+    obstacles = Obstacles(
+        targets=around.targets,
+        unread=world.unread,
+        bound=world.bound,
+        bound_models={(ask.key[0], ask.model) for ask in asks},
+    )
     planned, unplanned = _observe(claims, obstacles, around.observe, record)
     items, variants = [item for item, _ in planned], tuple(variant for _, variant in planned)
     claimed = frozenset(item.target.key for item in items)
@@ -281,15 +286,6 @@ def _targets(
         except Exception as error:  # noqa: BLE001 (an error of one target must not affect others)
             targets[key] = unplanned_target(key, error)
     return targets
-
-
-def _obstacles(world: World, around: Surroundings, asks: Sequence[Ask]) -> Obstacles:
-    return Obstacles(
-        targets=around.targets,
-        unread=world.unread,
-        bound=world.bound,
-        bound_models=frozenset((ask.key[0], ask.model) for ask in asks),
-    )
 
 
 def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:

@@ -126,13 +126,14 @@ class Surroundings:
         cost = effective_cost(counted, target, self.policies, reach)
         pods = leaving_order(present, self.nodes) if self.is_steered(target) else present
         objective, autoscalers = self.objectives.of(target, pods), self.scalers.of(target.key)
+        role = "" if claim.is_bound else role_of(target)
         return Observed(
             claim=claim,
             target=target,
             accelerator=accelerator,
             cost=cost,
-            facts=facts_of(claim, target, pods, self.policies),
-            role="" if claim.is_bound else role_of(target),
+            facts=facts_of(claim, target, role, pods, self.policies),
+            role=role,
             pods=pods,
             autoscalers=autoscalers,
             objective=objective,

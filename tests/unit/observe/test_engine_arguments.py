@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from controller.observe.expected_performance import runs_engine, served_model
+from controller.observe.expected_performance import engine_argument, runs_engine, served_model
 
 _VLLM = "vllm/vllm-openai:v0.9.2"
 
@@ -50,3 +50,22 @@ def test_other_containers_are_no_engines() -> None:
     """Nor is a pod without containers."""
     assert not runs_engine({"containers": [{"image": "registry.example/tgi:3", "args": ["--model-id=m"]}]})
     assert not runs_engine({})
+
+
+NUMBERS: dict[str, tuple[dict[str, Any], int | None]] = {
+    "flag=value": ({"args": ["--max-num-seqs=64"]}, 64),
+    "flag and value separate, with underscores": ({"args": ["--max_num_seqs", "64"]}, 64),
+    "in a shell script": ({"command": ["sh", "-c", "exec vllm serve m --max-num-seqs 64"]}, 64),
+    "flag without a value": ({"args": ["--max-num-seqs"]}, None),
+    "another argument": ({"args": ["serve"]}, None),
+    "no arguments": ({"args": []}, None),
+    "neither args nor command": ({}, None),
+    "no number": ({"args": ["--max-num-seqs=$SEQS"]}, None),
+    "a number that no engine has": ({"args": ["--max-num-seqs=12345678901"]}, None),
+}
+
+
+@pytest.mark.parametrize(("container", "want"), NUMBERS.values(), ids=NUMBERS.keys())
+def test_numbers_are_read_from_flags(container: dict[str, Any], want: int | None) -> None:
+    """A missing flag or value gives None."""
+    assert engine_argument({"containers": [{"name": "engine", **container}]}, "max-num-seqs") == want

@@ -66,7 +66,7 @@ def test_a_variant_is_ready_unless(inputs: StatusInputs, want: tuple[str, str]) 
 
 def test_an_unplanned_variant_is_not_ready() -> None:
     """Its reason says why."""
-    why = Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message="there is no Deployment")
+    why = Unplanned(ConditionReason.TARGET_NOT_FOUND, "there is no Deployment")
     ready = unplanned_status(stored(variant("chat")), why, now=NOW)["conditions"][0]
     assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "TargetNotFound")
 

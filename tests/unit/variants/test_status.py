@@ -367,7 +367,7 @@ def test_a_message_that_is_too_long_for_the_schema_is_truncated() -> None:
 
 def test_without_a_plan_there_is_no_number() -> None:
     """An HPA would apply an old number."""
-    why = Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message="Deployment 'chat' does not exist")
+    why = Unplanned(ConditionReason.TARGET_NOT_FOUND, "Deployment 'chat' does not exist")
 
     status = unplanned_status(stored(variant("chat")), why, now=NOW)
 
