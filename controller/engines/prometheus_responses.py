@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -12,6 +13,8 @@ from apiserver.kinds.identity import Key
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.metrics import Series
 from controller.engines.origins import forgeable_jobs
+
+T = TypeVar("T")
 
 
 class Sample(msgspec.Struct, frozen=True):
@@ -34,52 +37,38 @@ class Range(msgspec.Struct, frozen=True):
         return [(seconds, _number(text)) for seconds, text in self.values]
 
 
-class _Data(msgspec.Struct, frozen=True):
-    result: list[Sample]
-
-
-class _Matrix(msgspec.Struct, frozen=True):
-    result: list[Range]
-
-
-class _MatrixEnvelope(msgspec.Struct, frozen=True):
-    data: _Matrix
-
-
-class _Envelope(msgspec.Struct, frozen=True):
-    data: _Data
+class _Result(msgspec.Struct, Generic[T], frozen=True):
+    result: list[T]
 
 
 class _Configuration(msgspec.Struct, frozen=True):
     yaml: str
 
 
-class _Configured(msgspec.Struct, frozen=True):
-    data: _Configuration
+class _Envelope(msgspec.Struct, Generic[T], frozen=True):
+    data: T
 
 
 def jobs_that_can_forge(body: bytes) -> list[str]:
     """Return the jobs whose series can claim any namespace. Raises UnreadableMetricsError."""
-    try:
-        return forgeable_jobs(msgspec.json.decode(body, type=_Configured).data.yaml)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableMetricsError(f"not a configuration: {error}") from error
+    return forgeable_jobs(_data(body, _Envelope[_Configuration], "not a configuration").yaml)
 
 
 def vector(body: bytes) -> Sequence[Sample]:
     """Return the samples in a response to an instant query. Raises UnreadableMetricsError."""
-    try:
-        return msgspec.json.decode(body, type=_Envelope).data.result
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableMetricsError(f"not a vector of samples: {error}") from error
+    return _data(body, _Envelope[_Result[Sample]], "not a vector of samples").result
 
 
 def matrix(body: bytes) -> Sequence[Range]:
     """Return the series in a response with ranges. Raises UnreadableMetricsError."""
+    return _data(body, _Envelope[_Result[Range]], "Prometheus: not a matrix of samples").result
+
+
+def _data(body: bytes, envelope: type[_Envelope[T]], problem: str) -> T:
     try:
-        return msgspec.json.decode(body, type=_MatrixEnvelope).data.result
+        return msgspec.json.decode(body, type=envelope).data
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UnreadableMetricsError(f"Prometheus: not a matrix of samples: {error}") from error
+        raise UnreadableMetricsError(f"{problem}: {error}") from error
 
 
 def values_of(samples: Sequence[Sample]) -> list[Series]:
