@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 from prometheus_client import Metric
 
 from apiserver.kinds.activity import ActivityQuery, ActivitySeries
-from apiserver.kinds.identity import key_of
+from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
 from controller.engines.exposition import UnreadableMetricsError, families_in
 from controller.engines.metrics import Series
@@ -71,7 +71,7 @@ def question(
 
 def first_of_each_pod(endpoints: Iterable[Endpoint]) -> set[Endpoint]:
     """Return the endpoints that are read: the first of each pod, by port and path."""
-    read: dict[tuple[str, str], list[Endpoint]] = defaultdict(list)
+    read: dict[Key, list[Endpoint]] = defaultdict(list)
     for endpoint in sorted(endpoints):
         of_pod = read[endpoint.namespace, endpoint.pod]
         if len(of_pod) < _MOST_ENDPOINTS:

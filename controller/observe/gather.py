@@ -48,13 +48,13 @@ from controller.planning.snapshot import Model, RoleRatio, Snapshot, Variant
 class World:
     """Kubernetes objects as the caches held them at one moment."""
 
-    autoscalings: Sequence[Json]
-    targets: Mapping[TargetKey, Json]
+    autoscalings: Sequence[Json] = ()
+    targets: Mapping[TargetKey, Json] = field(default_factory=dict)
     """All objects of the plannable kinds, whether or not anything scales them."""
 
-    pods: Sequence[Json]
-    nodes: Sequence[Json]
-    autoscalers: Sequence[Json]
+    pods: Sequence[Json] = ()
+    nodes: Sequence[Json] = ()
+    autoscalers: Sequence[Json] = ()
     scaled_objects: Sequence[Json] = ()
     """ScaledObjects of KEDA; empty if they cannot be read."""
 

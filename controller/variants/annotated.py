@@ -1,6 +1,8 @@
-"""Stores decisions on annotated autoscalers for the metrics API and the next leader.
+"""Writes decisions on annotated autoscalers: records for the API and the next leader, and an annotation.
 
-Each namespace with such objects has one ConfigMap with all of their records.
+Each namespace with such objects has one ConfigMap with all of their records. The annotation is for users who
+look at the object. It is written when its meaning changes, not its figures, and never on objects of another
+controller, which might remove it again. It can be switched off: records and events say the same.
 """
 
 from __future__ import annotations
@@ -131,8 +133,6 @@ _WRITERS: Final = 16
 _RESOURCES: Final[Mapping[str, Resource]] = {
     resource.kind: resource for resource in (HORIZONTAL_POD_AUTOSCALERS, SCALED_OBJECTS)
 }
-
-_log = EventLogger(__name__)
 
 
 def annotation_of(status: Json) -> Json:

@@ -227,7 +227,7 @@ class PlacementFollower:
         return self.divergence.waiting
 
     async def follow(
-        self, world: World, gathered: Gathered, plan: Plan, *, acted_on: Callable[[tuple[str, str]], bool]
+        self, world: World, gathered: Gathered, plan: Plan, *, acted_on: Callable[[Key], bool]
     ) -> None:
         """Keep the plan's placements, and release the gated pods that have a place in it."""
         self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)

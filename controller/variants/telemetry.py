@@ -17,6 +17,7 @@ from controller.observe.gather import Gathered
 from controller.observe.policies import SettingsProblem
 from controller.planning.decision import Decision, Plan
 from controller.sizing.attainment import ServiceLevel
+from controller.sizing.sizing import NOTHING_TOLD, SizedVariant
 from controller.variants.advisory import Advice
 from controller.variants.placement_following import IN_STEP, Divergence
 
@@ -38,8 +39,7 @@ class CycleResult:
     advices: Mapping[Key, Advice] = field(default_factory=dict)
     """For the variants whose decisions are advice only."""
 
-    service_levels: Mapping[Key, ServiceLevel] = field(default_factory=dict)
-    """What the engines of each variant's model attained, if it has targets."""
+    sized: Mapping[Key, SizedVariant] = field(default_factory=dict)
 
     evictions: Mapping[str, int] = field(default_factory=dict)
     """The number of evictions by outcome."""
@@ -352,7 +352,7 @@ class Telemetry:
             self._set("stowplan_unmet_per_mille", decision.unmet_per_mille, *variant)
             self._set("stowplan_unmet_ratio", decision.unmet_per_mille / 1000, *model)
             self._tell_load(decision)
-            if level := result.service_levels.get(decision.key):
+            if level := result.sized.get(decision.key, NOTHING_TOLD).service_level:
                 self._tell_level(model, level)
         for waiting in result.divergence.waiting:
             self._gauge("stowplan_pending_replicas", *waiting.variant).inc()

@@ -22,7 +22,7 @@ from controller.bindings.joint import Exchange, grants_of, without_bound
 from controller.engines.endpoints import EndpointSource, QuerySource
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
-from controller.observe.activity import Surrounding, WatchedModel, watched_models
+from controller.observe.activity import WatchedModel, watched_models
 from controller.observe.binding_claims import Ask, claims_of_asks
 from controller.observe.claim import Claimant, Claims, Unplanned, faulty
 from controller.observe.conditions import shorten
@@ -39,7 +39,7 @@ from controller.observe.replicas import lateness
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
-from controller.sizing.sizing import SizingResult
+from controller.sizing.sizing import NOTHING_TOLD, SizingResult
 from controller.variants.activity import ActivityWatch
 from controller.variants.advisory import (
     NOWHERE,
@@ -211,7 +211,7 @@ class VariantAutoscalingReconciler:
             responding=self._watch.responding,
             silent_models=self._watch.silent,
             advices={key: item for key, item in advices.items() if not gathered.observed[key].claim.is_bound},
-            service_levels=sized.service_levels,
+            sized=sized.variants,
             evictions=evictions,
             not_ready=reasons_not_ready(statuses),
             acting=acting,
@@ -261,10 +261,9 @@ class VariantAutoscalingReconciler:
         )
 
     def _watched_models(self, world: World, claims: Claims) -> Mapping[Key, WatchedModel]:
-        around = Surrounding(pods=world.pods, targets=world.targets, pools=world.inference_pools)
         return watched_models(
             claims.readable,
-            around,
+            world,
             may_scale_to_zero=self._settings.scale_to_zero,
             has_prometheus=self._tools.queries is not None,
         )
@@ -330,10 +329,7 @@ class VariantAutoscalingReconciler:
                 acting=acting.get(key),
                 advice=advices.get(key),
                 misplaced=misplaced.get(key, ""),
-                learned=sized.learned.get(key),
-                service_level=sized.service_levels.get(key),
-                problems=sized.problems.get(key, ()),
-                hard_targets=sized.hard_targets.get(key, ()),
+                sized=sized.variants.get(key, NOTHING_TOLD),
             )
             return planned_status(claimant.value, inputs, now=now, published=claimant.status)
 

@@ -1,4 +1,9 @@
-"""Metrics of engines from cycle to cycle, and what is derived from them: loads, capacities, idle models."""
+"""What is watched from cycle to cycle: the metrics of engines, with what is derived from them, and clocks.
+
+A rate is a difference of counters divided by a duration. With the wall clock, rates would be wrong in a cycle
+in which that clock is set, and a model idle for a moment could seem to have been idle for hours. So durations
+are those of a monotonic clock, and published times those of the wall clock.
+"""
 
 from __future__ import annotations
 
@@ -194,8 +199,6 @@ def _name_list(keys: list[Key]) -> str:
 
 
 _NOTEWORTHY_SECONDS: Final = 1.0
-
-_log = EventLogger(__name__)
 
 
 class SteadyClock:

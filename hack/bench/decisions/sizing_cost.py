@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.simulation.measures import INTER_TOKEN_SECONDS
 from controller.sizing.memory import SizingMemory
@@ -17,7 +18,6 @@ from controller.sizing.records import (
     DEFAULT_SIZING,
     EngineInterval,
     EngineReport,
-    Key,
     Targets,
     VariantFacts,
 )

@@ -14,8 +14,9 @@ from apiserver.schema.json import Json
 from controller.engines.endpoints import Exposures, PickerQueue, Question
 from controller.engines.metrics import Series
 from controller.engines.records import Idleness
-from controller.observe.activity import Surrounding, WatchedModel, watched_models
+from controller.observe.activity import WatchedModel, watched_models
 from controller.observe.declarations import claim_of
+from controller.observe.gather import World
 from controller.policies.measuring import Exposed, Look
 from controller.sizing.records import DEFAULT_SIZING
 from controller.variants.activity import ActivityWatch
@@ -72,10 +73,9 @@ def watched(
     claim = claim_of(value)
     target = placed(deployment("chat", product="A100", accelerators=1))
     target["spec"]["template"]["metadata"] = {"labels": {"app": "chat", "role": "decode"}}
-    around = Surrounding(
-        pods=[picker(), picker("other", app="x")], targets={claim.target: target}, pools=pools
-    )
-    return watched_models([claim], around, may_scale_to_zero=False, has_prometheus=has_prometheus)
+    pods = [picker(), picker("other", app="x")]
+    world = World(pods=pods, targets={claim.target: target}, inference_pools=pools)
+    return watched_models([claim], world, may_scale_to_zero=False, has_prometheus=has_prometheus)
 
 
 def pool(name: str, namespace: str = "ns", **labels: str) -> Json:

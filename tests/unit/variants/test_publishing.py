@@ -9,8 +9,7 @@ from apiserver.cluster.errors import Forbidden
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.declarations import claimant_of
-from controller.variants.publishing import due, left_over, log_unwritten
-from controller.variants.write_urgency import News, news
+from controller.variants.publishing import News, due, left_over, log_unwritten, news
 
 FOUND = {"type": "TargetResolved", "status": "True", "reason": "TargetFound", "message": "it is there"}
 SILENT = {

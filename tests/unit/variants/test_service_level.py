@@ -12,6 +12,7 @@ from apiserver.kinds.llmd import v1alpha2
 from apiserver.schema.validation import validate
 from controller.sizing.attainment import Attained, ServiceLevel
 from controller.sizing.records import Targets
+from controller.sizing.sizing import SizedVariant
 from controller.variants.status import planned_status
 
 LEVELS = {
@@ -38,7 +39,7 @@ def test_a_condition_compares_what_was_attained_with_what_is_promised(name: str)
     level = ServiceLevel(targets=Targets(ttft_seconds=2.0, itl_seconds=0.08), attained=attained)
     value = stored(variant("chat"))
 
-    value["status"] = planned_status(value, replace(INPUTS, service_level=level), now=NOW)
+    value["status"] = planned_status(value, replace(INPUTS, sized=SizedVariant(service_level=level)), now=NOW)
 
     found = [item for item in value["status"]["conditions"] if item["type"] == "AttainmentKept"]
     assert [(item["status"], item["reason"]) for item in found] == ([want] if want else [])

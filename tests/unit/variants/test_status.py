@@ -23,9 +23,10 @@ from controller.planning.decision import BoundBy, SolverStatus
 from controller.planning.load import Signal
 from controller.planning.snapshot import Replica
 from controller.sizing.records import Learned, StepParameters
+from controller.sizing.sizing import SizedVariant
 from controller.variants.advisory import Advice
+from controller.variants.publishing import news
 from controller.variants.status import planned_status, unplanned_status
-from controller.variants.write_urgency import news
 
 ADVICE = Advice(
     reason=ConditionReason.OBJECT_ADVISORY,
@@ -164,7 +165,7 @@ def test_learned_step_times_are_stored_in_the_status() -> None:
     )
     value = stored(variant("chat"))
 
-    value["status"] = planned_status(value, replace(INPUTS, learned=learned), now=NOW)
+    value["status"] = planned_status(value, replace(INPUTS, sized=SizedVariant(learned=learned)), now=NOW)
 
     assert value["status"]["decision"]["performance"] == {
         "decodeParms": {"alpha": "13.2", "beta": "0.1051"},
@@ -183,8 +184,9 @@ def test_engines_that_differ_from_their_declared_profile_set_a_condition() -> No
     hard = ("ITL 10 ms cannot be met: a step of an idle engine takes 16.5 ms",)
     value = stored(variant("chat"))
 
-    status = planned_status(value, replace(INPUTS, problems=wrong, hard_targets=hard), now=NOW)
-    only_hard = planned_status(value, replace(INPUTS, hard_targets=hard), now=NOW)
+    both, one = SizedVariant(problems=wrong, hard_targets=hard), SizedVariant(hard_targets=hard)
+    status = planned_status(value, replace(INPUTS, sized=both), now=NOW)
+    only_hard = planned_status(value, replace(INPUTS, sized=one), now=NOW)
 
     kinds = {item["type"]: item for item in planned_status(value, INPUTS, now=NOW)["conditions"]}
     told = next(item for item in status["conditions"] if item["type"] == "PerformanceAsDeclared")

@@ -31,6 +31,7 @@ from controller.planning.load import Signal
 from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import Attained, ServiceLevel
 from controller.sizing.records import Targets
+from controller.sizing.sizing import SizedVariant
 from controller.variants.advisory import Advice
 from controller.variants.placement_following import IN_STEP, Divergence, Waiting
 from controller.variants.telemetry import CycleResult, Telemetry
@@ -64,10 +65,12 @@ OUTCOME = CycleResult(
     not_ready={("ns", "chat"): "MetricTargetDiffers"},
     silent_models={("ns", "m"): "connection refused"},
     advices={("ns", "chat"): ADVICE},
-    service_levels={
-        ("ns", "chat"): ServiceLevel(
-            targets=Targets(ttft_seconds=2.0, itl_seconds=0.05),
-            attained=Attained(requests=100.0, missed_ttft=10.0, missed_itl=20.0),
+    sized={
+        ("ns", "chat"): SizedVariant(
+            service_level=ServiceLevel(
+                targets=Targets(ttft_seconds=2.0, itl_seconds=0.05),
+                attained=Attained(requests=100.0, missed_ttft=10.0, missed_itl=20.0),
+            )
         )
     },
     divergence=Divergence(
@@ -194,7 +197,7 @@ def test_a_target_that_a_class_lacks_has_no_series() -> None:
     """A share of 1 would claim that a promise is kept which nobody made."""
     level = ServiceLevel(targets=Targets(itl_seconds=0.05), attained=Attained(requests=100.0))
 
-    registry = after(replace(OUTCOME, service_levels={DECISION.key: level}))
+    registry = after(replace(OUTCOME, sized={DECISION.key: SizedVariant(service_level=level)}))
 
     names = ("ttft_target_seconds", "ttft_attained_ratio", "itl_target_seconds", "itl_attained_ratio")
     labels = MODEL | {"priority": "1"}
