@@ -21,7 +21,7 @@ from controller.observe.scheduling import node_affinity
 from controller.observe.targets import POD_LABELS, REVISION_LABELS, SET_NAME, Target, TargetKey
 from controller.planning.cluster import MOST_ACCELERATORS, Node, NodeRequirement
 from controller.planning.inventory import meets
-from controller.planning.pod_rules import MOST_PER_NODE, MOST_SKEW, DomainRule, MostPerNode, PodRules, Spread
+from controller.planning.pod_rules import MOST_PER_NODE, MOST_SKEW, MostPerNode, PodRules, Spread
 
 HOSTNAME: Final = "kubernetes.io/hostname"
 """A label that every node has, with a different value each."""
@@ -29,23 +29,23 @@ HOSTNAME: Final = "kubernetes.io/hostname"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
+@dataclass(frozen=True)
 class Scene:
     """The context of placement rules: nodes, and all other labeled workloads."""
 
-    def __init__(
-        self, nodes: Sequence[Json], targets: Mapping[TargetKey, Target], pods: Sequence[Json]
-    ) -> None:
-        self._given = nodes, targets, pods
+    nodes: Sequence[Json]
+    targets: Mapping[TargetKey, Target]
+    pods: Sequence[Json]
 
     @cached_property
     def domains(self) -> Domains:
         """Topology domains of the nodes."""
-        return Domains(self._given[0])
+        return Domains(self.nodes)
 
     @cached_property
     def neighbours(self) -> Neighbours:
         """Other pods that rules may select."""
-        return Neighbours([*self._given[1].values()], self._given[2])
+        return Neighbours([*self.targets.values()], self.pods)
 
 
 @dataclass(kw_only=True, slots=True)
@@ -69,12 +69,7 @@ class RuleReading:
     @property
     def own_nodes(self) -> tuple[Node, ...]:
         """The selected nodes that have its accelerators."""
-        return with_accelerators(self.asked_for, self.accelerator)
-
-    @property
-    def domain_rules(self) -> tuple[DomainRule, ...]:
-        """The rules on domains, of which a plan applies the first one only."""
-        return tuple(self.spreads.values())
+        return _with_accelerators(self.asked_for, self.accelerator)
 
     @property
     def rules(self) -> PodRules:
@@ -102,7 +97,7 @@ class RuleReading:
         )
 
 
-def read_template(reading: RuleReading) -> None:
+def _read_template(reading: RuleReading) -> None:
     """Interpret all required rules of the pod template."""
     spec = reading.target.pod_spec
     for index, constraint in enumerate(spec.get("topologySpreadConstraints") or []):
@@ -138,9 +133,9 @@ def _counts_from_zero(reading: RuleReading, constraint: Json, key: str) -> bool:
     if not is_label:
         return int(constraint.get("minDomains") or 0) > 0
     ignores = constraint.get("nodeAffinityPolicy") == "Ignore"
-    counted = domains_of(reading.scene.domains.nodes if ignores else reading.asked_for, key)
+    counted = _domains_of(reading.scene.domains.nodes if ignores else reading.asked_for, key)
     is_few = len(counted) < int(constraint.get("minDomains") or 0)
-    return is_few or not counted <= domains_of(reading.own_nodes, key)
+    return is_few or not counted <= _domains_of(reading.own_nodes, key)
 
 
 def _read_repulsion(reading: RuleReading, term: Json, where: str) -> None:
@@ -249,40 +244,35 @@ class Domains:
     """The nodes of a cluster, by the labels that define topology domains."""
 
     def __init__(self, nodes: Sequence[Json]) -> None:
-        self._nodes = tuple(map(_node, nodes))
-        self.keys = frozenset(key for node in self._nodes for key, _ in node.labels)
+        self.nodes = tuple(map(_node, nodes))
+        self.keys = frozenset(key for node in self.nodes for key, _ in node.labels)
         """All labels that any node has."""
 
         self._asked_for: dict[_Looks, tuple[Node, ...]] = {}
-
-    @property
-    def nodes(self) -> tuple[Node, ...]:
-        """All nodes."""
-        return self._nodes
 
     def asked_for(self, pod_spec: Json, terms: tuple[tuple[NodeRequirement, ...], ...]) -> tuple[Node, ...]:
         """Return the nodes that match the node selector and node affinity of pods."""
         selector = frozenset((pod_spec.get("nodeSelector") or {}).items())
         if (selector, terms) not in self._asked_for:
             self._asked_for[selector, terms] = tuple(
-                node for node in self._nodes if selector <= node.labels and meets(node, terms)
+                node for node in self.nodes if selector <= node.labels and meets(node, terms)
             )
         return self._asked_for[selector, terms]
 
 
-def with_accelerators(nodes: Sequence[Node], accelerator: str) -> tuple[Node, ...]:
+def _with_accelerators(nodes: Sequence[Node], accelerator: str) -> tuple[Node, ...]:
     """Return the nodes that have accelerators of a type."""
     return tuple(
         node for node in nodes if accelerator in ("", node.accelerator) and node.accelerators_allocatable > 0
     )
 
 
-def domains_of(nodes: Sequence[Node], key: str) -> frozenset[str]:
+def _domains_of(nodes: Sequence[Node], key: str) -> frozenset[str]:
     """Return the values of a label over some nodes."""
     return frozenset(dict(node.labels)[key] for node in nodes if key in dict(node.labels))
 
 
-def most_pods(nodes: Sequence[Node], key: str, *, accelerators: int) -> int:
+def _most_pods(nodes: Sequence[Node], key: str, *, accelerators: int) -> int:
     """Return how many pods of a size fit in the largest domain when it is empty."""
     counts: Counter[str] = Counter()
     for node in nodes:
@@ -321,16 +311,13 @@ NO_RULES: Final = TargetRules()
 def pod_rules(target: Target, accelerator: str, scene: Scene) -> TargetRules:
     """Return the rules of a target with accelerators of a type; without accelerators it has no rules."""
     spec = target.pod_spec
-    if not accelerators_of(spec) or not (_asks(spec) or target.together_in or target.has_own_volumes):
+    has_rules = spec.get("topologySpreadConstraints") or spec.get("affinity") or target.together_in
+    if not accelerators_of(spec) or not (has_rules or target.has_own_volumes):
         return NO_RULES
     reading = RuleReading(target=target, accelerator=accelerator, scene=scene)
-    read_template(reading)
+    _read_template(reading)
     _read_target(reading)
     return _reduce(reading)
-
-
-def _asks(spec: Json) -> bool:
-    return bool(spec.get("topologySpreadConstraints") or spec.get("affinity"))
 
 
 def _read_target(reading: RuleReading) -> None:
@@ -358,7 +345,7 @@ def _read_exclusion(reading: RuleReading) -> None:
         reading.spread_over(Spread(topology_key=target.together_in, counts_from_zero=True))
         return
     size = accelerators_of(target.pod_spec)
-    room = most_pods(reading.own_nodes, target.together_in, accelerators=size)
+    room = _most_pods(reading.own_nodes, target.together_in, accelerators=size)
     if room >= 2 * target.pods_per_replica:
         why = f"it also keeps other groups out of a {target.together_in} that has room for several"
         reading.leave_out(where, why)
@@ -367,7 +354,7 @@ def _read_exclusion(reading: RuleReading) -> None:
 def _reduce(reading: RuleReading) -> TargetRules:
     """Return the rules that a plan supports for one variant, and report the others."""
     rules = reading.rules
-    for rule in reading.domain_rules:
+    for rule in reading.spreads.values():  # a plan applies the first one only
         if rule is not rules.on_domains:
             reading.leave_out(rule.clause, "a plan applies only one rule over a topology")
     if reading.target.together_in and reading.target.pods_per_replica > 1:
