@@ -1,4 +1,8 @@
-"""Metric endpoints of bindings, and the policy metrics that pods expose there."""
+"""Metric endpoints of bindings and in front of models: what is asked, and what was returned last.
+
+Counters need two readings. So do queries of Prometheus that stand for an endpoint: their last answer counts
+while there is no new one.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Whether the autoscalers of a target act on a decision, as far as the cluster shows. Pure functions.
 
 `apiserver.kinds.following` checks whether they are declared to follow it. Still, a decision has no effect if
-another adapter answers for external metrics, an autoscaler reports an error, or nothing reads the metric.
+another adapter answers for external metrics, of which a cluster has only one APIService, if an autoscaler
+reports an error, or if nothing reads the metric.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Reads annotated HorizontalPodAutoscalers and ScaledObjects: their claims, or why they have none.
+"""Reads what declares variants: VariantAutoscalings (v1alpha2), and annotated autoscalers of other kinds.
 
-Pure functions.
+Pure functions that return their claims, or why they have none. An error in reading one object sets only that
+one aside.
 """
 
 from __future__ import annotations

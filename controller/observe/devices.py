@@ -2,8 +2,8 @@
 
 Of the devices in ResourceSlices (`resource.k8s.io/v1`), only whole ones of a single node count: a partition
 is not an accelerator, and a device that several nodes can reach has no location that a plan could rely on.
-Nodes and pods with further resources, and types in further node labels, are passed on with the pseudo-fields
-that also stand for these devices.
+The rest of planning knows neither claims nor further resources: nodes, pods and workloads are passed on as if
+these were extended resources, by the pseudo-fields in `controller.observe.accelerators`. Pure functions.
 """
 
 from __future__ import annotations

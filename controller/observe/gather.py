@@ -36,7 +36,7 @@ from controller.observe.prices import Reach
 from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
 from controller.observe.rules import Scene
-from controller.observe.running_targets import ActualTypes, as_running
+from controller.observe.running_targets import as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
 from controller.observe.targets import ROLE_LABEL, Target, TargetKey, target_of
 from controller.planning.cluster import Budget, Node, NodePool
@@ -241,7 +241,6 @@ def _surroundings(
         ),
         nodes=nodes,
         pools=growth.pools,
-        types=ActualTypes(nodes.values()),
         reach=Reach([*nodes.values(), *map(node_to_come, growth.pools)]),
         disruptions=Disruptions(world.disruption_budgets),
         scene=Scene(world.nodes, plannable, world.pods),

@@ -24,7 +24,7 @@ from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal,
 from controller.observe.removal_order import leaving_order
 from controller.observe.replicas import ReportAge, replicas_of, stalled_replicas
 from controller.observe.rules import NO_RULES, Scene, TargetRules, pod_rules
-from controller.observe.running_targets import ActualTypes
+from controller.observe.running_targets import with_type
 from controller.observe.scalers import RESTING, VariantScalers, is_resting
 from controller.observe.scheduling import node_affinity, require_labels, tolerations
 from controller.observe.targets import Target, TargetKey, planned_model, role_of
@@ -108,7 +108,6 @@ class Surroundings:
     """By name; all of their pods count as used by others."""
 
     pools: tuple[NodePool, ...]
-    types: ActualTypes
     reach: Reach
     disruptions: Disruptions
     scene: Scene
@@ -120,7 +119,7 @@ class Surroundings:
     def observe(self, claim: Claim, target: Target) -> Observed:
         """Return what was found about a claim and its target."""
         present = self.pods.get(target.key, ())
-        counted, mistyped = self.types.with_type(claim, target, present)
+        counted, mistyped = with_type(claim, target, present, self.nodes)
         accelerator = accelerator_of(counted, target.pod_spec)
         reach = partial(self.reach.of, target.pod_spec, present)
         cost = effective_cost(counted, target, self.policies, reach)

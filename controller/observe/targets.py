@@ -1,4 +1,9 @@
-"""Scale targets in a common form: replicas, pods per replica and template, whatever the kind."""
+"""Scale targets in a common form: replicas, pods per replica, template and role, whatever the kind.
+
+In a pair of roles, one pod computes the prompt of a request, and another generates the answer. Each request
+needs both, so pods of one role do not replace those of the other, and the variants of each role are planned
+like a model of their own.
+"""
 
 from __future__ import annotations
 

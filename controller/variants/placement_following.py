@@ -1,4 +1,8 @@
-"""Tracks the placements of plans: releases gated pods, and reports replicas that lost their planned node."""
+"""Tracks the placements of plans: releases gated pods, and reports replicas that lost their planned node.
+
+The nodes of a plan are a proposal. A replica on another node does no harm by itself, but it does if a replica
+that the plan had room for no longer fits anywhere.
+"""
 
 from __future__ import annotations
 
