@@ -33,12 +33,13 @@ from controller.engines.endpoints import (
 )
 from controller.engines.exposition import NAMES, EngineKind, Meaning, UnreadableMetricsError, names_of
 from controller.engines.metrics import Series
-from controller.engines.origins import of_one_origin, of_one_origin_each
 from controller.engines.prometheus_responses import (
     Sample,
     ages_of,
     by_pod,
     jobs_that_can_forge,
+    of_one_origin,
+    of_one_origin_each,
     values_of,
     vector,
 )

@@ -1,6 +1,6 @@
 """Objects of Kubernetes and records of engines, translated into one frozen snapshot. Pure functions.
 
-`accelerators`, `pods`, `inventory`, `policies`, `scheduling`, `quotas` and `karpenter` translate objects, and
+`accelerators`, `pods`, `inventory`, `policies`, `scheduling` and `quotas` translate objects, and
 `gather` combines all of it.
 
 - what objects ask of planning: a `claim` by `declarations` of variants, or those of a binding

@@ -25,8 +25,7 @@ from controller.observe.claim import (
 )
 from controller.observe.declarations import Records, claims_of, claims_of_annotated
 from controller.observe.devices import NOTHING_FURTHER, FurtherAccelerators
-from controller.observe.inventory import inventory, oversized_nodes
-from controller.observe.karpenter import KarpenterPools, karpenter_pools
+from controller.observe.inventory import KarpenterPools, inventory, karpenter_pools, oversized_nodes
 from controller.observe.movable import Disruptions, lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.observed import Observed, Surroundings, variant_of

@@ -1,7 +1,7 @@
 """The placement rules of a target's pods: what they require, and which other pods they select.
 
 Preferences are ignored, and unsupported rules are reported. Selected pods may be those of other targets, and
-unplanned ones. Topology domains are those of all nodes: kube-scheduler also counts nodes without accelerators.
+unplanned ones. Topology domains are those of all nodes: kube-scheduler also counts all others.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import pytest
 
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.metrics import Series
-from controller.engines.origins import of_one_origin, of_one_origin_each
+from controller.engines.prometheus_responses import of_one_origin, of_one_origin_each
 
 WAITING = "vllm:num_requests_waiting"
 RUNNING = "vllm:num_requests_running"

@@ -11,8 +11,8 @@ from support.served import served
 from apiserver.schema.json import Json
 from controller.engines.endpoints import question
 from controller.engines.exposition import UnreadableMetricsError
-from controller.engines.origins import forgeable_jobs
 from controller.engines.prometheus import PrometheusSource
+from controller.engines.prometheus_responses import forgeable_jobs
 
 DISCOVERED: Json = {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"}
 COMPLETE: Json = {"separator": ";", "regex": "(.*)", "replacement": "$1", "action": "replace"}
