@@ -56,11 +56,7 @@ from controller.variants.publishing import Pulse, log_unwritten
 from controller.variants.settings_keeping import SettingsKeeper
 from controller.variants.solver import Solver
 from controller.variants.telemetry import Telemetry
-from controller.variants.variantautoscaling import (
-    CycleSettings,
-    Tools,
-    VariantAutoscalingReconciler,
-)
+from controller.variants.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from controller.variants.watching import EngineSource, SteadyClock
 
 _LONGEST_BINDING_CYCLE_SECONDS = 120.0

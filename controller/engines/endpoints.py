@@ -213,11 +213,7 @@ class EndpointMemory:
         """Why the queues of endpoint pickers are not known now; empty if they are."""
 
     async def ask(
-        self,
-        sources: Iterable[AnySource | None],
-        queries: QuerySource | None,
-        *,
-        now_seconds: float,
+        self, sources: Iterable[AnySource | None], queries: QuerySource | None, *, now_seconds: float
     ) -> None:
         """Evaluate the expressions among some sources, and forget all others."""
         every = list(sources)

@@ -253,11 +253,7 @@ def _kv_tokens(metrics: EngineMetrics) -> int | None:
     is_whole = (
         len(known) == len(sizes)
         and not has_duplicates(series)
-        and metrics.engines(Meaning.KV_SIZE)
-        in (
-            metrics.engines(Meaning.WAITING),
-            frozenset(),
-        )
+        and metrics.engines(Meaning.KV_SIZE) in (metrics.engines(Meaning.WAITING), frozenset())
     )
     return sum(known) if is_whole and 0 < sum(known) <= _LARGEST_CACHE_TOKENS else None
 

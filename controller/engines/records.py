@@ -213,12 +213,7 @@ class Idleness:
     """When requests were last visible in front of a model."""
 
     def update(
-        self,
-        models: Mapping[Key, Key],
-        *,
-        before: EngineRecords,
-        after: EngineRecords,
-        now_seconds: float,
+        self, models: Mapping[Key, Key], *, before: EngineRecords, after: EngineRecords, now_seconds: float
     ) -> Idleness:
         """Return the state updated from engine records; `models` is the model of each pod."""
         signs: dict[Key, float] = {}

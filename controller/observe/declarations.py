@@ -92,11 +92,7 @@ Records = Mapping[str, Mapping[str, str]]
 
 
 def claims_of_annotated(
-    autoscalers: Sequence[Json],
-    scaled_objects: Sequence[Json],
-    records: Records,
-    *,
-    taken: Collection[Key],
+    autoscalers: Sequence[Json], scaled_objects: Sequence[Json], records: Records, *, taken: Collection[Key]
 ) -> Claims:
     """Return the claims of annotated autoscalers; an error in reading one sets only that one aside.
 

@@ -126,11 +126,9 @@ _GAUGES: Final[Mapping[tuple[str, ...], Mapping[str, str]]] = {
         VARIANT_RATIO: "Desired over current replicas; the desired replicas if there are none.",
     },
     ("level",): {
-        "stowplan_plan_level_gap_ratio": "Distance of the last plan from its proven bound, by level.",
+        "stowplan_plan_level_gap_ratio": "Distance of the last plan from its proven bound, by level."
     },
-    ("pool",): {
-        "stowplan_requested_nodes": "Nodes to add that the last plan counts on.",
-    },
+    ("pool",): {"stowplan_requested_nodes": "Nodes to add that the last plan counts on."},
     (): {
         "stowplan_plan_cost": "Cost per hour of all granted replicas.",
         "stowplan_plan_gap_ratio": (
@@ -142,18 +140,18 @@ _GAUGES: Final[Mapping[tuple[str, ...], Mapping[str, str]]] = {
     (*_MODEL[:2], "state"): {
         "stowplan_signal_state": (
             "1 for the current signal of a model's load: Fresh, Quorum, Held or Unknown."
-        ),
+        )
     },
     (*_VARIANT[:2], "source"): {
         "stowplan_capacity_requests_per_second": (
             "Requests per second that one replica serves within its targets."
-        ),
+        )
     },
     ("config_map", "key", "problem"): {
         "stowplan_invalid_settings_since_timestamp_seconds": (
             "When settings became invalid or were lost, so that their last valid content"
             " or a default applies."
-        ),
+        )
     },
 }
 """Names and texts, by labels."""

@@ -41,15 +41,7 @@ from controller.planning.snapshot import Snapshot
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.sizing.sizing import NOTHING_TOLD, SizingResult
 from controller.variants.activity import ActivityWatch
-from controller.variants.advisory import (
-    NOWHERE,
-    Advice,
-    Scope,
-    acted_on,
-    advice,
-    join_plans,
-    why_advisory,
-)
+from controller.variants.advisory import NOWHERE, Advice, Scope, acted_on, advice, join_plans, why_advisory
 from controller.variants.annotated import DecisionAnnotator, due_annotations
 from controller.variants.announcing import Announcer
 from controller.variants.decision_following import situations
@@ -238,12 +230,7 @@ class VariantAutoscalingReconciler:
         return replace(policies, grants=await self._tools.privileges.grants(used))
 
     async def _gather(
-        self,
-        world: World,
-        claims: Claims,
-        policies: Policies,
-        objectives: Objectives,
-        asks: Sequence[Ask],
+        self, world: World, claims: Claims, policies: Policies, objectives: Objectives, asks: Sequence[Ask]
     ) -> Gathered:
         """Gather in a thread: it takes seconds for thousands of variants, and the lease must be renewed."""
         return await asyncio.to_thread(

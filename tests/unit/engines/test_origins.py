@@ -24,10 +24,7 @@ def scraped(age_seconds: float, waiting: float, **labels: str) -> tuple[list[Ser
     [
         pytest.param([scraped(3, 5, job="a")], ([5], 3), id="one job"),
         pytest.param(
-            [
-                scraped(9, 4, job="a", prometheus_replica="1"),
-                scraped(3, 5, job="a", prometheus_replica="0"),
-            ],
+            [scraped(9, 4, job="a", prometheus_replica="1"), scraped(3, 5, job="a", prometheus_replica="0")],
             ([5], 3),
             id="the more recent of two Prometheus replicas",
         ),
@@ -88,10 +85,7 @@ def scraped(age_seconds: float, waiting: float, **labels: str) -> tuple[list[Ser
             id="two ports without addresses are two engines",
         ),
         pytest.param(
-            [
-                scraped(3, 5, job="a", priority="0"),
-                scraped(3, 2, job="a", priority="9"),
-            ],
+            [scraped(3, 5, job="a", priority="0"), scraped(3, 2, job="a", priority="9")],
             ([5, 2], 3),
             id="parts of a number",
         ),

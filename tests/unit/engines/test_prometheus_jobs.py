@@ -59,7 +59,7 @@ JOBS: dict[str, tuple[Json, bool]] = {
         {
             "relabel_configs": [DISCOVERED],
             "metric_relabel_configs": [
-                {"source_labels": ["exported_namespace"], "target_label": "namespace"},
+                {"source_labels": ["exported_namespace"], "target_label": "namespace"}
             ],
         },
         False,

@@ -69,10 +69,7 @@ def test_the_claim_of_an_autoscaler_has_all_that_it_says() -> None:
 def test_a_scaled_object_counts_once_and_scales_a_deployment_by_default() -> None:
     """The copy of KEDA has the annotations as well."""
     claim = only(
-        claims(
-            made_by_keda("chat", "chat"),
-            scaled=(scaled_object("chat", "chat", minReplicaCount=0),),
-        )
+        claims(made_by_keda("chat", "chat"), scaled=(scaled_object("chat", "chat", minReplicaCount=0),))
     )
 
     assert claim.owner == Owner(OwnerKind.SCALED_OBJECT, "ns", "chat")
@@ -155,9 +152,7 @@ def test_a_variant_autoscaling_of_the_same_name_has_it() -> None:
 def test_a_variant_autoscaling_on_the_same_target_takes_precedence() -> None:
     """Even if it is younger; the autoscaler is told to drop its annotation."""
     found = gathered(
-        placed(variant("chat")),
-        autoscalers=(hpa("scaler", "chat", creationTimestamp=OLDER),),
-        records={},
+        placed(variant("chat")), autoscalers=(hpa("scaler", "chat", creationTimestamp=OLDER),), records={}
     )
 
     assert [item.name for item in found.snapshot.variants] == ["chat"]

@@ -230,16 +230,8 @@ NOT_UNDERSTOOD = {
     "a sign": ("replicas", "-1", "a whole number from 0 to 1000000"),
     "more than the maximum": ("replicas", "1000001", "a whole number from 0 to 1000000"),
     "non-ASCII digits": ("replicas", "٣", "a whole number from 0 to 1000000"),
-    "no prefill at all": (
-        "prefill-per-decode",
-        "0",
-        RATIO,
-    ),
-    "a range without an end": (
-        "prefill-per-decode",
-        "0.5-",
-        RATIO,
-    ),
+    "no prefill at all": ("prefill-per-decode", "0", RATIO),
+    "a range without an end": ("prefill-per-decode", "0.5-", RATIO),
     "another policy": ("preemption", "PreemptLowerPriority", "'Never'"),
 }
 

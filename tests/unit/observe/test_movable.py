@@ -33,11 +33,7 @@ def pod(
             "ownerReferences": [OWNED_BY_SET if owner is None else owner],
             "labels": labels or {},
         },
-        "spec": {
-            "nodeName": "n1",
-            "containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}],
-        }
-        | spec,
+        "spec": {"nodeName": "n1", "containers": [{"resources": {"limits": {"nvidia.com/gpu": "2"}}}]} | spec,
         "status": ready if status is None else status,
     }
 

@@ -120,9 +120,7 @@ KNOWN: dict[str, Case] = {
         nodes=(*TWO_ZONES, node("cpu", "c", 0)),
     ),
     "a zone without accelerators is ignored if pods select nodes with accelerators": Case(
-        target=spread(constraint()),
-        rules=planned(spread=EVEN),
-        nodes=(*TWO_ZONES, node("cpu", "c", 0)),
+        target=spread(constraint()), rules=planned(spread=EVEN), nodes=(*TWO_ZONES, node("cpu", "c", 0))
     ),
     "a zone without accelerators counts if nodeAffinityPolicy is Ignore": Case(
         target=spread(constraint(nodeAffinityPolicy="Ignore")),

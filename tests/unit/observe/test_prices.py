@@ -127,11 +127,7 @@ def test_the_accelerator_type_of_a_running_pod_counts() -> None:
 def test_node_pools_that_may_grow_count() -> None:
     """A plan may place replicas on their nodes."""
     pool = NodePool(
-        name="new",
-        accelerator="H100",
-        accelerators_per_node=8,
-        price_per_node=Decimal(0),
-        nodes_addable=1,
+        name="new", accelerator="H100", accelerators_per_node=8, price_per_node=Decimal(0), nodes_addable=1
     )
     fenced = replace(pool, taints=frozenset({Taint(key="a", value="", effect="NoSchedule")}))
     for given, want in ((pool, 180), (fenced, 10)):

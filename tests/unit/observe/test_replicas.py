@@ -146,10 +146,7 @@ WAITING: dict[str, tuple[list[Json], int]] = {
     "a pod that waits for 14 minutes": ([waiting_pod("a", 14)], 0),
     "pods that wait for 16 minutes": ([waiting_pod("a", 16), waiting_pod("b", 16), waiting_pod("c", 1)], 2),
     "a pod with a node": ([waiting_pod("a", 16, node="n")], 0),
-    "a pod that the scheduler does not consider": (
-        [waiting_pod("a", 16, gate="example.com/quota")],
-        0,
-    ),
+    "a pod that the scheduler does not consider": ([waiting_pod("a", 16, gate="example.com/quota")], 0),
     "a pod that the scheduler has not seen": ([waiting_pod("a", 16) | {"status": {}}], 0),
     "a group without any node": ([waiting_pod("a", 16, group="0"), waiting_pod("b", 16, group="0")], 1),
     "a group of which a pod has a node": (

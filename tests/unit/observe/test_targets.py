@@ -12,9 +12,7 @@ from support.workloads import group_pod, leader_worker_set, stateful_pod, statef
 
 from apiserver.schema.json import Json
 from controller.observe.declarations import claims_of
-from controller.observe.gather import (
-    engine_pods,
-)
+from controller.observe.gather import engine_pods
 from controller.observe.pods import by_target, has_engine
 from controller.observe.replicas import replicas_of
 from controller.observe.targets import (

@@ -141,11 +141,7 @@ def test_only_recent_rates_count(old: list[float], recent: list[float]) -> None:
 CLASSES = Policies(
     classes={("classes", "a"): ServiceClass(name="a", priority=1, ttft_ms={"m": 500}, tpot_ms={"m": 40})}
 )
-TARGETS_BY_ROLE = {
-    "prefill": (0.5, None),
-    "decode": (None, 0.04),
-    "both": (0.5, 0.04),
-}
+TARGETS_BY_ROLE = {"prefill": (0.5, None), "decode": (None, 0.04), "both": (0.5, 0.04)}
 
 
 @pytest.mark.parametrize(("role", "want"), TARGETS_BY_ROLE.items(), ids=TARGETS_BY_ROLE)

@@ -13,9 +13,7 @@ from support.sizing_cycles import CYCLE_SECONDS, Watch, facts, interval, load, r
 
 from controller.planning.load import CapacitySource, Signal
 from controller.planning.snapshot import Replica
-from controller.sizing.records import (
-    EngineInterval,
-)
+from controller.sizing.records import EngineInterval
 
 
 def test_a_steady_load_gives_a_rate_request_lengths_and_a_capacity() -> None:

@@ -259,10 +259,7 @@ async def test_a_source_that_fails_affects_no_other_model() -> None:
     other, broken = ("ns", "other"), ActivityQuery(expression="broken")
     front = Front({QUERY.expression: 1.0, "broken": "HTTP 422"})
     watch = ActivityWatch(front, front, DEFAULT_SIZING)
-    models = {
-        MODEL: WatchedModel(sources=((QUERY, ()),)),
-        other: WatchedModel(sources=((broken, ()),)),
-    }
+    models = {MODEL: WatchedModel(sources=((QUERY, ()),)), other: WatchedModel(sources=((broken, ()),))}
     await watch.observe(models, now_seconds=100.0)
 
     assert list(watch.problems) == [other]

@@ -145,11 +145,7 @@ async def test_a_failure_is_logged_once_and_tried_again_later() -> None:
 
 
 DECIDED: Json = {
-    "desiredOptimizedAlloc": {
-        "accelerator": "A100",
-        "numReplicas": 2,
-        "lastRunTime": "2026-01-01T00:00:00Z",
-    },
+    "desiredOptimizedAlloc": {"accelerator": "A100", "numReplicas": 2, "lastRunTime": "2026-01-01T00:00:00Z"},
     "decision": {"reason": "Steady", "message": "stays"},
 }
 

@@ -58,10 +58,7 @@ CASES: dict[str, tuple[StatusInputs, dict[str, tuple[str, str]]]] = {
     ),
     "the autoscaler does not act": (
         replace(FINE, acting=BELOW),
-        {
-            "TargetResolved": ("True", "TargetFound"),
-            "DecisionFollowed": ("False", "ReplicasBelowDecision"),
-        },
+        {"TargetResolved": ("True", "TargetFound"), "DecisionFollowed": ("False", "ReplicasBelowDecision")},
     ),
     "the accelerator is another one": (
         finding(FINE, mistyped="pods run on 1 A100"),

@@ -64,10 +64,7 @@ NEWS = {
     "a new replica": (STATUS | {"currentAlloc": {"numReplicas": 2}}, News.URGENT),
     "a shortage": (with_decision(reason="Shortage"), News.URGENT),
     "a worse signal of the load": (with_decision(signal="Held"), News.URGENT),
-    "a changed condition": (
-        STATUS | {"conditions": [FOUND | {"status": "False"}, SILENT]},
-        News.URGENT,
-    ),
+    "a changed condition": (STATUS | {"conditions": [FOUND | {"status": "False"}, SILENT]}, News.URGENT),
     "the time of a clock that was set back": (
         STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T12:00:00Z"}},
         News.URGENT,

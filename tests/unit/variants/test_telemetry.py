@@ -23,10 +23,7 @@ from controller.observe.decision_following import ActingReason
 from controller.observe.declarations import claims_of_annotated
 from controller.observe.gather import Gathered
 from controller.observe.policies import SettingsProblem
-from controller.planning.decision import (
-    LevelReport,
-    NodeRequest,
-)
+from controller.planning.decision import LevelReport, NodeRequest
 from controller.planning.load import Signal
 from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import Attained, ServiceLevel
@@ -92,11 +89,7 @@ TOLD = (
     ("stowplan_desired_replicas", VARIANT, 3),
     ("stowplan_current_replicas", VARIANT, 2),
     ("stowplan_ready_replicas", VARIANT, 1),
-    (
-        "stowplan_not_ready",
-        {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"},
-        1,
-    ),
+    ("stowplan_not_ready", {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"}, 1),
     (
         "stowplan_decision_not_followed",
         {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"},
