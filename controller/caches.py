@@ -166,8 +166,8 @@ class Caches:
         """Return which cache is missing or too old to decide on, or None."""
         needed = (cache.why_not_current(within_seconds=SILENT_SECONDS) for cache in self._all)
         # Without objectives, only the queues of endpoint pickers are looked up in pools.
-        unlasting = () if self._objective_rules.are_in_force else _POOLS
-        lasting = (self._optional[item] for item in _LASTING if item in self._optional.keys() - unlasting)
+        ignored = () if self._objective_rules.are_in_force else _POOLS
+        lasting = (self._optional[item] for item in _LASTING if item in self._optional.keys() - ignored)
         return next(filter(None, (*needed, *(cache.why_lost() for cache in lasting))), None)
 
     def world(self) -> World:

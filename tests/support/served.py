@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_network
 from ssl import SSLContext
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+
+from controller.engines.scraping import ScrapeLimits
 
 
 @asynccontextmanager
@@ -24,3 +27,13 @@ async def served(
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+LOOPBACK = ScrapeLimits(
+    port_names=("http",),
+    pod_networks=(ip_network("127.0.0.0/8"),),
+    timeout_seconds=2,
+    limit_bytes=1 << 20,
+    concurrency=32,
+)
+"""Limits of a scraper for pods that are servers on this machine."""

@@ -8,11 +8,11 @@ from typing import Final
 import pytest
 from aiohttp import web
 from support.engine_expositions import SGLANG, VLLM, without
-from support.served import served
+from support.served import LOOPBACK, served
 
 from controller.engines.metrics import no_engine
 from controller.engines.readings import Reading, Totals, parse_exposition, reading_of
-from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.engines.scraping import Scraper
 
 CASES: Final = Path(__file__).parents[3].parent / "shared" / "cases"
 """Reported inputs, which are not available on every machine."""
@@ -238,14 +238,7 @@ async def test_a_pod_with_another_engine_is_silent_and_named() -> None:
     async def page(_: web.Request) -> web.StreamResponse:
         return web.Response(text="tgi_request_count 7\n")
 
-    limits = ScrapeLimits(
-        port_names=("http",),
-        pod_networks=parse_networks(["127.0.0.0/8"]),
-        timeout_seconds=2,
-        limit_bytes=1 << 16,
-        concurrency=1,
-    )
-    async with served(page) as port, Scraper(limits) as scraper:
+    async with served(page) as port, Scraper(LOOPBACK) as scraper:
         container = {"ports": [{"name": "http", "containerPort": port}]}
         pod = {
             "metadata": {"namespace": "ns", "name": "engine"},

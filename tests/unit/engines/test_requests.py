@@ -7,19 +7,20 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
-from support.served import served
+from support.served import LOOPBACK, served
 from support.stub_engine import exposition
 
 from apiserver.serving import authority
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.prometheus import PrometheusSource
 from controller.engines.requests import CredentialFiles, CredentialsConfig, cause_of
-from controller.engines.scraping import Scraped, ScrapeLimits, Scraper, parse_networks
+from controller.engines.scraping import Scraped, ScrapeLimits, Scraper
 
 POD = {"metadata": {"namespace": "ns", "name": "p"}}
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -147,15 +148,8 @@ class Issued:
     def limits(self, **changes: Any) -> ScrapeLimits:
         """Return scrape limits with the credentials for this engine."""
         good = {"ca_file": str(self.ca), "server_name": SERVER, "token_file": str(self.token)}
-        return ScrapeLimits(
-            port_names=("http",),
-            pod_networks=parse_networks(["127.0.0.0/8"]),
-            timeout_seconds=5,
-            limit_bytes=1 << 16,
-            concurrency=4,
-            scheme="https",
-            credentials=CredentialsConfig(**good | changes),
-        )
+        credentials = CredentialsConfig(**good | changes)
+        return replace(LOOPBACK, timeout_seconds=5, scheme="https", credentials=credentials)
 
 
 @pytest.fixture
