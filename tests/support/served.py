@@ -10,6 +10,7 @@ from ssl import SSLContext
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from apiserver.schema.json import Json
 from controller.engines.scraping import ScrapeLimits
 
 
@@ -27,6 +28,15 @@ async def served(
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+def serving_pod(port: int, *, namespace: str = "ns", name: str = "engine") -> Json:
+    """Return a pod whose address and port are those of a server on this machine."""
+    return {
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
+        "status": {"podIP": "127.0.0.1"},
+    }
 
 
 LOOPBACK = ScrapeLimits(

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 from aiohttp import web
-from support.served import LOOPBACK, served
+from support.served import LOOPBACK, served, serving_pod
 from support.stub_engine import exposition
 
 from apiserver.schema.json import Json
@@ -66,12 +66,8 @@ LIMITS = replace(LOOPBACK, timeout_seconds=5, limit_bytes=_LARGEST_BYTES, concur
 
 
 def pod(name: str, port: int) -> Json:
-    """Return a pod that serves its metrics at a port."""
-    return {
-        "metadata": {"namespace": name, "name": name},
-        "spec": {"containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
-        "status": {"podIP": "127.0.0.1"},
-    }
+    """Return a pod of a namespace with its name."""
+    return serving_pod(port, namespace=name, name=name)
 
 
 def serving(text: str) -> AbstractAsyncContextManager[int]:

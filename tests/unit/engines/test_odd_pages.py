@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 from aiohttp import web
 from support.engine_expositions import SGLANG, VLLM, without
-from support.served import LOOPBACK, served
+from support.served import LOOPBACK, served, serving_pod
 
 from controller.engines.metrics import no_engine
 from controller.engines.readings import Reading, Totals, parse_exposition, reading_of
@@ -239,12 +239,6 @@ async def test_a_pod_with_another_engine_is_silent_and_named() -> None:
         return web.Response(text="tgi_request_count 7\n")
 
     async with served(page) as port, Scraper(LOOPBACK) as scraper:
-        container = {"ports": [{"name": "http", "containerPort": port}]}
-        pod = {
-            "metadata": {"namespace": "ns", "name": "engine"},
-            "spec": {"containers": [container]},
-            "status": {"podIP": "127.0.0.1"},
-        }
-        scraped = await scraper.scrape([pod])
+        scraped = await scraper.scrape([serving_pod(port)])
 
     assert "metrics of Text Generation Inference" in scraped.failures["ns", "engine"]

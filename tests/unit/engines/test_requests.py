@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from aiohttp import web
-from support.served import LOOPBACK, served
+from support.served import LOOPBACK, served, serving_pod
 from support.stub_engine import exposition
 
 from apiserver.serving import authority
@@ -139,11 +139,7 @@ class Issued:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate, self.key)
         async with served(metrics, tls=context) as port:
-            yield {
-                "metadata": {"namespace": "ns", "name": "engine"},
-                "spec": {"containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
-                "status": {"podIP": "127.0.0.1"},
-            }
+            yield serving_pod(port)
 
     def limits(self, **changes: Any) -> ScrapeLimits:
         """Return scrape limits with the credentials for this engine."""

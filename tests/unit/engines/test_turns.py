@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 from aiohttp import web
-from support.served import LOOPBACK, served
+from support.served import LOOPBACK, served, serving_pod
 from support.stub_engine import exposition
 
 from apiserver.kinds.identity import Key
@@ -27,14 +27,7 @@ SILENT: Final = [("evil", f"engine-{number}") for number in range(200)]
 
 def pods(keys: Sequence[tuple[str, str]], port: int) -> list[Json]:
     """Return pods that serve at a port."""
-    return [
-        {
-            "metadata": {"namespace": namespace, "name": name},
-            "spec": {"containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
-            "status": {"podIP": "127.0.0.1"},
-        }
-        for namespace, name in keys
-    ]
+    return [serving_pod(port, namespace=namespace, name=name) for namespace, name in keys]
 
 
 class Engines:
