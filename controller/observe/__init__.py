@@ -3,8 +3,8 @@
 `accelerators`, `pods`, `inventory`, `policies`, `scheduling` and `quotas` translate objects, and
 `gather` combines all of it.
 
-- what objects ask of planning: a `claim` by `declarations` of variants, or those of a binding
-  (`binding_claims`), with the user's `overrides`
+- what objects ask of planning: a `claim` with the user's orders, by `declarations` of variants or for the
+  targets of a binding (`binding_claims`)
 - what was found about a variant: `observed`
 - performance of engines: `performance`, and by their command lines and the catalog: `expected_performance`
 - scale targets: `targets`, `scales`, `running_targets`; their autoscalers: `scalers`, and whether these act:

@@ -18,9 +18,8 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_clas
 from apiserver.kinds.llmd.v1alpha2 import ConfigMapKeyRef
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
-from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place, Unplanned
+from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place, Unplanned, orders_of
 from controller.observe.conditions import ConditionReason
-from controller.observe.overrides import orders_of
 from controller.observe.targets import target_key
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Variant

@@ -21,7 +21,7 @@ from controller.observe.binding_conditions import (
     BindingReason,
     annotations_finding,
 )
-from controller.observe.overrides import Orders, orders_of
+from controller.observe.claim import Orders, orders_of
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scalers import RESTING, autoscalers_by_target, is_resting
 from controller.observe.scales import ScaleReference, is_reference, scale_references

@@ -28,9 +28,18 @@ from apiserver.kinds.metric_labels import annotated_labels, variant_labels
 from apiserver.schema.json import Json, as_object
 from apiserver.schema.validation import validate
 from controller.observe.accelerators import short_name
-from controller.observe.claim import Claim, Claimant, Claims, Owner, OwnerKind, Unplanned, unplanned_by
+from controller.observe.claim import (
+    Claim,
+    Claimant,
+    Claims,
+    Orders,
+    Owner,
+    OwnerKind,
+    Unplanned,
+    orders_of,
+    unplanned_by,
+)
 from controller.observe.conditions import ConditionReason
-from controller.observe.overrides import Orders, orders_of
 from controller.observe.performance import profile_of, resume
 from controller.observe.scales import ScaleReference, is_reference
 from controller.observe.targets import scaled_by, target_key

@@ -12,7 +12,7 @@ from typing import Final
 from apiserver.kinds.identity import Key
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
-from controller.observe.claim import Unplanned
+from controller.observe.claim import Unplanned, orders_finding
 from controller.observe.conditions import (
     ConditionReason,
     ConditionType,
@@ -24,7 +24,6 @@ from controller.observe.conditions import (
 )
 from controller.observe.decision_following import ActingFinding
 from controller.observe.observed import Observed
-from controller.observe.overrides import orders_finding
 from controller.planning.decision import BoundBy, Decision, Reason, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant

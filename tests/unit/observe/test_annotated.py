@@ -12,10 +12,9 @@ from support.manifests import autoscaler, deployment, variant
 from apiserver.kinds.annotated import term_problems
 from apiserver.kinds.decision_record import record_text
 from apiserver.schema.json import Json
-from controller.observe.claim import Claim, Claims, Owner, OwnerKind
+from controller.observe.claim import Claim, Claims, Orders, Owner, OwnerKind
 from controller.observe.conditions import ConditionReason
 from controller.observe.declarations import Records, annotated_references, claims_of_annotated
-from controller.observe.overrides import Orders
 from controller.observe.targets import TargetKey, TargetKind
 
 TARGET = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")

@@ -11,10 +11,9 @@ from support.manifests import PERF_PARMS, autoscaler, variant
 from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.schema.json import Json
 from controller.observe.binding_claims import Ask, claims_of_asks
-from controller.observe.claim import Claim, Claims, Owner, OwnerKind
+from controller.observe.claim import Claim, Claims, Orders, Owner, OwnerKind, orders_finding, orders_of
 from controller.observe.conditions import ConditionReason
 from controller.observe.declarations import claim_of, claims_of
-from controller.observe.overrides import Orders, orders_finding, orders_of
 from controller.observe.targets import TargetKey, TargetKind
 from controller.policies.policy import read_binding
 from controller.sizing.records import Learned, Profile, StepParameters

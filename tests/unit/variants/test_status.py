@@ -16,9 +16,8 @@ from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.schema.validation import validate
 from controller.evictions.rounds import BEING_MOVED
-from controller.observe.claim import Unplanned
+from controller.observe.claim import Orders, Unplanned
 from controller.observe.conditions import ConditionReason
-from controller.observe.overrides import Orders
 from controller.planning.decision import BoundBy, SolverStatus
 from controller.planning.load import Signal
 from controller.planning.snapshot import Replica
