@@ -50,7 +50,7 @@ def watched_models(
         if (own_pods := pods.get(pod["metadata"]["namespace"])) is not None:
             own_pods.append(pod)
 
-    def watched(model: Key, own: Sequence[Claim]) -> WatchedModel:
+    def sources_of(model: Key, own: Sequence[Claim]) -> WatchedModel:
         named: list[AnySource] = [item.orders.activity for item in own if item.orders.activity is not None]
         if not named and has_prometheus:
             pools = frozenset(_pools(own, world))
@@ -60,7 +60,7 @@ def watched_models(
             sources=tuple((source, pods_in_front(source, pods.get(model[0], ()))) for source in distinct)
         )
 
-    return {model: watched(model, own) for model, own in by_model.items()}
+    return {model: sources_of(model, own) for model, own in by_model.items()}
 
 
 def pods_in_front(source: AnySource | None, pods: Sequence[Json]) -> tuple[Json, ...]:

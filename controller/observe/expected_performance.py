@@ -143,11 +143,11 @@ def expected_performance(claim: Claim, target: Target) -> Estimate | None:
     if not product:
         return None
     arguments = argument_text(target.engine_spec)
-    return _expected(_Subject(claim.model_id, product, target.accelerators_per_replica, arguments))
+    return _estimate_for(_Subject(claim.model_id, product, target.accelerators_per_replica, arguments))
 
 
 @lru_cache(maxsize=32_768)
-def _expected(subject: _Subject) -> Estimate | None:
+def _estimate_for(subject: _Subject) -> Estimate | None:
     text = subject.arguments
     accelerator = accelerator_named(subject.product, short_name(subject.product))
     named = _named_model(text, subject.model_id)
