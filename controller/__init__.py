@@ -4,8 +4,6 @@
 and `planning` decides, in pure functions. `variants` and `bindings` run this in cycles. `commands` has the
 verbs.
 
-- the process `stowplan controller`: `run`, with `config` and `config_planning`, `caches` of
-  `projections`, and `telemetry` with `ready_times` and `variant_numbers`
-- planning in a child process that can be killed: `planner`, `solver`, `solver_worker`, `uncollected`
+- the process `stowplan controller`: `run`, with `config` and `config_planning`, and `caches` of `projections`
 - one replica of several: `replica`
 """

@@ -42,30 +42,22 @@ from controller.config_planning import (
     settings_of,
     sizing_of,
 )
-from controller.engines.endpoint_memory import EndpointSource
+from controller.engines.endpoints import EndpointSource
 from controller.engines.prometheus import PrometheusSource
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.evictions.rounds import EvictionRecord, EvictionRules
 from controller.observe.gather import Terms
 from controller.observe.settings_reading import PolicyReader
-from controller.planner import SolvingPlanner
 from controller.replica import exit_at_once, new_identity
-from controller.solver import Solver
-from controller.telemetry import Telemetry
-from controller.variant_numbers import VariantNumbers
 from controller.variants.advisory import Scope
 from controller.variants.announcing import REPORTER
-from controller.variants.clock import SteadyClock
-from controller.variants.heartbeat import Pulse
 from controller.variants.privileges import Privileges
-from controller.variants.publishing import log_unwritten
+from controller.variants.publishing import Pulse, log_unwritten
 from controller.variants.settings_keeping import SettingsKeeper
-from controller.variants.variantautoscaling import (
-    CycleSettings,
-    Tools,
-    VariantAutoscalingReconciler,
-)
-from controller.variants.watching import EngineSource
+from controller.variants.solver import Solver
+from controller.variants.telemetry import Telemetry
+from controller.variants.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
+from controller.variants.watching import EngineSource, SteadyClock
 
 _LONGEST_BINDING_CYCLE_SECONDS = 120.0
 """Timeout of a cycle of the bindings in seconds; a cycle that exceeds it confirms no decision."""
@@ -121,7 +113,6 @@ class Controller:
         self.metrics = ProcessMetrics("controller")
         self._telemetry = Telemetry(self.metrics.registry)
         self._binding_telemetry = BindingTelemetry(self.metrics.registry)
-        self._numbers = VariantNumbers(self.metrics.registry)
 
     async def run(self) -> None:
         """Watch the cluster all the time; decide and issue certificates only while this replica leads."""
@@ -134,8 +125,9 @@ class Controller:
             source = await stack.enter_async_context(_source(config, clock))
             planning = settings_of(config.planning)
             # The child enforces its own time limit; this larger one is for a child that hangs.
-            solver = await stack.enter_async_context(Solver(deadline_seconds=3.0 * planning.wall_seconds))
-            planner = SolvingPlanner(solver, planning)
+            planner = await stack.enter_async_context(
+                Solver(planning, deadline_seconds=3.0 * planning.wall_seconds)
+            )
             caches = self._caches = Caches(
                 cluster,
                 namespace=self._namespace,
@@ -288,7 +280,6 @@ class Controller:
             return
         ended = time.monotonic()
         self._telemetry.observe(result, seconds=ended - began, now_seconds=ended)
-        self._numbers.observe(result)
         log_unwritten("variant", result.unwritten)
 
     async def _keep_certificates(self, cluster: Cluster) -> None:

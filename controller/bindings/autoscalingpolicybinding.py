@@ -32,22 +32,18 @@ from controller.bindings.status import (
     binding_status,
     unwritten_seconds,
 )
-from controller.engines.endpoint_memory import EndpointSource, QuerySource, activity_questions
-from controller.engines.endpoints import Exposures, Question
+from controller.engines.endpoints import EndpointSource, Exposures, QuerySource, Question, activity_questions
 from controller.observe.binding_claims import Ask
 from controller.observe.binding_conditions import BindingReason, grace_seconds
 from controller.observe.binding_targets import BoundReader, BoundWorld, Case
-from controller.observe.decision_following import ReplicaWatch
-from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
+from controller.observe.decision_following import ExternalMetrics, ReplicaWatch, unknown_metrics
 from controller.policies.history import History
 from controller.policies.sharing import decide_binding
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.variants.advisory import NOWHERE, Scope, why_advisory
 from controller.variants.decision_following import binding_situations, with_acting
-from controller.variants.heartbeat import Pulse
-from controller.variants.publishing import FIELD_MANAGER, expected_errors
-from controller.variants.silence import SilenceLog, silent_objects
-from controller.variants.write_urgency import in_turn
+from controller.variants.publishing import FIELD_MANAGER, Pulse, expected_errors, in_turn
+from controller.variants.watching import SilenceLog, silent_objects
 
 _WRITERS: Final = 16
 

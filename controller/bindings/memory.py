@@ -6,8 +6,7 @@ from collections.abc import Iterable
 
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from controller.engines.endpoint_memory import EndpointMemory
-from controller.engines.endpoints import Question, question
+from controller.engines.endpoints import EndpointMemory, Question, question
 from controller.observe.binding_targets import Case, TargetState
 from controller.policies.history import History, UnreadableHistoryError, read_history
 from controller.policies.policy import Value

@@ -17,7 +17,7 @@ from controller.observe.decision_following import ActingFinding
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
 from controller.policies.sharing import BindingDecision, binding_sentence, recommendation_text
-from controller.variants.write_urgency import News, own_conditions, without_numbers
+from controller.variants.publishing import News, own_conditions, without_numbers
 
 REFRESH_SECONDS: Final = 60.0
 """Minimum time in seconds between writes of a status in which only figures changed."""

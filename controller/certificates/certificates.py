@@ -44,7 +44,7 @@ from controller.certificates.authority import (
     why_unusable,
 )
 from controller.certificates.former_claim import ClaimRecord
-from controller.observe.external_metrics import API_SERVICE, TARGET, is_ours
+from controller.observe.decision_following import API_SERVICE, TARGET, is_ours
 
 CONVERSION: Final = str(CONVERSION_SERVICE["name"])
 """The Service of the conversion webhook."""

@@ -3,7 +3,7 @@
 `scraping`, in `turns`, and `prometheus` fetch metrics; `readings` and `records` turn the responses into
 samples, and track the last activity of models.
 
-- fetching: `endpoints` with `endpoint_memory`, `requests`, `prometheus_responses`
+- fetching: `endpoints`, `requests`, `prometheus_responses`
 - the past: `prometheus_history`, and step times from it: `fitting`
-- parsing: the series of an `exposition` and their `origins`, the `metrics` of each kind of engine
+- parsing: the series of an `exposition`, the `metrics` of each kind of engine
 """

@@ -189,13 +189,13 @@ def selector(names: Sequence[str], *, namespace: str = "", pods: str = "") -> st
     """Return a selector of some series of engines; `pods` is a regular expression."""
     matchers = [f'__name__=~"{"|".join(names)}"']
     if namespace:
-        matchers.append(f"namespace={quoted(namespace)}")
+        matchers.append(f"namespace={quote(namespace)}")
     if pods:
-        matchers.append(f"pod=~{quoted(pods)}")
+        matchers.append(f"pod=~{quote(pods)}")
     return f"{{{','.join(matchers)}}}"
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return a text as a string in PromQL."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{escaped}"'

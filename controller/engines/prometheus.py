@@ -23,16 +23,23 @@ import aiohttp
 
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
-from controller.engines.endpoint_memory import QUEUE_EXPRESSION
-from controller.engines.endpoints import Endpoint, Exposures, Question, exposed_series, series_names
+from controller.engines.endpoints import (
+    QUEUE_EXPRESSION,
+    Endpoint,
+    Exposures,
+    Question,
+    exposed_series,
+    series_names,
+)
 from controller.engines.exposition import NAMES, EngineKind, Meaning, UnreadableMetricsError, names_of
 from controller.engines.metrics import Series
-from controller.engines.origins import of_one_origin, of_one_origin_each
 from controller.engines.prometheus_responses import (
     Sample,
     ages_of,
     by_pod,
     jobs_that_can_forge,
+    of_one_origin,
+    of_one_origin_each,
     values_of,
     vector,
 )

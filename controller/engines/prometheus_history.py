@@ -84,11 +84,11 @@ class PrometheusHistory(PrometheusSource):
     async def at(self, expression: str, *, seconds: float) -> Sequence[Series]:
         """Return the values of an expression at a time."""
         asked = {"query": expression, "time": f"{seconds:.3f}"}
-        body = await _explained(self._answer("POST", "query", asked))
+        body = await _with_cause(self._answer("POST", "query", asked))
         return [item for item in values_of(vector(body)) if math.isfinite(item.value)]
 
     async def _courses(self, path: str, asked: Mapping[str, str]) -> list[Course]:
-        body = await _explained(self._answer("POST", path, asked))
+        body = await _with_cause(self._answer("POST", path, asked))
         # In a thread: a whole response takes seconds.
         ranges = await asyncio.to_thread(matrix, body)
         return [
@@ -99,7 +99,7 @@ class PrometheusHistory(PrometheusSource):
         ]
 
 
-async def _explained(answer: Awaitable[T]) -> T:
+async def _with_cause(answer: Awaitable[T]) -> T:
     """Return an answer. Raises UnreadableMetricsError that names Prometheus as the cause."""
     try:
         return await answer

@@ -52,7 +52,7 @@ class Totals:
     first_token_times: Histogram = NO_HISTOGRAM
     token_times: Histogram = NO_HISTOGRAM
 
-    time_to_first_token_seconds: float
+    first_token_seconds: float
     examined_prompt_tokens: float | None = None
     """Prompt tokens of finished requests; None if the engine does not say how many of them were computed.
     vLLM does not count requests that clients aborted."""
@@ -136,7 +136,7 @@ def _part(metrics: EngineMetrics) -> Part:
 def _totals(metrics: EngineMetrics, *, running: int) -> Totals:
     names = {
         "first_tokens": Meaning.FIRST_TOKENS,
-        "time_to_first_token_seconds": Meaning.SECONDS_TO_FIRST,
+        "first_token_seconds": Meaning.SECONDS_TO_FIRST,
         "prompt_tokens": Meaning.PROMPT_TOKENS,
         "generation_tokens": Meaning.GENERATION_TOKENS,
         "finished": Meaning.FINISHED,
@@ -253,11 +253,7 @@ def _kv_tokens(metrics: EngineMetrics) -> int | None:
     is_whole = (
         len(known) == len(sizes)
         and not has_duplicates(series)
-        and metrics.engines(Meaning.KV_SIZE)
-        in (
-            metrics.engines(Meaning.WAITING),
-            frozenset(),
-        )
+        and metrics.engines(Meaning.KV_SIZE) in (metrics.engines(Meaning.WAITING), frozenset())
     )
     return sum(known) if is_whole and 0 < sum(known) <= _LARGEST_CACHE_TOKENS else None
 

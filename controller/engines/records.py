@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Final
+from typing import Any, Final
 
 from apiserver.kinds.identity import Key
 from controller.engines.readings import Part, Reading, Totals
@@ -21,28 +21,18 @@ from controller.sizing.records import NO_HISTOGRAM, EngineInterval, EngineReport
 _SHORTEST_SECONDS: Final = 1.0
 """Minimum time between two responses for a rate."""
 
-_NEW: Final = Part(
-    waiting=0,
-    totals=Totals(
-        first_tokens=0.0,
-        prompt_tokens=0.0,
-        generation_tokens=0.0,
-        finished=0.0,
-        begun=0.0,
-        ended=0.0,
-        inter_token_seconds=0.0,
-        inter_tokens=0.0,
-        time_to_first_token_seconds=0.0,
-        steps=0.0,
-        examined_prompt_tokens=0.0,
-        computed_prompt_tokens=0.0,
-    ),
+_HISTOGRAMS: Final = ("prompt_lengths", "first_token_times", "token_times")
+_COUNTS: Final = tuple(
+    item.name for item in fields(EngineInterval) if item.name not in (*_HISTOGRAMS, "seconds")
 )
-"""The state of an endpoint before its first request."""
+"""What is summed over the endpoints of a pod."""
 
-_NO_COUNTS: Final = frozenset({"seconds", "prompt_lengths", "first_token_times", "token_times"})
-_COUNTS: Final = tuple(item.name for item in fields(EngineInterval) if item.name not in _NO_COUNTS)
-"""Counts that are summed over the endpoints of a pod."""
+_COUNTERS: Final = tuple(name for name in _COUNTS if name not in ("waiting_change", "ended"))
+"""Those of them that only grow while an engine runs."""
+
+_NOTHING: Final[dict[str, Any]] = dict.fromkeys((*_COUNTERS, "ended"), 0.0)
+_NEW: Final = Part(waiting=0, totals=Totals(**_NOTHING))
+"""The state of an endpoint before its first request."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,33 +155,23 @@ def _since(before: Part, now: Part, *, seconds: float) -> EngineInterval:
 
 
 def _interval(before: Part, now: Part, *, seconds: float) -> EngineInterval:
+    """Return what an endpoint counted; computed tokens are at most those of the prompts that are known."""
     former, totals = before.totals, now.totals
-    prompt_tokens = totals.prompt_tokens - former.prompt_tokens
-    examined = _growth(former.examined_prompt_tokens, totals.examined_prompt_tokens)
-    computed = _growth(former.computed_prompt_tokens, totals.computed_prompt_tokens)
+    counts: dict[str, Any] = {
+        name: _growth(getattr(former, name), getattr(totals, name)) for name in _COUNTERS
+    }
+    counts["computed_prompt_tokens"] = min(counts["computed_prompt_tokens"], counts["examined_prompt_tokens"])
+    counts |= {name: _histogram_since(getattr(former, name), getattr(totals, name)) for name in _HISTOGRAMS}
     return EngineInterval(
+        **counts,
         seconds=seconds,
-        first_tokens=totals.first_tokens - former.first_tokens,
-        first_token_seconds=max(0.0, totals.time_to_first_token_seconds - former.time_to_first_token_seconds),
         waiting_change=now.waiting - before.waiting,
-        prompt_tokens=prompt_tokens,
-        examined_prompt_tokens=examined,
-        computed_prompt_tokens=min(computed, examined),
-        generation_tokens=totals.generation_tokens - former.generation_tokens,
-        begun=totals.begun - former.begun,
-        finished=totals.finished - former.finished,
         ended=totals.ended - former.ended,
-        inter_token_seconds=totals.inter_token_seconds - former.inter_token_seconds,
-        steps=_growth(former.steps, totals.steps),
-        inter_tokens=max(0.0, totals.inter_tokens - former.inter_tokens),  # derived from two counters
-        prompt_lengths=_histogram_since(former.prompt_lengths, totals.prompt_lengths),
-        first_token_times=_histogram_since(former.first_token_times, totals.first_token_times),
-        token_times=_histogram_since(former.token_times, totals.token_times),
     )
 
 
 def _growth(before: float | None, now: float | None) -> float:
-    """Return the growth of an optional counter; 0 while it is unknown."""
+    """Return the growth of a counter; 0 while it is unknown, and if one derived from two others decreased."""
     return 0.0 if before is None or now is None else max(0.0, now - before)
 
 
@@ -200,14 +180,9 @@ def _together(intervals: Sequence[EngineInterval]) -> EngineInterval:
     first, *others = intervals
     if not others:
         return first
-    counts = {name: sum([getattr(item, name) for item in intervals]) for name in _COUNTS}
-    return EngineInterval(
-        **counts,
-        seconds=first.seconds,
-        prompt_lengths=add_histograms([item.prompt_lengths for item in intervals]),
-        first_token_times=add_histograms([item.first_token_times for item in intervals]),
-        token_times=add_histograms([item.token_times for item in intervals]),
-    )
+    sums: dict[str, Any] = {name: sum([getattr(item, name) for item in intervals]) for name in _COUNTS}
+    sums |= {name: add_histograms([getattr(item, name) for item in intervals]) for name in _HISTOGRAMS}
+    return EngineInterval(**sums, seconds=first.seconds)
 
 
 def _histogram_since(before: Histogram, now: Histogram) -> Histogram:
@@ -219,15 +194,12 @@ def _histogram_since(before: Histogram, now: Histogram) -> Histogram:
     return bounds, tuple([max(0.0, count - earlier) for count, earlier in zip(counts, former, strict=True)])
 
 
+_RESTARTING: Final = ("first_tokens", "prompt_tokens", "generation_tokens", "finished", "inter_token_seconds")
+
+
 def _has_restarted(before: Totals, now: Totals) -> bool:
     """Return whether a counter decreased, which means that the process restarted."""
-    return (
-        now.first_tokens < before.first_tokens
-        or now.prompt_tokens < before.prompt_tokens
-        or now.generation_tokens < before.generation_tokens
-        or now.finished < before.finished
-        or now.inter_token_seconds < before.inter_token_seconds
-    )
+    return any(getattr(now, name) < getattr(before, name) for name in _RESTARTING)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -241,12 +213,7 @@ class Idleness:
     """When requests were last visible in front of a model."""
 
     def update(
-        self,
-        models: Mapping[Key, Key],
-        *,
-        before: EngineRecords,
-        after: EngineRecords,
-        now_seconds: float,
+        self, models: Mapping[Key, Key], *, before: EngineRecords, after: EngineRecords, now_seconds: float
     ) -> Idleness:
         """Return the state updated from engine records; `models` is the model of each pod."""
         signs: dict[Key, float] = {}

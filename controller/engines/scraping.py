@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any, Final, Literal, Self, TypeVar, TypeVarTuple, Unpack
 
@@ -46,6 +47,7 @@ K = TypeVar("K")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
+METRICS_PATH: Final = "/metrics"
 _OK: Final = 200
 _NAMESPACE_SECONDS: Final = 2.0
 _POD_SECONDS: Final = 0.02
@@ -105,7 +107,7 @@ def parse_networks(texts: Sequence[str]) -> tuple[IPv4Network | IPv6Network, ...
 
 def metrics_url(pod: Json, limits: ScrapeLimits) -> str:
     """Return the URL of a pod's metrics. Raises UnreadableMetricsError if it must not be scraped."""
-    return f"{_origin(pod, None, limits)}/metrics"
+    return f"{_origin(pod, None, limits)}{METRICS_PATH}"
 
 
 def _origin(pod: Json, port: int | None, limits: ScrapeLimits) -> str:
@@ -198,12 +200,9 @@ class Scraper:
     async def read(self, pod: Json, port: int, path: str) -> str:
         """Return a pod's response at a path. Raises UnreadableMetricsError with the reason on failure."""
         async with self._gate:
-            return await self._read(f"{_origin(pod, port, self._limits)}{path}", {})
+            return await self._read(pod, port, path, {})
 
     def _of_engine(self, pod: Json, arguments: dict[str, Any], budget: ParsingTime) -> PodRequest[Reading]:
-        async def read() -> str:
-            return await self._read(metrics_url(pod, self._limits), arguments)
-
         async def parse(text: str) -> Reading:
             now_seconds, steady_seconds = self._clock(), self._steady()
             reading = await asyncio.get_running_loop().run_in_executor(
@@ -211,15 +210,11 @@ class Scraper:
             )
             return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
 
-        return PodRequest(read, parse)
+        return PodRequest(partial(self._read, pod, None, METRICS_PATH, arguments), parse)
 
     def _of_endpoint(
         self, item: Question, names: set[str], arguments: dict[str, Any], budget: ParsingTime
     ) -> PodRequest[Look]:
-        async def read() -> str:
-            origin = _origin(item.pod, item.endpoint.port, self._limits)
-            return await self._read(f"{origin}{item.endpoint.path}", arguments)
-
         async def parse(text: str) -> Look:
             asked_seconds = self._steady()
             exposed = await asyncio.get_running_loop().run_in_executor(
@@ -227,10 +222,12 @@ class Scraper:
             )
             return Look(asked_seconds, exposed)
 
-        return PodRequest(read, parse)
+        _, _, port, path = item.endpoint
+        return PodRequest(partial(self._read, item.pod, port, path, arguments), parse)
 
-    async def _read(self, url: str, arguments: dict[str, Any]) -> str:
+    async def _read(self, pod: Json, port: int | None, path: str, arguments: dict[str, Any]) -> str:
         assert self._session is not None, "enter the scraper before asking"
+        url = f"{_origin(pod, port, self._limits)}{path}"
         try:
             async with (
                 asyncio.timeout(self._limits.timeout_seconds),

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from apiserver.kinds.activity import ANNOTATION, ActivitySeries
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json, as_object
-from controller.engines.endpoint_memory import AnySource, PickerQueue
+from controller.engines.endpoints import AnySource, PickerQueue
 from controller.observe.claim import Claim
+from controller.observe.gather import World
 from controller.observe.objectives import pool_labels
 from controller.observe.pods import is_ready
-from controller.observe.targets import TargetKey
 
 UNSEEN: Final = (
     "without replicas, it is not visible whether requests wait for the model, so it stays at 0: set the"
@@ -35,18 +35,8 @@ class WatchedModel:
     sources: tuple[tuple[AnySource, tuple[Json, ...]], ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Surrounding:
-    """The objects in which sources are looked up."""
-
-    pods: Sequence[Json] = ()
-    targets: Mapping[TargetKey, Json] = field(default_factory=dict)
-    pools: Sequence[Json] = ()
-    """InferencePools of both groups."""
-
-
 def watched_models(
-    claims: Iterable[Claim], around: Surrounding, *, may_scale_to_zero: bool, has_prometheus: bool
+    claims: Iterable[Claim], world: World, *, may_scale_to_zero: bool, has_prometheus: bool
 ) -> Mapping[Key, WatchedModel]:
     """Return the sources of each model that may scale to zero, as its owners name them, else the queues."""
     by_model: dict[Key, list[Claim]] = defaultdict(list)
@@ -56,21 +46,21 @@ def watched_models(
             by_model[claim.model].append(claim)
             if isinstance(claim.orders.activity, ActivitySeries):
                 pods[claim.owner.namespace] = []
-    for pod in around.pods if pods else ():
+    for pod in world.pods if pods else ():
         if (own_pods := pods.get(pod["metadata"]["namespace"])) is not None:
             own_pods.append(pod)
 
-    def watched(model: Key, own: Sequence[Claim]) -> WatchedModel:
+    def sources_of(model: Key, own: Sequence[Claim]) -> WatchedModel:
         named: list[AnySource] = [item.orders.activity for item in own if item.orders.activity is not None]
         if not named and has_prometheus:
-            pools = frozenset(_pools(own, around))
+            pools = frozenset(_pools(own, world))
             named.append(PickerQueue(namespace=model[0], model_id=model[1], pools=pools))
         distinct = [source for place, source in enumerate(named) if source not in named[:place]]
         return WatchedModel(
             sources=tuple((source, pods_in_front(source, pods.get(model[0], ()))) for source in distinct)
         )
 
-    return {model: watched(model, own) for model, own in by_model.items()}
+    return {model: sources_of(model, own) for model, own in by_model.items()}
 
 
 def pods_in_front(source: AnySource | None, pods: Sequence[Json]) -> tuple[Json, ...]:
@@ -83,11 +73,13 @@ def pods_in_front(source: AnySource | None, pods: Sequence[Json]) -> tuple[Json,
     )
 
 
-def _pools(claims: Sequence[Claim], around: Surrounding) -> set[str]:
+def _pools(claims: Sequence[Claim], world: World) -> set[str]:
     """Return the names of the InferencePools that select pods of the claims' targets."""
     namespace = claims[0].model[0]
-    own = [(key_of(pool)[1], pool_labels(pool)) for pool in around.pools if key_of(pool)[0] == namespace]
-    targets = [around.targets.get(claim.target) or {} for claim in claims] if own else []
+    own = [
+        (key_of(pool)[1], pool_labels(pool)) for pool in world.inference_pools if key_of(pool)[0] == namespace
+    ]
+    targets = [world.targets.get(claim.target) or {} for claim in claims] if own else []
     every = [labels for target in targets for labels in _template_labels(target)]
     return {name for name, wanted in own for labels in every if wanted and wanted.items() <= labels.items()}
 

@@ -18,11 +18,9 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_clas
 from apiserver.kinds.llmd.v1alpha2 import ConfigMapKeyRef
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
-from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place
+from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place, Unplanned, orders_of
 from controller.observe.conditions import ConditionReason
-from controller.observe.overrides import orders_of
 from controller.observe.targets import target_key
-from controller.observe.unplanned import Unplanned
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Variant
 from controller.policies.policy import Binding
@@ -100,7 +98,7 @@ def claims_of_asks(asks: Iterable[Ask]) -> Claims:
     for ask in asks:
         reference = service_class_of(ask.value)
         if wrong := validate(ConfigMapKeyRef, reference) if reference else ():
-            why = Unplanned(reason=ConditionReason.INVALID_CONFIGURATION, message=str(wrong[0]))
+            why = Unplanned(ConditionReason.INVALID_CONFIGURATION, str(wrong[0]))
             unplanned |= dict.fromkeys(ask.variants, why)
         else:
             place = (reference["name"], reference["key"]) if reference else None

@@ -26,7 +26,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
-from controller.observe.overrides import own_annotations
+from controller.observe.claim import own_annotations
 
 _UNDERSTOOD: Final[Mapping[str, tuple[re.Pattern[str], str]]] = {
     **{name: ALLOWED[name] for name in (PAUSED, ADVISORY, PREEMPTION)},

@@ -12,11 +12,7 @@ from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import FollowingProblem, Problem, following_problems, target_subject
 from apiserver.kinds.identity import Key, key_of, seniority
 from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
-from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
-    TargetObject,
-    target_object,
-    targets_of,
-)
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject, target_object, targets_of
 from apiserver.schema.json import Json
 from controller.observe.activity import pods_in_front
 from controller.observe.binding_conditions import (
@@ -25,7 +21,7 @@ from controller.observe.binding_conditions import (
     BindingReason,
     annotations_finding,
 )
-from controller.observe.overrides import Orders, orders_of
+from controller.observe.claim import Orders, orders_of
 from controller.observe.pods import by_target, has_engine, is_ready
 from controller.observe.scalers import RESTING, autoscalers_by_target, is_resting
 from controller.observe.scales import ScaleReference, is_reference, scale_references
@@ -197,7 +193,7 @@ class BoundReader:
             policy=policy if isinstance(policy, ScalingPolicy) else None,
             binding=binding,
             targets=states,
-            before=_before(binding, around.by_namespace.get(key_of(value)[0], ())),
+            before=pods_in_front(binding.activity, around.by_namespace.get(key_of(value)[0], ())),
             stands_back=stands_back,
             orders=orders_of(value, _BINDING),
             is_direct=is_direct,
@@ -294,7 +290,7 @@ def _heeding(states: Sequence[TargetState], misread: Sequence[Sequence[Problem]]
     resting = [
         f"{_state_text(state)}: {state.autoscalers[0].shown} {RESTING}"
         for state in states
-        if _is_resting(state)
+        if is_resting(state.autoscalers, state.current_replicas)
     ]
     if resting:
         return False, BindingReason.TARGET_NOT_SCALED, "; ".join(resting)
@@ -308,10 +304,6 @@ def _heeding(states: Sequence[TargetState], misread: Sequence[Sequence[Problem]]
         return True, BindingReason.TARGET_NOT_SCALED, "; ".join(unscaled)
     text = "all targets exist, and HorizontalPodAutoscalers read the decision"
     return True, BindingReason.TARGETS_FOUND, text
-
-
-def _is_resting(state: TargetState) -> bool:
-    return is_resting(state.autoscalers, state.current_replicas)
 
 
 def _state_text(state: TargetState) -> str:
@@ -366,11 +358,6 @@ def _activity_pods(world: BoundWorld) -> Mapping[str, Sequence[Json]]:
         if (pods := by_namespace.get(pod["metadata"]["namespace"])) is not None:
             pods.append(pod)
     return by_namespace
-
-
-def _before(binding: Binding, pods: Sequence[Json]) -> tuple[Json, ...]:
-    """Return the ready pods of a binding's activity source."""
-    return pods_in_front(binding.activity, pods)
 
 
 def _reference(meant: TargetObject) -> Json:

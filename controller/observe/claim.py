@@ -1,24 +1,106 @@
-"""What one object asks of planning: decisions on the replicas of one scale target. Frozen records.
+"""What one object asks of planning: decisions on the replicas of one scale target; and why it has none.
 
-Each source of variants fills it beside what it reads: `variantautoscaling`, `annotated` and `asks`. Nothing
-else reads these objects, except to write a status or an event on them.
+`declarations` and `binding_claims` fill these records beside what they read. Nothing else reads the objects,
+except to write a status or an event on them. An error in reading one of them sets only that one aside. An
+invalid order of a user is not followed, and reported: the variant is planned as if it were absent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from apiserver.kinds.activity import ANNOTATION as ACTIVITY
+from apiserver.kinds.activity import ActivitySource, activity_problems, activity_source
+from apiserver.kinds.annotated import MANAGED
+from apiserver.kinds.annotations import (
+    ADVISORY,
+    ALLOWED,
+    PAUSED,
+    PREEMPTION,
+    PREFILL_PER_DECODE,
+    PREFIX,
+    RECORDS,
+    REPLICAS,
+    UNDERSTOOD,
+    annotation_advice,
+    is_allowed,
+    prefill_per_decode,
+)
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.overrides import Orders
-from controller.observe.targets import TargetKey
-from controller.observe.unplanned import Unplanned
+from controller.observe.conditions import ConditionReason, Finding
+from controller.observe.targets import Target, TargetKey, TargetKind, UnplannableTargetError
 from controller.planning.load import Capacity
 from controller.sizing.records import Learned, Profile
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Orders:
+    """The orders of one object, and the invalid ones."""
+
+    is_paused: bool = False
+    pinned_replicas: int | None = None
+    may_be_preempted: bool = True
+    is_advisory: bool = False
+    prefill_per_decode: tuple[float, float] | None = None
+    """Least and most replicas of prefill per replica of decode."""
+
+    activity: ActivitySource | None = None
+    """Where requests are visible while there are no replicas."""
+
+    followed: tuple[str, ...] = ()
+    """Valid annotations, as `name=value`."""
+
+    problems: tuple[str, ...] = ()
+    """One sentence for each invalid annotation of Stowplan's."""
+
+
+def orders_of(value: Json, kind: str = "VariantAutoscaling") -> Orders:
+    """Return the orders in the annotations of one object of a kind."""
+    ours = own_annotations(value)
+    own = UNDERSTOOD.get(kind, ())
+    good = {name: text for name, text in ours.items() if name in own and _is_understood(name, text, value)}
+    return Orders(
+        is_paused=good.get(PAUSED) == "true",
+        pinned_replicas=int(good[REPLICAS]) if REPLICAS in good else None,
+        may_be_preempted=PREEMPTION not in good,
+        is_advisory=good.get(ADVISORY) == "true",
+        prefill_per_decode=prefill_per_decode(good.get(PREFILL_PER_DECODE, "")),
+        activity=activity_source(value),
+        followed=tuple(f"{name}={text}" for name, text in good.items()),
+        problems=tuple(annotation_advice(kind, value)),
+    )
+
+
+def own_annotations(value: Json) -> dict[str, str]:
+    """Return Stowplan's annotations of an object, sorted by name, without records."""
+    annotations = value["metadata"].get("annotations") or {}
+    return {
+        name: str(text)
+        for name, text in sorted(annotations.items())
+        if name.startswith(PREFIX) and name not in RECORDS
+    }
+
+
+def orders_finding(orders: Orders) -> Finding:
+    """Return whether all orders are valid, with a reason and a message."""
+    if orders.problems:
+        return False, ConditionReason.ANNOTATION_NOT_UNDERSTOOD, "; ".join(orders.problems)
+    if orders.followed:
+        return True, ConditionReason.ANNOTATIONS_FOLLOWED, f"followed: {', '.join(orders.followed)}"
+    return True, ConditionReason.NO_ANNOTATIONS, f"no annotation {PREFIX}... has an effect"
+
+
+def _is_understood(name: str, text: str, value: Json) -> bool:
+    if name == ACTIVITY:
+        return not activity_problems(value)
+    return name in ALLOWED and is_allowed(name, text)
+
 
 Place = tuple[str, str]
 """Where a service class is defined: ConfigMap name and key."""
@@ -163,3 +245,91 @@ class Claims:
         Of those of one age, the first name comes first.
         """
         return sorted(self.readable, key=lambda claim: (claim.is_annotated, claim.created, claim.key))
+
+
+@dataclass(frozen=True, slots=True)
+class Unplanned:
+    """Why a claim is not planned, as a reason and a message."""
+
+    reason: ConditionReason
+    message: str
+    fault: Exception | None = field(default=None, compare=False)
+    """An error that no check foresaw, to be logged with its traceback."""
+
+
+def faulty(error: Exception) -> Unplanned:
+    """Return the result for an object that caused an unforeseen error."""
+    text = f"{type(error).__name__} in the controller: its log has the details"
+    return Unplanned(ConditionReason.INVALID_CONFIGURATION, text, error)
+
+
+def unplanned_by(error: Exception) -> Unplanned:
+    """Return the result for an object that could not be read; a ValueError says what is wrong with it."""
+    if isinstance(error, ValueError):
+        return Unplanned(ConditionReason.INVALID_CONFIGURATION, str(error))
+    return faulty(error)
+
+
+def unplanned_target(key: TargetKey, error: Exception) -> Unplanned:
+    """Return the result for a claim whose target could not be read."""
+    cause, text = unplanned_by(error), f"{key.called} {key.name!r} cannot be planned"
+    is_foreseen = isinstance(error, UnplannableTargetError)
+    reason = ConditionReason.TARGET_NOT_SUPPORTED if is_foreseen else cause.reason
+    return Unplanned(reason, f"{text}: {cause.message}", cause.fault)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Obstacles:
+    """What prevents the planning of claims, as far as that does not depend on pods."""
+
+    targets: Mapping[TargetKey, Target | Unplanned]
+    """All targets, or why they cannot be planned."""
+
+    unread: Mapping[TargetKey, str]
+    """Why targets that are known only by their scale could not be read."""
+
+    bound: Mapping[TargetKey, tuple[str, Key]]
+    """The oldest binding that claims each target, with its creation timestamp."""
+
+    bound_models: AbstractSet[Key]
+    """Namespaces and model IDs of planned bindings."""
+
+    def target_of(self, claim: Claim, claimed: Mapping[TargetKey, Claim]) -> Target | Unplanned:
+        """Return the target of a claim, or why it cannot be planned. `claimed` are those of older claims."""
+        target = claim.target
+        what = f"{target.called} {target.name!r}"
+        if not claim.is_bound and claim.model in self.bound_models:
+            text = f"modelID {claim.model_id!r} is the name of an AutoscalingPolicyBinding in plans"
+            return Unplanned(ConditionReason.INVALID_CONFIGURATION, f"{text}: choose another one")
+        if target not in self.targets and target.kind is TargetKind.SCALED:
+            why = self.unread.get(target, "its scale was not read: see docs/targets.md")
+            return Unplanned(ConditionReason.TARGET_NOT_SUPPORTED, f"{what} cannot be planned: {why}")
+        if target not in self.targets:
+            text = f"{what} does not exist in namespace {target.namespace!r}"
+            return Unplanned(ConditionReason.TARGET_NOT_FOUND, text)
+        bound = self.bound.get(target)
+        # At equal age the binding takes precedence, consistent with the reader of bindings.
+        is_own = bound is not None and claim.is_bound and bound[1] == claim.owner[1:]
+        if bound is not None and not is_own and (claim.is_annotated or bound[0] <= claim.created):
+            is_older = "" if claim.is_annotated else " is older and"
+            text = f"AutoscalingPolicyBinding {bound[1][1]!r}{is_older} already decides on {what}"
+            return Unplanned(ConditionReason.TARGET_CLAIMED, f"{text}; {_remedy(claim)}")
+        if first := claimed.get(target):
+            remedy = "delete one of the two" if first.is_annotated else _remedy(claim)
+            return Unplanned(ConditionReason.TARGET_CLAIMED, f"{_precedence(first, claim)} {what}; {remedy}")
+        return self.targets[target]
+
+
+def _remedy(claim: Claim) -> str:
+    """Return what the owner of a claim that comes second can do."""
+    return f"remove the annotation {MANAGED} here" if claim.is_annotated else "delete one of the two"
+
+
+def _precedence(first: Claim, other: Claim) -> str:
+    """Return the beginning of a sentence about a claim on a target that comes before another one."""
+    who = f"{first.owner.kind} {first.name!r}"
+    if other.is_annotated and not first.is_annotated:
+        return f"{who} already decides on"
+    if first.created != other.created:
+        return f"{who} is older and already decides on"
+    return f"{who}, whose name is first and whose age is the same, already decides on"

@@ -1,17 +1,107 @@
-"""What the catalog says about the engines of a variant: by its model, its accelerators and its arguments."""
+"""Command lines of engines, and what the catalog says about a variant by them, its model and accelerators.
+
+A command line shows whether containers run vLLM or SGLang, their flags, and the model they serve.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from apiserver.schema.json import Json
 from controller.observe.accelerators import PRODUCT_LABELS, short_name
 from controller.observe.claim import Claim
-from controller.observe.engine_arguments import MODEL_FLAGS, argument_text, flag_value, positional_model
 from controller.observe.targets import Target
 from controller.sizing.catalog import FOUR_BITS, ModelShape, accelerator_named, shape_named, words_of
 from controller.sizing.records import Estimate
 from controller.sizing.roofline import EngineSetup, estimate
+
+MODEL_FLAGS: Final = ("model", "model-path", "served-model-name")
+"""Flags that name the model, in vLLM and in SGLang; their values keep their case."""
+
+_QUOTING: Final = str.maketrans("", "", "\"'\\[],")
+_LONGEST: Final = 16_384
+_MOST_DIGITS: Final = 10
+_ENGINE: Final = re.compile(r"vllm|sglang|lmsysorg", re.IGNORECASE)
+_SERVED: Final = re.compile(r"\bvllm\s+serve\s+([^\s-]\S*)")
+
+
+def argument_text(pod_spec: Json) -> str:
+    """Return the commands and arguments of all containers, without quotes, one word or script in a line.
+
+    Scripts are searched and not parsed, because a parser's time can grow with the square of their length.
+    """
+    return "\n".join(_words(pod_spec))[:_LONGEST].translate(_QUOTING)
+
+
+def flag_value(text: str, names: tuple[str, ...]) -> str:
+    """Return the value of the first of these flags, or an empty string; lower-case but for models."""
+    for name in names:
+        if match := _flag(name).search(text):
+            return match[1].lower() if name not in MODEL_FLAGS else match[1]
+    return ""
+
+
+def flag_number(text: str, names: tuple[str, ...]) -> int | None:
+    """Return the value of the first of these flags, if it is a whole number above 0."""
+    value = flag_value(text, names)
+    return int(value) or None if value.isascii() and value.isdigit() and len(value) < _MOST_DIGITS else None
+
+
+def engine_argument(pod_spec: Json, name: str) -> int | None:
+    """Return the value of `--name` in any container, if it is a whole number above 0."""
+    return flag_number(argument_text(pod_spec), (name,))
+
+
+def positional_model(text: str) -> str:
+    """Return the model of `vllm serve MODEL`, or an empty string."""
+    match = _SERVED.search(text)
+    return match[1] if match else ""
+
+
+def runs_engine(pod_spec: Json) -> bool:
+    """Return whether a container's command, arguments or image name vLLM or SGLang."""
+    images = (str(item.get("image") or "") for item in pod_spec.get("containers") or [])
+    return any(map(_ENGINE.search, (*images, *_words(pod_spec))))
+
+
+def served_model(pod_spec: Json) -> str:
+    """Return the name by which clients call the model of an engine; empty if no argument has it.
+
+    An image that starts the engine itself gets the model as its first argument.
+    """
+    text = argument_text(pod_spec)
+    names = (
+        flag_value(text, ("served-model-name",)),
+        positional_model(text),
+        flag_value(text, MODEL_FLAGS),
+        _first_argument(pod_spec),
+    )
+    named = next(filter(None, names), "")
+    return "" if "$" in named else named
+
+
+def _first_argument(pod_spec: Json) -> str:
+    for container in pod_spec.get("containers") or []:
+        arguments = container.get("args") or []
+        is_started = not container.get("command") and _ENGINE.search(str(container.get("image") or ""))
+        if is_started and arguments and re.fullmatch(r"[^\s-]\S*", arguments[0]):
+            return str(arguments[0])
+    return ""
+
+
+def _words(pod_spec: Json) -> Iterator[str]:
+    for container in pod_spec.get("containers") or []:
+        yield from container.get("command") or []
+        yield from container.get("args") or []
+
+
+@lru_cache(maxsize=64)
+def _flag(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\S)-{{1,2}}{name.replace('-', '[-_]')}(?:=|\s+)([^\s-]\S{{0,255}})")
+
 
 _MOST_PARALLEL: Final = 1024
 _MEMORY_SHARE: Final = 0.9
@@ -53,19 +143,21 @@ def expected_performance(claim: Claim, target: Target) -> Estimate | None:
     if not product:
         return None
     arguments = argument_text(target.engine_spec)
-    return _expected(_Subject(claim.model_id, product, target.accelerators_per_replica, arguments))
+    return _estimate_for(_Subject(claim.model_id, product, target.accelerators_per_replica, arguments))
 
 
 @lru_cache(maxsize=32_768)
-def _expected(subject: _Subject) -> Estimate | None:
+def _estimate_for(subject: _Subject) -> Estimate | None:
     text = subject.arguments
     accelerator = accelerator_named(subject.product, short_name(subject.product))
     named = _named_model(text, subject.model_id)
     if accelerator is None or named is None:
         return None
     name, shape = named
-    pipeline, data = _whole(text, _PIPELINE) or 1, _whole(text, _DATA) or 1
-    tensor = _whole(text, _TENSOR) or max(1, subject.accelerators // (pipeline * data))
+    pipeline, data = (min(flag_number(text, names) or 1, _MOST_PARALLEL) for names in (_PIPELINE, _DATA))
+    tensor = min(
+        flag_number(text, _TENSOR) or max(1, subject.accelerators // (pipeline * data)), _MOST_PARALLEL
+    )
     bits, is_computed = _quantization(text, name, subject.model_id, shape)
     setup = EngineSetup(
         tensor_parallel=tensor,
@@ -102,12 +194,6 @@ def _quantization(text: str, name: str, model_id: str, shape: ModelShape) -> tup
     is_single = flag_value(text, ("dtype",)) in ("float32", "float")
     bits = 2 * shape.weight_bits if is_single else shape.weight_bits
     return bits, bits == 8.0  # noqa: PLR2004 (bits of weights that are published with 8)
-
-
-def _whole(text: str, names: tuple[str, ...]) -> int | None:
-    value = flag_value(text, names)
-    is_count = value.isascii() and value.isdigit() and len(value) <= len(str(_MOST_PARALLEL))
-    return min(int(value), _MOST_PARALLEL) or None if is_count else None
 
 
 def _share(text: str) -> float:

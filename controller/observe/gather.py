@@ -13,28 +13,31 @@ from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.engines.records import Idleness
 from controller.observe.accelerators import accelerators_of, uncounted_resources
-from controller.observe.annotated import Records, claims_of_annotated
 from controller.observe.binding_claims import Ask, loads_of
-from controller.observe.claim import Claim, Claimant, Claims
+from controller.observe.claim import (
+    Claim,
+    Claimant,
+    Claims,
+    Obstacles,
+    Unplanned,
+    unplanned_by,
+    unplanned_target,
+)
+from controller.observe.declarations import Records, claims_of, claims_of_annotated
 from controller.observe.devices import NOTHING_FURTHER, FurtherAccelerators
-from controller.observe.inventory import inventory, oversized_nodes
-from controller.observe.karpenter import KarpenterPools, karpenter_pools
+from controller.observe.inventory import KarpenterPools, inventory, karpenter_pools, oversized_nodes
 from controller.observe.movable import Disruptions, lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.observed import Observed, Surroundings, variant_of
-from controller.observe.obstacles import Obstacles
 from controller.observe.pods import by_target, has_engine
 from controller.observe.policies import Policies
 from controller.observe.prices import Reach
 from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
-from controller.observe.roles import ROLE_LABEL
-from controller.observe.rule_reading import Scene
-from controller.observe.running_targets import ActualTypes, as_running
+from controller.observe.rules import Scene
+from controller.observe.running_targets import as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
-from controller.observe.targets import Target, TargetKey, target_of
-from controller.observe.unplanned import Unplanned, unplanned_by, unplanned_target
-from controller.observe.variantautoscaling import claims_of
+from controller.observe.targets import ROLE_LABEL, Target, TargetKey, target_of
 from controller.planning.cluster import Budget, Node, NodePool
 from controller.planning.inventory import growing, node_to_come
 from controller.planning.snapshot import Model, RoleRatio, Snapshot, Variant
@@ -44,13 +47,13 @@ from controller.planning.snapshot import Model, RoleRatio, Snapshot, Variant
 class World:
     """Kubernetes objects as the caches held them at one moment."""
 
-    autoscalings: Sequence[Json]
-    targets: Mapping[TargetKey, Json]
+    autoscalings: Sequence[Json] = ()
+    targets: Mapping[TargetKey, Json] = field(default_factory=dict)
     """All objects of the plannable kinds, whether or not anything scales them."""
 
-    pods: Sequence[Json]
-    nodes: Sequence[Json]
-    autoscalers: Sequence[Json]
+    pods: Sequence[Json] = ()
+    nodes: Sequence[Json] = ()
+    autoscalers: Sequence[Json] = ()
     scaled_objects: Sequence[Json] = ()
     """ScaledObjects of KEDA; empty if they cannot be read."""
 
@@ -174,7 +177,12 @@ def gather(
     record = partial(
         variant_of, policies=policies, report_age=report_age, may_scale_to_zero=may_scale_to_zero
     )
-    obstacles = _obstacles(world, around, asks)
+    obstacles = Obstacles(
+        targets=around.targets,
+        unread=world.unread,
+        bound=world.bound,
+        bound_models={(ask.key[0], ask.model) for ask in asks},
+    )
     planned, unplanned = _observe(claims, obstacles, around.observe, record)
     items, variants = [item for item, _ in planned], tuple(variant for _, variant in planned)
     claimed = frozenset(item.target.key for item in items)
@@ -232,7 +240,6 @@ def _surroundings(
         ),
         nodes=nodes,
         pools=growth.pools,
-        types=ActualTypes(nodes.values()),
         reach=Reach([*nodes.values(), *map(node_to_come, growth.pools)]),
         disruptions=Disruptions(world.disruption_budgets),
         scene=Scene(world.nodes, plannable, world.pods),
@@ -277,15 +284,6 @@ def _targets(
         except Exception as error:  # noqa: BLE001 (an error of one target must not affect others)
             targets[key] = unplanned_target(key, error)
     return targets
-
-
-def _obstacles(world: World, around: Surroundings, asks: Sequence[Ask]) -> Obstacles:
-    return Obstacles(
-        targets=around.targets,
-        unread=world.unread,
-        bound=world.bound,
-        bound_models=frozenset((ask.key[0], ask.model) for ask in asks),
-    )
 
 
 def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:

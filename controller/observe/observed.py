@@ -12,7 +12,7 @@ from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import Problem
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.claim import Claim
+from controller.observe.claim import Claim, Unplanned
 from controller.observe.classes import class_finding, priority_of
 from controller.observe.conditions import Finding
 from controller.observe.movable import Disruptions
@@ -23,14 +23,11 @@ from controller.observe.policies import Policies
 from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
 from controller.observe.removal_order import leaving_order
 from controller.observe.replicas import ReportAge, replicas_of, stalled_replicas
-from controller.observe.roles import planned_model, role_of
-from controller.observe.rule_reading import Scene
-from controller.observe.rules import NO_RULES, TargetRules, pod_rules
-from controller.observe.running_targets import ActualTypes
+from controller.observe.rules import NO_RULES, Scene, TargetRules, pod_rules
+from controller.observe.running_targets import with_type
 from controller.observe.scalers import RESTING, VariantScalers, is_resting
 from controller.observe.scheduling import node_affinity, require_labels, tolerations
-from controller.observe.targets import Target, TargetKey
-from controller.observe.unplanned import Unplanned
+from controller.observe.targets import Target, TargetKey, planned_model, role_of
 from controller.planning.cluster import Node, NodePool
 from controller.planning.ranges import MAX_COST
 from controller.planning.snapshot import Variant
@@ -111,7 +108,6 @@ class Surroundings:
     """By name; all of their pods count as used by others."""
 
     pools: tuple[NodePool, ...]
-    types: ActualTypes
     reach: Reach
     disruptions: Disruptions
     scene: Scene
@@ -123,19 +119,20 @@ class Surroundings:
     def observe(self, claim: Claim, target: Target) -> Observed:
         """Return what was found about a claim and its target."""
         present = self.pods.get(target.key, ())
-        counted, mistyped = self.types.with_type(claim, target, present)
+        counted, mistyped = with_type(claim, target, present, self.nodes)
         accelerator = accelerator_of(counted, target.pod_spec)
         reach = partial(self.reach.of, target.pod_spec, present)
         cost = effective_cost(counted, target, self.policies, reach)
         pods = leaving_order(present, self.nodes) if self.is_steered(target) else present
         objective, autoscalers = self.objectives.of(target, pods), self.scalers.of(target.key)
+        role = "" if claim.is_bound else role_of(target)
         return Observed(
             claim=claim,
             target=target,
             accelerator=accelerator,
             cost=cost,
-            facts=facts_of(claim, target, pods, self.policies),
-            role="" if claim.is_bound else role_of(target),
+            facts=facts_of(claim, target, role, pods, self.policies),
+            role=role,
             pods=pods,
             autoscalers=autoscalers,
             objective=objective,

@@ -1,11 +1,7 @@
-"""Read the declared, target and published performance of a variant, as input of sizing.
-
-The command lines of containers have engine arguments, such as vLLM's batch limits.
-"""
+"""Read the declared, target and published performance of a variant, as input of sizing."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -14,10 +10,9 @@ from typing import Final
 from apiserver.schema.json import Json, as_object
 from controller.observe.claim import Claim
 from controller.observe.classes import class_of
-from controller.observe.expected_performance import expected_performance
+from controller.observe.expected_performance import engine_argument, expected_performance
 from controller.observe.pods import has_engine, is_ready, readiness_changed
 from controller.observe.policies import Policies
-from controller.observe.roles import role_of
 from controller.observe.targets import Target
 from controller.planning.ranges import MOST_START_SECONDS
 from controller.planning.snapshot import DECODE, PREFILL
@@ -28,10 +23,11 @@ _SMALLEST: Final = 1e-6
 _MOST_ENGINES: Final = 256
 
 
-def facts_of(claim: Claim, target: Target, pods: Sequence[Json], policies: Policies) -> VariantFacts:
+def facts_of(
+    claim: Claim, target: Target, role: str, pods: Sequence[Json], policies: Policies
+) -> VariantFacts:
     """Return the facts about one variant."""
     batch = claim.profile.max_batch_size if claim.profile else None
-    role = "" if claim.is_bound else role_of(target)
     return VariantFacts(
         targets=_targets_of_role(targets_of(claim, policies), role),
         computes_prompts=role != DECODE,
@@ -153,20 +149,3 @@ def start_seconds_of(pod: Json) -> float | None:
     if not started or not ready or not is_ready(pod):
         return None
     return (datetime.fromisoformat(ready) - datetime.fromisoformat(started)).total_seconds()
-
-
-_QUOTING: Final = str.maketrans("", "", "\"'\\")
-
-
-def engine_argument(pod_spec: Json, name: str) -> int | None:
-    """Return the integer value of `--name` in any container, or None.
-
-    Both `--name=7` and `--name 7` are recognized, with dashes or underscores, also in a shell script. Scripts
-    are searched and not parsed, because a parser's time can grow with the square of their length.
-    """
-    flag = re.compile(rf"(?<!\S)--{name.replace('-', '[-_]')}(?:=|\s+)([0-9]{{1,9}})(?!\S)")
-    for container in pod_spec.get("containers") or []:
-        text = "\n".join([*(container.get("command") or []), *(container.get("args") or [])])
-        if match := flag.search(text.translate(_QUOTING)):
-            return int(match[1])
-    return None

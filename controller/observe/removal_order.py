@@ -16,13 +16,7 @@ from typing import Final
 from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.pods import (
-    DELETION_COST,
-    deletion_cost,
-    removal_order,
-    removal_ranks,
-    standing,
-)
+from controller.observe.pods import DELETION_COST, deletion_cost, removal_order, removal_ranks, standing
 from controller.observe.targets import GROUP_REVISION
 from controller.planning.cluster import Node
 

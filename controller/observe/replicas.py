@@ -16,6 +16,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.pods import group_of, has_engine, is_ready, readiness_changed
@@ -24,7 +25,7 @@ from controller.planning.cluster import NodePool
 from controller.planning.snapshot import Replica
 from controller.planning.wording import count
 
-ReportAge = Callable[[tuple[str, str]], float | None]
+ReportAge = Callable[[Key], float | None]
 """Age in seconds of the latest response of a pod's engine, by (namespace, name); None without one."""
 
 

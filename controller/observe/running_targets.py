@@ -9,7 +9,7 @@ nodes where pods run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -121,32 +121,27 @@ def _pairs(items: Mapping[str, str]) -> str:
     return ", ".join(f"{name}={text}" for name, text in items.items())
 
 
-class ActualTypes:
-    """The types of all nodes with accelerators."""
+def with_type(
+    claim: Claim, target: Target, pods: Sequence[Json], nodes: Mapping[str, Node]
+) -> tuple[Claim, str]:
+    """Return a claim with the type that counts, and the contradiction to what it declares, if any.
 
-    def __init__(self, nodes: Iterable[Node]) -> None:
-        self._types = {node.name: node.accelerator for node in nodes}
-
-    def with_type(self, claim: Claim, target: Target, pods: Sequence[Json]) -> tuple[Claim, str]:
-        """Return a claim with the type that counts, and the contradiction to what it declares, if any."""
-        declared = claim.accelerator
-        running, selected = self._running(pods), _selected_types(target.pod_spec)
-        if not declared or declared in (running or selected or {declared}):
-            return claim, ""
-        actual = running.most_common(1)[0][0] if running else min(selected)
-        if running:
-            where = f"its pods run on {' and '.join(f'{number} {name}' for name, number in running.items())}"
-        else:
-            where = f"its pods select nodes with {' or '.join(sorted(selected))}"
-        text = f"the accelerator is declared as {declared}, but {where}: {actual} is counted; correct it"
-        return replace(claim, accelerator=actual), text
-
-    def _running(self, pods: Sequence[Json]) -> Counter[str]:
-        """Return how many pods with accelerators run on each known type."""
-        bound = (
-            pod["spec"].get("nodeName") for pod in pods if is_present(pod) and accelerators_of(pod["spec"])
-        )
-        return Counter(kind for name in bound if name and (kind := self._types.get(name)))
+    It is that of the nodes with accelerators on which its pods run, else that which they select; `nodes` are
+    by name.
+    """
+    declared, selected = claim.accelerator, _selected_types(target.pod_spec)
+    bound = (pod["spec"].get("nodeName") for pod in pods if is_present(pod) and accelerators_of(pod["spec"]))
+    known = (nodes[name].accelerator for name in bound if name in nodes)
+    running = Counter(filter(None, known))
+    if not declared or declared in (running or selected or {declared}):
+        return claim, ""
+    actual = running.most_common(1)[0][0] if running else min(selected)
+    if running:
+        where = f"its pods run on {' and '.join(f'{number} {name}' for name, number in running.items())}"
+    else:
+        where = f"its pods select nodes with {' or '.join(sorted(selected))}"
+    text = f"the accelerator is declared as {declared}, but {where}: {actual} is counted; correct it"
+    return replace(claim, accelerator=actual), text
 
 
 def _selected_types(pod_spec: Json) -> frozenset[str]:

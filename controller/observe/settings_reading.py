@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -30,6 +31,9 @@ from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import ATTAINMENT, LEAST_ATTAINMENT, MOST_ATTAINMENT
 
 _MOST_ERRORS: Final = 5
+_MOST_PARSED: Final = 256
+"""Texts that are not parsed again in the next cycle; classes can be large."""
+
 _UNPRICED: Final = (
     f"this entry is ignored; a type without a price costs {float(DEFAULT_COST):g} per replica by default"
 )
@@ -82,7 +86,6 @@ class PolicyReader:
         self._unit_costs = unit_costs
         self._default_classes = default_classes
         self._now = now
-        self._parsed: dict[tuple[Place, str], _Entry] = {}
         self.last_valid = last_valid or LastValid()
         """What the next leader has to know."""
 
@@ -91,18 +94,17 @@ class PolicyReader:
 
         An invalid entry is reported in `problems`, and omitted if nothing of it was ever valid: one typing
         error must not invalidate all others. The content of a ConfigMap that is gone stays in force if it is
-        a configured one, or among those `named` by objects. Unchanged text is not parsed again.
+        a configured one, or among those `named` by objects.
         """
-        before, result = self._parsed, _Results()
-        self._parsed = {}
+        result = _Results()
         held = {self._unit_costs, self._default_classes, *named}
         for name in sorted({*config_maps, *self.last_valid.texts} - {LAST_VALID}):
             config_map = config_maps.get(name)
             last = self.last_valid.texts.get(name, {})
             if last and _is_held_back(config_map, is_held=name in held):
-                self._hold(name, last, result, before, is_gone=config_map is None)
+                self._hold(name, last, result, is_gone=config_map is None)
             elif config_map is not None:
-                self._read(name, config_map.get("data") or {}, last, result, before)
+                self._read(name, config_map.get("data") or {}, last, result)
         if misplaced := self._misplaced_message(config_maps, result):
             result.wrong.setdefault((self._default_classes, ""), misplaced)
         since = self._since(result)
@@ -126,39 +128,24 @@ class PolicyReader:
             missing=self._missing(config_maps, result),
         )
 
-    def _hold(
-        self,
-        name: str,
-        last: Mapping[str, str],
-        result: _Results,
-        before: Mapping[tuple[Place, str], _Entry],
-        *,
-        is_gone: bool,
-    ) -> None:
+    def _hold(self, name: str, last: Mapping[str, str], result: _Results, *, is_gone: bool) -> None:
         """Let the last valid content of a ConfigMap stay in force that is gone or empty."""
         why = "is missing" if is_gone else "has no entries"
         result.wrong[name, ""] = f"{why}; {_PREVIOUS}: {_RESTORE}"
         result.valid[name] = dict(last)
         for key, text in last.items():
-            entry = self._entry((name, key), text, before)
+            entry = self._entry(name, text)
             if entry.value is not None:
                 result.values[name, key] = entry.value
 
-    def _read(
-        self,
-        name: str,
-        data: Mapping[str, str],
-        last: Mapping[str, str],
-        result: _Results,
-        before: Mapping[tuple[Place, str], _Entry],
-    ) -> None:
+    def _read(self, name: str, data: Mapping[str, str], last: Mapping[str, str], result: _Results) -> None:
         """Read the entries of a ConfigMap, each by itself. An entry that is no longer there is removed."""
         valid: dict[str, str] = {}
         for key, text in sorted(data.items()):
             place = name, key
-            entry = self._entry(place, text, before)
+            entry = self._entry(name, text)
             is_valid = entry.value is not None and not entry.problems
-            previous = None if is_valid or key not in last else self._entry(place, last[key], before)
+            previous = None if is_valid or key not in last else self._entry(name, last[key])
             if previous is not None and previous.value is not None:
                 problems = entry.problems or ("is no longer a service class: it has no priority",)
                 entry = _Entry(previous.value, (*problems, _PREVIOUS))
@@ -180,17 +167,10 @@ class PolicyReader:
             return "what can be read is used"
         return _UNPRICED if place[0] == self._unit_costs else "this entry is ignored"
 
-    def _entry(self, place: Place, text: str, before: Mapping[tuple[Place, str], _Entry]) -> _Entry:
-        known = before.get((place, text))
-        if known is None:
-            is_price = place[0] == self._unit_costs
-            known = (
-                _price_entry(text)
-                if is_price
-                else _class_entry(text, is_expected=place[0] == self._default_classes)
-            )
-        self._parsed[place, text] = known
-        return known
+    def _entry(self, name: str, text: str) -> _Entry:
+        if name == self._unit_costs:
+            return _price_entry(text)
+        return _class_entry(text, is_expected=name == self._default_classes)
 
     def _since(self, result: _Results) -> Mapping[Place, datetime]:
         if self._now is None:
@@ -240,6 +220,7 @@ def _is_held_back(config_map: Json | None, *, is_held: bool) -> bool:
     return is_held and holds_back(config_map.get("metadata") or {}, config_map.get("data"))
 
 
+@lru_cache(maxsize=_MOST_PARSED)
 def _price_entry(text: str) -> _Entry:
     setting = read_price(text)
     return _Entry(_cost(setting), _messages(setting.errors))
@@ -255,6 +236,7 @@ def _cost(setting: Setting) -> Decimal | None:
     return value if value.is_finite() and 0 <= value <= MOST_COST else None
 
 
+@lru_cache(maxsize=_MOST_PARSED)
 def _class_entry(text: str, *, is_expected: bool) -> _Entry:
     """Return the service class in a text; any other text is an empty entry, unless a class is expected."""
     setting = read_class(text)

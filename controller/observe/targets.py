@@ -1,7 +1,13 @@
-"""Scale targets in a common form: replicas, pods per replica and template, whatever the kind."""
+"""Scale targets in a common form: replicas, pods per replica, template and role, whatever the kind.
+
+In a pair of roles, one pod computes the prompt of a request, and another generates the answer. Each request
+needs both, so pods of one role do not replace those of the other, and the variants of each role are planned
+like a model of their own.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -11,7 +17,7 @@ from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.observe.accelerators import UNKNOWN_CLAIM, accelerators_of
 from controller.observe.scheduling import MOST_VALUES, PLACED_BY, placement_values
-from controller.planning.snapshot import MOST_PODS_PER_REPLICA
+from controller.planning.snapshot import DECODE, MOST_PODS_PER_REPLICA, PREFILL
 from controller.planning.wording import count
 
 SET_NAME: Final = "leaderworkerset.sigs.k8s.io/name"
@@ -241,3 +247,35 @@ def _labels(template: Json) -> Mapping[str, str]:
 
 def _number(value: int | None) -> int:
     return 1 if value is None else int(value)
+
+
+ROLE_LABEL: Final = "llm-d.ai/role"
+"""The label of pods with their role, of llm-d and KServe."""
+
+_LABELS: Final = (ROLE_LABEL, "stowplan.dev/role", "modelserving.volcano.sh/role")
+"""Labels with the role, by llm-d, by Models of Stowplan, and by Kthena."""
+
+_TRANSFER: Final = re.compile(r"kv_role\W{1,8}(kv_producer|kv_consumer)\b")
+"""The role among vLLM's settings for the transfer of KV caches; `kv_both` is no role."""
+
+_BY_TRANSFER: Final = {"kv_producer": PREFILL, "kv_consumer": DECODE}
+
+
+def role_of(target: Target) -> str:
+    """Return the role of a target's pods; empty if they serve requests alone, or name another role."""
+    named = (labels[name] for name in _LABELS for labels in target.labels if labels.get(name))
+    role = next(named, "") or _role_by_transfer(target.engine_spec)
+    return role if role in (PREFILL, DECODE) else ""
+
+
+def planned_model(model_id: str, role: str) -> str:
+    """Return the model as it is planned: its ID, with the role of the pods in parentheses if there is one."""
+    return f"{model_id} ({role})" if role else model_id
+
+
+def _role_by_transfer(pod_spec: Json) -> str:
+    for container in pod_spec.get("containers") or []:
+        text = " ".join([*(container.get("command") or []), *(container.get("args") or [])])
+        if match := _TRANSFER.search(text):
+            return _BY_TRANSFER[match[1]]
+    return ""

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from apiserver.cluster.resource import VARIANT_AUTOSCALINGS
 from apiserver.schema.json import Json
-from controller.observe.roles import ROLE_LABEL
+from controller.observe.targets import ROLE_LABEL
 from controller.simulation.autoscaler import as_behaviour
 from controller.simulation.profile import EngineProfile
 from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup

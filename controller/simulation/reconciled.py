@@ -12,7 +12,7 @@ from apiserver.kinds.activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.annotated import model_of, reference_of
 from apiserver.kinds.decision_record import read_record
 from apiserver.schema.json import Json
-from controller.engines.endpoint_memory import QUEUE_SIZE
+from controller.engines.endpoints import QUEUE_SIZE
 from controller.engines.metrics import Series
 from controller.engines.readings import reading_of
 from controller.engines.scraping import Scraped

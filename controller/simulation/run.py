@@ -30,7 +30,7 @@ from controller.simulation.saturation import SaturationV1Policy, SaturationV2Pol
 from controller.simulation.scenario import LAST_SECONDS, Scenario
 from controller.simulation.workload import Request
 from controller.sizing.records import DEFAULT_SIZING
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 from controller.variants.variantautoscaling import CycleSettings
 
 PLAIN = ("stowplan", "hpa", "wva-v1", "wva-v2", "lower-bound")

@@ -10,8 +10,8 @@ Modules, from the inside out:
 - **interval** (`records.py`): what one engine counted between two of its responses.
 - **lengths** (`lengths.py`): mean prompt and output length of a model's requests, and the variability of
   prompts.
-- **step time** (`step_time.py`): alpha + beta * batch + delta * prompt tokens, by recursive least squares.
-- **result time** (`result_time.py`): the time of requests with one result, such as those of embeddings.
+- **step time** (`step_time.py`): alpha + beta * batch + delta * prompt tokens, by recursive least squares;
+  and the time of requests with one result, such as those of embeddings.
 - **attainment** (`attainment.py`): which share of requests met the targets, and the utilization at which the
   promised share does.
 - **catalog** (`catalog.py`) and **roofline** (`roofline.py`): dimensions of models, data of accelerators, and

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from controller.planning.load import MOST_RATE, MOST_REQUESTS, MOST_TOKENS, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.sizing.arrivals import forecast, with_tick
 from controller.sizing.lengths import lengths_of, total
 from controller.sizing.memory import ModelMemory
-from controller.sizing.records import Key, Reports, SizingSettings
+from controller.sizing.records import Reports, SizingSettings
 
 _QUEUED_PER_ENGINE: Final = 2
 """Requests in the queue of an engine that wait for the step under way, and are no backlog."""

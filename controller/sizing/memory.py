@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from apiserver.kinds.identity import Key
 from controller.sizing.attainment import NO_EXPERIENCE, Experience, Slots
 from controller.sizing.lengths import Lengths
-from controller.sizing.records import NO_TARGETS, Key, Learned, LengthCounts, StepParameters, Targets
+from controller.sizing.records import NO_TARGETS, Learned, LengthCounts, StepParameters, Targets
 from controller.sizing.step_time import NO_TIMES, Prior, StepTimes
 
 

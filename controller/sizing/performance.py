@@ -34,7 +34,6 @@ from controller.sizing.records import (
     Targets,
     VariantFacts,
 )
-from controller.sizing.result_time import result_time
 from controller.sizing.step_time import (
     ENOUGH_SAMPLES,
     TYPICAL,
@@ -43,6 +42,7 @@ from controller.sizing.step_time import (
     fit,
     learn,
     predicted_seconds,
+    result_time,
     sample_of,
 )
 

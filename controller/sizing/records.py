@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-Key = tuple[str, str]
-"""(namespace, name)."""
+from apiserver.kinds.identity import Key
 
 Histogram = tuple[tuple[float, ...], tuple[float, ...]]
 """Upper bounds of buckets, ascending with an infinite last one, and the cumulative requests per bucket."""
@@ -247,31 +246,16 @@ class SizingSettings:
 
     def __post_init__(self) -> None:
         """Reject shares outside 0..1 and invalid durations."""
-        shares = {
-            "quorum": self.quorum,
-        }
-        wrong = [
-            f"{name}: must be greater than 0 and at most 1, was {value}"
-            for name, value in shares.items()
-            if not 0 < value <= 1
-        ]
-        durations = {
-            "interval_seconds": self.interval_seconds,
-            "hold_seconds": self.hold_seconds,
-            "history_seconds": self.history_seconds,
-            "fresh_seconds": self.fresh_seconds,
-            "held_seconds": self.held_seconds,
-        }
-        wrong += [
-            f"{name}: must be greater than 0 and finite, was {value}"
-            for name, value in durations.items()
-            if not 0 < value < math.inf
-        ]
+        wrong = []
+        if not 0 < self.quorum <= 1:
+            wrong.append(f"quorum: must be greater than 0 and at most 1, was {self.quorum}")
+        for name in ("interval", "hold", "history", "fresh", "held"):
+            value = getattr(self, f"{name}_seconds")
+            if not 0 < value < math.inf:
+                wrong.append(f"{name}_seconds: must be greater than 0 and finite, was {value}")
         if self.held_seconds < self.fresh_seconds:
-            wrong.append(
-                f"held_seconds: must be at least fresh_seconds ({self.fresh_seconds}), "
-                f"was {self.held_seconds}"
-            )
+            limit = f"must be at least fresh_seconds ({self.fresh_seconds})"
+            wrong.append(f"held_seconds: {limit}, was {self.held_seconds}")
         if wrong:
             raise ValueError("; ".join(wrong))
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from controller.planning.load import Capacity, LimitingTarget, ModelLoad, Signal
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import percent
@@ -30,7 +31,7 @@ from controller.sizing.performance import (
     estimated_capacity,
     performance,
 )
-from controller.sizing.records import Key, Learned, Reports, SizingSettings, VariantFacts
+from controller.sizing.records import Learned, Reports, SizingSettings, VariantFacts
 
 _NO_FACTS = VariantFacts()
 _NEW_MODEL = ModelMemory()
@@ -50,6 +51,27 @@ _LITTLE: Final = 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class SizedVariant:
+    """What sizing tells about one variant, in addition to its capacity."""
+
+    learned: Learned | None = None
+    """Step times to publish; None if none were ever learned."""
+
+    problems: tuple[str, ...] = ()
+    """Messages about its profile that its performance contradicts."""
+
+    hard_targets: tuple[str, ...] = ()
+    """Messages about latency targets that it cannot meet, or only at a low throughput."""
+
+    service_level: ServiceLevel | None = None
+    """What the engines of its model attained; None without targets or requests."""
+
+
+NOTHING_TOLD: Final = SizedVariant()
+"""What sizing tells about a variant that it does not know."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class SizingResult:
     """The result of a cycle."""
 
@@ -57,17 +79,7 @@ class SizingResult:
     """The snapshot with the load of each model, and the capacity of each variant where known."""
 
     memory: SizingMemory
-    learned: Mapping[Key, Learned] = field(default_factory=dict)
-    """Step times to publish, by variant."""
-
-    problems: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
-    """Messages about the profile of a variant that its performance contradicts."""
-
-    hard_targets: Mapping[Key, tuple[str, ...]] = field(default_factory=dict)
-    """Messages about latency targets that a variant cannot meet, or only at a low throughput."""
-
-    service_levels: Mapping[Key, ServiceLevel] = field(default_factory=dict)
-    """What the engines of each variant's model attained, if it has targets."""
+    variants: Mapping[Key, SizedVariant]
 
 
 def size_models(
@@ -93,7 +105,6 @@ def size_models(
         stated,
     )
     variants = {variant.key: variant for model in models.values() for variant in model.variants}
-    shown = {key: item for model in models.values() for key, item in model.performances.items()}
     return SizingResult(
         snapshot=replace(
             snapshot,
@@ -102,13 +113,19 @@ def size_models(
         ),
         memory=SizingMemory(
             models={key: model.memory for key, model in models.items()},
-            variants={key: item.memory for key, item in shown.items()},
+            variants={
+                key: own.memory for model in models.values() for key, own in model.performances.items()
+            },
         ),
-        learned={key: item.learned for key, item in shown.items() if item.learned},
-        problems={key: item.problems for key, item in shown.items() if item.problems},
-        hard_targets={key: hard for key in shown if (hard := _hard_targets(variants[key].capacity))},
-        service_levels={
-            key: level for model in models.values() for key, level in _service_levels(model, facts)
+        variants={
+            key: SizedVariant(
+                learned=own.learned,
+                problems=own.problems,
+                hard_targets=_hard_targets(variants[key].capacity),
+                service_level=service_level(model.attained, facts.get(key, _NO_FACTS).targets),
+            )
+            for model in models.values()
+            for key, own in model.performances.items()
         },
     )
 
@@ -176,6 +193,11 @@ class _SizedModel:
     memory: ModelMemory
     performances: Mapping[Key, Performance]
 
+    @property
+    def attained(self) -> Attained:
+        """What its engines attained within the last hour."""
+        return within_the_hour(self.memory.attained)
+
 
 def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelLoad | None) -> _SizedModel:
     before = cycle.memory.models.get(key, _NEW_MODEL)
@@ -222,16 +244,6 @@ def _load_share(variants: Sequence[Variant], sizes: Mapping[Key, SizedCapacity])
     planned = sum([count * size.full_rate * size.utilization for count, size in known])
     assumed = sum([count * size.full_rate * size.assumed_utilization for count, size in known])
     return min(1.0, planned / assumed) if planned and assumed else 1.0
-
-
-def _service_levels(
-    model: _SizedModel, facts: Mapping[Key, VariantFacts]
-) -> Iterator[tuple[Key, ServiceLevel]]:
-    attained = within_the_hour(model.memory.attained)
-    for variant in model.variants:
-        level = service_level(attained, facts.get(variant.key, _NO_FACTS).targets)
-        if level is not None:
-            yield variant.key, level
 
 
 def _given_up(memory: ModelMemory, cycle: _Cycle) -> Attained:
@@ -343,19 +355,13 @@ def _limit_unknown(variant: Variant, settings: SizingSettings) -> Variant:
 
 
 def _hard_targets(capacity: Capacity | None) -> tuple[str, ...]:
-    return (*(capacity.unreachable if capacity else ()), *_costly(capacity))
-
-
-def _costly(capacity: Capacity | None) -> tuple[str, ...]:
-    """Return a message if a target that can be met leaves little of a replica's throughput."""
+    """Return messages about targets that cannot be met, or leave little of a replica's throughput."""
     if capacity is None or not capacity.limits:
-        return ()
+        return capacity.unreachable if capacity else ()
     tightest = capacity.limits[0]
-    batch = max(
-        [item.requests_per_second for item in capacity.limits if item.target is LimitingTarget.BATCH],
-        default=0,
-    )
-    if tightest.requests_per_second >= _LITTLE * batch:
-        return ()
+    batches = [item.requests_per_second for item in capacity.limits if item.target is LimitingTarget.BATCH]
+    if tightest.requests_per_second >= _LITTLE * max(batches, default=0):
+        return capacity.unreachable
     # Without the share itself, which would change the status in every cycle.
-    return (f"{tightest.text} is only met at less than {percent(_LITTLE)} of a replica's throughput",)
+    costly = f"{tightest.text} is only met at less than {percent(_LITTLE)} of a replica's throughput"
+    return (*capacity.unreachable, costly)

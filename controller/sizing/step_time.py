@@ -1,4 +1,4 @@
-"""Learn the step times of a variant's engines from their counters.
+"""Learn the step times of a variant's engines from their counters, and the times of requests with one result.
 
 The time of a busy engine is spent on steps, on the tokens they decode and on the prompts they compute: `1 =
 alpha / tau + beta * G + delta * P`, with tau the mean time of a step, and G and P the decoded and the
@@ -14,11 +14,12 @@ as far as they say more.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.sizing.lengths import Lengths
-from controller.sizing.records import EngineInterval, StepParameters
+from controller.sizing.records import EngineInterval, EngineReport, StepParameters
 
 FORGETTING: Final = 0.998
 """Factor per cycle on the weight of all earlier samples; it is halved after 350 cycles with samples."""
@@ -161,17 +162,9 @@ class StepTimes:
 
     def discount(self) -> StepTimes:
         """Return the equations with earlier samples discounted by one cycle."""
-        xx, xy = self.xx, self.xy
         return StepTimes(
-            xx=(
-                xx[0] * FORGETTING,
-                xx[1] * FORGETTING,
-                xx[2] * FORGETTING,
-                xx[3] * FORGETTING,
-                xx[4] * FORGETTING,
-                xx[5] * FORGETTING,
-            ),
-            xy=(xy[0] * FORGETTING, xy[1] * FORGETTING, xy[2] * FORGETTING),
+            xx=tuple([item * FORGETTING for item in self.xx]),  # type: ignore[arg-type] # of the same length
+            xy=tuple([item * FORGETTING for item in self.xy]),  # type: ignore[arg-type]
             samples=self.samples * FORGETTING,
             outliers=self.outliers,
         )
@@ -359,3 +352,44 @@ def _parameters(point: Vector) -> StepParameters | None:
     if alpha >= _STEP_SECONDS[1]:
         return None
     return StepParameters(alpha_ms=alpha * 1e3, beta_ms=beta * 1e3, delta_ms=delta * 1e3)
+
+
+_SMOOTHING: Final = 0.05
+"""Weight of a new interval in the moving average: about five minutes at the default interval."""
+
+_LEAST_ALPHA: Final = 0.01
+"""Share of the time of a request with one result that does not depend on the prompt. It is low: only then is
+the time spent anew for each of several requests in an engine.
+"""
+
+
+def result_time(
+    known: StepParameters | None,
+    seen: Sequence[tuple[EngineReport, EngineInterval]],
+    *,
+    lengths: Lengths | None,
+) -> StepParameters | None:
+    """Return the time of requests with one result, such as embeddings; None if requests have more.
+
+    They have no times between tokens. Their time to first token is that of the whole request, and an engine
+    is taken for an M/M/1 queue: with service time s and N requests in the engine, a request takes
+    `T = s + s N`, and by Little's law `N = rate T`. So the engine serves `1 / s = rate + 1 / T` requests per
+    second at most: what it was seen to serve, and what one more request at a time would add. An engine that
+    computes many prompts at once serves more, which shows as its load grows. Engines of one replica count as
+    if all had the same load. `known` are the parameters of the last cycle.
+    """
+    if lengths is None or lengths.output > 1:
+        return None
+    for report, interval in seen:
+        if interval.inter_tokens or interval.first_tokens < 1 or interval.first_token_seconds <= 0:
+            continue
+        mean_seconds = interval.first_token_seconds / interval.first_tokens
+        present = interval.first_token_seconds / (interval.seconds * report.engines)
+        seconds = mean_seconds / (1 + present)
+        alpha = _LEAST_ALPHA * seconds * 1e3
+        delta = (seconds - _LEAST_ALPHA * seconds) * 1e3 / lengths.computed
+        if known is not None:
+            alpha = known.alpha_ms + _SMOOTHING * (alpha - known.alpha_ms)
+            delta = known.delta_ms + _SMOOTHING * (delta - known.delta_ms)
+        known = StepParameters(alpha_ms=alpha, beta_ms=0.0, delta_ms=delta)
+    return known

@@ -9,15 +9,15 @@ from typing import Final
 from apiserver.kinds.activity import ActivityQuery
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.engines.endpoint_memory import (
+from controller.engines.endpoints import (
     AnySource,
     EndpointMemory,
     EndpointSource,
+    Exposures,
     PickerQueue,
     QuerySource,
     activity_questions,
 )
-from controller.engines.endpoints import Exposures
 from controller.engines.records import Idleness
 from controller.observe.activity import UNSEEN, WatchedModel
 from controller.policies.policy import Activity, activity_among

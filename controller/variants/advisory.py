@@ -13,8 +13,8 @@ from typing import Final
 
 from apiserver.kinds.annotations import ADVISORY
 from apiserver.kinds.identity import Key
+from controller.observe.claim import Orders
 from controller.observe.conditions import ConditionReason
-from controller.observe.overrides import Orders
 from controller.planning.decision import Decision, Plan
 from controller.planning.snapshot import Snapshot, Variant
 

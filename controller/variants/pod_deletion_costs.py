@@ -13,6 +13,7 @@ from typing import Final
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
 from apiserver.cluster.resource import PODS
+from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from controller.observe.gather import Gathered
 from controller.observe.removal_order import Mark, marks
@@ -26,7 +27,7 @@ _WRITERS: Final = 16
 _log = EventLogger(__name__)
 
 
-def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[tuple[str, str]], bool]) -> list[Mark]:
+def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[Key], bool]) -> list[Mark]:
     """Return the changes of pod annotations for a plan; on targets not `steered`, our marks are removed."""
     replicas = {item.key: item.replicas for item in plan.decisions}
     return [
@@ -43,7 +44,7 @@ class PodMarker:
     def __init__(self, cluster: Cluster, *, now: Callable[[], datetime]) -> None:
         self._cluster = cluster
         self._now = now
-        self._failed: dict[tuple[str, str], datetime] = {}
+        self._failed: dict[Key, datetime] = {}
         """When a pod could not be marked; with an empty name, when a namespace forbade it."""
 
         self._gate = asyncio.Semaphore(_WRITERS)
@@ -68,7 +69,7 @@ class PodMarker:
                 _log.warning("pod deletion cost not set", namespace=namespace, pod=name, why=error.message)
         self._failed = {key: self._failed[key] for key in recent} | dict.fromkeys(failures, self._now())
 
-    def _recent(self) -> frozenset[tuple[str, str]]:
+    def _recent(self) -> frozenset[Key]:
         now = self._now()
         return frozenset(key for key, failed in self._failed.items() if now - failed < ASK_AGAIN)
 

@@ -12,6 +12,7 @@ from apiserver.cluster.resource import CONFIG_MAPS
 from apiserver.kinds.settings_names import LAST_VALID
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
+from controller.observe.claim import Place
 from controller.observe.conditions import EventReason
 from controller.observe.policies import Policies, SettingsProblem
 from controller.observe.settings_reading import KEY, PolicyReader, read_last_valid, record_of
@@ -41,7 +42,7 @@ class SettingsKeeper:
         self._named = named
         self._reader = reader
         self._now = now
-        self._known: Mapping[tuple[str, str], SettingsProblem] = {}
+        self._known: Mapping[Place, SettingsProblem] = {}
         self._unkept: SettingsProblem | None = None
 
     def restore(self) -> None:

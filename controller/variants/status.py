@@ -12,6 +12,7 @@ from typing import Final
 from apiserver.kinds.identity import Key
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
+from controller.observe.claim import Unplanned, orders_finding
 from controller.observe.conditions import (
     ConditionReason,
     ConditionType,
@@ -23,15 +24,13 @@ from controller.observe.conditions import (
 )
 from controller.observe.decision_following import ActingFinding
 from controller.observe.observed import Observed
-from controller.observe.overrides import orders_finding
-from controller.observe.unplanned import Unplanned
 from controller.planning.decision import BoundBy, Decision, Reason, SolverReport
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.planning.wording import count, percent
 from controller.sizing.attainment import ServiceLevel
 from controller.sizing.capacity import duration
-from controller.sizing.records import Learned
+from controller.sizing.sizing import NOTHING_TOLD, SizedVariant
 from controller.variants.advisory import Advice
 
 _SHORTEST_ACCELERATOR: Final = 2
@@ -86,18 +85,7 @@ class StatusInputs:
     advice: Advice | None = None
     """Why the decision is advice only; None if it is published to be acted on."""
 
-    learned: Learned | None = None
-    """The observed performance of its engines."""
-
-    service_level: ServiceLevel | None = None
-    """What the engines of its model attained; None without targets or requests."""
-
-    problems: tuple[str, ...] = ()
-    """Contradictions to the declared profile that sizing found, as messages."""
-
-    hard_targets: tuple[str, ...] = ()
-    """Latency targets that cannot be met, or only at a low throughput, as messages."""
-
+    sized: SizedVariant = NOTHING_TOLD
     misplaced: str = ""
     """Which replicas are pending because other pods took their planned nodes; empty for none."""
 
@@ -182,15 +170,15 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
         findings[ConditionType.COST_RESOLVED] = (False, ConditionReason.COST_NOT_ALLOWED, seen.unpriced)
     elif seen.unlisted:
         findings[ConditionType.COST_RESOLVED] = (False, ConditionReason.PRICE_INVALID, seen.unlisted)
-    differences = (*seen.claim.problems, *inputs.problems)
-    if problems := (*differences, *inputs.hard_targets):
+    differences = (*seen.claim.problems, *inputs.sized.problems)
+    if problems := (*differences, *inputs.sized.hard_targets):
         differs, hard = ConditionReason.PERFORMANCE_DIFFERS, ConditionReason.TARGETS_UNREALISTIC
         findings[ConditionType.PERFORMANCE_AS_DECLARED] = (
             False,
             differs if differences else hard,
             "; ".join(problems),
         )
-    if (level := inputs.service_level) and level.attained.requests >= _FEWEST_JUDGED:
+    if (level := inputs.sized.service_level) and level.attained.requests >= _FEWEST_JUDGED:
         findings[ConditionType.ATTAINMENT_KEPT] = _attainment_finding(level)
     findings[ConditionType.OPTIMIZATION_READY] = _solver_finding(inputs)
     if excess:
@@ -305,7 +293,7 @@ def _decision(inputs: StatusInputs) -> Json:
         "capacityLimit": _limit(decision.capacity),
         "capacitySource": str(decision.capacity_source),
         "performance": _learned_json(inputs),
-        "serviceLevel": _service_level(inputs.service_level),
+        "serviceLevel": _service_level(inputs.sized.service_level),
         "unconstrainedReplicas": decision.unconstrained_replicas,
         "grantedReplicas": decision.replicas,
         "readyReplicas": inputs.variant.ready_replicas,
@@ -350,7 +338,7 @@ def _limit(capacity: Capacity | None) -> str | None:
 
 def _learned_json(inputs: StatusInputs) -> Json | None:
     """Return the learned step times, from which learning continues after a restart."""
-    learned = inputs.learned
+    learned = inputs.sized.learned
     if learned is None:
         return None
     parameters = learned.parameters

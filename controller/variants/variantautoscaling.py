@@ -19,49 +19,40 @@ from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.bindings.joint import Exchange, grants_of, without_bound
-from controller.engines.endpoint_memory import EndpointSource, QuerySource
+from controller.engines.endpoints import EndpointSource, QuerySource
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
-from controller.observe.activity import Surrounding, WatchedModel, watched_models
+from controller.observe.activity import WatchedModel, watched_models
 from controller.observe.binding_claims import Ask, claims_of_asks
-from controller.observe.claim import Claimant, Claims
+from controller.observe.claim import Claimant, Claims, Unplanned, faulty
 from controller.observe.conditions import shorten
-from controller.observe.decision_following import ActingFinding, ReplicaWatch
-from controller.observe.external_metrics import ExternalMetrics, unknown_metrics
+from controller.observe.decision_following import (
+    ActingFinding,
+    ExternalMetrics,
+    ReplicaWatch,
+    unknown_metrics,
+)
 from controller.observe.gather import NO_TERMS, Gathered, Terms, World, claims_in, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies
 from controller.observe.replicas import lateness
-from controller.observe.unplanned import Unplanned, faulty
 from controller.planning.decision import Plan
 from controller.planning.snapshot import Snapshot
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
-from controller.sizing.sizing import SizingResult
+from controller.sizing.sizing import NOTHING_TOLD, SizingResult
 from controller.variants.activity import ActivityWatch
-from controller.variants.advisory import (
-    NOWHERE,
-    Advice,
-    Scope,
-    acted_on,
-    advice,
-    join_plans,
-    why_advisory,
-)
+from controller.variants.advisory import NOWHERE, Advice, Scope, acted_on, advice, join_plans, why_advisory
+from controller.variants.annotated import DecisionAnnotator, due_annotations
 from controller.variants.announcing import Announcer
-from controller.variants.clock import ClockWatch
-from controller.variants.cycle_result import CycleResult
-from controller.variants.decision_annotation import DecisionAnnotator, due_annotations
 from controller.variants.decision_following import situations
-from controller.variants.heartbeat import Pulse
-from controller.variants.placement_divergence import sentences
-from controller.variants.placement_following import PlacementFollower
+from controller.variants.placement_following import PlacementFollower, sentences
 from controller.variants.pod_deletion_costs import PodMarker, due_marks
 from controller.variants.privileges import Privileges, questions
-from controller.variants.publishing import Publisher, expected_errors
+from controller.variants.publishing import Publisher, Pulse, expected_errors
 from controller.variants.settings_keeping import SettingsKeeper
-from controller.variants.silence import silence_of
 from controller.variants.status import StatusInputs, planned_status, reasons_not_ready, unplanned_status
-from controller.variants.watching import EngineSource, EngineWatch
+from controller.variants.telemetry import CycleResult
+from controller.variants.watching import ClockWatch, EngineSource, EngineWatch, silence_of
 
 _log = EventLogger(__name__)
 
@@ -212,7 +203,7 @@ class VariantAutoscalingReconciler:
             responding=self._watch.responding,
             silent_models=self._watch.silent,
             advices={key: item for key, item in advices.items() if not gathered.observed[key].claim.is_bound},
-            service_levels=sized.service_levels,
+            sized=sized.variants,
             evictions=evictions,
             not_ready=reasons_not_ready(statuses),
             acting=acting,
@@ -239,12 +230,7 @@ class VariantAutoscalingReconciler:
         return replace(policies, grants=await self._tools.privileges.grants(used))
 
     async def _gather(
-        self,
-        world: World,
-        claims: Claims,
-        policies: Policies,
-        objectives: Objectives,
-        asks: Sequence[Ask],
+        self, world: World, claims: Claims, policies: Policies, objectives: Objectives, asks: Sequence[Ask]
     ) -> Gathered:
         """Gather in a thread: it takes seconds for thousands of variants, and the lease must be renewed."""
         return await asyncio.to_thread(
@@ -262,10 +248,9 @@ class VariantAutoscalingReconciler:
         )
 
     def _watched_models(self, world: World, claims: Claims) -> Mapping[Key, WatchedModel]:
-        around = Surrounding(pods=world.pods, targets=world.targets, pools=world.inference_pools)
         return watched_models(
             claims.readable,
-            around,
+            world,
             may_scale_to_zero=self._settings.scale_to_zero,
             has_prometheus=self._tools.queries is not None,
         )
@@ -331,10 +316,7 @@ class VariantAutoscalingReconciler:
                 acting=acting.get(key),
                 advice=advices.get(key),
                 misplaced=misplaced.get(key, ""),
-                learned=sized.learned.get(key),
-                service_level=sized.service_levels.get(key),
-                problems=sized.problems.get(key, ()),
-                hard_targets=sized.hard_targets.get(key, ()),
+                sized=sized.variants.get(key, NOTHING_TOLD),
             )
             return planned_status(claimant.value, inputs, now=now, published=claimant.status)
 

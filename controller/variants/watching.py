@@ -1,12 +1,22 @@
-"""Metrics of engines from cycle to cycle, and what is derived from them: loads, capacities, idle models."""
+"""What is watched from cycle to cycle: the metrics of engines, with what is derived from them, and clocks.
+
+A rate is a difference of counters divided by a duration. With the wall clock, rates would be wrong in a cycle
+in which that clock is set, and a model idle for a moment could seem to have been idle for hours. So durations
+are those of a monotonic clock, and published times those of the wall clock.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+import re
+import time
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Final, Protocol, TypeVar
 
+from apiserver.cluster.lease import boot_time
 from apiserver.kinds.identity import Key, key_of
+from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.engines.readings import Reading
 from controller.engines.records import EngineRecords, Idleness
@@ -15,11 +25,11 @@ from controller.observe.claim import Claims
 from controller.observe.gather import Gathered, engine_pods
 from controller.observe.pods import is_ready
 from controller.observe.replicas import ReportAge
+from controller.planning.snapshot import Variant
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import SizingSettings
 from controller.sizing.sizing import SizingResult, size_models
-from controller.uncollected import without_collection
-from controller.variants.silence import SilenceLog, silent_objects
+from controller.variants.solver_worker import without_collection
 
 
 class EngineSource(Protocol):
@@ -123,3 +133,103 @@ def _of_their_model(
         else:
             readings[key] = reading
     return readings, others
+
+
+Asked = TypeVar("Asked", bound=Hashable)
+
+_log = EventLogger(__name__)
+
+_MOST_NAMED: Final = 5
+_NUMBER: Final = re.compile(r"\d+")
+
+
+def silent_objects(asked: Iterable[tuple[Key, Asked]], failures: Mapping[Asked, str]) -> Mapping[Key, str]:
+    """Return the objects none of whose endpoints responded, each with the cause of the first failure.
+
+    `asked` are the endpoints of each object, and `failures` the causes of those that failed.
+    """
+    causes: dict[Key, str] = {}
+    responding: set[Key] = set()
+    for key, endpoint in asked:
+        if endpoint in failures:
+            causes.setdefault(key, failures[endpoint])
+        else:
+            responding.add(key)
+    return {key: cause for key, cause in causes.items() if key not in responding}
+
+
+def silence_of(variant: Variant, failures: Mapping[Key, str]) -> str:
+    """Return the first pod of a variant that did not respond, with the cause; empty if all did."""
+    for replica in variant.replicas:
+        why = failures.get((variant.namespace, replica.name))
+        if why is not None:
+            return f"{replica.name}: {why}"
+    return ""
+
+
+class SilenceLog:
+    """Logs changes of silent objects: one line for all that became silent for the same cause."""
+
+    def __init__(self, kind: str) -> None:
+        """`kind` is what the objects are called in log lines."""
+        self._kind = kind
+        self._known: Mapping[Key, str] = {}
+
+    def update(self, silent: Mapping[Key, str]) -> None:
+        """Log what changed since the last update. Numbers in a cause may differ."""
+        changed: dict[str, list[Key]] = defaultdict(list)
+        for key, cause in silent.items():
+            if key not in self._known or _general(self._known[key]) != _general(cause):
+                changed[cause].append(key)
+        for cause, keys in changed.items():
+            _log.warning("no pod responds", kind=self._kind, objects=_name_list(keys), why=cause)
+        if heard := [key for key in self._known if key not in silent]:
+            _log.info("pods respond again", kind=self._kind, objects=_name_list(heard))
+        self._known = silent
+
+
+def _general(cause: str) -> str:
+    return _NUMBER.sub("", cause)
+
+
+def _name_list(keys: list[Key]) -> str:
+    shown = ", ".join("/".join(key) for key in sorted(keys)[:_MOST_NAMED])
+    others = len(keys) - _MOST_NAMED
+    return f"{shown} and {others} more" if others > 0 else shown
+
+
+_NOTEWORTHY_SECONDS: Final = 1.0
+
+
+class SteadyClock:
+    """Seconds since 1970: the wall clock at creation plus the time since then by the boot clock."""
+
+    def __init__(
+        self, *, wall: Callable[[], float] = time.time, boot: Callable[[], float] = boot_time
+    ) -> None:
+        self._boot = boot
+        self._offset_seconds = wall() - boot()
+
+    def seconds(self) -> float:
+        """Return a time that is not affected by changes of the wall clock."""
+        return self._offset_seconds + self._boot()
+
+
+class ClockWatch:
+    """Logs a warning when the wall clock was set."""
+
+    def __init__(self) -> None:
+        self._ahead_seconds: float | None = None
+
+    def look(self, *, wall_seconds: float, steady_seconds: float) -> None:
+        """Compare the clocks once per cycle."""
+        ahead_seconds = wall_seconds - steady_seconds
+        moved_seconds = ahead_seconds - (
+            ahead_seconds if self._ahead_seconds is None else self._ahead_seconds
+        )
+        if abs(moved_seconds) >= _NOTEWORTHY_SECONDS:
+            _log.warning(
+                "the system clock was changed: rates and ages continue with elapsed time",
+                by_seconds=round(moved_seconds, 1),
+            )
+        self._ahead_seconds = ahead_seconds

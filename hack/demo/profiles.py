@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 
 from apiserver.schema.json import Json
-from controller.observe.performance import engine_argument
+from controller.observe.expected_performance import engine_argument
 from controller.simulation.profile import EngineProfile
 
 DECODE_ANNOTATION = "simulation.stowplan.dev/decode-parms"

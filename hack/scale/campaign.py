@@ -20,10 +20,9 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from controller.caches import Caches
 from controller.observe.settings_reading import PolicyReader
-from controller.planner import SolvingPlanner
 from controller.planning.inputs import Settings
-from controller.solver import Solver
-from controller.variants.heartbeat import Pulse
+from controller.variants.publishing import Pulse
+from controller.variants.solver import Solver
 from controller.variants.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from hack.calling.cores import memory_mebibytes
 from hack.controlplane import ControlPlane
@@ -157,9 +156,8 @@ async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Camp
         cluster = await stack.enter_async_context(await Cluster.connect(control_plane.kubeconfig))
         await fleet.create(cluster, count)
         forget_peak()
-        settings = Settings(wall_seconds=20.0)
-        solver = await stack.enter_async_context(Solver(deadline_seconds=60.0))
-        planner, pulse = SolvingPlanner(solver, settings), Pulse()
+        solver = await stack.enter_async_context(Solver(Settings(wall_seconds=20.0), deadline_seconds=60.0))
+        pulse = Pulse()
         reader = PolicyReader(unit_costs="unit-costs", default_classes=fleet.CLASSES)
         caches = Caches(cluster, namespace=fleet.NAMESPACE)
         events = EventRecorder(cluster, controller="stowplan.dev/controller", instance="scale")
@@ -167,7 +165,7 @@ async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Camp
             cluster=cluster,
             events=events,
             source=engines,
-            planner=planner,
+            planner=solver,
             world=caches.world,
             policies=lambda: reader.read(caches.config_maps()),
             now=lambda: datetime.fromtimestamp(engines.seconds, UTC),

@@ -74,7 +74,7 @@ class NoisyEngines:
             ended=finished,
             inter_token_seconds=seconds,
             inter_tokens=between,
-            time_to_first_token_seconds=to_first,
+            first_token_seconds=to_first,
         )
         return Reading(
             time_seconds=self.seconds,

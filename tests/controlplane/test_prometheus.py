@@ -16,8 +16,7 @@ from support.manifests import deployment, listed
 from support.monitoring import BadNews, panel_queries
 from support.stub_engine import StubEngine
 
-from controller.engines.endpoint_memory import QUEUE_EXPRESSION, EndpointMemory, PickerQueue
-from controller.engines.endpoints import question
+from controller.engines.endpoints import QUEUE_EXPRESSION, EndpointMemory, PickerQueue, question
 from controller.engines.prometheus import PrometheusSource
 from controller.policies.measuring import Exposed
 from controller.policies.policy import Value

@@ -27,7 +27,7 @@ from controller.engines.endpoints import Exposures, Question
 from controller.observe.binding_targets import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind
 from controller.policies.measuring import Exposed, Look
-from controller.variants.heartbeat import Pulse
+from controller.variants.publishing import Pulse
 from support.manifests import autoscaler
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

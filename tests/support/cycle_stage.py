@@ -23,7 +23,7 @@ from controller.planning.plan import plan
 from controller.planning.snapshot import LOWEST_PRIORITY, Snapshot
 from controller.sizing.records import SizingSettings
 from controller.variants.advisory import Scope
-from controller.variants.heartbeat import Pulse
+from controller.variants.publishing import Pulse
 from controller.variants.variantautoscaling import CycleSettings, Tools, VariantAutoscalingReconciler
 from support.engine_totals import alone, counted
 from support.gathering import placed, pod

@@ -23,7 +23,7 @@ def counted(
         ended=requests,
         inter_token_seconds=0.02 * (generated - requests),
         inter_tokens=generated - requests,
-        time_to_first_token_seconds=0.2 * (requests + in_flight),
+        first_token_seconds=0.2 * (requests + in_flight),
     )
 
 

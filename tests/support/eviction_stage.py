@@ -14,8 +14,8 @@ from apiserver.cluster.resource import DISRUPTION_BUDGETS, LEASES
 from apiserver.schema.json import Json
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import EvictionRecord, EvictionRules
+from controller.observe.declarations import claimant_of
 from controller.observe.gather import Gathered, World
-from controller.observe.variantautoscaling import claimant_of
 from controller.planning.decision import Move, Plan
 from controller.planning.snapshot import Snapshot
 from support.decisions import plan_of

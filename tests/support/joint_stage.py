@@ -23,8 +23,8 @@ from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 from controller.variants.advisory import Scope
-from controller.variants.cycle_result import CycleResult
 from controller.variants.privileges import Privileges
+from controller.variants.telemetry import CycleResult
 from controller.variants.variantautoscaling import (
     CycleSettings,
     Tools,

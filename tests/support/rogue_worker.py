@@ -8,7 +8,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
-from controller.solver_worker import serve
+from controller.variants.solver_worker import serve
 
 if TYPE_CHECKING:
     from controller.planning.decision import Plan

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from ipaddress import ip_network
 from ssl import SSLContext
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
+
+from apiserver.schema.json import Json
+from controller.engines.scraping import ScrapeLimits
 
 
 @asynccontextmanager
@@ -24,3 +28,22 @@ async def served(
         yield runner.addresses[0][1]
     finally:
         await runner.cleanup()
+
+
+def serving_pod(port: int, *, namespace: str = "ns", name: str = "engine") -> Json:
+    """Return a pod whose address and port are those of a server on this machine."""
+    return {
+        "metadata": {"namespace": namespace, "name": name},
+        "spec": {"containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
+        "status": {"podIP": "127.0.0.1"},
+    }
+
+
+LOOPBACK = ScrapeLimits(
+    port_names=("http",),
+    pod_networks=(ip_network("127.0.0.0/8"),),
+    timeout_seconds=2,
+    limit_bytes=1 << 20,
+    concurrency=32,
+)
+"""Limits of a scraper for pods that are servers on this machine."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
+from apiserver.kinds.identity import Key
 from controller.planning.load import ModelLoad
 from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
     EngineInterval,
     EngineReport,
-    Key,
     SizingSettings,
     StepParameters,
     Targets,

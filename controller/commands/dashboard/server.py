@@ -15,6 +15,7 @@ from aiohttp import web
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError
+from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from controller.commands.dashboard.access import Access, page_response
 from controller.commands.dashboard.history import History, decisions, record
@@ -46,7 +47,7 @@ from controller.engines.prometheus_history import PrometheusHistory
 from controller.observe.claim import OwnerKind
 from controller.planning.decision import Plan
 from controller.planning.inputs import PlanningInputs
-from controller.sizing.records import Key, SizingSettings, VariantFacts
+from controller.sizing.records import SizingSettings, VariantFacts
 
 _NOT_FOUND: Final = 404
 _NAMES: Final = ("127.0.0.1", "localhost", "[::1]")

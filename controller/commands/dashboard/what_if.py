@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from controller.commands.plan.changes import Changes, apply_changes, with_loads
 from controller.commands.plan.published import with_capacities
 from controller.planning.decision import Decision, Plan
@@ -17,7 +18,7 @@ from controller.planning.load import MOST_RATE
 from controller.planning.problem import PER_MILLE
 from controller.planning.snapshot import Snapshot
 from controller.planning.wording import count
-from controller.sizing.records import Key, SizingSettings, VariantFacts
+from controller.sizing.records import SizingSettings, VariantFacts
 
 MOST_NODES: Final = 64
 _SHAPE: Final = re.compile(r"([^\s]{1,63})x([1-9][0-9]{0,3})")

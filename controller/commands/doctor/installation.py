@@ -20,8 +20,8 @@ from controller.commands.doctor.evidence import Evidence
 from controller.commands.upgrade.definitions import is_ours, served_versions
 from controller.commands.upgrade.gather import ready_pods
 from controller.commands.upgrade.report import Finding, note, ok, problem
-from controller.observe.external_metrics import API_SERVICE, REMEDY_FOR_OTHERS, external_metrics_of
-from controller.observe.external_metrics import is_ours as is_our_api
+from controller.observe.decision_following import API_SERVICE, REMEDY_FOR_OTHERS, external_metrics_of
+from controller.observe.decision_following import is_ours as is_our_api
 
 OLDEST_KUBERNETES: Final = (1, 30)
 """The oldest release that is tested."""

@@ -27,9 +27,8 @@ from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.schema.json import Json, as_object
-from controller.observe.annotated import annotated_claimant
 from controller.observe.claim import Claimant, OwnerKind
-from controller.observe.variantautoscaling import claimant_of
+from controller.observe.declarations import annotated_claimant, claimant_of
 
 _MOST_NAMED: Final = 8
 OWNERS: Final = {

@@ -19,9 +19,9 @@ from apiserver.schema.json import Json
 from controller.commands.explain.evidence import Evidence
 from controller.commands.plan.table import price
 from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
+from controller.observe.declarations import claimant_of
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
 from controller.observe.targets import target_key
-from controller.observe.variantautoscaling import claimant_of
 from controller.planning.decision import Reason
 from controller.planning.load import REQUESTS
 from controller.planning.problem import PER_MILLE

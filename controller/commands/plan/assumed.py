@@ -17,7 +17,7 @@ from controller.commands.check.tree import Tree
 from controller.commands.plan.naming import first_of
 from controller.commands.plan.reading import FileContents, Manifest, of_kind
 from controller.observe.accelerators import accelerators_of, product_of, uncounted_resources
-from controller.observe.engine_arguments import runs_engine, served_model
+from controller.observe.expected_performance import runs_engine, served_model
 from controller.observe.pods import by_target
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.wording import count

@@ -25,12 +25,11 @@ from controller.commands.plan.published import with_published
 from controller.commands.plan.reading import FileContents, InputProblem, Manifest, of_kind
 from controller.observe.accelerators import accelerators_in
 from controller.observe.claim import Claims
-from controller.observe.devices import FurtherAccelerators
+from controller.observe.devices import FurtherAccelerators, Translation
 from controller.observe.gather import Gathered, World, claims_in, gather
 from controller.observe.objectives import ObjectiveRules, Objectives
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource
-from controller.observe.resource_claims import Translation
 from controller.observe.settings_reading import LastValid, read_last_valid, read_policies
 from controller.observe.targets import TargetKey, TargetKind, scaled_by, target_key
 from controller.planning.cluster import MOST_ACCELERATORS

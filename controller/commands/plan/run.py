@@ -33,7 +33,7 @@ from controller.commands.plan.text import Shown, conclusion, text_parts
 from controller.planning.decision import BoundBy, Plan
 from controller.planning.inputs import PlanningInputs, to_json
 from controller.planning.snapshot import Snapshot
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 
 
 def as_document(shown: Shown, assumed: Sequence[str] = ()) -> Json:

@@ -12,10 +12,9 @@ from apiserver.schema.json import Json
 from controller.commands.simulate.history import Past, PastVariant
 from controller.engines.fitting import Measured
 from controller.observe.claim import Claim
-from controller.observe.expected_performance import expected_performance
-from controller.observe.performance import engine_argument, start_seconds_of
-from controller.observe.roles import role_of
-from controller.observe.targets import Target
+from controller.observe.expected_performance import engine_argument, expected_performance
+from controller.observe.performance import start_seconds_of
+from controller.observe.targets import Target, role_of
 from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
 from controller.simulation.workload import Workload
 from controller.sizing.performance import usual_start_seconds

@@ -24,15 +24,14 @@ from controller.commands.simulate.engines import EngineOrigins, PastReader, Supp
 from controller.commands.simulate.history import past_variant
 from controller.commands.simulate.scenario_file import Given
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
-from controller.observe.annotated import claim_of_annotated
 from controller.observe.claim import Claim, Owner, OwnerKind
 from controller.observe.classes import class_finding, priority_of
+from controller.observe.declarations import claim_of, claim_of_annotated
 from controller.observe.performance import targets_of
 from controller.observe.pods import by_target, is_present, target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import TargetKind, target_key, target_of
-from controller.observe.variantautoscaling import claim_of
 from controller.simulation.autoscaler import behaviour_of
 from controller.simulation.manifests import Manifests, VariantObjects
 from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup

@@ -35,7 +35,7 @@ from controller.commands.simulate.scenario_file import Given, read_scenario
 from controller.commands.simulate.text import text_parts
 from controller.simulation.scenario import WARM_UP_SECONDS, Scenario
 from controller.simulation.workload import Played, Workload
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 
 if TYPE_CHECKING:
     from controller.simulation.outcome import PolicyOutcome

@@ -36,7 +36,7 @@ from controller.commands.status.reading import LiveObjects
 from controller.observe.accelerators import accelerators_of
 from controller.observe.binding_targets import bound_targets
 from controller.observe.claim import Claimant, OwnerKind
-from controller.observe.external_metrics import external_metrics_of
+from controller.observe.decision_following import external_metrics_of
 from controller.observe.observed import Observed
 from controller.observe.pods import is_present, target_of_pod
 from controller.planning.cluster import Node
@@ -44,8 +44,8 @@ from controller.planning.load import ModelLoad
 from controller.planning.problem import PER_MILLE
 from controller.planning.snapshot import LOWEST_PRIORITY, Snapshot
 from controller.planning.wording import count
+from controller.variants.publishing import without_numbers
 from controller.variants.status import UNPLANNED
-from controller.variants.write_urgency import without_numbers
 
 SILENT_SECONDS: Final = 180.0
 """Age in seconds of the controller's last cycle from which its decisions are not served any more."""

@@ -44,7 +44,7 @@ from controller.caches import (
     RESOURCE_QUOTAS,
     RESOURCE_SLICES,
 )
-from controller.observe.external_metrics import API_SERVICE
+from controller.observe.decision_following import API_SERVICE
 from controller.projections import Projection
 from controller.variants.announcing import REPORTER
 

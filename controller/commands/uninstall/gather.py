@@ -48,7 +48,7 @@ from controller.commands.upgrade.checks import is_held
 from controller.commands.upgrade.definitions import storage_version
 from controller.commands.upgrade.serving import read_definition
 from controller.evictions.evicting import is_closed
-from controller.observe import external_metrics
+from controller.observe import decision_following
 from controller.observe.removal_order import OURS as OUR_COST
 from controller.variants.placing import GATE, is_gated
 
@@ -114,8 +114,8 @@ async def gather(cluster: Cluster) -> UninstallState:
     installed = {resource: await find(cluster, resource, namespaces) for resource in resources}
     live = [(kind, await read_definition(cluster, kind)) for kind in DEFINED]
     defined = [(kind, definition) for kind, definition in live if definition is not None]
-    claim = await get_if_present(cluster, API_SERVICES, external_metrics.API_SERVICE)
-    is_claimed = claim is not None and external_metrics.is_ours(claim)
+    claim = await get_if_present(cluster, API_SERVICES, decision_following.API_SERVICE)
+    is_claimed = claim is not None and decision_following.is_ours(claim)
     return UninstallState(
         namespaces=namespaces,
         installed=installed,

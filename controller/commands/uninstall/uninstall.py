@@ -67,7 +67,7 @@ from controller.commands.upgrade.serving import (
     write_definition,
 )
 from controller.evictions.evicting import is_closed, reopen
-from controller.observe.external_metrics import is_ours
+from controller.observe.decision_following import is_ours
 from controller.observe.removal_order import marks
 from controller.variants.placing import LetIn, is_gated
 

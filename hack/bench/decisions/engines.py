@@ -13,7 +13,7 @@ from controller.simulation.run import play, silent
 from controller.simulation.scenario import ScenarioModel
 from controller.simulation.workload import load_trace
 from controller.sizing.records import Targets
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 from hack.bench.goals import short_number
 from hack.bench.table import Columns
 from hack.decisions import fleet

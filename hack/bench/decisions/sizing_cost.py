@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final
 
+from apiserver.kinds.identity import Key
 from controller.planning.snapshot import Replica, Snapshot, Variant
 from controller.simulation.measures import INTER_TOKEN_SECONDS
 from controller.sizing.memory import SizingMemory
@@ -17,12 +18,11 @@ from controller.sizing.records import (
     DEFAULT_SIZING,
     EngineInterval,
     EngineReport,
-    Key,
     Targets,
     VariantFacts,
 )
 from controller.sizing.sizing import size_models
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 from hack.bench.goals import Goal, at_both_paces
 
 MODELS: Final = 5000

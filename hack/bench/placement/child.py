@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from controller.planning.problem import PlacementProblem, Solution
 from controller.simulation.outcome import reversals
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 from hack.bench.child import ChildError, in_child
 from hack.bench.placement.engines import Engine, engine, pending_accelerators
 from hack.bench.placement.result import Bound, EngineResult, Job

@@ -19,7 +19,7 @@ import numpy as np
 from controller.planning.engine import Engine, alone
 from controller.planning.moves import fewest_evictions
 from controller.planning.problem import PlacementProblem, Solution, Stage, free_after_removals
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 from hack.bench.child import in_child
 from hack.bench.goals import Goal, short_number
 from hack.bench.placement.engines import effort_within

@@ -18,7 +18,7 @@ from controller.planning.decision import Plan
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 from hack.bench.goals import Goal, short_number
 from hack.bench.placement.watching import Step, watched
 from hack.bench.table import Columns, group_by, mean_of, table_lines

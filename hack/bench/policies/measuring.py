@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from controller.commands.simulate.text import sparkline
 from controller.simulation.run import silent
-from controller.uncollected import without_collection
+from controller.variants.solver_worker import without_collection
 from hack.bench.frame import Frame
 from hack.bench.goals import Goal
 from hack.bench.measurement import Part, part_of

@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.bindings.status import REFRESH_SECONDS, binding_news
-from controller.variants.write_urgency import News
+from controller.variants.publishing import News
 
 NOW = datetime(2026, 11, 25, 12, tzinfo=UTC)
 BOUND = {"type": "ScalingActive", "status": "True", "reason": "Scaling", "message": "3 replicas"}

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.typedefs import Handler
-from support.served import served
+from support.served import LOOPBACK, served
 
 from apiserver.schema.json import Json
 from controller.engines.endpoints import Endpoint, exposed_in, exposed_series, question, series_names
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.metrics import Series
 from controller.engines.prometheus import PrometheusSource
-from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.engines.scraping import Scraper
 from controller.policies.measuring import Exposed
 
 TEXT = """\
@@ -44,14 +45,7 @@ def pod(address: str = "127.0.0.1", *, name: str = "p", **spec: object) -> Json:
 
 def scraper(*, limit_bytes: int = 1 << 16) -> Scraper:
     """Return a scraper whose only allowed network is loopback."""
-    limits = ScrapeLimits(
-        port_names=("http",),
-        pod_networks=parse_networks(["127.0.0.0/8"]),
-        timeout_seconds=2.0,
-        limit_bytes=limit_bytes,
-        concurrency=4,
-    )
-    return Scraper(limits, clock=lambda: NOW)
+    return Scraper(replace(LOOPBACK, limit_bytes=limit_bytes, concurrency=4), clock=lambda: NOW)
 
 
 async def _text(_: web.Request) -> web.StreamResponse:

@@ -7,18 +7,19 @@ import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 from aiohttp import web
-from support.served import served
+from support.served import LOOPBACK, served, serving_pod
 from support.stub_engine import exposition
 
 from apiserver.schema.json import Json
 from controller.engines.endpoints import MOST_NAMES, exposed_in, question
 from controller.engines.exposition import MOST_LINES, UnreadableMetricsError
 from controller.engines.readings import parse_exposition
-from controller.engines.scraping import ParsingTime, ScrapeLimits, Scraper, parse_networks
+from controller.engines.scraping import ParsingTime, Scraper
 from controller.policies.measuring import Exposed
 
 _LARGEST_BYTES: Final = 2 << 20
@@ -61,24 +62,12 @@ def test_the_largest_page_takes_a_limited_time(page: str) -> None:
         assert time.process_time() - before_seconds < _MOST_CPU_SECONDS
 
 
-def limits() -> ScrapeLimits:
-    """Return limits that allow loopback."""
-    return ScrapeLimits(
-        port_names=("http",),
-        pod_networks=parse_networks(["127.0.0.0/8"]),
-        timeout_seconds=5,
-        limit_bytes=_LARGEST_BYTES,
-        concurrency=4,
-    )
+LIMITS = replace(LOOPBACK, timeout_seconds=5, limit_bytes=_LARGEST_BYTES, concurrency=4)
 
 
 def pod(name: str, port: int) -> Json:
-    """Return a pod that serves its metrics at a port."""
-    return {
-        "metadata": {"namespace": name, "name": name},
-        "spec": {"containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
-        "status": {"podIP": "127.0.0.1"},
-    }
+    """Return a pod of a namespace with its name."""
+    return serving_pod(port, namespace=name, name=name)
 
 
 def serving(text: str) -> AbstractAsyncContextManager[int]:
@@ -101,7 +90,7 @@ INVALID: Mapping[str, tuple[str, str]] = {
 @pytest.mark.parametrize(("page", "why"), INVALID.values(), ids=INVALID.keys())
 async def test_a_hostile_page_affects_no_other_pod(page: str, why: str) -> None:
     """Engines and endpoints of bindings are read in the same way."""
-    async with serving(page) as bad, serving(GOOD) as good, Scraper(limits()) as scraper:
+    async with serving(page) as bad, serving(GOOD) as good, Scraper(LIMITS) as scraper:
         pods = [pod("evil", bad), pod("good", good)]
         scraped = await scraper.scrape(pods)
         asked = [
@@ -120,7 +109,7 @@ async def test_a_hostile_page_affects_no_other_pod(page: str, why: str) -> None:
 
 async def test_an_endpoint_with_too_many_metrics_is_a_failure() -> None:
     """Bindings share the page of a pod in front of them, each with a metric of its own."""
-    async with serving(GOOD) as port, Scraper(limits()) as scraper:
+    async with serving(GOOD) as port, Scraper(LIMITS) as scraper:
         names = [f'{_WAITING}{{a="{number}"}}' for number in range(MOST_NAMES + 1)]
         asked = [question(pod("evil", port), port=port, path="/metrics", names=[name]) for name in names]
         exposures = await scraper.expose(asked)
@@ -143,7 +132,7 @@ async def test_pages_are_parsed_apart_from_the_threads_of_planning() -> None:
     """Planning and its statuses use the default threads, in which only credentials are read here."""
     threads = Counted()
     asyncio.get_running_loop().set_default_executor(threads)
-    async with serving(GOOD) as port, Scraper(limits()) as scraper:
+    async with serving(GOOD) as port, Scraper(LIMITS) as scraper:
         pods = [pod(f"good-{number}", port) for number in range(5)]
         scraped = await scraper.scrape(pods)
         exposures = await scraper.expose(

@@ -57,7 +57,7 @@ def test_engines_of_one_pod_are_aggregated() -> None:
                 inter_token_seconds=16,
                 inter_tokens=1582,
                 prompt_lengths=((500, 1000, math.inf), (10, 16, 16)),
-                time_to_first_token_seconds=2,
+                first_token_seconds=2,
                 examined_prompt_tokens=7100,
                 computed_prompt_tokens=6000,
             ),
@@ -84,7 +84,7 @@ def test_the_processes_of_one_sglang_engine_are_counted_once() -> None:
                 ended=16,
                 inter_token_seconds=16,
                 inter_tokens=1582,
-                time_to_first_token_seconds=2,
+                first_token_seconds=2,
                 examined_prompt_tokens=8000,
                 computed_prompt_tokens=6500,
             ),
@@ -340,7 +340,7 @@ def test_random_series_give_plausible_values_or_are_rejected(garbage: list[Serie
         totals.begun,
         totals.inter_token_seconds,
         totals.inter_tokens,
-        totals.time_to_first_token_seconds,
+        totals.first_token_seconds,
         *totals.prompt_lengths[1],
     ]
     assert 0 <= reading.waiting <= 1e7

@@ -10,13 +10,13 @@ from typing import Final
 
 import pytest
 from aiohttp import web
-from support.served import served
+from support.served import LOOPBACK, served, serving_pod
 from support.stub_engine import exposition
 
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.engines.endpoints import question
-from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
+from controller.engines.scraping import Scraper
 from controller.engines.turns import PodRequest, Turns
 
 PAGE: Final = exposition(model="m", usage=0.5, waiting=1)
@@ -25,27 +25,9 @@ MOST_ROUNDS: Final = 200
 SILENT: Final = [("evil", f"engine-{number}") for number in range(200)]
 
 
-def limits() -> ScrapeLimits:
-    """Return the default limits, for loopback."""
-    return ScrapeLimits(
-        port_names=("http",),
-        pod_networks=parse_networks(["127.0.0.0/8"]),
-        timeout_seconds=2,
-        limit_bytes=1 << 20,
-        concurrency=32,
-    )
-
-
 def pods(keys: Sequence[tuple[str, str]], port: int) -> list[Json]:
     """Return pods that serve at a port."""
-    return [
-        {
-            "metadata": {"namespace": namespace, "name": name},
-            "spec": {"containers": [{"ports": [{"name": "http", "containerPort": port}]}]},
-            "status": {"podIP": "127.0.0.1"},
-        }
-        for namespace, name in keys
-    ]
+    return [serving_pod(port, namespace=namespace, name=name) for namespace, name in keys]
 
 
 class Engines:
@@ -82,7 +64,7 @@ def rounds_seconds() -> float:
 
 async def test_silent_pods_of_one_namespace_delay_no_round() -> None:
     """The first round waits for the first of them, and later ones hardly: one after another took 12 s."""
-    async with engines() as (good, port), engines() as (evil, deaf), Scraper(limits()) as scraper:
+    async with engines() as (good, port), engines() as (evil, deaf), Scraper(LOOPBACK) as scraper:
         evil.pause_seconds = 60.0
         asked = [*pods(SILENT, deaf), *pods(HEALTHY, port)]
         began = rounds_seconds()
@@ -97,7 +79,7 @@ async def test_silent_pods_of_one_namespace_delay_no_round() -> None:
 
 async def test_paths_of_one_silent_pod_delay_no_other_endpoint() -> None:
     """Bindings name any number of paths, and each is a request."""
-    async with engines() as (_, port), engines() as (evil, deaf), Scraper(limits()) as scraper:
+    async with engines() as (_, port), engines() as (evil, deaf), Scraper(LOOPBACK) as scraper:
         evil.pause_seconds = 60.0
         (silent,), healthy = pods(SILENT[:1], deaf), pods(HEALTHY, port)
         asked = [
@@ -116,7 +98,7 @@ async def test_paths_of_one_silent_pod_delay_no_other_endpoint() -> None:
 @pytest.mark.parametrize("pause_seconds", [0.0, 1.2])
 async def test_pods_that_were_silent_are_read_again(pause_seconds: float) -> None:
     """Promptly, or later than a round waits for: then, a later round has the reading."""
-    async with engines() as (some, port), Scraper(limits()) as scraper:
+    async with engines() as (some, port), Scraper(LOOPBACK) as scraper:
         some.pause_seconds = 60.0
         asked = pods(HEALTHY, port)
         assert (await scraper.scrape(asked)).readings == {}
@@ -133,7 +115,7 @@ async def test_pods_that_were_silent_are_read_again(pause_seconds: float) -> Non
 
 async def test_the_reason_of_a_silent_pod_stays_the_same() -> None:
     """It is part of a condition, which would otherwise be written in every cycle."""
-    async with engines() as (some, port), Scraper(limits()) as scraper:
+    async with engines() as (some, port), Scraper(LOOPBACK) as scraper:
         some.pause_seconds = 60.0
         asked, reasons = pods(SILENT[:1], port), list[str]()
         for _ in range(MOST_ROUNDS):

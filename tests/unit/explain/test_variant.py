@@ -14,7 +14,7 @@ from apiserver.cluster.heartbeat import Heartbeat
 from controller.commands.explain.evidence import Evidence
 from controller.commands.explain.variant import duration, explain_variant, variant_parts
 from controller.commands.plan.terminal import print_lines, terminal
-from controller.observe.variantautoscaling import claimant_of
+from controller.observe.declarations import claimant_of
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DECISION = {

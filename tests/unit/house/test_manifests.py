@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 from support.kustomizing import CLUSTER_SCOPED, NO_OBJECTS, documents
 
-from controller.solver import MEMORY_BYTES
+from controller.variants.solver import MEMORY_BYTES
 
 BASE = Path(__file__).resolve().parents[3] / "manifests" / "base"
 COMPONENTS = BASE.parent / "components"

@@ -10,8 +10,7 @@ from support.monitoring import PAGE, TOP, alerts, documented, panel_queries, var
 from apiserver.metrics.series import SUBJECTS
 from apiserver.serving.process_metrics import ProcessMetrics
 from controller.bindings.telemetry import BindingTelemetry
-from controller.telemetry import Telemetry
-from controller.variant_numbers import VariantNumbers
+from controller.variants.telemetry import Telemetry
 
 CODE = ("apiserver", "controller", "webhooks")
 NAME = re.compile(r'"(stowplan_[a-z_]+)"')
@@ -24,7 +23,6 @@ def registered() -> dict[str, str]:
     registry = ProcessMetrics("controller").registry
     Telemetry(registry)
     BindingTelemetry(registry)
-    VariantNumbers(registry)
     return {
         family.name + ("_total" if family.type == "counter" else ""): family.type
         for family in registry.collect()

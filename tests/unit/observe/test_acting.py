@@ -9,8 +9,14 @@ from support.manifests import autoscaler
 
 from apiserver.kinds.autoscalers import KEDA_LABEL, Autoscaler, autoscaler_of
 from apiserver.schema.json import Json
-from controller.observe.decision_following import ActingReason, ReplicaWatch, Situation, acting_finding
-from controller.observe.external_metrics import ExternalMetrics, external_metrics_of
+from controller.observe.decision_following import (
+    ActingReason,
+    ExternalMetrics,
+    ReplicaWatch,
+    Situation,
+    acting_finding,
+    external_metrics_of,
+)
 
 
 def scaler(status: str = "", reason: str = "", *, is_keda: bool = False, tolerance: str = "0") -> Autoscaler:

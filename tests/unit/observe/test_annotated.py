@@ -12,10 +12,9 @@ from support.manifests import autoscaler, deployment, variant
 from apiserver.kinds.annotated import term_problems
 from apiserver.kinds.decision_record import record_text
 from apiserver.schema.json import Json
-from controller.observe.annotated import Records, annotated_references, claims_of_annotated
-from controller.observe.claim import Claim, Claims, Owner, OwnerKind
+from controller.observe.claim import Claim, Claims, Orders, Owner, OwnerKind
 from controller.observe.conditions import ConditionReason
-from controller.observe.overrides import Orders
+from controller.observe.declarations import Records, annotated_references, claims_of_annotated
 from controller.observe.targets import TargetKey, TargetKind
 
 TARGET = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")
@@ -69,10 +68,7 @@ def test_the_claim_of_an_autoscaler_has_all_that_it_says() -> None:
 def test_a_scaled_object_counts_once_and_scales_a_deployment_by_default() -> None:
     """The copy of KEDA has the annotations as well."""
     claim = only(
-        claims(
-            made_by_keda("chat", "chat"),
-            scaled=(scaled_object("chat", "chat", minReplicaCount=0),),
-        )
+        claims(made_by_keda("chat", "chat"), scaled=(scaled_object("chat", "chat", minReplicaCount=0),))
     )
 
     assert claim.owner == Owner(OwnerKind.SCALED_OBJECT, "ns", "chat")
@@ -155,9 +151,7 @@ def test_a_variant_autoscaling_of_the_same_name_has_it() -> None:
 def test_a_variant_autoscaling_on_the_same_target_takes_precedence() -> None:
     """Even if it is younger; the autoscaler is told to drop its annotation."""
     found = gathered(
-        placed(variant("chat")),
-        autoscalers=(hpa("scaler", "chat", creationTimestamp=OLDER),),
-        records={},
+        placed(variant("chat")), autoscalers=(hpa("scaler", "chat", creationTimestamp=OLDER),), records={}
     )
 
     assert [item.name for item in found.snapshot.variants] == ["chat"]

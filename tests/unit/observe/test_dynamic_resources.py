@@ -9,9 +9,8 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.devices import NodeDevices, devices_in
+from controller.observe.devices import NodeDevices, Translation, devices_in
 from controller.observe.inventory import inventory
-from controller.observe.resource_claims import Translation
 from controller.observe.targets import TargetKey, TargetKind, UnplannableTargetError, target_of
 from controller.projections import Projection
 

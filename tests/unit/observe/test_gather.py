@@ -10,13 +10,9 @@ from support.gathering import A100, CHAT, NODE, NOW_SECONDS, gathered, key_of, p
 from support.manifests import autoscaler, deployment, variant
 
 from apiserver.schema.json import Json
-from controller.observe.gather import (
-    Terms,
-    engine_pods,
-    models_by_target,
-)
+from controller.observe.declarations import claims_of
+from controller.observe.gather import Terms, engine_pods, models_by_target
 from controller.observe.targets import TargetKey, TargetKind
-from controller.observe.variantautoscaling import claims_of
 from controller.planning.cluster import Budget, NodePool
 
 
@@ -340,10 +336,7 @@ def test_limits_and_node_pools_come_from_settings_and_from_the_cluster() -> None
     spec = {"limits": {"nvidia.com/gpu": "80"}, "template": {"spec": {"requirements": requirements}}}
     pools = [{"metadata": {"name": name}, "spec": spec} for name in ("gpus", "more", "odd")]
     pools[2] = {"metadata": {"name": "odd"}, "spec": {"limits": {"nvidia.com/gpu": "8"}, "template": {}}}
-    quota = {
-        "metadata": {"namespace": "ns", "name": "q"},
-        "spec": {"hard": {"requests.nvidia.com/gpu": "6"}},
-    }
+    quota = {"metadata": {"namespace": "ns", "name": "q"}, "spec": {"hard": {"requests.nvidia.com/gpu": "6"}}}
     terms = Terms(pools=(DECLARED,), budgets=(Budget(name="b", cost_per_hour=Decimal(100)),))
 
     found = gathered(placed(variant("chat")), quotas=(quota,), node_pools=pools, terms=terms)

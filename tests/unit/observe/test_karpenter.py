@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from apiserver.schema.json import Json
-from controller.observe.karpenter import KarpenterPools, karpenter_pools
+from controller.observe.inventory import KarpenterPools, karpenter_pools
 from controller.planning.cluster import Taint
 
 GPU = "karpenter.k8s.aws/instance-gpu-name"

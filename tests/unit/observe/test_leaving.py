@@ -128,19 +128,11 @@ def test_pods_whose_removal_frees_most_come_first(sentence: str) -> None:
 
 
 MARKS: dict[str, tuple[list[Json], int, Mapping[str, Mapping[str, str | None]]]] = {
-    "a pod that a ReplicaSet might not choose is marked": (
-        [pod("x", "a"), pod("y", "b")],
-        1,
-        {"x": MARKED},
-    ),
+    "a pod that a ReplicaSet might not choose is marked": ([pod("x", "a"), pod("y", "b")], 1, {"x": MARKED}),
     "a pod that is removed first anyway is not marked": ([pod("x", ""), pod("y", "b")], 1, {}),
     "pods of one target on the same node are not marked": ([pod("x", "a"), pod("y", "a")], 1, {}),
     "no pod is marked if all are removed": ([pod("x", "a"), pod("y", "b")], 0, {}),
-    "an existing mark is not written again": (
-        [pod("x", "a", annotations=MARKED), pod("y", "b")],
-        1,
-        {},
-    ),
+    "an existing mark is not written again": ([pod("x", "a", annotations=MARKED), pod("y", "b")], 1, {}),
     "all marks are removed if no pod is removed": (
         [pod("x", "a", annotations=MARKED), pod("y", "b")],
         2,

@@ -63,8 +63,7 @@ def test_a_declared_profile_is_read() -> None:
 
     found = seen.observed[KEY]
     assert found.facts.profile == Profile(
-        parameters=StepParameters(alpha_ms=20.58, beta_ms=0.41, gamma_ms=5.2, delta_ms=0.1),
-        max_batch_size=48,
+        parameters=StepParameters(alpha_ms=20.58, beta_ms=0.41, gamma_ms=5.2, delta_ms=0.1), max_batch_size=48
     )
     assert (found.facts.max_num_seqs, found.claim.problems) == (48, ())
 

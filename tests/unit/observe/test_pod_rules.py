@@ -11,8 +11,7 @@ from support.manifests import deployment
 from support.workloads import leader_worker_set, stateful_pod
 
 from apiserver.schema.json import Json
-from controller.observe.rule_reading import HOSTNAME, Scene
-from controller.observe.rules import NO_RULES, TargetRules, pod_rules
+from controller.observe.rules import HOSTNAME, NO_RULES, Scene, TargetRules, pod_rules
 from controller.observe.targets import Target, TargetKey, TargetKind, target_of
 from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 
@@ -121,9 +120,7 @@ KNOWN: dict[str, Case] = {
         nodes=(*TWO_ZONES, node("cpu", "c", 0)),
     ),
     "a zone without accelerators is ignored if pods select nodes with accelerators": Case(
-        target=spread(constraint()),
-        rules=planned(spread=EVEN),
-        nodes=(*TWO_ZONES, node("cpu", "c", 0)),
+        target=spread(constraint()), rules=planned(spread=EVEN), nodes=(*TWO_ZONES, node("cpu", "c", 0))
     ),
     "a zone without accelerators counts if nodeAffinityPolicy is Ignore": Case(
         target=spread(constraint(nodeAffinityPolicy="Ignore")),

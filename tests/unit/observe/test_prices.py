@@ -13,10 +13,10 @@ from support.manifests import deployment, variant
 from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.kinds.privileges import OWN_COST
 from apiserver.schema.json import Json
+from controller.observe.declarations import claim_of
 from controller.observe.gather import Terms
 from controller.observe.policies import Grants, Policies, question_of
 from controller.observe.prices import CostSource, price_finding
-from controller.observe.variantautoscaling import claim_of
 from controller.planning.cluster import NodePool, Taint
 
 PRODUCTS = {"A100": "NVIDIA-A100-PCIE-80GB", "H100": "NVIDIA-H100-80GB-HBM3", "L4": "NVIDIA-L4", "NEW": "NEW"}
@@ -127,11 +127,7 @@ def test_the_accelerator_type_of_a_running_pod_counts() -> None:
 def test_node_pools_that_may_grow_count() -> None:
     """A plan may place replicas on their nodes."""
     pool = NodePool(
-        name="new",
-        accelerator="H100",
-        accelerators_per_node=8,
-        price_per_node=Decimal(0),
-        nodes_addable=1,
+        name="new", accelerator="H100", accelerators_per_node=8, price_per_node=Decimal(0), nodes_addable=1
     )
     fenced = replace(pool, taints=frozenset({Taint(key="a", value="", effect="NoSchedule")}))
     for given, want in ((pool, 180), (fenced, 10)):

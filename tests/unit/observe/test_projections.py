@@ -17,13 +17,13 @@ from apiserver.cluster.resource import PODS
 from controller.engines.scraping import ScrapeLimits, metrics_url
 from controller.evictions.rounds import owner_of
 from controller.observe.accelerators import accelerators_of
+from controller.observe.expected_performance import engine_argument
 from controller.observe.inventory import inventory, oversized_nodes
 from controller.observe.movable import Disruptions, lowest_priority, movable_pods
-from controller.observe.performance import engine_argument
 from controller.observe.pods import by_target, is_present, is_ready, removal_order, target_of_pod
 from controller.observe.quotas import Tenant, limits
 from controller.observe.removal_order import leaving_order, marks
-from controller.observe.rule_reading import Neighbours
+from controller.observe.rules import Neighbours
 from controller.observe.scheduling import node_affinity, tolerations
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.projections import Projection

@@ -11,8 +11,7 @@ from support.manifests import autoscaler, deployment, variant
 from support.workloads import group_pod, leader_worker_set
 
 from apiserver.schema.json import Json
-from controller.observe.roles import role_of
-from controller.observe.targets import target_of
+from controller.observe.targets import role_of, target_of
 
 TOLERATION = {"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}
 WAITING = {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}

@@ -14,12 +14,12 @@ from apiserver.kinds.core.selecting import parse_selector, selects
 from apiserver.schema.json import Json
 from controller.bindings.scale_reader import ScaleReader
 from controller.observe.accelerators import accelerators_of
+from controller.observe.declarations import claims_of
 from controller.observe.gather import World, engine_pods, gather
 from controller.observe.pods import target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.scales import Scale, UnreadableScaleError, scale_of, with_scales
 from controller.observe.targets import TargetKey, TargetKind, target_of
-from controller.observe.variantautoscaling import claims_of
 
 API = "serving.example/v1"
 KEY = TargetKey(TargetKind.SCALED, "ns", "chat", "serving.example", "Server")

@@ -32,13 +32,7 @@ def capacity(
 ) -> Capacity:
     """Return the capacity of a replica by its step times."""
     return sized_capacity(
-        parameters,
-        lengths,
-        targets,
-        experience,
-        batch=batch,
-        engines=engines,
-        source=CapacitySource.LEARNED,
+        parameters, lengths, targets, experience, batch=batch, engines=engines, source=CapacitySource.LEARNED
     ).capacity
 
 

@@ -24,7 +24,7 @@ from controller.sizing.records import (
     Targets,
     VariantFacts,
 )
-from controller.sizing.result_time import result_time
+from controller.sizing.step_time import result_time
 
 EMBEDDING = EngineProfile(
     model_id="m", alpha_ms=8, beta_ms=0.1, gamma_ms=4, delta_ms=0.02, num_gpu_blocks=20_000

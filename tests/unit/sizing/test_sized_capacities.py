@@ -68,12 +68,12 @@ def test_a_wrong_profile_is_reported_with_both_numbers_and_replaced() -> None:
 
     found = watch.steady(40)
 
-    assert list(found.problems) == [("llm", "llama")]
-    text = found.problems["llm", "llama"][0]
+    (text,) = found.variants["llm", "llama"].problems
     assert text.startswith("variantProfile predicts ")
     assert ", engines show " in text
-    learned = found.learned["llm", "llama"].parameters
-    assert learned.alpha_ms == pytest.approx(8.0, rel=0.3)
+    learned = found.variants["llm", "llama"].learned
+    assert learned is not None
+    assert learned.parameters.alpha_ms == pytest.approx(8.0, rel=0.3)
 
 
 def test_learning_continues_from_the_status_after_a_restart() -> None:
@@ -88,19 +88,21 @@ def test_learning_continues_from_the_status_after_a_restart() -> None:
     assert capacity.source is CapacitySource.LAST_KNOWN
     assert 15 < capacity.requests_per_second < 25
     assert found.snapshot.variants[0].start_seconds == 240.0
-    assert found.learned["llm", "llama"] == known
+    assert found.variants["llm", "llama"].learned == known
 
 
 def test_nothing_is_learned_of_an_engine_whose_clients_give_up() -> None:
     """It computes prompts of requests that leave before their first token, and never counts these tokens."""
     watch = Watch(variants=(variant(ready=1),), facts=facts())
-    before = watch.steady(20, each=5.0).learned["llm", "llama"]
+    before = watch.steady(20, each=5.0).variants["llm", "llama"].learned
 
     slow = replace(H100, alpha_ms=900.0)
     stuck = interval(0.5, engine=slow, first_tokens=1.0, first_token_seconds=59.0, prompt_tokens=0.0)
     for _ in range(40):
-        found = watch.see({"llama-0": report(stuck, waiting=900)}).learned["llm", "llama"]
+        found = watch.see({"llama-0": report(stuck, waiting=900)}).variants["llm", "llama"].learned
 
+    assert found is not None
+    assert before is not None
     assert found.parameters == before.parameters
 
 
@@ -190,8 +192,8 @@ def test_a_variant_that_cannot_meet_the_targets_is_not_usable_beside_one_that_ca
     assert found.snapshot.variants[1].capacity is not None
     assert not found.snapshot.variants[1].capacity.is_usable
     text = "ITL 80 ms cannot be met: a step of an idle engine takes 100 ms"
-    assert found.hard_targets["llm", "small"] == (text,)
-    assert not found.problems
+    assert found.variants["llm", "small"].hard_targets == (text,)
+    assert not any(item.problems for item in found.variants.values())
 
 
 def test_a_running_variant_is_usable_if_only_an_estimated_one_meets_the_targets() -> None:
@@ -264,7 +266,7 @@ def test_a_target_that_leaves_little_of_a_replicas_throughput_is_reported(
     strict = VariantFacts(targets=Targets(itl_seconds=itl_seconds), learned=known)
     watch = Watch(variants=(variant(),), facts={("llm", "llama"): strict})
 
-    assert watch.steady(10, each=1.0).hard_targets.get(("llm", "llama"), ()) == want
+    assert watch.steady(10, each=1.0).variants["llm", "llama"].hard_targets == want
 
 
 CATALOG = Estimate(
@@ -284,7 +286,7 @@ def test_without_anything_else_the_catalog_gives_a_capacity_that_starts_nothing(
         assert capacity is not None
         assert (capacity.source, capacity.is_usable) == (CapacitySource.CATALOG, bool(ready))
         assert 10 < capacity.requests_per_second < 30
-        assert found.learned == {}
+        assert found.variants["llm", "llama"].learned is None
 
 
 def test_weights_that_do_not_fit_give_no_capacity() -> None:

@@ -13,9 +13,7 @@ from support.sizing_cycles import CYCLE_SECONDS, Watch, facts, interval, load, r
 
 from controller.planning.load import CapacitySource, Signal
 from controller.planning.snapshot import Replica
-from controller.sizing.records import (
-    EngineInterval,
-)
+from controller.sizing.records import EngineInterval
 
 
 def test_a_steady_load_gives_a_rate_request_lengths_and_a_capacity() -> None:
@@ -329,7 +327,8 @@ def test_requests_within_targets_are_counted_per_model_over_an_hour() -> None:
     for _ in range(300):
         found = watch.see({"llama-0": report(interval(4.0, first_token_times=times))})
 
-    level = found.service_levels["llm", "llama"]
+    level = found.variants["llm", "llama"].service_level
+    assert level is not None
     assert level.share == pytest.approx(0.9)
     assert level.attained.requests == pytest.approx(4.0 * 3600, rel=0.1)
 
@@ -343,6 +342,8 @@ def test_requests_that_clients_give_up_count_as_late() -> None:
 
     found = watch.see({"llama-0": report(slow, waiting=500)})
 
-    attained = found.service_levels["llm", "llama"].attained
+    level = found.variants["llm", "llama"].service_level
+    assert level is not None
+    attained = level.attained
     assert attained.requests == pytest.approx(150.0)
     assert attained.missed_ttft == pytest.approx(150.0)

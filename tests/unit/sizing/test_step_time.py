@@ -171,12 +171,7 @@ def test_a_prior_is_returned_without_samples_and_corrected_by_samples() -> None:
     assert corrected.alpha_ms < 10.0
 
 
-@given(
-    st.floats(4, 80),
-    st.floats(0.005, 0.4),
-    st.floats(0.005, 0.2),
-    st.integers(1, 1000),
-)
+@given(st.floats(4, 80), st.floats(0.005, 0.4), st.floats(0.005, 0.2), st.integers(1, 1000))
 def test_an_engine_with_linear_step_times_is_learned(
     alpha: float, beta: float, delta: float, seed: int
 ) -> None:

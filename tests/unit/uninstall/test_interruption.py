@@ -47,7 +47,7 @@ from controller.commands.uninstall.plan import plan_removal
 from controller.commands.uninstall.uninstall import Removal
 from controller.commands.upgrade.calls import Pace
 from controller.commands.upgrade.definitions import PART_OF
-from controller.observe.external_metrics import API_SERVICE, TARGET
+from controller.observe.decision_following import API_SERVICE, TARGET
 
 PACE = Pace(per_second=1e9, tell=lambda *_: None)
 PLACE = "inference"

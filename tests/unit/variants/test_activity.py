@@ -11,12 +11,12 @@ from support.manifests import deployment, variant
 
 from apiserver.kinds.activity import ActivityQuery, ActivitySeries
 from apiserver.schema.json import Json
-from controller.engines.endpoint_memory import PickerQueue
-from controller.engines.endpoints import Exposures, Question
+from controller.engines.endpoints import Exposures, PickerQueue, Question
 from controller.engines.metrics import Series
 from controller.engines.records import Idleness
-from controller.observe.activity import Surrounding, WatchedModel, watched_models
-from controller.observe.variantautoscaling import claim_of
+from controller.observe.activity import WatchedModel, watched_models
+from controller.observe.declarations import claim_of
+from controller.observe.gather import World
 from controller.policies.measuring import Exposed, Look
 from controller.sizing.records import DEFAULT_SIZING
 from controller.variants.activity import ActivityWatch
@@ -73,10 +73,9 @@ def watched(
     claim = claim_of(value)
     target = placed(deployment("chat", product="A100", accelerators=1))
     target["spec"]["template"]["metadata"] = {"labels": {"app": "chat", "role": "decode"}}
-    around = Surrounding(
-        pods=[picker(), picker("other", app="x")], targets={claim.target: target}, pools=pools
-    )
-    return watched_models([claim], around, may_scale_to_zero=False, has_prometheus=has_prometheus)
+    pods = [picker(), picker("other", app="x")]
+    world = World(pods=pods, targets={claim.target: target}, inference_pools=pools)
+    return watched_models([claim], world, may_scale_to_zero=False, has_prometheus=has_prometheus)
 
 
 def pool(name: str, namespace: str = "ns", **labels: str) -> Json:
@@ -260,10 +259,7 @@ async def test_a_source_that_fails_affects_no_other_model() -> None:
     other, broken = ("ns", "other"), ActivityQuery(expression="broken")
     front = Front({QUERY.expression: 1.0, "broken": "HTTP 422"})
     watch = ActivityWatch(front, front, DEFAULT_SIZING)
-    models = {
-        MODEL: WatchedModel(sources=((QUERY, ()),)),
-        other: WatchedModel(sources=((broken, ()),)),
-    }
+    models = {MODEL: WatchedModel(sources=((QUERY, ()),)), other: WatchedModel(sources=((broken, ()),))}
     await watch.observe(models, now_seconds=100.0)
 
     assert list(watch.problems) == [other]

@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from apiserver.schema.json import Json
+from controller.observe.claim import orders_of
 from controller.observe.conditions import ConditionReason
-from controller.observe.overrides import orders_of
 from controller.planning.cluster import Node
 from controller.planning.inputs import Settings
 from controller.planning.load import Capacity, CapacitySource, ModelLoad

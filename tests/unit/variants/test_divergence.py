@@ -10,7 +10,7 @@ import pytest
 from controller.planning.cluster import Node
 from controller.planning.decision import NodePlacement
 from controller.planning.snapshot import Replica, Snapshot, Variant
-from controller.variants.placement_divergence import (
+from controller.variants.placement_following import (
     REMEDY,
     Divergence,
     Expectation,

@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 from support.cycle_stage import STEP, Stage
 
 from apiserver.schema.json import Json
-from controller.telemetry import Telemetry
 from controller.variants.advisory import Scope
+from controller.variants.telemetry import Telemetry
 from controller.variants.variantautoscaling import VariantAutoscalingReconciler
 
 

@@ -11,10 +11,8 @@ from apiserver.cluster.heartbeat import LAST_CYCLE, MOST_UNCONFIRMED, Heartbeat,
 from apiserver.kinds.decision_record import record_text
 from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
-from controller.observe.annotated import claims_of_annotated
-from controller.observe.variantautoscaling import claimant_of
-from controller.variants.heartbeat import Pulse
-from controller.variants.publishing import Published
+from controller.observe.declarations import claimant_of, claims_of_annotated
+from controller.variants.publishing import Published, Pulse
 
 VARIANT, BINDING = "VariantAutoscaling", "AutoscalingPolicyBinding"
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)

@@ -36,11 +36,7 @@ def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, *
             "resourceVersion": "7",
             "creationTimestamp": f"2026-01-01T00:00:0{name[-1]}Z",
         },
-        "spec": {
-            "schedulingGates": [{"name": gate} for gate in gates],
-            "containers": [container],
-            **spec,
-        },
+        "spec": {"schedulingGates": [{"name": gate} for gate in gates], "containers": [container], **spec},
     }
 
 
@@ -289,9 +285,7 @@ def test_the_planned_node_is_added_to_the_pod_s_preferences() -> None:
         "metadata": {"resourceVersion": "7"},
         "spec": {
             "schedulingGates": [{"name": "example.com/quota"}],
-            "affinity": {
-                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [old, new]},
-            },
+            "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [old, new]}},
         },
     }
     assert "affinity" not in LetIn(pod=gated, node=None).patch()["spec"]

@@ -12,12 +12,7 @@ from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, Unavailab
 from apiserver.kinds.privileges import OWN_COST, class_privilege
 from apiserver.schema.json import Json
 from controller.observe.policies import Grants, Question
-from controller.variants.privileges import (
-    ALLOWED_SECONDS,
-    KEPT_SECONDS,
-    REFUSED_SECONDS,
-    Privileges,
-)
+from controller.variants.privileges import ALLOWED_SECONDS, KEPT_SECONDS, REFUSED_SECONDS, Privileges
 
 ANN = Question(record='{"groups":["devs"],"username":"ann"}', privilege=class_privilege("classes", "premium"))
 BOB = Question(record='{"username":"bob"}', privilege=OWN_COST)

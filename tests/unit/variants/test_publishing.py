@@ -8,9 +8,8 @@ from support.logs import capture_logs
 from apiserver.cluster.errors import Forbidden
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.variantautoscaling import claimant_of
-from controller.variants.publishing import due, left_over, log_unwritten
-from controller.variants.write_urgency import News, news
+from controller.observe.declarations import claimant_of
+from controller.variants.publishing import News, due, left_over, log_unwritten, news
 
 FOUND = {"type": "TargetResolved", "status": "True", "reason": "TargetFound", "message": "it is there"}
 SILENT = {
@@ -65,10 +64,7 @@ NEWS = {
     "a new replica": (STATUS | {"currentAlloc": {"numReplicas": 2}}, News.URGENT),
     "a shortage": (with_decision(reason="Shortage"), News.URGENT),
     "a worse signal of the load": (with_decision(signal="Held"), News.URGENT),
-    "a changed condition": (
-        STATUS | {"conditions": [FOUND | {"status": "False"}, SILENT]},
-        News.URGENT,
-    ),
+    "a changed condition": (STATUS | {"conditions": [FOUND | {"status": "False"}, SILENT]}, News.URGENT),
     "the time of a clock that was set back": (
         STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T12:00:00Z"}},
         News.URGENT,

@@ -8,23 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.ready_times import ReadyTimes
+from controller.variants.telemetry import ReadyTimes
 
 KEY = ("ns", "chat")
 
 CASES: dict[str, tuple[list[tuple[int, int] | None], list[tuple[int, float]]]] = {
-    "the wait ends when all added replicas are ready": (
-        [(1, 1), (3, 1), (3, 2), (3, 3), (3, 3)],
-        [(3, 20)],
-    ),
+    "the wait ends when all added replicas are ready": ([(1, 1), (3, 1), (3, 2), (3, 3), (3, 3)], [(3, 20)]),
     "more ready replicas than decided end it, too": ([(1, 1), (3, 1), (3, 4)], [(2, 10)]),
     "the first decision that is seen may be old": ([(3, 1), (3, 3)], []),
     "replicas that are ready before the decision are not timed": ([(1, 3), (3, 3), (3, 3)], []),
     "a decision for fewer replicas ends the wait": ([(1, 1), (3, 1), (2, 1), (2, 2), (2, 3)], []),
-    "a decision for more again starts a new wait": (
-        [(1, 1), (3, 1), (2, 1), (3, 1), (3, 3)],
-        [(4, 10)],
-    ),
+    "a decision for more again starts a new wait": ([(1, 1), (3, 1), (2, 1), (3, 1), (3, 3)], [(4, 10)]),
     "a decision that grows while waiting has its own wait": (
         [(1, 1), (2, 1), (4, 1), (4, 2), (4, 4)],
         [(3, 20), (4, 20)],

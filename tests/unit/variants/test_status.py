@@ -16,16 +16,16 @@ from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.schema.validation import validate
 from controller.evictions.rounds import BEING_MOVED
+from controller.observe.claim import Orders, Unplanned
 from controller.observe.conditions import ConditionReason
-from controller.observe.overrides import Orders
-from controller.observe.unplanned import Unplanned
 from controller.planning.decision import BoundBy, SolverStatus
 from controller.planning.load import Signal
 from controller.planning.snapshot import Replica
 from controller.sizing.records import Learned, StepParameters
+from controller.sizing.sizing import SizedVariant
 from controller.variants.advisory import Advice
+from controller.variants.publishing import news
 from controller.variants.status import planned_status, unplanned_status
-from controller.variants.write_urgency import news
 
 ADVICE = Advice(
     reason=ConditionReason.OBJECT_ADVISORY,
@@ -164,7 +164,7 @@ def test_learned_step_times_are_stored_in_the_status() -> None:
     )
     value = stored(variant("chat"))
 
-    value["status"] = planned_status(value, replace(INPUTS, learned=learned), now=NOW)
+    value["status"] = planned_status(value, replace(INPUTS, sized=SizedVariant(learned=learned)), now=NOW)
 
     assert value["status"]["decision"]["performance"] == {
         "decodeParms": {"alpha": "13.2", "beta": "0.1051"},
@@ -183,8 +183,9 @@ def test_engines_that_differ_from_their_declared_profile_set_a_condition() -> No
     hard = ("ITL 10 ms cannot be met: a step of an idle engine takes 16.5 ms",)
     value = stored(variant("chat"))
 
-    status = planned_status(value, replace(INPUTS, problems=wrong, hard_targets=hard), now=NOW)
-    only_hard = planned_status(value, replace(INPUTS, hard_targets=hard), now=NOW)
+    both, one = SizedVariant(problems=wrong, hard_targets=hard), SizedVariant(hard_targets=hard)
+    status = planned_status(value, replace(INPUTS, sized=both), now=NOW)
+    only_hard = planned_status(value, replace(INPUTS, sized=one), now=NOW)
 
     kinds = {item["type"]: item for item in planned_status(value, INPUTS, now=NOW)["conditions"]}
     told = next(item for item in status["conditions"] if item["type"] == "PerformanceAsDeclared")
@@ -367,7 +368,7 @@ def test_a_message_that_is_too_long_for_the_schema_is_truncated() -> None:
 
 def test_without_a_plan_there_is_no_number() -> None:
     """An HPA would apply an old number."""
-    why = Unplanned(reason=ConditionReason.TARGET_NOT_FOUND, message="Deployment 'chat' does not exist")
+    why = Unplanned(ConditionReason.TARGET_NOT_FOUND, "Deployment 'chat' does not exist")
 
     status = unplanned_status(stored(variant("chat")), why, now=NOW)
 

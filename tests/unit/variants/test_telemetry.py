@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 from prometheus_client import CollectorRegistry
+from support.annotated import hpa
 from support.decisions import LOAD, SOLVED, decision, plan_of
 from support.monitoring import documented
 from support.observations import observed
@@ -18,20 +20,18 @@ from apiserver.cluster.errors import Forbidden
 from apiserver.kinds.following import FollowingProblem, Problem
 from controller.observe.conditions import ConditionReason
 from controller.observe.decision_following import ActingReason
+from controller.observe.declarations import claims_of_annotated
 from controller.observe.gather import Gathered
 from controller.observe.policies import SettingsProblem
-from controller.planning.decision import (
-    LevelReport,
-    NodeRequest,
-)
+from controller.planning.decision import LevelReport, NodeRequest
 from controller.planning.load import Signal
 from controller.planning.snapshot import Snapshot
 from controller.sizing.attainment import Attained, ServiceLevel
 from controller.sizing.records import Targets
-from controller.telemetry import Telemetry
+from controller.sizing.sizing import SizedVariant
 from controller.variants.advisory import Advice
-from controller.variants.cycle_result import CycleResult
-from controller.variants.placement_divergence import IN_STEP, Divergence, Waiting
+from controller.variants.placement_following import IN_STEP, Divergence, Waiting
+from controller.variants.telemetry import CycleResult, Telemetry
 
 DECISION = decision("chat")
 LEVEL = LevelReport(level="cost", value=7, bound=6, gap=0.125, improvable=0.1)
@@ -62,10 +62,12 @@ OUTCOME = CycleResult(
     not_ready={("ns", "chat"): "MetricTargetDiffers"},
     silent_models={("ns", "m"): "connection refused"},
     advices={("ns", "chat"): ADVICE},
-    service_levels={
-        ("ns", "chat"): ServiceLevel(
-            targets=Targets(ttft_seconds=2.0, itl_seconds=0.05),
-            attained=Attained(requests=100.0, missed_ttft=10.0, missed_itl=20.0),
+    sized={
+        ("ns", "chat"): SizedVariant(
+            service_level=ServiceLevel(
+                targets=Targets(ttft_seconds=2.0, itl_seconds=0.05),
+                attained=Attained(requests=100.0, missed_ttft=10.0, missed_itl=20.0),
+            )
         )
     },
     divergence=Divergence(
@@ -87,11 +89,7 @@ TOLD = (
     ("stowplan_desired_replicas", VARIANT, 3),
     ("stowplan_current_replicas", VARIANT, 2),
     ("stowplan_ready_replicas", VARIANT, 1),
-    (
-        "stowplan_not_ready",
-        {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"},
-        1,
-    ),
+    ("stowplan_not_ready", {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"}, 1),
     (
         "stowplan_decision_not_followed",
         {"namespace": "ns", "variant_name": "chat", "reason": "MetricTargetDiffers"},
@@ -136,13 +134,21 @@ TOLD = (
 )
 
 
+def after(*results: CycleResult) -> CollectorRegistry:
+    """Return the registry after some cycles."""
+    registry = CollectorRegistry()
+    telemetry = Telemetry(registry)
+    for result in results:
+        telemetry.observe(result, seconds=0.1, now_seconds=0.0)
+    return registry
+
+
 def test_every_figure_of_a_decision_is_a_metric() -> None:
     """The labels are variant for replicas and advice, model for load, level for gaps, and pool for nodes."""
-    registry = CollectorRegistry()
+    registry = after(OUTCOME)
 
-    Telemetry(registry).observe(OUTCOME, seconds=0.1, now_seconds=0.0)
-
-    gauges = [family for family in registry.collect() if family.type == "gauge"]
+    families = [family for family in registry.collect() if family.name.startswith("stowplan_")]
+    gauges = [family for family in families if family.type == "gauge"]
     unlabelled = {sample.name for family in gauges for sample in family.samples if not sample.labels}
     assert {family.name for family in gauges} - unlabelled == {name for name, *_ in TOLD}
     assert [registry.get_sample_value(name, labels) for name, labels, _ in TOLD] == [v for *_, v in TOLD]
@@ -163,13 +169,10 @@ def test_the_labels_of_a_metric_are_those_of_its_documentation() -> None:
 
 def test_an_unknown_load_has_a_state_and_no_value() -> None:
     """Its earlier values are removed."""
-    registry = CollectorRegistry()
-    telemetry = Telemetry(registry)
     unknown = replace(LOAD, signal=Signal.UNKNOWN, signal_age_seconds=None, requests_per_second=None)
     dark = replace(DECISION, load=unknown, capacity=None)
 
-    telemetry.observe(OUTCOME, seconds=0.1, now_seconds=0.0)
-    telemetry.observe(replace(OUTCOME, plan=replace(PLAN, decisions=(dark,))), seconds=0.1, now_seconds=0.0)
+    registry = after(OUTCOME, replace(OUTCOME, plan=replace(PLAN, decisions=(dark,))))
 
     gone = [name for name, labels, _ in TOLD if registry.get_sample_value(name, labels) is None]
     assert gone == [
@@ -185,12 +188,9 @@ def test_an_unknown_load_has_a_state_and_no_value() -> None:
 
 def test_a_target_that_a_class_lacks_has_no_series() -> None:
     """A share of 1 would claim that a promise is kept which nobody made."""
-    registry = CollectorRegistry()
     level = ServiceLevel(targets=Targets(itl_seconds=0.05), attained=Attained(requests=100.0))
 
-    Telemetry(registry).observe(
-        replace(OUTCOME, service_levels={DECISION.key: level}), seconds=0.1, now_seconds=0.0
-    )
+    registry = after(replace(OUTCOME, sized={DECISION.key: SizedVariant(service_level=level)}))
 
     names = ("ttft_target_seconds", "ttft_attained_ratio", "itl_target_seconds", "itl_attained_ratio")
     labels = MODEL | {"priority": "1"}
@@ -200,7 +200,6 @@ def test_a_target_that_a_class_lacks_has_no_series() -> None:
 
 def test_the_cost_of_a_model_is_that_of_all_its_variants() -> None:
     """Each variant has its own price."""
-    registry = CollectorRegistry()
     seen = (SEEN, replace(SEEN, name="other", cost_per_replica=Decimal(4), replicas=()))
     observations = OUTCOME.gathered.observed
     gathered = Gathered(
@@ -209,7 +208,7 @@ def test_the_cost_of_a_model_is_that_of_all_its_variants() -> None:
     )
     plan = replace(PLAN, decisions=(DECISION, replace(DECISION, name="other", replicas=1)))
 
-    Telemetry(registry).observe(replace(OUTCOME, plan=plan, gathered=gathered), seconds=0.1, now_seconds=0.0)
+    registry = after(replace(OUTCOME, plan=plan, gathered=gathered))
 
     assert registry.get_sample_value("stowplan_desired_cost", MODEL) == 3 * 2.5 + 1 * 4
     assert registry.get_sample_value("stowplan_current_cost", MODEL) == 2 * 2.5 + 2 * 4
@@ -263,11 +262,8 @@ def test_the_times_of_all_variants_on_one_accelerator_are_one_histogram() -> Non
 
 def test_evictions_are_counted_by_outcome() -> None:
     """The counters add up all cycles."""
-    registry = CollectorRegistry()
-    telemetry = Telemetry(registry)
-
-    for evictions in ({"evicted": 2}, {}, {"evicted": 1, "refused": 1}):
-        telemetry.observe(replace(OUTCOME, evictions=evictions), seconds=0.1, now_seconds=0.0)
+    cycles: tuple[dict[str, int], ...] = ({"evicted": 2}, {}, {"evicted": 1, "refused": 1})
+    registry = after(*(replace(OUTCOME, evictions=evictions) for evictions in cycles))
 
     counted = {
         ending: registry.get_sample_value("stowplan_evictions_total", {"outcome": ending})
@@ -278,15 +274,12 @@ def test_evictions_are_counted_by_outcome() -> None:
 
 def test_series_end_with_the_objects_that_they_describe() -> None:
     """A deleted variant, or one that is no longer advisory, must not keep its last values."""
-    registry = CollectorRegistry()
-    telemetry = Telemetry(registry)
-    telemetry.observe(OUTCOME, seconds=0.1, now_seconds=0.0)
     empty = replace(PLAN, decisions=(), requests=(), solver=replace(PLAN.solver, levels=()))
 
     gone = Gathered(snapshot=Snapshot(nodes=(), variants=()))
     ended = replace(OUTCOME, plan=empty, gathered=gone, acting={}, advices={}, divergence=IN_STEP)
     ended = replace(ended, settings=(), silent_models={}, not_ready={})
-    telemetry.observe(ended, seconds=0.1, now_seconds=0.0)
+    registry = after(OUTCOME, ended)
 
     left = {label for family in registry.collect() for sample in family.samples for label in sample.labels}
     assert left == {"outcome", "le"}  # of cycles and their duration
@@ -307,3 +300,67 @@ def test_reversals_are_counted_until_the_variant_is_deleted() -> None:
         found.append(registry.get_sample_value("stowplan_reversals_total", names))
 
     assert found == [None, None, 1, 2, None, None, None, 1]
+
+
+CHAT_HPA, TOLD_HPA = hpa("chat", labels={"wva.llmd.ai/controller-instance": "blue"}), hpa("told")
+EXTERNAL = {
+    "accelerator_type": "A100",
+    "controller_instance": "blue",
+    "model_id": "meta/llama-3.1-8b",
+    "namespace": "ns",
+    "variant_id": "",
+    "variant_name": "chat",
+}
+
+
+def decided(running: int) -> CycleResult:
+    """Return a cycle that decided on three replicas each, for a variant and for one with advice only."""
+    variants = (
+        replace(variant("chat", "n", namespace="ns", accelerator="A100"), current_replicas=running),
+        variant("told", "n", namespace="ns", accelerator="A100"),
+    )
+    return CycleResult(
+        plan=plan_of(decision("chat"), decision("told")),
+        gathered=Gathered(
+            snapshot=Snapshot(nodes=(), variants=variants),
+            observed={item.key: observed() for item in variants},
+            claimants=claims_of_annotated([CHAT_HPA, TOLD_HPA], (), {}, taken=()).claimants,
+        ),
+        written=0,
+        scrape_failures=0,
+        advices={("ns", "told"): ADVICE},
+    )
+
+
+RATIOS: Mapping[str, tuple[int, float]] = {"some replicas": (2, 1.5), "no replica": (0, 3.0)}
+
+
+@pytest.mark.parametrize("name", RATIOS)
+def test_a_decision_has_a_number_and_advice_has_none(name: str) -> None:
+    """The ratio to no replicas is that to one."""
+    running, ratio = RATIOS[name]
+    registry = after(decided(running))
+
+    assert registry.get_sample_value("wva_desired_replicas", EXTERNAL) == 3
+    assert registry.get_sample_value("wva_current_replicas", EXTERNAL) == running
+    assert registry.get_sample_value("wva_desired_ratio", EXTERNAL) == ratio
+    families = [family for family in registry.collect() if family.name.startswith("wva_")]
+    names = {sample.labels["variant_name"] for family in families for sample in family.samples}
+    assert names == {"chat"}
+
+
+def test_the_labels_are_those_of_the_documentation() -> None:
+    """Queries are written by the page."""
+    rows = {item.name: item.labels for item in documented() if item.name.startswith("wva_")}
+
+    assert rows == dict.fromkeys(
+        ("wva_desired_replicas", "wva_current_replicas", "wva_desired_ratio"), tuple(EXTERNAL)
+    )
+
+
+def test_numbers_end_with_their_objects() -> None:
+    """Later cycles replace all of them."""
+    gone = Gathered(snapshot=Snapshot(nodes=(), variants=()))
+    registry = after(decided(1), replace(decided(1), gathered=gone, advices={}))
+
+    assert registry.get_sample_value("wva_desired_replicas", EXTERNAL) is None

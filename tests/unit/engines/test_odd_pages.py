@@ -1,4 +1,4 @@
-"""Engines that report a number several times, one that no decision needs, or no tokens at all."""
+"""Pages of engines with divided numbers, with counters by other rules, and of other kinds."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from aiohttp import web
 from support.engine_expositions import SGLANG, VLLM, without
+from support.served import LOOPBACK, served, serving_pod
 
+from controller.engines.metrics import no_engine
 from controller.engines.readings import Reading, Totals, parse_exposition, reading_of
+from controller.engines.scraping import Scraper
 
 CASES: Final = Path(__file__).parents[3].parent / "shared" / "cases"
 """Reported inputs, which are not available on every machine."""
@@ -148,3 +152,93 @@ def test_reported_pages_are_read(name: str) -> None:
     reading = read((CASES / name).read_text(encoding="utf-8"))
 
     assert (reading.running, reading.waiting, reading.engines) == (10, 4, 1)
+
+
+def counted(text: str) -> Totals:
+    """Return the counters in an exposition."""
+    (part,) = reading_of(parse_exposition(text), time_seconds=5.0).parts.values()
+    return part.totals
+
+
+def test_a_step_of_vllm_that_yields_several_tokens_counts_with_all_of_them() -> None:
+    """With speculative decoding, the time between two tokens is that of a step divided by its tokens."""
+    line = 'vllm:generation_tokens_total{engine="0",model_name="m"}'
+    speculative = VLLM.replace(f"{line} 900.0", f"{line} 2680.0")
+
+    totals = counted(speculative)
+
+    assert totals.inter_tokens == (2680 - 10) + (700 - 8)
+    assert totals.inter_token_seconds == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(VLLM, (7100, 6000), id="vLLM: of finished requests, without those that were aborted"),
+        pytest.param(without(VLLM, "vllm:request_prefill"), (None, None), id="vLLM before 0.13"),
+        pytest.param(SGLANG, (8000, 6500), id="SGLang"),
+        pytest.param(without(SGLANG, "sglang:cached"), (None, None), id="SGLang before the first hit"),
+    ],
+)
+def test_prompt_tokens_found_in_a_cache_are_not_computed(
+    text: str, want: tuple[float | None, float | None]
+) -> None:
+    """If an engine does not report them, all tokens count as computed."""
+    totals = counted(text)
+
+    assert (totals.examined_prompt_tokens, totals.computed_prompt_tokens) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(VLLM, (18, 18 - 2), id="vLLM: 18 got a first token, 2 are running"),
+        pytest.param(
+            without(VLLM, 'vllm:request_success_total{engine="1"')
+            + 'vllm:request_success_total{engine="1",model_name="m",finished_reason="stop"} 0.0\n',
+            (18, 18 - 2),
+            id="vLLM does not count aborted requests as finished",
+        ),
+        pytest.param(SGLANG, (16, 16), id="SGLang counts the tokens of finished requests"),
+    ],
+)
+def test_requests_begin_and_end_when_their_tokens_are_counted(text: str, want: tuple[float, float]) -> None:
+    """Mean lengths are tokens divided by these numbers."""
+    totals = counted(text)
+
+    assert (totals.begun, totals.ended) == want
+
+
+PAGES = {
+    "vLLM in Ray Serve": (
+        'ray_node_cpu 4\nray_vllm_num_requests_running{WorkerId="w",engine="0"} 1\n',
+        "metrics of vLLM in Ray Serve",
+    ),
+    "Text Generation Inference": ("tgi_request_count 7\n", "metrics of Text Generation Inference"),
+    "Text Embeddings Inference": ("te_request_count 7\n", "metrics of Text Embeddings Inference"),
+    "llama.cpp": ("# TYPE x gauge\nllamacpp:requests_processing 1\n", "metrics of llama.cpp"),
+    "vLLM without its own metrics": (
+        "python_info 1\nhttp_requests_total 7\n",
+        "no series of vLLM or SGLang: name the container port of the engine `metrics` or `http`, start vLLM"
+        " without --disable-log-stats",
+    ),
+    "a name within another one": ("my_tgi_count 7\n", "no series of vLLM or SGLang"),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), PAGES.values(), ids=PAGES.keys())
+def test_the_engine_of_a_page_is_named(text: str, want: str) -> None:
+    """It cannot be read, but the message says what it is."""
+    assert no_engine(text).startswith(want)
+
+
+async def test_a_pod_with_another_engine_is_silent_and_named() -> None:
+    """Its own name is in the reason."""
+
+    async def page(_: web.Request) -> web.StreamResponse:
+        return web.Response(text="tgi_request_count 7\n")
+
+    async with served(page) as port, Scraper(LOOPBACK) as scraper:
+        scraped = await scraper.scrape([serving_pod(port)])
+
+    assert "metrics of Text Generation Inference" in scraped.failures["ns", "engine"]

@@ -14,13 +14,12 @@ import signal
 import struct
 import sys
 import threading
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, BinaryIO
 
-from controller.uncollected import without_collection
-
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from controller.planning.decision import Plan
     from controller.planning.inputs import Settings
@@ -87,6 +86,21 @@ def _read(requests: BinaryIO, queue: SimpleQueue[bytes]) -> None:
 def _write(replies: BinaryIO, body: bytes) -> None:
     replies.write(frame(body))
     replies.flush()
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Disable the collector: sizing and planning create many objects and few cycles, and it would scan all.
+
+    Cycles are collected afterwards.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self
 
 from controller.planning.assemble import hold
 from controller.planning.decision import SolverStatus
-from controller.solver_worker import HEADER, frame
+from controller.variants.solver_worker import HEADER, frame
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 MEMORY_BYTES = 2 * 2**30
 """Address space limit of the child in bytes; an idle child maps 170 MB, of which it touches 50."""
+
+COMMAND = (sys.executable, "-m", "controller.variants.solver_worker", str(MEMORY_BYTES))
+"""The program of the child."""
 
 START_SECONDS = 60.0
 """Time limit for the start of the child in seconds."""
@@ -120,18 +123,16 @@ class Solver:
     """Plans in a child process, one plan at a time. An async context manager; starts on first use."""
 
     def __init__(
-        self,
-        *,
-        deadline_seconds: float = 60.0,
-        command: Sequence[str] | None = None,
+        self, settings: Settings, *, deadline_seconds: float = 60.0, command: Sequence[str] = COMMAND
     ) -> None:
         """Set the time limit of a plan; `command` replaces the child's program.
 
         The deadline should be well above `Settings.wall_seconds`, which limits one placement. A plan also
         computes what would help models that lack capacity, and which moves would.
         """
+        self._settings = settings
         self._deadline_seconds = deadline_seconds
-        self._command = command or (sys.executable, "-m", "controller.solver_worker", str(MEMORY_BYTES))
+        self._command = command
         self._worker: Worker | None = None
         self._turn = asyncio.Lock()
         self.starts = 0
@@ -150,11 +151,11 @@ class Solver:
         """Process id of the child, or None if there is none."""
         return self._worker.pid if self._worker and self._worker.is_alive else None
 
-    async def solve(self, snapshot: Snapshot, settings: Settings) -> Plan:
+    async def solve(self, snapshot: Snapshot) -> Plan:
         """Return the plan. If planning fails, replicas are held; see `Plan.solver`."""
         async with self._turn:
             try:
-                return await self._ask(snapshot, settings)
+                return await self._ask(snapshot)
             except TimeoutError:
                 status, detail = SolverStatus.TIMED_OUT, ""
                 message = f"the solver returned no answer within {self._deadline_seconds:g} s"
@@ -162,7 +163,7 @@ class Solver:
                 status, message, detail = SolverStatus.FAILED, "the solver process ended", str(error)
         # In a thread: it takes a while for a large cluster, and leases must be renewed meanwhile.
         return await asyncio.to_thread(
-            hold, snapshot, settings, status=status, message=message, detail=detail
+            hold, snapshot, self._settings, status=status, message=message, detail=detail
         )
 
     async def close(self) -> None:
@@ -171,12 +172,12 @@ class Solver:
         if worker:
             await worker.close()
 
-    async def _ask(self, snapshot: Snapshot, settings: Settings) -> Plan:
+    async def _ask(self, snapshot: Snapshot) -> Plan:
         worker = await self._ready_worker()
         try:
             async with asyncio.timeout(self._deadline_seconds):
                 # In threads: pickling takes a second for thousands of variants.
-                question = await asyncio.to_thread(pickle.dumps, (snapshot, settings))
+                question = await asyncio.to_thread(pickle.dumps, (snapshot, self._settings))
                 reply = await worker.ask(question)
         except BaseException:  # also on cancellation: a late answer must not be read for the next request
             self._worker = None

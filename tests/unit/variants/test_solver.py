@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pickle
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
 from support import rogue_worker
@@ -17,8 +19,8 @@ from controller.planning.decision import Reason, SolverStatus
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
-from controller.solver import Solver
-from controller.solver_worker import frame
+from controller.variants.solver import Solver
+from controller.variants.solver_worker import frame, without_collection
 
 ROGUE = rogue_worker.__file__
 LOADS = (load(25_000),)
@@ -28,14 +30,14 @@ SETTINGS = Settings()
 
 
 def _rogue(behaviour: str, deadline_seconds: float = 30.0) -> Solver:
-    return Solver(command=(sys.executable, ROGUE, behaviour), deadline_seconds=deadline_seconds)
+    return Solver(SETTINGS, command=(sys.executable, ROGUE, behaviour), deadline_seconds=deadline_seconds)
 
 
 async def test_the_child_returns_the_same_plan_as_the_parent_process() -> None:
     """One child solves twice, and both results equal a plan made in this process."""
-    async with Solver() as solver:
-        first = await solver.solve(GOOD, SETTINGS)
-        second = await solver.solve(GOOD, SETTINGS)
+    async with Solver(SETTINGS) as solver:
+        first = await solver.solve(GOOD)
+        second = await solver.solve(GOOD)
 
     assert first == second == plan(GOOD, SETTINGS)
     assert solver.starts == 1
@@ -54,8 +56,8 @@ async def test_the_child_returns_the_same_plan_as_the_parent_process() -> None:
 async def test_a_child_that_exits_costs_one_cycle(behaviour: str, words: str) -> None:
     """That plan is held, its message has the last words of the child, and the next plan uses a new one."""
     async with _rogue(behaviour) as solver:
-        held = await solver.solve(BAD, SETTINGS)
-        planned = await solver.solve(GOOD, SETTINGS)
+        held = await solver.solve(BAD)
+        planned = await solver.solve(GOOD)
 
     assert held.solver.status is SolverStatus.FAILED
     assert words in held.solver.message
@@ -69,10 +71,10 @@ async def test_a_child_that_exits_costs_one_cycle(behaviour: str, words: str) ->
 async def test_a_child_that_hangs_is_killed_at_the_deadline() -> None:
     """The process is gone afterwards, and the next plan comes from a new one."""
     async with _rogue("hang", deadline_seconds=2.0) as solver:
-        await solver.solve(GOOD, SETTINGS)
+        await solver.solve(GOOD)
         hanging = solver.pid
-        held = await solver.solve(BAD, SETTINGS)
-        planned = await solver.solve(GOOD, SETTINGS)
+        held = await solver.solve(BAD)
+        planned = await solver.solve(GOOD)
 
     assert (held.solver.status, held.solver.message) == (
         SolverStatus.TIMED_OUT,
@@ -87,11 +89,11 @@ async def test_a_child_that_hangs_is_killed_at_the_deadline() -> None:
 async def test_cancelling_a_request_kills_the_child() -> None:
     """Otherwise its late reply would be taken for the reply to the next request."""
     async with _rogue("hang") as solver:
-        await solver.solve(GOOD, SETTINGS)
+        await solver.solve(GOOD)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(solver.solve(BAD, SETTINGS), 0.5)
+            await asyncio.wait_for(solver.solve(BAD), 0.5)
 
-        planned = await solver.solve(GOOD, SETTINGS)
+        planned = await solver.solve(GOOD)
 
     assert [decision.name for decision in planned.decisions] == ["a"]
     assert solver.starts == 2
@@ -101,19 +103,19 @@ async def test_cancelling_a_request_kills_the_child() -> None:
 async def test_printed_output_does_not_corrupt_the_reply(behaviour: str) -> None:
     """Native code may print anything, so replies do not use standard output."""
     async with _rogue(behaviour) as solver:
-        planned = await solver.solve(BAD, SETTINGS)
+        planned = await solver.solve(BAD)
 
     assert planned == plan(BAD, SETTINGS)
 
 
 async def test_a_child_killed_between_two_cycles_is_replaced() -> None:
     """The out-of-memory killer costs at most one cycle."""
-    async with Solver() as solver:
-        await solver.solve(GOOD, SETTINGS)
+    async with Solver(SETTINGS) as solver:
+        await solver.solve(GOOD)
         assert solver.pid is not None
         os.kill(solver.pid, signal.SIGKILL)
-        await solver.solve(GOOD, SETTINGS)
-        planned = await solver.solve(GOOD, SETTINGS)
+        await solver.solve(GOOD)
+        planned = await solver.solve(GOOD)
 
     assert planned.solver.status is SolverStatus.OPTIMAL
     assert solver.starts == 2
@@ -121,8 +123,8 @@ async def test_a_child_killed_between_two_cycles_is_replaced() -> None:
 
 async def test_closing_the_solver_ends_the_child() -> None:
     """No process is left running."""
-    async with Solver() as solver:
-        await solver.solve(GOOD, SETTINGS)
+    async with Solver(SETTINGS) as solver:
+        await solver.solve(GOOD)
         child = solver.pid
 
     assert solver.pid is None
@@ -146,8 +148,24 @@ def _request(snapshot: Snapshot) -> bytes:
 
 def test_the_parent_does_not_import_the_solver_libraries() -> None:
     """Importing OR-Tools and NumPy only in the child keeps the controller small."""
-    program = "import sys, controller.solver; print({'ortools', 'numpy'} & set(sys.modules))"
+    program = "import sys, controller.variants.solver; print({'ortools', 'numpy'} & set(sys.modules))"
 
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
 
     assert shown.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("was_enabled", [True, False], ids=["initially enabled", "initially disabled"])
+def test_the_garbage_collector_is_suspended_and_then_restored(*, was_enabled: bool) -> None:
+    """This also holds for nested use, and if the code inside fails."""
+    before = gc.isenabled()
+    (gc.enable if was_enabled else gc.disable)()
+    try:
+        with suppress(ValueError), without_collection():
+            with without_collection():
+                assert not gc.isenabled()
+            assert not gc.isenabled()
+            raise ValueError
+        assert gc.isenabled() == was_enabled
+    finally:
+        (gc.enable if before else gc.disable)()

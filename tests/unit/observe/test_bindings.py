@@ -1,11 +1,13 @@
-"""Scale targets of AutoscalingPolicyBindings, and the pods whose metrics they read."""
+"""What bindings depend on: their targets, policies and annotations."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from apiserver.schema.json import Json
-from controller.observe.binding_conditions import BindingCondition
+from controller.observe.binding_conditions import BindingCondition, annotations_finding, grace_seconds
 from controller.observe.binding_targets import (
     BoundReader,
     BoundWorld,
@@ -119,3 +121,30 @@ def test_an_invalid_object_that_bypassed_admission_is_reported_in_a_condition() 
     assert "spec.policyRef: Required value" in first.findings[BindingCondition.POLICY_RESOLVED][2]
     assert second.policy is not None
     assert (first.is_direct, second.is_direct) == (True, True)
+
+
+ANNOTATION = "stowplan.dev/scale-to-zero-grace-period"
+
+
+def with_grace(text: str | None) -> Json:
+    """Return a binding, with the annotation if a text is given."""
+    return {"metadata": {"annotations": {} if text is None else {ANNOTATION: text}}}
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [(None, 60.0), ("0s", 0.0), ("90s", 90.0), ("30m", 1800.0), ("1m30s", 90.0)]
+)
+def test_the_annotation_takes_precedence_over_the_setting(text: str | None, seconds: float) -> None:
+    """Without the annotation, the setting applies."""
+    assert grace_seconds(with_grace(text), 60.0) == seconds
+    assert annotations_finding(with_grace(text))[0]
+
+
+@pytest.mark.parametrize("text", ["31m", "-1s", "soon", "", "60"])
+def test_an_invalid_annotation_is_ignored_and_reported(text: str) -> None:
+    """The setting applies, and the condition gives the allowed values."""
+    holds, reason, message = annotations_finding(with_grace(text))
+
+    assert grace_seconds(with_grace(text), 60.0) == 60.0
+    assert (holds, reason) == (False, "AnnotationNotUnderstood")
+    assert message == f"metadata.annotations[{ANNOTATION}]: must be a duration from 0s to 30m, such as 30s"
