@@ -14,11 +14,14 @@ from controller.planning.demand import (
     staying_replicas,
 )
 from controller.planning.formulation import held_replicas, ordered_replicas, outlasting_replicas
+from controller.planning.inventory import topology_keys
 from controller.planning.problem import PER_MILLE, UNLIMITED_REPLICAS, LimitRow, per_mille_missing
-from controller.planning.shortage import Scarcity
 from controller.planning.snapshot import Variant
-from controller.planning.solved_problem import SolvedProblem
-from controller.planning.wording import count, load_text, rule_clause, scarcity_clause
+from controller.planning.solved_problem import OTHERS, Scarcity, SolvedProblem
+from controller.planning.wording import count, listing, load_text
+
+HOLDERS_NAMED = 3
+"""Number of holders of scarce accelerators that a message names."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +105,7 @@ class Case:
 
     def scarcity(self) -> Scarcity | None:
         """Return what prevents one more replica from fitting on the nodes, or None."""
-        return self.solved.scarcities.of(self.number)
+        return self.solved.scarcity(self.number)
 
     @property
     def gives_way_later(self) -> str:
@@ -178,7 +181,13 @@ class Case:
             return ""
         if self.solved.vacancies.has_room_for_one(self.number):
             return ""
-        return rule_clause(self.variant)
+        size, pods, rules = self.variant.accelerators_per_pod, terms.pods, self.variant.rules
+        clauses = [rules.spread.clause] if rules.spread else []
+        if pods > 1:
+            where = f"in one {self.variant.together_in}" if self.variant.together_in else "at once"
+            clauses.append(f"{pods} pods of {size} {where}")
+        clauses += [rules.most_per_node.clause] if rules.most_per_node else []
+        return f"no nodes have room for one more replica ({', '.join(clauses)})"
 
     @property
     def rule_bound_by(self) -> BoundBy:
@@ -187,16 +196,73 @@ class Case:
         return BoundBy.TOPOLOGY if terms.is_topology_constrained else BoundBy.ACCELERATORS
 
     def scarcity_clause(self, scarcity: Scarcity) -> str:
-        """Return a scarcity in words."""
-        solved = self.solved
-        return scarcity_clause(
-            scarcity,
-            self.variant,
-            nodes=solved.nodes,
-            variants=solved.variants,
-            granted=solved.granted.replicas,
-            names_all=solved.settings.names_all,
-        )
+        """Return what prevents one more replica: `no H100 node has 8 free, 6 are held by priority 1 chat`."""
+        kind = self.variant.accelerator or "accelerator"
+        size = self.variant.accelerators_per_pod
+        if not scarcity.nodes:
+            return self._no_node_clause
+        if scarcity.largest < size:
+            return f"no {kind} node has {size} in all, the largest has {scarcity.largest}"
+        if scarcity.free >= size:
+            nodes = len(scarcity.nodes)
+            room = f"no {kind} node has {size} free, {scarcity.free} are spread over {nodes} nodes"
+        else:
+            room = f"no {kind} node has {size} free" if size > 1 else f"no {kind} is free"
+        named = self._named_holders(scarcity).items()
+        held = [f"{amount} {'is' if amount == 1 else 'are'} held by {name}" for name, amount in named]
+        return ", ".join([room, listing(held)] if held else [room])
+
+    @property
+    def _no_node_clause(self) -> str:
+        """Why the variant may use no node."""
+        own, kind = self.variant.accelerator, self.variant.accelerator or "accelerator"
+        alike = [node for node in self.solved.nodes if own in ("", node.accelerator)]
+        if not alike:
+            return f"no node has {own}"
+        if not any(node.schedulable for node in alike):
+            return f"no {kind} node is schedulable"
+        for label in sorted(topology_keys(self.variant)):
+            if not any(key == label for node in alike for key, _ in node.labels):
+                return f"no {kind} node has the label {label}, over which its pods are placed"
+        return f"no {kind} node meets its node selector and tolerations"
+
+    def _named_holders(self, scarcity: Scarcity) -> dict[str, int]:
+        """Return the accelerators of the least important holders by name; one name may stand for several."""
+        amounts: dict[str, int] = {}
+        last: int | None = None
+        for holder, amount in scarcity.holders:
+            priority = None if holder == OTHERS else self.solved.variants[holder].priority
+            if len(amounts) == HOLDERS_NAMED and priority != last:
+                break  # a name belongs to one priority, and holders are sorted by priority
+            name = self._name_of_holder(holder)
+            if name in amounts or len(amounts) < HOLDERS_NAMED:
+                amounts[name] = amounts.get(name, 0) + amount
+                last = priority
+        return amounts
+
+    def _name_of_holder(self, holder: int) -> str:
+        """Return a holder with what protects it; of other namespaces only the priority unless `names_all`."""
+        if holder == OTHERS:
+            return "other workloads"
+        other, granted = self.solved.variants[holder], self.solved.granted.replicas[holder]
+        if other is self.variant:
+            return "its own replicas"
+        if other.namespace == self.variant.namespace:
+            return f"priority {other.priority} {other.name}{_protection(other, granted)}"
+        if self.solved.settings.names_all:
+            return f"priority {other.priority} {other.namespace}/{other.name}{_protection(other, granted)}"
+        return f"workloads of priority {other.priority} in other namespaces"
+
+
+def _protection(variant: Variant, granted: int) -> str:
+    """Return why a variant keeps all of its granted replicas, whatever others need; empty if it need not."""
+    if variant.is_paused:
+        return " (paused)"
+    if variant.pinned_replicas is not None:
+        return f" (pinned to {variant.pinned_replicas})"
+    if 0 < granted <= variant.min_replicas:
+        return f" (minReplicas is {variant.min_replicas})"
+    return "" if variant.may_be_preempted else " (which may not be preempted)"
 
 
 def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> int:
@@ -231,7 +297,7 @@ def _replicas_to_publish(solved: SolvedProblem) -> Sequence[int]:
     for v, (variant, demand) in enumerate(asked):
         if not demand.signal.decides:
             continue
-        most = solved.wanted.replicas[v] if covered[v] else solved.problem.variants[v].upper
+        most = solved.wanted[v] if covered[v] else solved.problem.variants[v].upper
         least = max(outlasting_replicas(variant, demand), waiting_replicas(variant, most))
         bound = sum([bool(replica.nodes) for replica in staying_replicas(variant)]) if least else 0
         if bound <= published[v] < least:
@@ -257,7 +323,7 @@ def cases(solved: SolvedProblem) -> Iterator[Case]:
             demand=demand,
             model=model,
             first=own.start,
-            wanted=solved.wanted.replicas[own.start : own.stop],
+            wanted=solved.wanted[own.start : own.stop],
             placed=placed,
             provided_rate=provided,
             unmet_per_mille=per_mille_missing(demand.required_rate, provided),

@@ -275,8 +275,8 @@ def _terms(
         lower=min([len(bound), lower, *limits]),
         upper=min([possible, *limits]),
         together=topologies.together(variant),
-        node_rules=variant.rules.on_nodes,
-        domain_rule=topologies.domain_rule(variant),
+        most_per_node=variant.rules.most_per_node,
+        spread=topologies.spread(variant),
     )
 
 

@@ -16,8 +16,8 @@ from controller.planning.assemble import total_cost
 from controller.planning.cluster import Budget, NodePool
 from controller.planning.decision import BoundBy, Decision, Plan, Reason
 from controller.planning.demand import allowed_replicas
+from controller.planning.engine import dearest
 from controller.planning.inputs import Settings
-from controller.planning.magnitude import dearest
 from controller.planning.preparing import Prepared, prepare
 from controller.planning.problem import GrowthTerms, VariantTerms
 from controller.planning.snapshot import Snapshot, Variant

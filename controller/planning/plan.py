@@ -51,7 +51,7 @@ def plan(snapshot: Snapshot, settings: Settings) -> Plan:
     given = some.prepared
     solved = _solve(given)
     # The optimum of each model alone shows what it would have without the others.
-    solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
+    solved = replace(solved, wanted=alone(given.plain_problem))
     made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved))))
     made = some.with_omissions(made, snapshot)
     wrong = check(snapshot, made)

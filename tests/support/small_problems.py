@@ -137,9 +137,9 @@ def _constrained(random: Random, terms: VariantTerms, zones: tuple[int, ...]) ->
     kind = random.choice(("plain", "spread", "spread", "apart", "together", "pods"))
     if kind == "spread":
         skew = random.choice((1, 1, 1, 2))
-        return replace(terms, domain_rule=SpreadTerms(topology=0, max_skew=skew, domains=zones))
+        return replace(terms, spread=SpreadTerms(topology=0, max_skew=skew, domains=zones))
     if kind == "apart":
-        return replace(terms, node_rules=(MostPerNode(pods=random.choice((1, 1, 2))),))
+        return replace(terms, most_per_node=MostPerNode(pods=random.choice((1, 1, 2))))
     if kind == "plain" or not terms.accelerators:
         return terms
     bound = tuple(nodes * 2 for nodes in terms.bound_replicas)
@@ -354,10 +354,9 @@ def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]
     pods_on_node = Counter(new)
     for nodes in terms.bound_replicas[max(0, len(terms.bound_replicas) - count) :]:
         pods_on_node.update(nodes)
-    for rule in terms.node_rules:
-        assert isinstance(rule, MostPerNode)
-        if any(pods_on_node[node] > rule.pods for node in +new):
-            return False
+    limit = terms.most_per_node
+    if limit and any(pods_on_node[node] > limit.pods for node in +new):
+        return False
     if terms.together is not None:
         blocks = Counter[tuple[int, int]]()
         for node, pods in new.items():
@@ -365,10 +364,9 @@ def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]
             blocks[home, problem.topologies[terms.together][node]] += pods
         if any(pods % terms.pods for pods in blocks.values()):
             return False
-    if terms.domain_rule is None:
+    if terms.spread is None:
         return True
-    spread = terms.domain_rule
-    assert isinstance(spread, SpreadTerms)
+    spread = terms.spread
     domain_of = problem.topologies[spread.topology]
     there = {d: sum(n for node, n in pods_on_node.items() if domain_of[node] == d) for d in spread.domains}
     gaining = {domain_of[node] for node in +new}

@@ -19,9 +19,8 @@ from typing import NamedTuple
 from controller.planning.cpsat import Effort, Program, Terms
 from controller.planning.engine.demands import Demand, NewReplicas
 from controller.planning.engine.fit import Fit
-from controller.planning.engine.rooms import Rooms, Task
+from controller.planning.engine.rooms import Hosts, Rooms, Task
 from controller.planning.engine.shared import limit_of, nodes_of
-from controller.planning.hosts import Hosts
 from controller.planning.problem import (
     NO_DOMAIN,
     CountedReplicas,

@@ -153,7 +153,7 @@ class Counts:
         most = max(0, top - bound)
         for earlier, later in pairwise(gone):
             program.row([(later, 1), (earlier, -1)], most=0)
-        if self._problem.variants[v].domain_rule is None:
+        if self._problem.variants[v].spread is None:
             new = [(variable, 1) for variable in program.variables(int(most > 0), most)]
             if gone and new:
                 program.row([*new, (gone.start, most)], most=most)

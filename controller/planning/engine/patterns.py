@@ -184,7 +184,7 @@ def _sample(options: Options, model: int, members: Sequence[int]) -> Integers:
         for own, v, size in zip(steps, members, sizes, strict=True):
             first = int(options.first[v])
             enough = np.searchsorted(options.amounts[r, first : first + size], parts)
-            own.update(min(step, size - 1) for step in (*enough.tolist(), max(0, int(enough[-1]) - 1)))
+            own.update(np.minimum([*enough, max(0, enough[-1] - 1)], size - 1).tolist())
     mixes = [[0] * len(sizes), [size - 1 for size in sizes]]
     for position, own in enumerate(steps):
         mixes += [[step if other == position else 0 for other in range(len(sizes))] for step in sorted(own)]

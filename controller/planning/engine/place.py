@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
@@ -18,8 +19,18 @@ from controller.planning.engine.patterns import Patterns, extend, first_patterns
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.engine.shared import Floats, Integers
-from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import LimitKind, PlacementProblem, Proof, RowName, Solution
+from controller.planning.problem import (
+    EXACT_LIMIT,
+    PER_MILLE,
+    GrowthTerms,
+    LimitKind,
+    NumbersTooLargeError,
+    PlacementProblem,
+    Proof,
+    RowName,
+    Solution,
+    VariantTerms,
+)
 
 ALONE = 8
 """Number of cheapest mixes of a model alone that are among its first patterns."""
@@ -46,7 +57,7 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
     check_magnitude(problem)
     anywhere = replace(
         problem,
-        variants=tuple(replace(terms, bound_replicas=(), domain_rule=None) for terms in problem.variants),
+        variants=tuple(replace(terms, bound_replicas=(), spread=None) for terms in problem.variants),
         bins=(),
         free=(),
         growth=(),
@@ -55,6 +66,49 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
     options, _ = options_of(anywhere, has_any_room=True)
     patterns, _ = _with_best_alone(options, first_patterns(options))
     return patterns.replicas(options, _best_alone(patterns))
+
+
+def check_magnitude(problem: PlacementProblem) -> None:
+    """Check that all sums of a problem are exact in double precision.
+
+    Raises NumbersTooLargeError, naming the largest contributor and a remedy.
+    """
+    upper = [terms.upper for terms in problem.variants]
+    for row in problem.rows:
+        reach = PER_MILLE * (row.requirement + sum(amount * upper[v] for v, amount in row.terms))
+        if reach >= EXACT_LIMIT:
+            raise NumbersTooLargeError(
+                f"{row.name}: requirement and capacities sum up to {reach:.3g} per mille"
+            )
+    for largest in dearest(problem)[:1]:
+        if isinstance(largest, GrowthTerms):
+            what, remedy = f"price of up to {largest.limit} nodes", "price"
+        else:
+            what, remedy = f"cost of up to {largest.upper} replicas", "cost"
+        raise NumbersTooLargeError(
+            f"{largest.name}: the {what} is too large to compare exactly; lower its {remedy} or its maximum"
+        )
+
+
+def dearest(problem: PlacementProblem) -> list[VariantTerms | GrowthTerms]:
+    """Return the variants and nodes to be added whose prices make the sum of all inexact, the largest first.
+
+    Without them, the sum is exact. Usually there are none.
+    """
+    # Replicas stop from the current number, even if there are fewer pods.
+    priced: list[tuple[int, VariantTerms | GrowthTerms]] = [
+        ((terms.cost + terms.start_price) * terms.upper + terms.stop_price * terms.current, terms)
+        for terms in problem.variants
+    ]
+    priced += [(growth.price * growth.limit, growth) for growth in problem.growth]
+    total = sum(most for most, _ in priced)
+    dearest_terms: list[VariantTerms | GrowthTerms] = []
+    for most, terms in sorted(priced, key=itemgetter(0), reverse=True):
+        if total < EXACT_LIMIT:
+            break
+        dearest_terms.append(terms)
+        total -= most
+    return dearest_terms
 
 
 class Engine:

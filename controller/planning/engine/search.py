@@ -136,7 +136,7 @@ class Generation:
         incumbent = self._incumbent
         if level < incumbent.levels.cost and not distance and duals.bound <= incumbent.least(level):
             return duals.bound, True  # no mix has a smaller shortfall
-        option_values, stages = incumbent.levels.prices(incumbent.patterns, incumbent.standing, level, duals)
+        option_values, stages = incumbent.prices(level, duals)
         least = incumbent.patterns.least(duals.reduced)
         prices = Prices(
             options=option_values + duals.option_prices, stages=stages, least=incumbent.patterns.least_short
@@ -261,6 +261,7 @@ class Search:
         incumbent, bound = self._incumbent, self._generated.bound
         value, until = incumbent.objective_value(objective), self._left_seconds - seconds
         for is_second in (False, True):
+            before = value
             objective, duals, has_all = self._generated.within(level, duals, value - bound)
             always, best = self._generated.always(), incumbent.patterns.best(duals.reduced)
             kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=value - bound)
@@ -271,7 +272,7 @@ class Search:
             value = incumbent.objective_value(objective)
             if is_complete and is_exact and result.values and math.isfinite(value):
                 bound = max(bound, min(result.bound, value))
-            if is_complete or not is_exact or not result.is_optimal:
+            if is_complete or not is_exact or not result.is_optimal or value >= before:
                 break
         return bound
 
@@ -319,12 +320,7 @@ class Search:
         value = incumbent.objective_value(incumbent.objective(level))
         if value - bound <= ROUNDING or seconds <= 0:
             return min(bound, value)
-        caps = {
-            incumbent.options.levels[n]: incumbent.least(n)
-            if n in incumbent.standing.easy
-            else incumbent.standing.values[n]
-            for n in range(level)
-        }
+        caps = {incumbent.options.levels[n]: incumbent.cap(n) for n in range(level)}
         counts = Counts(incumbent.problem, incumbent.options, incumbent.shared, caps)
         if level < incumbent.levels.cost:
             terms = counts.level(incumbent.options.levels[level])

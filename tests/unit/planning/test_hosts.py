@@ -6,7 +6,7 @@ from random import Random
 
 from support.campaign import often
 
-from controller.planning.hosts import Hosts
+from controller.planning.engine.rooms import Hosts
 
 
 def _hosts(random: Random) -> tuple[Hosts, Hosts, list[int]]:

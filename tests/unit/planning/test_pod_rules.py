@@ -11,7 +11,7 @@ from support.campaign import often
 from support.planning_builders import EFFORT
 
 from controller.planning.cpsat import Program
-from controller.planning.pod_rules import EMPTY_DOMAIN, Domains, DomainTerms, NewUnits, SpreadTerms
+from controller.planning.pod_rules import EMPTY_DOMAIN, Domains, NewUnits, SpreadTerms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,10 +28,10 @@ def _spread(random: Random, domains: tuple[int, ...]) -> SpreadTerms:
     return SpreadTerms(topology=0, max_skew=random.choice((1, 1, 2, 3)), domains=(*domains, *empty))
 
 
-RULES: Final[Mapping[str, Callable[[Random, tuple[int, ...]], DomainTerms]]] = {"spread": _spread}
+RULES: Final[Mapping[str, Callable[[Random, tuple[int, ...]], SpreadTerms]]] = {"spread": _spread}
 
 
-def _case(make: Callable[[Random, tuple[int, ...]], DomainTerms], seed: int) -> tuple[DomainTerms, Domains]:
+def _case(make: Callable[[Random, tuple[int, ...]], SpreadTerms], seed: int) -> tuple[SpreadTerms, Domains]:
     """Return a rule over up to three zones, some without nodes for new pods, with bound pods."""
     random = Random(seed)
     zones = tuple(range(random.choice((1, 2, 3, 3))))
@@ -41,7 +41,7 @@ def _case(make: Callable[[Random, tuple[int, ...]], DomainTerms], seed: int) -> 
     return rule, Domains(pods=bound, reachable=reachable)
 
 
-def _placed_in_turn(rule: DomainTerms, domains: Domains) -> list[set[Placed]]:
+def _placed_in_turn(rule: SpreadTerms, domains: Domains) -> list[set[Placed]]:
     """Return the distributions of 0, 1, and so on new pods that are placed one after the other."""
     found = [{(0,) * len(domains.reachable)}]
     for _ in range(MOST_NEW):
@@ -57,7 +57,7 @@ def _placed_in_turn(rule: DomainTerms, domains: Domains) -> list[set[Placed]]:
     return found
 
 
-def _is_solution(rule: DomainTerms, domains: Domains, placed: Placed) -> bool:
+def _is_solution(rule: SpreadTerms, domains: Domains, placed: Placed) -> bool:
     """Return whether the rows of a program allow a distribution."""
     program = Program()
     total = sum(placed)
@@ -69,7 +69,7 @@ def _is_solution(rule: DomainTerms, domains: Domains, placed: Placed) -> bool:
 
 
 @pytest.mark.parametrize("make", RULES.values(), ids=RULES.keys())
-def test_the_statements_of_a_rule_agree(make: Callable[[Random, tuple[int, ...]], DomainTerms]) -> None:
+def test_the_statements_of_a_rule_agree(make: Callable[[Random, tuple[int, ...]], SpreadTerms]) -> None:
     """They are compared with all distributions in which pods can be placed one after the other."""
     for seed in SEEDS:
         rule, domains = _case(make, seed)

@@ -24,7 +24,7 @@ MODELS = 40
 
 def _problem() -> PlacementProblem:
     return PlacementProblem(
-        variants=tuple(replace(terms(10), domain_rule=SPREAD) for _ in range(MODELS)),
+        variants=tuple(replace(terms(10), spread=SPREAD) for _ in range(MODELS)),
         bins=tuple(Bin(nodes=(d,), sizes=(1,), variants=tuple(range(MODELS))) for d in ROOM),
         free=tuple(ROOM.values()),
         rows=tuple(demand(model, 3, (model, 1)) for model in range(MODELS)),
@@ -69,7 +69,7 @@ def test_pods_that_a_large_skew_leaves_open_reduce_the_room_of_domains() -> None
     """Twelve pods with a skew of 20 in two large domains make the small one the emptiest."""
     problem = replace(_problem(), free=(16, 16, 8))
     large = SpreadTerms(topology=0, max_skew=20, domains=(0, 1))
-    first = replace(problem.variants[0], domain_rule=large)
+    first = replace(problem.variants[0], spread=large)
     skewed = replace(problem, variants=(first, *problem.variants[1:]))
     assert _orders(skewed, [12] + [0] * (MODELS - 1))[1][0] == 2
 
@@ -77,9 +77,7 @@ def test_pods_that_a_large_skew_leaves_open_reduce_the_room_of_domains() -> None
 @pytest.mark.parametrize("has_demand", [False, True])
 def test_a_domain_whose_nodes_are_not_added_gets_no_pods(*, has_demand: bool) -> None:
     """A program assigns the pods, since best-fit decreasing fails by placing the size of 3 on the 4 free."""
-    spread = replace(
-        terms(10, size=2, upper=1), domain_rule=SpreadTerms(topology=0, max_skew=1, domains=(0, 1))
-    )
+    spread = replace(terms(10, size=2, upper=1), spread=SpreadTerms(topology=0, max_skew=1, domains=(0, 1)))
     rows = [demand(0, 1, (0, 1)), demand(1, 3, (1, 1))]
     problem = PlacementProblem(
         variants=(terms(10, size=3, upper=1), terms(10, size=2, upper=3), spread),
