@@ -6,7 +6,7 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from support import compact, plain_problems
+from support import plain_problems
 from support.campaign import often
 from support.planning_builders import EFFORT
 from support.small_problems import added_nodes, best_rank, is_possible, rank, small_problem
@@ -49,16 +49,6 @@ def test_problems_without_costs_are_solved_to_optimality() -> None:
         )
         solution = engine.place(free, effort=EFFORT)
         assert rank(free, solution.replicas, ()) == best_rank(free), seed
-
-
-def test_the_compact_formulation_is_optimal_too() -> None:
-    """The two formulations share only the problem record, and reach the same objective."""
-    for seed in SEEDS[: often(50)]:
-        problem = small_problem(Random(seed))
-        solution = compact.place(problem, effort=EFFORT)
-        added = added_nodes(problem, solution)
-        assert is_possible(problem, solution.replicas, added), seed
-        assert rank(problem, solution.replicas, added) == best_rank(problem), seed
 
 
 def test_placements_are_on_eligible_nodes_with_room() -> None:

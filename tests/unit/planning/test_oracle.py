@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaign import often
-from support.compact import place
 from support.planning_builders import EFFORT, capacity, demand, node, variant, world
 from support.small_problems import rank
 
@@ -136,13 +135,13 @@ def _has_room(nodes: Sequence[Node], variants: Sequence[Variant], replicas: Sequ
 
 @given(world=_worlds())
 @settings(max_examples=often(60), deadline=None)
-def test_the_compact_formulation_is_optimal_on_small_clusters(
+def test_placements_are_optimal_on_small_clusters(
     world: tuple[list[Node], list[Variant], PlacementProblem],
 ) -> None:
     """The solution is feasible, and no feasible solution is better in lexicographic order."""
     nodes, variants, problem = world
 
-    solution = place(problem, effort=EFFORT)
+    solution = engine.place(problem, effort=EFFORT)
 
     ranges = [range(terms.lower, terms.upper + 1) for terms in problem.variants]
     possible = [x for x in product(*ranges) if _has_room(nodes, variants, x)]

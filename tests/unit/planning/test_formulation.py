@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from support.compact import place
 from support.planning_builders import EFFORT, capacity, demand, node, variant, world
 
+from controller.planning.engine import place
 from controller.planning.formulation import formulate
 from controller.planning.inputs import Settings
 from controller.planning.load import Signal
