@@ -383,15 +383,3 @@ def best_rank(problem: PlacementProblem) -> list[int]:
         for added in product(*growth)
     )
     return next(value for value, replicas, added in candidates if is_possible(problem, replicas, added))
-
-
-def check_claims(problem: PlacementProblem, solution: Solution, told: object) -> None:
-    """Assert that a solution is feasible, its values are correct, and no bound exceeds the optimum."""
-    added = added_nodes(problem, solution)
-    reached, best = rank(problem, solution.replicas, added), best_rank(problem)
-    assert is_possible(problem, solution.replicas, added), told
-    assert [proof.value for proof in solution.proofs] == reached, told
-    for proof, least in zip(solution.proofs, best, strict=True):
-        assert proof.bound <= min(proof.value, least), told
-        if proof.value != least:
-            break

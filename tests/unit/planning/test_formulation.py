@@ -1,4 +1,4 @@
-"""Joint decisions over all models, on cases that can be checked by hand."""
+"""Joint decisions over all models, on cases that can be checked by hand, and the weights of their demand."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from support.planning_builders import EFFORT, capacity, demand, node, variant, world
+from support.planning_builders import EFFORT, capacity, demand, load, node, variant, world
 
+from controller.planning.demand import model_demands
 from controller.planning.engine import place
 from controller.planning.formulation import formulate
 from controller.planning.inputs import Settings
 from controller.planning.load import Signal
-from controller.planning.problem import NumbersTooLargeError
+from controller.planning.problem import NumbersTooLargeError, Stage
+from controller.planning.snapshot import Snapshot, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -285,3 +287,34 @@ def test_a_huge_cost_does_not_hide_differences_of_other_costs() -> None:
 def test_a_huge_demand_is_counted_in_coarser_units() -> None:
     """Sums stay exact for a million requests per second."""
     assert _place([node("n", 8)], [demand(variant("a"), lower=10**12)], {"a": 2 * 10**11}) == {"a": 5}
+
+
+FULL = 0.85
+"""The maximum utilization: a load of this share of a replica's capacity requires exactly one replica."""
+
+WEIGHED: dict[str, tuple[tuple[tuple[float, str], ...], tuple[int, ...]]] = {
+    "the number of required replicas times their cost": (((100.0, "10"), (400.0, "10")), (250, 1000)),
+    "the cost per replica": (((100.0, "40"), (100.0, "10")), (1000, 250)),
+    "at least a quarter of the mean for a small model": (((1.0, "10"), (900.0, "10")), (125, 1000)),
+}
+"""(requirement in replicas of capacity 1, cost) of each model, and the weights."""
+
+
+def _weights(models: tuple[tuple[float, str], ...]) -> tuple[int, ...]:
+    variants: list[Variant] = []
+    loads = []
+    for index, (needed, cost) in enumerate(models):
+        name = f"m{index}"
+        variants.append(variant(name, serves=1000, cost=cost, model_id=name))
+        loads.append(load(needed * 1000 * FULL, name))
+    snapshot = Snapshot(nodes=(node("n", 8),), variants=tuple(variants), loads=tuple(loads))
+    problem = formulate(snapshot, model_demands(snapshot), settings=Settings())
+    return tuple(row.weight for row in problem.rows if row.stage is Stage.DEMAND)
+
+
+@pytest.mark.parametrize(("models", "want"), WEIGHED.values(), ids=WEIGHED)
+def test_the_weight_by_value_is_the_cost_of_serving_a_model(
+    models: tuple[tuple[float, str], ...], want: tuple[int, ...]
+) -> None:
+    """Weights are in thousandths of the most valuable model of the same priority."""
+    assert _weights(models) == want
