@@ -318,7 +318,12 @@ def weigh(rows: Sequence[CoverRow], terms: Sequence[VariantTerms]) -> tuple[Cove
     for index in values:
         levels[rows[index].level].append(index)
     weights = {index: weight for members in levels.values() for index, weight in _weights(members, values)}
-    return tuple([replace(row, weight=row.weight * weights.get(index, 1)) for index, row in enumerate(rows)])
+    return tuple(
+        [
+            replace(row, weight=row.weight * weights[index]) if index in weights else row
+            for index, row in enumerate(rows)
+        ]
+    )
 
 
 def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:

@@ -268,7 +268,6 @@ class Topologies:
                 number=number,
                 selected=self._selected_domains(self._nodes, number, variant),
                 selected_to_come=self._selected_domains(self._to_come, number, variant),
-                every=tuple(self._numbers[number].values()),
             )
         return rule.terms(self._known[key])
 

@@ -33,9 +33,6 @@ class Topology:
     selected_to_come: tuple[int, ...]
     """Domains of nodes to be added that the pods select."""
 
-    every: tuple[int, ...]
-    """All domains, for rules that count pods wherever they are."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Domains:

@@ -23,6 +23,7 @@ from controller.planning.problem import (
     CountedReplicas,
     Level,
     PlacementProblem,
+    Solution,
     per_mille_missing,
     provided_by,
 )
@@ -32,15 +33,6 @@ MOST_COUNTED = 40
 
 COUNTED_GAPS = {120: 5e-4, 200: 0.02}
 """Models up to which counts settle a level whose core leaves more than some gap, measured as `search.GAP`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counted:
-    """Replicas of each variant, and nodes to add."""
-
-    replicas: tuple[int, ...]
-    added: tuple[int, ...]
-    """Per growth."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,11 +115,11 @@ class Counts:
         return _merge(summands)
 
     def minimize(
-        self, objective: Terms, begin: Counted, *, bound: float, effort: Effort
-    ) -> tuple[Counted | None, Result]:
-        """Return the best solution found, if any, and the solver's result. The search starts from `begin`.
+        self, objective: Terms, begin: Solution, *, bound: float, effort: Effort
+    ) -> tuple[Solution | None, Result]:
+        """Return the best replicas and added nodes found, if any, and the solver's result.
 
-        `bound` is a lower bound of the objective.
+        The search starts from `begin`; `bound` is a lower bound of the objective.
         """
         self._program.minimize(objective)
         self._program.at_least(bound)
@@ -140,8 +132,9 @@ class Counts:
         result = self._program.solve(effort)
         if not result.values:
             return None, result
-        solution = Counted(
+        solution = Solution(
             replicas=tuple(replicas.count(result.values) for replicas in self._replicas),
+            placements=(),
             added=tuple(result.values[v] for v in self._growth),
         )
         return solution, result

@@ -187,7 +187,10 @@ def _sample(options: Options, model: int, members: Sequence[int]) -> Integers:
             own.update(np.minimum([*enough, max(0, enough[-1] - 1)], size - 1).tolist())
     mixes = [[0] * len(sizes), [size - 1 for size in sizes]]
     for position, own in enumerate(steps):
-        mixes += [[step if other == position else 0 for other in range(len(sizes))] for step in sorted(own)]
+        alone = [[0] * len(sizes) for _ in own]
+        for mix, step in zip(alone, sorted(own), strict=True):
+            mix[position] = step
+        mixes += alone
     own_ceilings = [(limit, amounts) for whose, limit, amounts in options.ceilings if whose == model]
     mixes += [_fill(options, members, mix, own_ceilings) for mix in mixes] if own_ceilings else []
     return np.array(mixes, dtype=np.int64)

@@ -159,11 +159,11 @@ class Engine:
             is_counted=self._has_counts and models <= MOST_COUNTED,
             counted_gap=next(gaps, math.inf),
         )
-        result = search.run()
-        self._patterns = result.patterns
-        chosen = self._patterns.replicas(self._options, result.selection.patterns)
-        assignment = assign(self._problem, chosen, result.selection.added, result.left)
-        return self._solution(result.proofs, assignment, result.prices)
+        proofs = search.run()
+        self._patterns, selection = incumbent.patterns, incumbent.selection
+        chosen = self._patterns.replicas(self._options, selection.patterns)
+        assignment = assign(self._problem, chosen, selection.added, search.left)
+        return self._solution(proofs, assignment, search.prices)
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns extended by the mixes of some replica counts."""
