@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from controller.planning.cpsat import Effort, Program, Result, Terms
-from controller.planning.engine.demands import NewReplicas
-from controller.planning.engine.fit import Fit, Leaving
+from controller.planning.engine.demands import Amount
+from controller.planning.engine.fit import Fit
 from controller.planning.engine.options import Options
 from controller.planning.engine.shared import Shared, limit_of
 from controller.planning.problem import (
@@ -45,7 +45,7 @@ class _Replicas:
     gone: range
     """0-1 per replica that may be removed, in the order of removal."""
 
-    new: NewReplicas
+    new: Amount
     """How many more: a number, or of pods that are spread a 0-1 variable for each number."""
 
     def terms(self, one: int) -> Terms:
@@ -153,7 +153,7 @@ class Counts:
         else:
             new = [(variable, number) for number, variable in enumerate(program.variables(most), start=1)]
             program.row([*((variable, 1) for variable, _ in new), *((g, 1) for g in gone[:1])], most=1)
-        replicas = _Replicas(bound_replicas=bound, gone=gone, new=NewReplicas(terms=new, most=most))
+        replicas = _Replicas(bound_replicas=bound, gone=gone, new=Amount(terms=new, most=most))
         program.row(replicas.terms(self._one), least=lower, most=top)
         return replicas
 
@@ -184,7 +184,7 @@ class Counts:
             problem,
             shared.nodes,
             {v: replicas.new for v, replicas in enumerate(self._replicas)},
-            leaving={n: Leaving(terms=list(held.items()), most=held.total()) for n, held in freed.items()},
+            leaving={n: Amount(terms=list(held.items()), most=held.total()) for n, held in freed.items()},
             growth=self._growth,
             free=problem.free,
         )

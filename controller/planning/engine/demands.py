@@ -19,6 +19,17 @@ MOST_DOMAIN_CHOICES = 2000
 """Number of domains, over all variants, up to which the solver chooses those that get one pod more."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Amount:
+    """A number in a program: of units that need places, or of accelerators that may become free."""
+
+    terms: Terms
+    """The number, as a sum of variables."""
+
+    most: int
+    """Upper bound on the number."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Demand:
     """New units of one kind: of a variant with rules on nodes, or of all variants with equal needs."""
@@ -38,7 +49,7 @@ class Demand:
     variant: int
     """The variant if it has rules on nodes, otherwise -1."""
 
-    parts: tuple[tuple[int, NewReplicas], ...]
+    parts: tuple[tuple[int, Amount], ...]
     """The units of each variant."""
 
     @property
@@ -52,21 +63,10 @@ class Demand:
         return sum(part.most for _, part in self.parts)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NewReplicas:
-    """Replicas of a variant that need places, or units of them."""
-
-    terms: Terms
-    """Their number, as a sum of variables."""
-
-    most: int
-    """Upper bound on their number."""
-
-
 def demands_of(
     program: Program,
     problem: PlacementProblem,
-    new: Mapping[int, NewReplicas],
+    new: Mapping[int, Amount],
     *,
     likely: Sequence[int] | None,
 ) -> tuple[list[Demand], bool]:
@@ -75,7 +75,7 @@ def demands_of(
     The second value tells whether the domains that get one pod more are fixed. This is done if there are too
     many to choose from, and only if the `likely` number of replicas of each variant is given.
     """
-    alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, NewReplicas]]] = defaultdict(list)
+    alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, Amount]]] = defaultdict(list)
     domains = bins_by_domain(problem)
     bins = bins_of(problem)
     choices = sum(len(domains[v]) for v in new if v in domains)
@@ -97,7 +97,7 @@ def demands_of(
         )
         rule = terms.spread
         if rule is None:
-            alike[*key, tuple(bins[v]), own].append((v, NewReplicas(terms=units.terms, most=units.most)))
+            alike[*key, tuple(bins[v]), own].append((v, Amount(terms=units.terms, most=units.most)))
             continue
         reachable = domains[v]
         before = domains_of(problem, terms, rule, reachable)
@@ -106,7 +106,7 @@ def demands_of(
         if most is not None and units.most * units.pods > most:
             program.row(units.terms, most=most // units.pods)
         for domain, part in rule.parts(program, units, before).items():
-            here = NewReplicas(terms=part, most=units.most)
+            here = Amount(terms=part, most=units.most)
             alike[*key, reachable[domain], own].append((v, here))
     demands = [
         Demand(accelerators=size, pods=pods, topology=topology, bins=where, variant=own, parts=tuple(parts))

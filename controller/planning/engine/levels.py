@@ -17,11 +17,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from controller.planning.engine.assign import Assignment, Claim, Headroom, best_fit
-from controller.planning.engine.core import Selection
+from controller.planning.engine.assign import Claim, Headroom, best_fit
 from controller.planning.engine.master import Duals, Master, Objective
 from controller.planning.engine.options import NONE, Options
-from controller.planning.engine.patterns import Patterns, extend
+from controller.planning.engine.patterns import Patterns, Selection, extend
 from controller.planning.engine.shared import Floats, Integers, Shared
 from controller.planning.problem import (
     COST,
@@ -30,6 +29,7 @@ from controller.planning.problem import (
     CountedReplicas,
     PlacementProblem,
     Proof,
+    Solution,
     Stage,
     level_name,
 )
@@ -261,7 +261,7 @@ def _cost_factor(options: Options, shared: Shared) -> tuple[int, int]:
     return (disruption, factor) if factor <= EXACT_LIMIT // (4 * (cost + 1)) else (0, 1)
 
 
-def round_down(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:
+def round_down(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Solution:
     """Return the replicas that limits allow and for which best-fit decreasing finds places."""
     stays = [min(count, least) for count, least in zip(replicas, options.lower.tolist(), strict=True)]
     claims = sorted(_claims(problem, options, replicas, stays))

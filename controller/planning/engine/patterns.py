@@ -94,6 +94,17 @@ class Patterns:
         return at_least[np.searchsorted(self.model[at_least], np.arange(len(self.start)))]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """One pattern per model, and the nodes to add."""
+
+    patterns: Integers
+    """(models,): the index of the chosen pattern of each model."""
+
+    added: tuple[int, ...]
+    """The number of nodes to add, per growth."""
+
+
 def _distinct(options: Options, model: Integers, mixes: Integers) -> tuple[Integers, Integers]:
     """Return the distinct mixes that no ceiling forbids, in order."""
     allowed = is_allowed(options, model, mixes)

@@ -10,12 +10,11 @@ from operator import itemgetter
 import numpy as np
 
 from controller.planning.cpsat import Effort
-from controller.planning.engine.assign import Assignment, assign
-from controller.planning.engine.core import Selection
+from controller.planning.engine.assign import assign
 from controller.planning.engine.counts import COUNTED_GAPS, MOST_COUNTED
 from controller.planning.engine.levels import Incumbent, Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import Options, options_of
-from controller.planning.engine.patterns import Patterns, extend, first_patterns, is_allowed
+from controller.planning.engine.patterns import Patterns, Selection, extend, first_patterns, is_allowed
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.engine.shared import Floats, Integers
@@ -141,9 +140,9 @@ class Engine:
         short = self._patterns.short[:, self._alone.patterns]
         if (short <= self._patterns.least_short).all() and self._might_fit():
             wanted = self._patterns.replicas(self._options, self._alone.patterns)
-            assignment = assign(self._problem, wanted, self._alone.added, effort)
-            if assignment.replicas == wanted:
-                return self._solution(self._alone_proofs(), assignment, {})
+            solution = assign(self._problem, wanted, self._alone.added, effort)
+            if solution.replicas == wanted:
+                return self._proven(self._alone_proofs(), solution, {})
         return self._search(effort)
 
     def _search(self, effort: Effort) -> Solution:
@@ -162,8 +161,8 @@ class Engine:
         proofs = search.run()
         self._patterns, selection = incumbent.patterns, incumbent.selection
         chosen = self._patterns.replicas(self._options, selection.patterns)
-        assignment = assign(self._problem, chosen, selection.added, search.left)
-        return self._solution(proofs, assignment, search.prices)
+        solution = assign(self._problem, chosen, selection.added, search.left)
+        return self._proven(proofs, solution, search.prices)
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns extended by the mixes of some replica counts."""
@@ -209,22 +208,15 @@ class Engine:
         values = levels.values(self._patterns, self._alone)
         return proofs_of(levels, values, [*values[:-1], whole_bound(self._alone_bound)])
 
-    def _solution(
-        self, proofs: tuple[Proof, ...], assignment: Assignment, prices: Mapping[str, Mapping[RowName, float]]
+    def _proven(
+        self, proofs: tuple[Proof, ...], solution: Solution, prices: Mapping[str, Mapping[RowName, float]]
     ) -> Solution:
-        """Return the solution for an assignment, whose replicas may be fewer than those of the proofs."""
-        self._patterns = self._with_mixes(assignment.replicas)
-        chosen = self._patterns.numbers(*self._options.mixes(assignment.replicas))
+        """Return a solution with its proofs; its replicas may be fewer than those of the proofs."""
+        self._patterns = self._with_mixes(solution.replicas)
+        chosen = self._patterns.numbers(*self._options.mixes(solution.replicas))
         levels = Levels(self._options, self._shared)
-        values = levels.values(self._patterns, Selection(patterns=chosen, added=assignment.added))
-        return Solution(
-            replicas=assignment.replicas,
-            placements=assignment.placements,
-            grown=assignment.grown,
-            added=assignment.added,
-            proofs=with_values(proofs, values),
-            prices=prices,
-        )
+        values = levels.values(self._patterns, Selection(patterns=chosen, added=solution.added))
+        return replace(solution, proofs=with_values(proofs, values), prices=prices)
 
 
 def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, float]:

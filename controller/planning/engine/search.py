@@ -279,18 +279,10 @@ class Search:
         incumbent, before = self._incumbent, self._incumbent.objective_value(objective)
 
         def solve(likely: Sequence[int] | None) -> tuple[Core, Result]:
-            core = Core(
-                incumbent.problem,
-                incumbent.options,
-                incumbent.shared,
-                incumbent.patterns,
-                objective,
-                likely=likely,
-                kept=kept,
-            )
+            core = Core(incumbent, objective, kept, likely=likely)
             effort = self._limit_effort(self._left_seconds - until)
             bound = self._generated.bound
-            selection, result = core.solve(incumbent.selection, bound=bound, gap=gap, effort=effort)
+            selection, result = core.solve(bound=bound, gap=gap, effort=effort)
             self._left_seconds -= result.deterministic_seconds
             if selection is not None:
                 incumbent.take(objective, selection)
