@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from controller.planning.decision import BoundBy
 from controller.planning.demand import (
@@ -24,33 +23,29 @@ HOLDERS_NAMED = 3
 """Number of holders of scarce accelerators that a message names."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelCase:
     """A model of a solved problem; tuples are over its variants, in order."""
 
-    solved: SolvedProblem
-    demand: ModelDemand
-    model: int
-    first: int
-    """Index of the model's first variant."""
-
-    wanted: tuple[int, ...]
-    """Replicas with unlimited nodes."""
-
-    placed: tuple[int, ...]
-    """Replicas for which there is a place."""
-
-    provided_rate: int
-    """Capacity of the placed replicas, in millionths of a request per second."""
-
-    unmet_per_mille: int
-    """Per mille of the required capacity that is missing, rounded up."""
-
-    uncovered_per_mille: int
-    """Per mille of the present load that the placed replicas do not cover, rounded up; 0 if it is unknown."""
-
-    asked: str
-    """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
+    def __init__(self, solved: SolvedProblem, model: int) -> None:
+        self.solved, self.model = solved, model
+        self.demand = solved.demands[model]
+        own = solved.variants_of(model)
+        self.first = own.start
+        """Index of the model's first variant."""
+        self.wanted = solved.wanted[own.start : own.stop]
+        """Replicas with unlimited nodes."""
+        self.placed = solved.granted.replicas[own.start : own.stop]
+        """Replicas for which there is a place."""
+        self.provided_rate = provided_rate(self.demand.variants, self.placed)
+        """Capacity of the placed replicas, in millionths of a request per second."""
+        self.unmet_per_mille = per_mille_missing(self.demand.required_rate, self.provided_rate)
+        """Per mille of the required capacity that is missing, rounded up."""
+        load = self.demand.load
+        present = load.steady_rate(load.requests_per_second or 0.0)
+        self.uncovered_per_mille = per_mille_missing(present, self.provided_rate)
+        """Per mille of the present load that placed replicas do not cover, rounded up; 0 if it is unknown."""
+        self.asked = load_text(load)
+        """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
 
     @property
     def is_below_floor(self) -> bool:
@@ -64,34 +59,19 @@ class ModelCase:
         return f"{self.demand.model_id} must keep {'one replica' if least == 1 else count(least, 'replica')}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
     """One variant of a model."""
 
-    whole: ModelCase
-    demand: ModelDemand
-    position: int
-    """Index of this variant among the model's variants."""
-
-    variant: Variant
-    wanted: int
-    """Replicas with unlimited nodes."""
-
-    placed: int
-    """Replicas for which there is a place."""
-
-    published: int
-    """Replicas to publish; those that are kept without a place count, too."""
-
-    @property
-    def solved(self) -> SolvedProblem:
-        """The solved problem."""
-        return self.whole.solved
-
-    @property
-    def number(self) -> int:
+    def __init__(self, whole: ModelCase, position: int, published: int) -> None:
+        self.whole, self.solved, self.demand = whole, whole.solved, whole.demand
+        self.position = position
+        """Index of this variant among the model's variants."""
+        self.number = whole.first + position
         """Index of this variant in the problem."""
-        return self.whole.first + self.position
+        self.variant = whole.demand.variants[position]
+        self.wanted, self.placed = whole.wanted[position], whole.placed[position]
+        self.published = published
+        """Replicas to publish; those that are kept without a place count, too."""
 
     @property
     def held(self) -> int:
@@ -315,30 +295,6 @@ def cases(solved: SolvedProblem) -> Iterator[Case]:
     """Yield the case of each variant, in order."""
     published = _replicas_to_publish(solved)
     for model, demand in enumerate(solved.demands):
-        own = solved.variants_of(model)
-        placed = solved.granted.replicas[own.start : own.stop]
-        provided = provided_rate(demand.variants, placed)
-        whole = ModelCase(
-            solved=solved,
-            demand=demand,
-            model=model,
-            first=own.start,
-            wanted=solved.wanted[own.start : own.stop],
-            placed=placed,
-            provided_rate=provided,
-            unmet_per_mille=per_mille_missing(demand.required_rate, provided),
-            uncovered_per_mille=per_mille_missing(
-                demand.load.steady_rate(demand.load.requests_per_second or 0.0), provided
-            ),
-            asked=load_text(demand.load),
-        )
-        for position, variant in enumerate(demand.variants):
-            yield Case(
-                whole=whole,
-                demand=demand,
-                position=position,
-                variant=variant,
-                wanted=whole.wanted[position],
-                placed=placed[position],
-                published=published[own.start + position],
-            )
+        whole = ModelCase(solved, model)
+        for position in range(len(demand.variants)):
+            yield Case(whole, position, published[whole.first + position])
