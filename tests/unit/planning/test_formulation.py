@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from support.planning_builders import EFFORT, capacity, demand, load, node, variant, world
+from support.small_problems import rank
 
 from controller.planning.demand import model_demands
 from controller.planning.engine import place
@@ -269,3 +270,22 @@ def test_the_weight_by_value_is_the_cost_of_serving_a_model(
 ) -> None:
     """Weights are in thousandths of the most valuable model of the same priority."""
     assert _weights(models) == want
+
+
+def test_an_interrupted_search_is_no_worse_even_if_a_model_needs_its_first_replica() -> None:
+    """Model x needs its first replica, and the demand of model y needs both of its running replicas."""
+    nodes = [node("n0", 2), node("n1", 2)]
+    x = variant("x", model_id="x", max_replicas=1, serves=60)
+    y = [
+        variant("y-0", None, model_id="y", max_replicas=1, serves=60),
+        variant("y-1", "n0", "n1", model_id="y", max_replicas=2, serves=60),
+    ]
+    demands = [
+        demand(x, lower=0, model_id="x", may_scale_to_zero=False),
+        demand(*y, lower=0, model_id="y", may_scale_to_zero=False, upper=61, supply_rate=61),
+    ]
+    problem = formulate(world(nodes, demands), demands, settings=Settings())
+
+    hurried = place(problem, effort=replace(EFFORT, deterministic_seconds=1e-5))
+
+    assert rank(problem, hurried.replicas, ()) <= rank(problem, (0, 1, 2), ())
