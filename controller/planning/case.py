@@ -282,13 +282,10 @@ def _replicas_to_publish(solved: SolvedProblem) -> Sequence[int]:
         bound = sum([bool(replica.nodes) for replica in staying_replicas(variant)]) if least else 0
         if bound <= published[v] < least:
             more = [*published[:v], least, *published[v + 1 :]]
-            published = more if all(_is_within(row, more) for row in solved.problem.limits) else published
+            used = [sum(amount * more[w] for w, amount in row.terms) for row in solved.problem.limits]
+            if all(amount <= row.limit for row, amount in zip(solved.problem.limits, used, strict=True)):
+                published = more
     return published
-
-
-def _is_within(row: LimitRow, replicas: Sequence[int]) -> bool:
-    """Return whether replicas do not exceed a limit, which allows current ones unless it applies at once."""
-    return sum(amount * replicas[v] for v, amount in row.terms) <= row.limit
 
 
 def cases(solved: SolvedProblem) -> Iterator[Case]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, partial
 from operator import attrgetter
 
-from controller.planning.cluster import Node, NodePool
+from controller.planning.cluster import Node
 from controller.planning.demand import (
     ModelDemand,
     allowed_replicas,
@@ -75,22 +75,18 @@ def formulate(snapshot: Snapshot, demands: Sequence[ModelDemand], *, settings: S
         rows=weigh(rows, terms),
         limits=limit_rows(snapshot, variants, terms),
         growth=tuple(
-            _growth(pool, where, topologies)
+            GrowthTerms(
+                name=pool.name,
+                bin=where,
+                accelerators=pool.accelerators_per_node,
+                price=cost_units(pool.price_per_node),
+                limit=pool.nodes_addable,
+                domains=topologies.domains(node_to_come(pool)),
+            )
             for pool, where in zip(pools, home, strict=True)
             if where is not None
         ),
         topologies=topologies.of_nodes(),
-    )
-
-
-def _growth(pool: NodePool, where: int, topologies: Topologies) -> GrowthTerms:
-    return GrowthTerms(
-        name=pool.name,
-        bin=where,
-        accelerators=pool.accelerators_per_node,
-        price=cost_units(pool.price_per_node),
-        limit=pool.nodes_addable,
-        domains=topologies.domains(node_to_come(pool)),
     )
 
 

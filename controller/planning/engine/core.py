@@ -84,14 +84,17 @@ class Core:
         self._variable = np.full(len(self._index), self._one, dtype=np.int64)
         self._variable[self._is_open] = np.array(self._program.variables(int(self._is_open.sum())))
         self._growth = [self._program.variables(1, g.limit).start for g in incumbent.problem.growth]
-        self._choose()
+        models, variables = self._model[self._is_open], self._variable[self._is_open]
+        for own in np.split(variables, np.flatnonzero(np.diff(models)) + 1) if len(models) else ():
+            self._program.exactly_one(own.tolist())
         self._place(likely)
         self._keep_limits()
-        self._keep_levels()
+        for short, cap in zip(objective.kept, objective.caps, strict=True):
+            self._program.row(self._sum(short[self._index]), most=cap)
         terms = self._sum(self._values())
         terms += [
             (variable, int(price))
-            for variable, price in zip(self._growth, self._objective.growth_price.tolist(), strict=True)
+            for variable, price in zip(self._growth, objective.growth_price.tolist(), strict=True)
             if price
         ]
         self._program.minimize(terms)
@@ -122,11 +125,6 @@ class Core:
         grown = float(self._objective.growth_price @ self._shared.growth_limit)
         penalty = min(float(most.sum()) + grown + 1.0, MOST_PENALTIES / models)
         return np.where(is_allowed, value, penalty).astype(np.int64)
-
-    def _choose(self) -> None:
-        models, variables = self._model[self._is_open], self._variable[self._is_open]
-        for own in np.split(variables, np.flatnonzero(np.diff(models)) + 1) if len(models) else ():
-            self._program.exactly_one(own.tolist())
 
     def _place(self, likely: Sequence[int] | None) -> None:
         """Add the rows that give every new replica a place."""
@@ -187,10 +185,6 @@ class Core:
         for row, limit in zip(self._shared.limit_rows, self._shared.limits.tolist(), strict=True):
             used = per_option(row, variant, count, len(self._incumbent.problem.variants)).sum(axis=1)
             self._program.row(self._sum(used), most=limit)
-
-    def _keep_levels(self) -> None:
-        for short, cap in zip(self._objective.kept, self._objective.caps, strict=True):
-            self._program.row(self._sum(short[self._index]), most=cap)
 
     def _sum(self, weights: Integers) -> Terms:
         """Return the sum of one weight per pattern of the core."""

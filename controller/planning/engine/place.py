@@ -128,6 +128,7 @@ class Engine:
         self._has_counts, self._closes_gaps = has_counts, closes_gaps
         if problem.variants:
             self._options, self._shared = options_of(problem)
+            self._levels = Levels(self._options, self._shared)
             patterns = first_patterns(self._options)
             self._patterns, self._alone_bound = _with_best_alone(self._options, patterns)
             added = (0,) * len(problem.growth)
@@ -204,9 +205,8 @@ class Engine:
 
     def _alone_proofs(self) -> tuple[Proof, ...]:
         """Return the proofs of the models' own optima: if all have places, nothing is better."""
-        levels = Levels(self._options, self._shared)
-        values = levels.values(self._patterns, self._alone)
-        return proofs_of(levels, values, [*values[:-1], whole_bound(self._alone_bound)])
+        values = self._levels.values(self._patterns, self._alone)
+        return proofs_of(self._levels, values, [*values[:-1], whole_bound(self._alone_bound)])
 
     def _proven(
         self, proofs: tuple[Proof, ...], solution: Solution, prices: Mapping[str, Mapping[RowName, float]]
@@ -214,8 +214,7 @@ class Engine:
         """Return a solution with its proofs; its replicas may be fewer than those of the proofs."""
         self._patterns = self._with_mixes(solution.replicas)
         chosen = self._patterns.numbers(*self._options.mixes(solution.replicas))
-        levels = Levels(self._options, self._shared)
-        values = levels.values(self._patterns, Selection(patterns=chosen, added=solution.added))
+        values = self._levels.values(self._patterns, Selection(patterns=chosen, added=solution.added))
         return replace(solution, proofs=with_values(proofs, values), prices=prices)
 
 
