@@ -160,16 +160,14 @@ class SpreadTerms:
         It strengthens the lower bound. The other domains take as many as they can while this one has the
         fewest.
         """
-        known: dict[tuple[int, ...], Sequence[int]] = {}
-        least = {}
+        known: dict[int, Sequence[int]] = {}  # domains with equal pods have equal minimums
         for domain in domains.reachable:
             here = domains.pods[domain]
-            others = tuple(sorted(domains.pods[d] - here for d in domains.reachable if d != domain))
-            if others not in known:
+            if here not in known:
+                others = [domains.pods[d] - here for d in domains.reachable if d != domain]
                 totals = self._totals(others, max(pods, default=0))
-                known[others] = [bisect_left(totals, number) for number in pods]
-            least[domain] = known[others]
-        return least
+                known[here] = [bisect_left(totals, number) for number in pods]
+        return {domain: known[domains.pods[domain]] for domain in domains.reachable}
 
     def _totals(self, others: Sequence[int], most: int) -> list[int]:
         """Return the most new pods of all domains together if this one gets 0, 1, and so on, up to `most`.
