@@ -253,10 +253,10 @@ class Search:
         incumbent, bound = self._incumbent, self._generated.bound
         value, until = incumbent.objective_value(objective), self._left_seconds - seconds
         for is_second in (False, True):
-            before = value
-            objective, duals, has_all = self._generated.within(level, duals, value - bound)
+            distance = value - bound
+            objective, duals, has_all = self._generated.within(level, duals, distance)
             always, best = self._generated.always(), incumbent.patterns.best(duals.reduced)
-            kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=value - bound)
+            kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=distance)
             is_complete = has_all and holds_all
             if self._is_over(self._left_seconds - until) or (is_second and not is_complete):
                 break
@@ -264,7 +264,10 @@ class Search:
             value = incumbent.objective_value(objective)
             if is_complete and is_exact and result.values and math.isfinite(value):
                 bound = max(bound, min(result.bound, value))
-            if is_complete or not is_exact or not result.is_optimal or value >= before:
+            if is_complete or not is_exact or not result.is_optimal:
+                break
+            # If more patterns are close than fit into a core, pricing can only find more of them.
+            if not core_of(incumbent.patterns, objective, duals, always, distance=value - bound)[1]:
                 break
         return bound
 
