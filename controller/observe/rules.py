@@ -355,7 +355,7 @@ def _reduce(reading: RuleReading) -> TargetRules:
     """Return the rules that a plan supports for one variant, and report the others."""
     rules = reading.rules
     for rule in reading.spreads.values():  # a plan applies the first one only
-        if rule is not rules.on_domains:
+        if rule is not rules.spread:
             reading.leave_out(rule.clause, "a plan applies only one rule over a topology")
     if reading.target.together_in and reading.target.pods_per_replica > 1:
         _report_unplanned(reading, rules)
@@ -368,10 +368,9 @@ def _reduce(reading: RuleReading) -> TargetRules:
 def _report_unplanned(reading: RuleReading, rules: PodRules) -> None:
     """Report rules of pods that are kept together by replica: a plan applies no other rule to these."""
     where = f"kept together in {reading.target.together_in}"
-    if rules.on_domains:
-        reading.leave_out(where, f'the rule "{rules.on_domains.clause}" is not considered')
+    if rules.spread:
+        reading.leave_out(where, f'the rule "{rules.spread.clause}" is not considered')
     largest = max((node.accelerators_allocatable for node in reading.own_nodes), default=0)
     room = largest // accelerators_of(reading.target.pod_spec)
-    for rule in rules.on_nodes:
-        if rule.most_more(0) < room:
-            reading.leave_out(where, f'the rule "{rule.clause}" is not considered')
+    if rules.most_per_node and rules.most_per_node.pods < room:
+        reading.leave_out(where, f'the rule "{rules.most_per_node.clause}" is not considered')

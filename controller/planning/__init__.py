@@ -16,22 +16,19 @@ From the snapshot to the problem:
   inventory       bins: nodes grouped by the variants that may use them; zones and racks; hypothetical nodes
   pod_rules       rules for where pods can be: text, counts, rows and choice of nodes
   limits          quotas, budgets and ceilings as rows
-  magnitude       rejection of problems whose sums would not be exact
-  omission        variants and node pools that are left out for that reason, so that the others are planned
+  omission        variants and node pools whose prices are too large to compare, and that are left out
 
 Placement:
   engine          column generation over replica patterns with exact pricing, and a CP-SAT core, with a lower
                   bound over every replica mix at every level (a package)
   pairs           the same share of requests for all roles of a model
   cpsat           the only access to CP-SAT
-  hosts           nodes indexed by free accelerators
 
 Explanation:
   explain         one sentence with numbers: what was wanted, what was granted and what limited it
-  solved_problem  a solved problem with derived values
-  case            its models and variants
-  shortage        what prevents one more replica, and who holds the accelerators
-  wording         numbers and names in messages
+  solved_problem  a solved problem with derived values: limits, vacancies, who holds scarce accelerators
+  case            its models and variants, with clauses about them
+  wording         numbers in messages
   relief          changes that would reduce a shortage, found by planning again with one thing changed
 
 Evictions that defragment free accelerators:

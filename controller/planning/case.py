@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from controller.planning.decision import BoundBy
 from controller.planning.demand import (
@@ -14,40 +13,39 @@ from controller.planning.demand import (
     staying_replicas,
 )
 from controller.planning.formulation import held_replicas, ordered_replicas, outlasting_replicas
+from controller.planning.inventory import topology_keys
 from controller.planning.problem import PER_MILLE, UNLIMITED_REPLICAS, LimitRow, per_mille_missing
-from controller.planning.shortage import Scarcity
 from controller.planning.snapshot import Variant
-from controller.planning.solved_problem import SolvedProblem
-from controller.planning.wording import count, load_text, rule_clause, scarcity_clause
+from controller.planning.solved_problem import OTHERS, Scarcity, SolvedProblem
+from controller.planning.wording import count, listing, load_text
+
+HOLDERS_NAMED = 3
+"""Number of holders of scarce accelerators that a message names."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ModelCase:
     """A model of a solved problem; tuples are over its variants, in order."""
 
-    solved: SolvedProblem
-    demand: ModelDemand
-    model: int
-    first: int
-    """Index of the model's first variant."""
-
-    wanted: tuple[int, ...]
-    """Replicas with unlimited nodes."""
-
-    placed: tuple[int, ...]
-    """Replicas for which there is a place."""
-
-    provided_rate: int
-    """Capacity of the placed replicas, in millionths of a request per second."""
-
-    unmet_per_mille: int
-    """Per mille of the required capacity that is missing, rounded up."""
-
-    uncovered_per_mille: int
-    """Per mille of the present load that the placed replicas do not cover, rounded up; 0 if it is unknown."""
-
-    asked: str
-    """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
+    def __init__(self, solved: SolvedProblem, model: int) -> None:
+        self.solved, self.model = solved, model
+        self.demand = solved.demands[model]
+        own = solved.variants_of(model)
+        self.first = own.start
+        """Index of the model's first variant."""
+        self.wanted = solved.wanted[own.start : own.stop]
+        """Replicas with unlimited nodes."""
+        self.placed = solved.granted.replicas[own.start : own.stop]
+        """Replicas for which there is a place."""
+        self.provided_rate = provided_rate(self.demand.variants, self.placed)
+        """Capacity of the placed replicas, in millionths of a request per second."""
+        self.unmet_per_mille = per_mille_missing(self.demand.required_rate, self.provided_rate)
+        """Per mille of the required capacity that is missing, rounded up."""
+        load = self.demand.load
+        present = load.steady_rate(load.requests_per_second or 0.0)
+        self.uncovered_per_mille = per_mille_missing(present, self.provided_rate)
+        """Per mille of the present load that placed replicas do not cover, rounded up; 0 if it is unknown."""
+        self.asked = load_text(load)
+        """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
 
     @property
     def is_below_floor(self) -> bool:
@@ -61,34 +59,19 @@ class ModelCase:
         return f"{self.demand.model_id} must keep {'one replica' if least == 1 else count(least, 'replica')}"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
     """One variant of a model."""
 
-    whole: ModelCase
-    demand: ModelDemand
-    position: int
-    """Index of this variant among the model's variants."""
-
-    variant: Variant
-    wanted: int
-    """Replicas with unlimited nodes."""
-
-    placed: int
-    """Replicas for which there is a place."""
-
-    published: int
-    """Replicas to publish; those that are kept without a place count, too."""
-
-    @property
-    def solved(self) -> SolvedProblem:
-        """The solved problem."""
-        return self.whole.solved
-
-    @property
-    def number(self) -> int:
+    def __init__(self, whole: ModelCase, position: int, published: int) -> None:
+        self.whole, self.solved, self.demand = whole, whole.solved, whole.demand
+        self.position = position
+        """Index of this variant among the model's variants."""
+        self.number = whole.first + position
         """Index of this variant in the problem."""
-        return self.whole.first + self.position
+        self.variant = whole.demand.variants[position]
+        self.wanted, self.placed = whole.wanted[position], whole.placed[position]
+        self.published = published
+        """Replicas to publish; those that are kept without a place count, too."""
 
     @property
     def held(self) -> int:
@@ -102,7 +85,7 @@ class Case:
 
     def scarcity(self) -> Scarcity | None:
         """Return what prevents one more replica from fitting on the nodes, or None."""
-        return self.solved.scarcities.of(self.number)
+        return self.solved.scarcity(self.number)
 
     @property
     def gives_way_later(self) -> str:
@@ -178,7 +161,13 @@ class Case:
             return ""
         if self.solved.vacancies.has_room_for_one(self.number):
             return ""
-        return rule_clause(self.variant)
+        size, pods, rules = self.variant.accelerators_per_pod, terms.pods, self.variant.rules
+        clauses = [rules.spread.clause] if rules.spread else []
+        if pods > 1:
+            where = f"in one {self.variant.together_in}" if self.variant.together_in else "at once"
+            clauses.append(f"{pods} pods of {size} {where}")
+        clauses += [rules.most_per_node.clause] if rules.most_per_node else []
+        return f"no nodes have room for one more replica ({', '.join(clauses)})"
 
     @property
     def rule_bound_by(self) -> BoundBy:
@@ -187,16 +176,73 @@ class Case:
         return BoundBy.TOPOLOGY if terms.is_topology_constrained else BoundBy.ACCELERATORS
 
     def scarcity_clause(self, scarcity: Scarcity) -> str:
-        """Return a scarcity in words."""
-        solved = self.solved
-        return scarcity_clause(
-            scarcity,
-            self.variant,
-            nodes=solved.nodes,
-            variants=solved.variants,
-            granted=solved.granted.replicas,
-            names_all=solved.settings.names_all,
-        )
+        """Return what prevents one more replica: `no H100 node has 8 free, 6 are held by priority 1 chat`."""
+        kind = self.variant.accelerator or "accelerator"
+        size = self.variant.accelerators_per_pod
+        if not scarcity.nodes:
+            return self._no_node_clause
+        if scarcity.largest < size:
+            return f"no {kind} node has {size} in all, the largest has {scarcity.largest}"
+        if scarcity.free >= size:
+            nodes = len(scarcity.nodes)
+            room = f"no {kind} node has {size} free, {scarcity.free} are spread over {nodes} nodes"
+        else:
+            room = f"no {kind} node has {size} free" if size > 1 else f"no {kind} is free"
+        named = self._named_holders(scarcity).items()
+        held = [f"{amount} {'is' if amount == 1 else 'are'} held by {name}" for name, amount in named]
+        return ", ".join([room, listing(held)] if held else [room])
+
+    @property
+    def _no_node_clause(self) -> str:
+        """Why the variant may use no node."""
+        own, kind = self.variant.accelerator, self.variant.accelerator or "accelerator"
+        alike = [node for node in self.solved.nodes if own in ("", node.accelerator)]
+        if not alike:
+            return f"no node has {own}"
+        if not any(node.schedulable for node in alike):
+            return f"no {kind} node is schedulable"
+        for label in sorted(topology_keys(self.variant)):
+            if not any(key == label for node in alike for key, _ in node.labels):
+                return f"no {kind} node has the label {label}, over which its pods are placed"
+        return f"no {kind} node meets its node selector and tolerations"
+
+    def _named_holders(self, scarcity: Scarcity) -> dict[str, int]:
+        """Return the accelerators of the least important holders by name; one name may stand for several."""
+        amounts: dict[str, int] = {}
+        last: int | None = None
+        for holder, amount in scarcity.holders:
+            priority = None if holder == OTHERS else self.solved.variants[holder].priority
+            if len(amounts) == HOLDERS_NAMED and priority != last:
+                break  # a name belongs to one priority, and holders are sorted by priority
+            name = self._name_of_holder(holder)
+            if name in amounts or len(amounts) < HOLDERS_NAMED:
+                amounts[name] = amounts.get(name, 0) + amount
+                last = priority
+        return amounts
+
+    def _name_of_holder(self, holder: int) -> str:
+        """Return a holder with what protects it; of other namespaces only the priority unless `names_all`."""
+        if holder == OTHERS:
+            return "other workloads"
+        other, granted = self.solved.variants[holder], self.solved.granted.replicas[holder]
+        if other is self.variant:
+            return "its own replicas"
+        if other.namespace == self.variant.namespace:
+            return f"priority {other.priority} {other.name}{_protection(other, granted)}"
+        if self.solved.settings.names_all:
+            return f"priority {other.priority} {other.namespace}/{other.name}{_protection(other, granted)}"
+        return f"workloads of priority {other.priority} in other namespaces"
+
+
+def _protection(variant: Variant, granted: int) -> str:
+    """Return why a variant keeps all of its granted replicas, whatever others need; empty if it need not."""
+    if variant.is_paused:
+        return " (paused)"
+    if variant.pinned_replicas is not None:
+        return f" (pinned to {variant.pinned_replicas})"
+    if 0 < granted <= variant.min_replicas:
+        return f" (minReplicas is {variant.min_replicas})"
+    return "" if variant.may_be_preempted else " (which may not be preempted)"
 
 
 def published_replicas(variant: Variant, demand: ModelDemand, placed: int) -> int:
@@ -231,48 +277,21 @@ def _replicas_to_publish(solved: SolvedProblem) -> Sequence[int]:
     for v, (variant, demand) in enumerate(asked):
         if not demand.signal.decides:
             continue
-        most = solved.wanted.replicas[v] if covered[v] else solved.problem.variants[v].upper
+        most = solved.wanted[v] if covered[v] else solved.problem.variants[v].upper
         least = max(outlasting_replicas(variant, demand), waiting_replicas(variant, most))
         bound = sum([bool(replica.nodes) for replica in staying_replicas(variant)]) if least else 0
         if bound <= published[v] < least:
             more = [*published[:v], least, *published[v + 1 :]]
-            published = more if all(_is_within(row, more) for row in solved.problem.limits) else published
+            used = [sum(amount * more[w] for w, amount in row.terms) for row in solved.problem.limits]
+            if all(amount <= row.limit for row, amount in zip(solved.problem.limits, used, strict=True)):
+                published = more
     return published
-
-
-def _is_within(row: LimitRow, replicas: Sequence[int]) -> bool:
-    """Return whether replicas do not exceed a limit, which allows current ones unless it applies at once."""
-    return sum(amount * replicas[v] for v, amount in row.terms) <= row.limit
 
 
 def cases(solved: SolvedProblem) -> Iterator[Case]:
     """Yield the case of each variant, in order."""
     published = _replicas_to_publish(solved)
     for model, demand in enumerate(solved.demands):
-        own = solved.variants_of(model)
-        placed = solved.granted.replicas[own.start : own.stop]
-        provided = provided_rate(demand.variants, placed)
-        whole = ModelCase(
-            solved=solved,
-            demand=demand,
-            model=model,
-            first=own.start,
-            wanted=solved.wanted.replicas[own.start : own.stop],
-            placed=placed,
-            provided_rate=provided,
-            unmet_per_mille=per_mille_missing(demand.required_rate, provided),
-            uncovered_per_mille=per_mille_missing(
-                demand.load.steady_rate(demand.load.requests_per_second or 0.0), provided
-            ),
-            asked=load_text(demand.load),
-        )
-        for position, variant in enumerate(demand.variants):
-            yield Case(
-                whole=whole,
-                demand=demand,
-                position=position,
-                variant=variant,
-                wanted=whole.wanted[position],
-                placed=placed[position],
-                published=published[own.start + position],
-            )
+        whole = ModelCase(solved, model)
+        for position in range(len(demand.variants)):
+            yield Case(whole, position, published[whole.first + position])

@@ -52,8 +52,6 @@ class BoundBy(StrEnum):
     MIN_REPLICAS = "MinReplicas"
     """The variant's own minimum, or the one replica that keeps a model warm."""
 
-    """The variant recently changed direction too often to be reversed for cost alone."""
-
     STALE_METRICS = "StaleMetrics"
     MISSING_METRICS = "MissingMetrics"
     CAPACITY_UNKNOWN = "CapacityUnknown"

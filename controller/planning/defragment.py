@@ -23,8 +23,7 @@ from controller.planning.inventory import satisfies
 from controller.planning.moves import MovableKind, fewest_evictions
 from controller.planning.preparing import BudgetKey, DisruptionLedger, budget_of
 from controller.planning.problem import Bin, divide_each_other
-from controller.planning.shortage import OTHERS, Ledger, ledger
-from controller.planning.solved_problem import SolvedProblem
+from controller.planning.solved_problem import OTHERS, SolvedProblem
 
 UNLIMITED = 10**6
 """The value that stands for an unlimited number of moves."""
@@ -46,7 +45,6 @@ class Defragmentation:
 
 def defragmentations(solved: SolvedProblem, *, most: int | None, effort: Effort) -> Iterator[Defragmentation]:
     """Yield the useful moves of each bin with divisible sizes, at most `most` in all; None for no limit."""
-    after = ledger(solved.problem, solved.granted, solved.nodes)
     disruptions = DisruptionLedger(solved.snapshot)
     disruptions.stop(zip(solved.variants, solved.granted.replicas, strict=True))
     left = UNLIMITED if most is None else most
@@ -55,8 +53,8 @@ def defragmentations(solved: SolvedProblem, *, most: int | None, effort: Effort)
         missing = {v: count for v, count in missing_anywhere.items() if v in bin_.variants}
         if not missing or not bin_.is_divisible or left <= 0:
             continue
-        offered = offers(solved, bin_, after, disruptions)
-        free = [after.free[node] for node in bin_.nodes]
+        offered = offers(solved, bin_, disruptions)
+        free = [solved.free[node] for node in bin_.nodes]
         wanted = Counter[int]()
         for v, count in missing.items():
             wanted[solved.problem.variants[v].accelerators] += count
@@ -99,7 +97,7 @@ def _missing(solved: SolvedProblem) -> Mapping[int, int]:
         if not solved.shortage_per_mille(model, replicas):
             continue
         for v in solved.variants_of(model):
-            most = headroom.most(v, solved.wanted.replicas[v] - replicas[v])
+            most = headroom.most(v, solved.wanted[v] - replicas[v])
             terms = solved.problem.variants[v]
             if terms.accelerators and terms.pods == 1 and not terms.is_topology_constrained and most > 0:
                 missing[v] = most
@@ -166,26 +164,22 @@ class Offer:
     budget: BudgetKey
 
 
-def offers(
-    solved: SolvedProblem, bin_: Bin, after: Ledger, disruptions: DisruptionLedger
-) -> list[list[Offer]]:
+def offers(solved: SolvedProblem, bin_: Bin, disruptions: DisruptionLedger) -> list[list[Offer]]:
     """Return the pods that may be evicted from each node of a bin."""
     placed: Counter[tuple[int, int]] = Counter()
     for v, node, count in solved.granted.placements:
         placed[node, v] += count * solved.problem.variants[v].accelerators
-    by_node = [[*_replicas(solved, after, node, placed)] for node in bin_.nodes]
+    by_node = [[*_replicas(solved, node, placed)] for node in bin_.nodes]
     nodes = [solved.nodes[node] for node in bin_.nodes]
     for row, pods in enumerate(_others(nodes, bin_.sizes)):
         by_node[row] += pods
-    held = [a.accelerators_allocatable - after.free[n] for n, a in zip(bin_.nodes, nodes, strict=True)]
+    held = [a.accelerators_allocatable - solved.free[n] for n, a in zip(bin_.nodes, nodes, strict=True)]
     return _within(by_node, held, disruptions)
 
 
-def _replicas(
-    solved: SolvedProblem, after: Ledger, node: int, placed: Mapping[tuple[int, int], int]
-) -> Iterator[Offer]:
+def _replicas(solved: SolvedProblem, node: int, placed: Mapping[tuple[int, int], int]) -> Iterator[Offer]:
     """Yield the movable replicas that stay on a node; those that are yet to be placed cannot be evicted."""
-    for v, held in after.held[node]:
+    for v, held in solved.held[node].items():
         if not _may_move(solved, v) or held <= placed[node, v]:
             continue
         variant, size = solved.variants[v], solved.problem.variants[v].accelerators

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache, partial
 from operator import attrgetter
 
-from controller.planning.cluster import Node, NodePool
+from controller.planning.cluster import Node
 from controller.planning.demand import (
     ModelDemand,
     allowed_replicas,
@@ -75,22 +75,18 @@ def formulate(snapshot: Snapshot, demands: Sequence[ModelDemand], *, settings: S
         rows=weigh(rows, terms),
         limits=limit_rows(snapshot, variants, terms),
         growth=tuple(
-            _growth(pool, where, topologies)
+            GrowthTerms(
+                name=pool.name,
+                bin=where,
+                accelerators=pool.accelerators_per_node,
+                price=cost_units(pool.price_per_node),
+                limit=pool.nodes_addable,
+                domains=topologies.domains(node_to_come(pool)),
+            )
             for pool, where in zip(pools, home, strict=True)
             if where is not None
         ),
         topologies=topologies.of_nodes(),
-    )
-
-
-def _growth(pool: NodePool, where: int, topologies: Topologies) -> GrowthTerms:
-    return GrowthTerms(
-        name=pool.name,
-        bin=where,
-        accelerators=pool.accelerators_per_node,
-        price=cost_units(pool.price_per_node),
-        limit=pool.nodes_addable,
-        domains=topologies.domains(node_to_come(pool)),
     )
 
 
@@ -275,8 +271,8 @@ def _terms(
         lower=min([len(bound), lower, *limits]),
         upper=min([possible, *limits]),
         together=topologies.together(variant),
-        node_rules=variant.rules.on_nodes,
-        domain_rule=topologies.domain_rule(variant),
+        most_per_node=variant.rules.most_per_node,
+        spread=topologies.spread(variant),
     )
 
 
@@ -318,7 +314,12 @@ def weigh(rows: Sequence[CoverRow], terms: Sequence[VariantTerms]) -> tuple[Cove
     for index in values:
         levels[rows[index].level].append(index)
     weights = {index: weight for members in levels.values() for index, weight in _weights(members, values)}
-    return tuple([replace(row, weight=row.weight * weights.get(index, 1)) for index, row in enumerate(rows)])
+    return tuple(
+        [
+            replace(row, weight=row.weight * weights[index]) if index in weights else row
+            for index, row in enumerate(rows)
+        ]
+    )
 
 
 def _weights(members: Sequence[int], values: dict[int, int]) -> list[tuple[int, int]]:

@@ -74,7 +74,7 @@ def missing_pods(variant: Variant, hosts: Sequence[str]) -> int:
 
 
 def _incomplete(variant: Variant) -> Sequence[Replica]:
-    if variant.pods_per_replica == 1 or not variant.accelerators_per_replica or variant.rules.on_domains:
+    if variant.pods_per_replica == 1 or not variant.accelerators_per_replica or variant.rules.spread:
         return ()
     return [replica for replica in staying_replicas(variant) if missing_pods(variant, replica.nodes) > 0]
 
@@ -122,7 +122,7 @@ class _Rooms:
         for name in names:
             fitting = self._free[name] // variant.accelerators_per_pod
             pods = self._pods[variant.key, name]
-            yield from repeat(name, allowed_on_node(variant.rules.on_nodes, pods, fitting))
+            yield from repeat(name, allowed_on_node(variant.rules.most_per_node, pods, fitting))
 
     def _domain(self, variant: Variant, nodes: Sequence[str]) -> str | None:
         """Return the domain of pods on some nodes, empty if all nodes are in one; None if it is unknown."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from controller.planning.cluster import NAME_FIELD, Node, NodePool, NodeRequirement, Taint, Toleration
-from controller.planning.pod_rules import DomainTerms, Topology
+from controller.planning.pod_rules import SpreadTerms, Topology
 from controller.planning.problem import NO_DOMAIN, Bin
 from controller.planning.snapshot import Snapshot, Variant
 
@@ -51,7 +51,7 @@ def satisfies(
 
 def topology_keys(variant: Variant) -> frozenset[str]:
     """Return the labels whose domains matter for the variant's pods; nodes must have them."""
-    rule = variant.rules.on_domains
+    rule = variant.rules.spread
     return frozenset({variant.together_in, rule.topology_key if rule else ""} - {""})
 
 
@@ -124,9 +124,7 @@ def bins(
     groups: dict[_Kind, list[int]] = defaultdict(list)
     everywhere = [*nodes, *(node_to_come(pool) for pool in pools)]
     eligible, users = _eligible(everywhere, variants, existing=len(nodes))
-    keys = [
-        frozenset(rule.topology_key for v in own if (rule := variants[v].rules.on_domains)) for own in users
-    ]
+    keys = [frozenset(rule.topology_key for v in own if (rule := variants[v].rules.spread)) for own in users]
     kinds = [
         (
             group,
@@ -258,9 +256,9 @@ class Topologies:
         asks = variant.together_in and variant.pods_per_replica > 1
         return self._keys.index(variant.together_in) if asks else None
 
-    def domain_rule(self, variant: Variant) -> DomainTerms | None:
+    def spread(self, variant: Variant) -> SpreadTerms | None:
         """Return the rule of a variant's pods on domains in integers, or None."""
-        rule = variant.rules.on_domains
+        rule = variant.rules.spread
         if rule is None:
             return None
         number = self._keys.index(rule.topology_key)
@@ -270,7 +268,6 @@ class Topologies:
                 number=number,
                 selected=self._selected_domains(self._nodes, number, variant),
                 selected_to_come=self._selected_domains(self._to_come, number, variant),
-                every=tuple(self._numbers[number].values()),
             )
         return rule.terms(self._known[key])
 

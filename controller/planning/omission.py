@@ -16,8 +16,8 @@ from controller.planning.assemble import total_cost
 from controller.planning.cluster import Budget, NodePool
 from controller.planning.decision import BoundBy, Decision, Plan, Reason
 from controller.planning.demand import allowed_replicas
+from controller.planning.engine import dearest
 from controller.planning.inputs import Settings
-from controller.planning.magnitude import dearest
 from controller.planning.preparing import Prepared, prepare
 from controller.planning.problem import GrowthTerms, VariantTerms
 from controller.planning.snapshot import Snapshot, Variant
@@ -84,15 +84,14 @@ def _without(snapshot: Snapshot, variants: Mapping[Key, str], pools: Mapping[str
     return replace(
         snapshot,
         variants=tuple(
-            _pause(variant) if variant.key in variants else variant for variant in snapshot.variants
+            replace(variant, is_paused=True, min_replicas=0, cost_per_replica=Decimal(0))
+            if variant.key in variants
+            else variant
+            for variant in snapshot.variants
         ),
         pools=tuple(pool for pool in snapshot.pools if pool.name not in pools),
         budgets=tuple(_less(budget, left_out) for budget in snapshot.budgets),
     )
-
-
-def _pause(variant: Variant) -> Variant:
-    return replace(variant, is_paused=True, min_replicas=0, cost_per_replica=Decimal(0))
 
 
 def _less(budget: Budget, left_out: list[Variant]) -> Budget:

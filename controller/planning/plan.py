@@ -11,7 +11,6 @@ from controller.planning.checker import check
 from controller.planning.cpsat import Effort
 from controller.planning.decision import (
     LevelReport,
-    Move,
     NodePlacement,
     NodeRequest,
     Plan,
@@ -51,7 +50,7 @@ def plan(snapshot: Snapshot, settings: Settings) -> Plan:
     given = some.prepared
     solved = _solve(given)
     # The optimum of each model alone shows what it would have without the others.
-    solved = replace(solved, wanted=Solution(replicas=alone(given.plain_problem), placements=()))
+    solved = replace(solved, wanted=alone(given.plain_problem))
     made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved))))
     made = some.with_omissions(made, snapshot)
     wrong = check(snapshot, made)
@@ -100,12 +99,6 @@ def _effort(settings: Settings) -> Effort:
     )
 
 
-def _plan(solved: SolvedProblem) -> Plan:
-    groups = defragmentations(solved, most=solved.settings.most_moves, effort=_effort(solved.settings))
-    report = _report(solved.granted, unavoidable_shortfalls(solved.problem))
-    return _assemble(solved, report, tuple(move for group in groups for move in group.moves))
-
-
 def _report(granted: Solution, unavoidable: Mapping[str, int]) -> SolverReport:
     """Return the solver's report: optimal if every level is proven over all replica mixes.
 
@@ -131,8 +124,9 @@ def _report(granted: Solution, unavoidable: Mapping[str, int]) -> SolverReport:
     )
 
 
-def _assemble(solved: SolvedProblem, solver: SolverReport, moves: tuple[Move, ...] = ()) -> Plan:
-    """Return the plan for a solved problem, with the solver's report and the evictions to make."""
+def _plan(solved: SolvedProblem) -> Plan:
+    """Return the plan for a solved problem, with the evictions to make."""
+    groups = defragmentations(solved, most=solved.settings.most_moves, effort=_effort(solved.settings))
     variants = solved.variants
     made = decisions(solved)
     return Plan(
@@ -147,9 +141,9 @@ def _assemble(solved: SolvedProblem, solver: SolverReport, moves: tuple[Move, ..
             for v, node, count in solved.granted.placements
         ),
         cost=total_cost(made, variants),
-        solver=solver,
+        solver=_report(solved.granted, unavoidable_shortfalls(solved.problem)),
         requests=tuple(_requests(solved, variants)),
-        moves=moves,
+        moves=tuple(move for group in groups for move in group.moves),
     )
 
 

@@ -11,16 +11,15 @@ replica that must be in one domain are not a rule but a unit of placement (`Vari
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from controller.planning.ranges import out_of_range, refuse
 
-Terms = list[tuple[int, int]]
-"""The (variable, coefficient) pairs of a linear sum."""
+if TYPE_CHECKING:  # records do not import the solver
+    from controller.planning.cpsat import Program, Terms
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,110 +33,16 @@ class Topology:
     selected_to_come: tuple[int, ...]
     """Domains of nodes to be added that the pods select."""
 
-    every: tuple[int, ...]
-    """All domains, for rules that count pods wherever they are."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Domains:
     """The domains of a rule before any new pod."""
 
     pods: Mapping[int, int]
-    """The variant's bound pods in each of `DomainTerms.domains`."""
+    """The variant's bound pods in each of `SpreadTerms.domains`."""
 
     reachable: tuple[int, ...]
     """Those of the domains that have nodes for new pods, ascending."""
-
-
-class Rows(Protocol):
-    """The part of an integer program (`cpsat.Program`) that rules use; records do not import the solver."""
-
-    def variables(self, count: int, most: int = 1) -> Sequence[int]:
-        """Add integer variables from 0 to `most`, and return their indices."""
-
-    def row(self, terms: Terms, *, least: int = ..., most: int = ..., only_if: int | None = None) -> None:
-        """Require a sum to lie between two bounds, always or only if a 0-1 variable is 1."""
-
-    def switch(self, variable: int, on: int) -> None:
-        """Require a variable to be 0 unless a 0-1 variable is 1."""
-
-
-class NodeRule(ABC):
-    """A rule that limits the variant's pods on each node; several can apply together."""
-
-    __slots__ = ()
-
-    @property
-    @abstractmethod
-    def clause(self) -> str:
-        """The rule in messages."""
-
-    @abstractmethod
-    def most_more(self, pods: int) -> int:
-        """Return how many more pods a node can get that has `pods` pods of the variant."""
-
-
-def allowed_on_node(rules: Iterable[NodeRule], pods: int, room: int) -> int:
-    """Return how many more pods a node can get that has `pods` pods of the variant, and room for others."""
-    return min([room, *(rule.most_more(pods) for rule in rules)])
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DomainRule(ABC):
-    """A rule about the numbers of the variant's pods in the domains of a topology; one at most applies.
-
-    Nodes without the label of the topology get no pods.
-    """
-
-    topology_key: str
-    """The node label whose values are the domains."""
-
-    @property
-    @abstractmethod
-    def clause(self) -> str:
-        """The rule in messages."""
-
-    @abstractmethod
-    def terms(self, topology: Topology) -> DomainTerms:
-        """Return the rule in integers."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DomainTerms(ABC):
-    """A rule about domains in the integer problem.
-
-    There are new pods only if all bound replicas stay, so the bound pods of domains are constants in rows.
-    """
-
-    topology: int
-    domains: tuple[int, ...]
-    """Domains that the rule counts, ascending, whether or not they have nodes; new pods go to no other."""
-
-    @abstractmethod
-    def open_domains(self, pods: Mapping[int, int]) -> Collection[int]:
-        """Return the domains that can get the next pod, given the pods in each domain, new ones included."""
-
-    def most_new_pods(self, domains: Domains) -> int | None:
-        """Return the maximum number of new pods; None for no maximum."""
-        del domains
-        return None
-
-    def least_new_pods(self, domains: Domains, pods: Sequence[int]) -> Mapping[int, Sequence[int]]:
-        """Return the minimum that domains get of each number of new pods; 0 for domains that are left out.
-
-        Only reachable domains can have one. It strengthens the lower bound, and the minimums of one number
-        must be possible together.
-        """
-        del domains, pods
-        return {}
-
-    @abstractmethod
-    def parts(self, program: Rows, units: NewUnits, domains: Domains) -> dict[int, Terms]:
-        """Return the new units of reachable domains, as terms, and add the rows of the rule.
-
-        They must allow exactly the valid distributions of at most `most_new_pods` pods over the reachable
-        domains. Domains that are left out get no pods.
-        """
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,7 +69,7 @@ MOST_PER_NODE = 10**4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MostPerNode(NodeRule):
+class MostPerNode:
     """A maximum of the variant's pods on each node. Raises ValueError if it is out of range."""
 
     pods: int
@@ -177,9 +82,10 @@ class MostPerNode(NodeRule):
         """The rule in messages."""
         return f"at most {self.pods} on each node"
 
-    def most_more(self, pods: int) -> int:
-        """Return what is left of the maximum."""
-        return max(0, self.pods - pods)
+
+def allowed_on_node(limit: MostPerNode | None, pods: int, room: int) -> int:
+    """Return how many more pods a node can get that has `pods` pods of the variant, and room for others."""
+    return room if limit is None else min(room, max(0, limit.pods - pods))
 
 
 MOST_SKEW = 10**6
@@ -190,8 +96,14 @@ EMPTY_DOMAIN = 10**9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Spread(DomainRule):
-    """A spread constraint on the variant's own pods. Raises ValueError if the skew is out of range."""
+class Spread:
+    """A spread constraint on the variant's own pods; nodes without the label of the topology get none.
+
+    Raises ValueError if the skew is out of range.
+    """
+
+    topology_key: str
+    """The node label whose values are the domains."""
 
     max_skew: int = 1
     counts_from_zero: bool = False
@@ -218,13 +130,19 @@ class Spread(DomainRule):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SpreadTerms(DomainTerms):
-    """A spread constraint in the integer problem."""
+class SpreadTerms:
+    """A spread constraint in the integer problem.
 
+    There are new pods only if all bound replicas stay, so the bound pods of domains are constants in rows.
+    """
+
+    topology: int
     max_skew: int
+    domains: tuple[int, ...]
+    """Domains that the rule counts, ascending, whether or not they have nodes; new pods go to no other."""
 
     def open_domains(self, pods: Mapping[int, int]) -> Collection[int]:
-        """Return the domains that one more pod leaves within the skew."""
+        """Return the domains that can get the next pod, given the pods in each domain, new ones included."""
         most = min(pods.values(), default=0) + self.max_skew
         return {domain for domain, number in pods.items() if number < most}
 
@@ -239,18 +157,17 @@ class SpreadTerms(DomainTerms):
     def least_new_pods(self, domains: Domains, pods: Sequence[int]) -> dict[int, Sequence[int]]:
         """Return the minimum that each domain gets of each number of new pods, however they are spread.
 
-        The other domains take as many as they can while this one has the fewest.
+        It strengthens the lower bound. The other domains take as many as they can while this one has the
+        fewest.
         """
-        known: dict[tuple[int, ...], Sequence[int]] = {}
-        least = {}
+        known: dict[int, Sequence[int]] = {}  # domains with equal pods have equal minimums
         for domain in domains.reachable:
             here = domains.pods[domain]
-            others = tuple(sorted(domains.pods[d] - here for d in domains.reachable if d != domain))
-            if others not in known:
+            if here not in known:
+                others = [domains.pods[d] - here for d in domains.reachable if d != domain]
                 totals = self._totals(others, max(pods, default=0))
-                known[others] = [bisect_left(totals, number) for number in pods]
-            least[domain] = known[others]
-        return least
+                known[here] = [bisect_left(totals, number) for number in pods]
+        return {domain: known[domains.pods[domain]] for domain in domains.reachable}
 
     def _totals(self, others: Sequence[int], most: int) -> list[int]:
         """Return the most new pods of all domains together if this one gets 0, 1, and so on, up to `most`.
@@ -263,13 +180,16 @@ class SpreadTerms(DomainTerms):
             totals.append(here + sum(max(0, here + self.max_skew - other) for other in others))
         return totals
 
-    def parts(self, program: Rows, units: NewUnits, domains: Domains) -> dict[int, Terms]:
-        """Return the new units of each domain, as terms, and add the rows."""
+    def parts(self, program: Program, units: NewUnits, domains: Domains) -> dict[int, Terms]:
+        """Return the new units of reachable domains, as terms, and add the rows of the rule.
+
+        They allow exactly the valid distributions of at most `most_new_pods` pods over these domains.
+        """
         if self.max_skew == 1 and units.pods == 1:
             return self._even_parts(program, units, domains)
         return self._parts_within(program, units, domains)
 
-    def _even_parts(self, program: Rows, units: NewUnits, domains: Domains) -> dict[int, Terms]:
+    def _even_parts(self, program: Program, units: NewUnits, domains: Domains) -> dict[int, Terms]:
         """Return the new pods of each domain for a skew of at most 1.
 
         All domains that get pods then end with the same number, or with one more. The least number of each
@@ -295,7 +215,7 @@ class SpreadTerms(DomainTerms):
             _choose_domains(program, parts, rest)
         return parts
 
-    def _parts_within(self, program: Rows, units: NewUnits, domains: Domains) -> dict[int, Terms]:
+    def _parts_within(self, program: Program, units: NewUnits, domains: Domains) -> dict[int, Terms]:
         """Return the new units of each domain for any skew.
 
         If the bound pods satisfy the constraint by themselves, it also holds without new pods, and needs no
@@ -326,7 +246,7 @@ def _takers(counts: Mapping[int, int], least: Mapping[int, int], domains: Iterab
 
 
 def _choose_domains(
-    program: Rows, parts: dict[int, Terms], rest: Sequence[tuple[int, int, Sequence[int]]]
+    program: Program, parts: dict[int, Terms], rest: Sequence[tuple[int, int, Sequence[int]]]
 ) -> None:
     """Let the solver choose the domains that get one more pod, add these to the parts, and add the rows.
 
@@ -348,13 +268,3 @@ class PodRules:
 
     spread: Spread | None = None
     most_per_node: MostPerNode | None = None
-
-    @property
-    def on_nodes(self) -> tuple[NodeRule, ...]:
-        """The rules that limit the pods on each node."""
-        return tuple(rule for rule in (self.most_per_node,) if rule is not None)
-
-    @property
-    def on_domains(self) -> DomainRule | None:
-        """The rule about the domains of a topology, if there is one; a plan applies one at most."""
-        return self.spread

@@ -88,7 +88,7 @@ class Prepared:
             nodes=sorted(self.snapshot.nodes, key=lambda node: node.name),
             demands=self.demands,
             problem=self.problem,
-            wanted=granted,
+            wanted=granted.replicas,
             granted=granted,
             settings=self.settings,
         )

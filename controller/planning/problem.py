@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum, StrEnum
 from itertools import pairwise
 
-from controller.planning.pod_rules import DomainTerms, NodeRule
+from controller.planning.pod_rules import MostPerNode, SpreadTerms
 
 PER_MILLE = 1000
 
@@ -128,13 +128,13 @@ class VariantTerms:
     together: int | None = None
     """Topology in one of whose domains, and in one bin, all pods of a replica must be; None for anywhere."""
 
-    node_rules: tuple[NodeRule, ...] = ()
-    domain_rule: DomainTerms | None = None
+    most_per_node: MostPerNode | None = None
+    spread: SpreadTerms | None = None
 
     @property
     def is_topology_constrained(self) -> bool:
         """Whether the placement of its pods depends on more than free accelerators."""
-        return self.together is not None or self.domain_rule is not None or bool(self.node_rules)
+        return any(rule is not None for rule in (self.together, self.spread, self.most_per_node))
 
     @property
     def accelerators_per_replica(self) -> int:

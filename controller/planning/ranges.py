@@ -35,6 +35,13 @@ def negative_or_endless(**values: float) -> list[str]:
     ]
 
 
+def crossed(least: int, most: int | None) -> list[str]:
+    """Return a message if the maximum of replicas is below the minimum."""
+    if most is None or most >= least:
+        return []
+    return [f"max_replicas: must be at least min_replicas ({least}), was {most}"]
+
+
 def refuse(wrong: Sequence[str], whose: str = "") -> None:
     """Raise ValueError with all messages about a record, if there are any."""
     if wrong:

@@ -24,9 +24,8 @@ from controller.planning.limits import running, stated_limits
 from controller.planning.pod_rules import allowed_on_node
 from controller.planning.problem import CountedReplicas, Level, RowName, level_name, provided_by
 from controller.planning.ranges import cost_of
-from controller.planning.shortage import OTHERS
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.solved_problem import SolvedProblem
+from controller.planning.solved_problem import OTHERS, SolvedProblem
 from controller.planning.wording import count
 
 Again = Callable[[Snapshot], SolvedProblem | None]
@@ -195,7 +194,7 @@ def _nodes(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
 def _nodes_of(variant: Variant, node: Node) -> int:
     """Return how many such nodes one replica needs if they are empty."""
     pods = node.accelerators_allocatable // variant.accelerators_per_pod
-    return -(-variant.pods_per_replica // allowed_on_node(variant.rules.on_nodes, 0, pods))
+    return -(-variant.pods_per_replica // allowed_on_node(variant.rules.most_per_node, 0, pods))
 
 
 def _slots(solved: SolvedProblem, node: Node, number: int) -> Sequence[tuple[RowName, int]]:
@@ -271,7 +270,7 @@ def _minimums(solved: SolvedProblem, model: int) -> Iterator[Change]:
     than its minimum.
     """
     for v in _growing(solved, model)[:1]:
-        scarcity, variant = solved.scarcities.of(v), solved.variants[v]
+        scarcity, variant = solved.scarcity(v), solved.variants[v]
         for holder, _ in scarcity.holders if scarcity else ():
             other = solved.variants[holder] if holder != OTHERS else variant
             is_named = solved.settings.names_all or other.namespace == variant.namespace

@@ -18,6 +18,7 @@ from controller.planning.ranges import (
     MAX_COST,
     MAX_REPLICAS,
     MOST_START_SECONDS,
+    crossed,
     negative_or_endless,
     out_of_range,
     refuse,
@@ -169,10 +170,7 @@ class Variant:
                 f"accelerators_per_replica: must be a multiple of pods_per_replica "
                 f"({self.pods_per_replica}), was {self.accelerators_per_replica}"
             )
-        if self.max_replicas is not None and self.max_replicas < self.min_replicas:
-            wrong.append(
-                f"max_replicas: must be at least min_replicas ({self.min_replicas}), was {self.max_replicas}"
-            )
+        wrong += crossed(self.min_replicas, self.max_replicas)
         refuse(wrong, f"{self.namespace}/{self.name}")
 
     @property
@@ -218,10 +216,7 @@ class Model:
             idle_seconds=(self.idle_seconds or 0, 0, 10**9),
             grace_seconds=(self.grace_seconds, 0, 10**9),
         )
-        if self.max_replicas is not None and self.max_replicas < self.min_replicas:
-            wrong.append(
-                f"max_replicas: must be at least min_replicas ({self.min_replicas}), was {self.max_replicas}"
-            )
+        wrong += crossed(self.min_replicas, self.max_replicas)
         refuse(wrong, f"{self.namespace}/{self.model_id}")
 
 

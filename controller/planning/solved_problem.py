@@ -1,15 +1,15 @@
-"""A solved problem, with the derived values that explanations need."""
+"""A solved problem, with the derived values that explanations and evictions need."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
 from controller.planning.cluster import Node, Quota
-from controller.planning.decision import Relief
+from controller.planning.decision import BoundBy, Relief
 from controller.planning.demand import ModelDemand, provided_rate
 from controller.planning.engine.assign import Vacancies
 from controller.planning.inputs import Settings
@@ -20,12 +20,35 @@ from controller.planning.problem import (
     LimitRow,
     PlacementProblem,
     Solution,
+    bins_of,
+    free_after_removals,
     per_mille_missing,
+    staying_pods,
 )
 from controller.planning.ranges import cost_of
-from controller.planning.shortage import Scarcities, ledger
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import count
+
+OTHERS = -1
+"""Pseudo-index of workloads that are not variants."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scarcity:
+    """The state of the nodes that a variant may use, when none has room for another pod."""
+
+    bound_by: BoundBy
+    nodes: tuple[int, ...]
+    free: int
+    """Free accelerators on all of them together."""
+
+    largest: int
+    """Total accelerators of the largest one."""
+
+    holders: tuple[tuple[int, int], ...]
+    """(variant or OTHERS, accelerators), those first that could be asked to give way: by the lowest priority,
+    then the largest share. Workloads that are not variants come last.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +59,8 @@ class SolvedProblem:
     nodes: Sequence[Node]
     demands: Sequence[ModelDemand]
     problem: PlacementProblem
-    wanted: Solution
-    """The solution with unlimited nodes."""
+    wanted: tuple[int, ...]
+    """The replicas of each variant with unlimited nodes."""
 
     granted: Solution
     """The solution with the nodes that there are: all of its replicas have places. More may be published
@@ -51,21 +74,82 @@ class SolvedProblem:
     reliefs: Mapping[int, tuple[Relief, ...]] = field(default_factory=dict)
     """The reliefs of each model, by its index."""
 
-    """Variants whose direction must not be reversed for cost alone, by (namespace, name)."""
-
     @cached_property
     def variants(self) -> list[Variant]:
         """All variants, in the order of the problem."""
         return [variant for demand in self.demands for variant in demand.variants]
 
     @cached_property
-    def scarcities(self) -> Scarcities:
-        """What prevents one more replica of each variant from fitting on the nodes."""
-        return Scarcities(
-            self.problem,
-            ledger(self.problem, self.granted, self.nodes),
-            nodes=self.nodes,
-            priorities=[demand.priority for demand in self.demands for _ in demand.variants],
+    def free(self) -> list[int]:
+        """The free accelerators of each node after the plan; negative on overcommitted nodes."""
+        free = free_after_removals(self.problem, self.granted.replicas)
+        for v, node, pods in self.granted.placements:
+            free[node] -= pods * self.problem.variants[v].accelerators
+        return free
+
+    @cached_property
+    def held(self) -> list[dict[int, int]]:
+        """The accelerators of each node by their holders after the plan: variants in order, or OTHERS."""
+        held: list[Counter[int]] = [
+            Counter({OTHERS: node.accelerators_used_by_others}) for node in self.nodes
+        ]
+        for v, (terms, stays) in enumerate(zip(self.problem.variants, self.granted.replicas, strict=True)):
+            for node, pods in staying_pods(self.problem, v, stays).items():
+                held[node][v] += pods * terms.accelerators
+        for v, node, pods in self.granted.placements:
+            held[node][v] += pods * self.problem.variants[v].accelerators
+        return [dict(sorted((+holders).items())) for holders in held]
+
+    @cached_property
+    def _bins(self) -> list[tuple[int, ...]]:
+        return [tuple(bins) for bins in bins_of(self.problem)]
+
+    @cached_property
+    def _scarcities(self) -> dict[tuple[tuple[int, ...], int, int], Scarcity | None]:
+        """The scarcities that are known so far; variants with equal needs share one."""
+        return {}
+
+    def scarcity(self, v: int) -> Scarcity | None:
+        """Return what prevents one more replica of a variant, or None if a node has room for a pod of it."""
+        size, priority = self.problem.variants[v].accelerators, self._priorities[v]
+        if not size:
+            return None
+        key = (self._bins[v], size, priority)
+        if key not in self._scarcities:
+            self._scarcities[key] = self._scarcity(*key)
+        return self._scarcities[key]
+
+    @cached_property
+    def _priorities(self) -> list[int]:
+        return [demand.priority for demand in self.demands for _ in demand.variants]
+
+    def _scarcity(self, bins: tuple[int, ...], size: int, priority: int) -> Scarcity | None:
+        usable = [node for bin_ in bins for node in self.problem.bins[bin_].nodes]
+        free, held, priorities = self.free, self.held, self._priorities
+        if any(free[node] >= size for node in usable):
+            return None
+        total = sum(max(0, free[node]) for node in usable)
+        holders: Counter[int] = Counter()
+        for node in usable:
+            holders.update(held[node])
+        importance = dict(enumerate(priorities)) | {OTHERS: 0}
+        largest = max((self.nodes[node].accelerators_allocatable for node in usable), default=0)
+        above = {v for v, own in enumerate(priorities) if own < priority}
+        bound_by = BoundBy.ACCELERATORS
+        if usable and total >= size:  # fragmentation comes first, then holders of a higher priority
+            bound_by = BoundBy.NODE_SIZE
+        elif any(free[node] + sum(a for v, a in held[node].items() if v in above) >= size for node in usable):
+            bound_by = BoundBy.PRIORITY
+        elif usable and largest < size:
+            bound_by = BoundBy.NODE_SIZE
+        return Scarcity(
+            bound_by=bound_by,
+            nodes=tuple(usable),
+            free=total,
+            largest=largest,
+            holders=tuple(
+                sorted(holders.items(), key=lambda item: (-importance[item[0]], -item[1], item[0]))
+            ),
         )
 
     @cached_property

@@ -50,7 +50,7 @@ def zones(rng: np.random.Generator, size: int, *, count: int) -> Scenario:
 
     def spread(v: int, terms: VariantTerms) -> VariantTerms:
         rule = SpreadTerms(topology=0, max_skew=1, domains=domains[v])
-        return replace(terms, domain_rule=rule) if is_spread[_model(terms)] else terms
+        return replace(terms, spread=rule) if is_spread[_model(terms)] else terms
 
     return Scenario(
         problem=replace(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from controller.planning.pod_rules import MostPerNode, SpreadTerms
 from controller.planning.problem import NO_DOMAIN, PlacementProblem, Solution, VariantTerms
 
 
@@ -96,12 +95,12 @@ def _staying(terms: VariantTerms, replicas: int) -> Counter[int]:
 
 
 def _crowding(terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping[int, int]) -> Iterator[str]:
-    for rule in terms.node_rules:
-        if not isinstance(rule, MostPerNode):
-            raise TypeError(f"it is unknown how to verify {rule}")
-        for node in new:
-            if pods_on_node[node] > rule.pods:
-                yield f"{terms.name}: {pods_on_node[node]} pods on node {node}, {rule.pods} are allowed"
+    if terms.most_per_node is None:
+        return
+    most = terms.most_per_node.pods
+    for node in new:
+        if pods_on_node[node] > most:
+            yield f"{terms.name}: {pods_on_node[node]} pods on node {node}, {most} are allowed"
 
 
 def _torn(
@@ -128,11 +127,9 @@ def _uneven(
     If the final state satisfies this, so do all intermediate ones when zones with the fewest pods are filled
     first.
     """
-    spread = terms.domain_rule
+    spread = terms.spread
     if spread is None:
         return
-    if not isinstance(spread, SpreadTerms):
-        raise TypeError(f"it is unknown how to verify {spread}")
     zone_of = problem.topologies[spread.topology]
     pods = dict.fromkeys(spread.domains, 0)
     for node, count in pods_on_node.items():

@@ -137,9 +137,9 @@ def _constrained(random: Random, terms: VariantTerms, zones: tuple[int, ...]) ->
     kind = random.choice(("plain", "spread", "spread", "apart", "together", "pods"))
     if kind == "spread":
         skew = random.choice((1, 1, 1, 2))
-        return replace(terms, domain_rule=SpreadTerms(topology=0, max_skew=skew, domains=zones))
+        return replace(terms, spread=SpreadTerms(topology=0, max_skew=skew, domains=zones))
     if kind == "apart":
-        return replace(terms, node_rules=(MostPerNode(pods=random.choice((1, 1, 2))),))
+        return replace(terms, most_per_node=MostPerNode(pods=random.choice((1, 1, 2))))
     if kind == "plain" or not terms.accelerators:
         return terms
     bound = tuple(nodes * 2 for nodes in terms.bound_replicas)
@@ -354,10 +354,9 @@ def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]
     pods_on_node = Counter(new)
     for nodes in terms.bound_replicas[max(0, len(terms.bound_replicas) - count) :]:
         pods_on_node.update(nodes)
-    for rule in terms.node_rules:
-        assert isinstance(rule, MostPerNode)
-        if any(pods_on_node[node] > rule.pods for node in +new):
-            return False
+    limit = terms.most_per_node
+    if limit and any(pods_on_node[node] > limit.pods for node in +new):
+        return False
     if terms.together is not None:
         blocks = Counter[tuple[int, int]]()
         for node, pods in new.items():
@@ -365,10 +364,9 @@ def keeps_rules(problem: PlacementProblem, v: int, count: int, new: Counter[int]
             blocks[home, problem.topologies[terms.together][node]] += pods
         if any(pods % terms.pods for pods in blocks.values()):
             return False
-    if terms.domain_rule is None:
+    if terms.spread is None:
         return True
-    spread = terms.domain_rule
-    assert isinstance(spread, SpreadTerms)
+    spread = terms.spread
     domain_of = problem.topologies[spread.topology]
     there = {d: sum(n for node, n in pods_on_node.items() if domain_of[node] == d) for d in spread.domains}
     gaining = {domain_of[node] for node in +new}
@@ -385,15 +383,3 @@ def best_rank(problem: PlacementProblem) -> list[int]:
         for added in product(*growth)
     )
     return next(value for value, replicas, added in candidates if is_possible(problem, replicas, added))
-
-
-def check_claims(problem: PlacementProblem, solution: Solution, told: object) -> None:
-    """Assert that a solution is feasible, its values are correct, and no bound exceeds the optimum."""
-    added = added_nodes(problem, solution)
-    reached, best = rank(problem, solution.replicas, added), best_rank(problem)
-    assert is_possible(problem, solution.replicas, added), told
-    assert [proof.value for proof in solution.proofs] == reached, told
-    for proof, least in zip(solution.proofs, best, strict=True):
-        assert proof.bound <= min(proof.value, least), told
-        if proof.value != least:
-            break

@@ -28,6 +28,6 @@ Places:
   rooms         free accelerators and placed pods while pods are placed one by one
 """
 
-from controller.planning.engine.place import Engine, alone, place
+from controller.planning.engine.place import Engine, alone, check_magnitude, dearest, place
 
-__all__ = ["Engine", "alone", "place"]
+__all__ = ["Engine", "alone", "check_magnitude", "dearest", "place"]

@@ -12,16 +12,15 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import accumulate
 from typing import NamedTuple
 
 from controller.planning.cpsat import Effort, Program, Terms
-from controller.planning.engine.demands import Demand, NewReplicas
+from controller.planning.engine.demands import Amount, Demand
 from controller.planning.engine.fit import Fit
-from controller.planning.engine.rooms import Rooms, Task
+from controller.planning.engine.rooms import Hosts, Rooms, Task
 from controller.planning.engine.shared import limit_of, nodes_of
-from controller.planning.hosts import Hosts
 from controller.planning.problem import (
     NO_DOMAIN,
     CountedReplicas,
@@ -32,9 +31,6 @@ from controller.planning.problem import (
     free_after_removals,
     per_mille_missing,
 )
-
-Placements = tuple[tuple[int, int, int], ...]
-"""(variant, node or growth, pods), sorted."""
 
 FEASIBILITY_SECONDS = 10.0
 """Deterministic time for finding places: it is well spent, because it makes the chosen replica counts
@@ -50,29 +46,13 @@ class Claim(NamedTuple):
     replicas: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Assignment:
-    """Nodes of the new pods, and the replicas whose pods all have a place."""
-
-    replicas: tuple[int, ...]
-    """Replicas of each variant, without those whose pods found no place."""
-
-    placements: Placements
-    """(variant, node, pods), sorted."""
-
-    grown: Placements
-    """(variant, growth, pods) on nodes to be added, sorted."""
-
-    added: tuple[int, ...]
-    """Nodes to add, per growth: those that received pods."""
-
-
 def assign(
     problem: PlacementProblem, replicas: Sequence[int], added: Sequence[int], effort: Effort
-) -> Assignment:
-    """Return nodes for the new pods of the replicas, or of as many as fit, plus extra replicas.
+) -> Solution:
+    """Return nodes for the new pods of the replicas, or of as many as fit, plus extra replicas; no proofs.
 
-    Extra replicas are added where demand is short and there is still room.
+    Extra replicas are added where demand is short and there is still room. Of added nodes, those are left
+    that receive pods.
     """
     whole, none = with_added(problem, added), (0,) * len(replicas)
     claims = [Claim(0, v, count) for v, count in enumerate(replicas)]
@@ -83,10 +63,10 @@ def assign(
             rooms = alternative
         else:
             placed = _placed_replicas(problem, replicas, rooms)
-    return _assignment(problem, fill(whole, placed, rooms), rooms, added)
+    return _solution(problem, fill(whole, placed, rooms), rooms, added)
 
 
-def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[Claim]) -> Assignment:
+def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[Claim]) -> Solution:
     """Return the replicas that best-fit decreasing can place, also on added nodes, plus extra replicas.
 
     `claims` are the replicas beyond those that stay. Extra replicas are added where demand is short and there
@@ -95,7 +75,7 @@ def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[C
     added = [growth.limit for growth in problem.growth]
     whole = with_added(problem, added)
     replicas, rooms, _ = _by_size(problem, whole, stays, claims)
-    return _assignment(problem, fill(whole, _placed_replicas(problem, replicas, rooms), rooms), rooms, added)
+    return _solution(problem, fill(whole, _placed_replicas(problem, replicas, rooms), rooms), rooms, added)
 
 
 def _by_size(
@@ -156,10 +136,10 @@ def _placed_replicas(problem: PlacementProblem, replicas: Sequence[int], rooms: 
     )
 
 
-def _assignment(
+def _solution(
     problem: PlacementProblem, replicas: tuple[int, ...], rooms: Rooms, added: Sequence[int]
-) -> Assignment:
-    """Return the assignment of the placed pods; `added` is the number of added nodes per growth."""
+) -> Solution:
+    """Return the solution of the placed pods; `added` is the number of added nodes per growth."""
     nodes = len(problem.free)
     origin = [g for g, count in enumerate(added) for _ in range(count)]
     placed = [(v, node, pods) for v, at in enumerate(rooms.new) for node, pods in at.items() if pods]
@@ -168,7 +148,7 @@ def _assignment(
         if node >= nodes:
             grown[v, origin[node - nodes]] += pods
     used = Counter(origin[node - nodes] for node in {node for _, node, _ in placed if node >= nodes})
-    return Assignment(
+    return Solution(
         replicas=replicas,
         placements=tuple(sorted(place for place in placed if place[1] < nodes)),
         grown=tuple(sorted((v, g, pods) for (v, g), pods in grown.items())),
@@ -188,7 +168,7 @@ def _by_program(
         program = Program()
         one = program.constant()
         new = {
-            v: NewReplicas(
+            v: Amount(
                 terms=[(one, count - len(terms.bound_replicas))], most=count - len(terms.bound_replicas)
             )
             for v, (count, terms) in enumerate(zip(replicas, problem.variants, strict=True))
@@ -328,9 +308,9 @@ class _Filling:
 
     def fill(self, row: CoverRow) -> None:
         """Add replicas as long as they reduce the shortfall of a row, the cheapest per amount first."""
-        candidates = self._candidates(row)
         provided = sum(amount * self.replicas[v] for v, amount in row.terms)
         short = per_mille_missing(row.requirement, provided)
+        candidates = self._candidates(row) if short else []
         while short and candidates:
             v, amount = candidates[0]
             less = per_mille_missing(row.requirement, provided + amount)

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass
 
 import numpy as np
 
 from controller.planning.cpsat import Effort, Program, Result, Terms
-from controller.planning.engine.demands import NewReplicas
-from controller.planning.engine.fit import Fit, Leaving
+from controller.planning.engine.demands import Amount
+from controller.planning.engine.fit import Fit
+from controller.planning.engine.levels import Incumbent
 from controller.planning.engine.master import Duals, Objective
-from controller.planning.engine.options import Options, per_option
-from controller.planning.engine.patterns import Patterns
-from controller.planning.engine.shared import Booleans, Integers, Shared
-from controller.planning.problem import PlacementProblem
+from controller.planning.engine.options import per_option
+from controller.planning.engine.patterns import Patterns, Selection
+from controller.planning.engine.shared import Booleans, Integers
 
 EXTRA = 1_500
 """Patterns of a core besides one per model; as many as models where these are more."""
@@ -30,17 +29,6 @@ MOST_PENALTIES = 2**61
 
 TIES = 1e-6
 """Reduced costs that differ by less than this share of the bound are considered equal."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """One pattern per model, and the nodes to add."""
-
-    patterns: Integers
-    """(models,): the index of the chosen pattern of each model."""
-
-    added: tuple[int, ...]
-    """The number of nodes to add, per growth."""
 
 
 def core_of(
@@ -74,51 +62,47 @@ def core_of(
     return close, holds_all
 
 
-@dataclass(eq=False)
 class Core:
     """The integer program over some patterns: a 0-1 variable for each pattern of a model with several."""
 
-    problem: PlacementProblem
-    options: Options
-    shared: Shared
-    patterns: Patterns
-    """All patterns, of which some are in the core."""
+    def __init__(
+        self, incumbent: Incumbent, objective: Objective, kept: Booleans, *, likely: Sequence[int] | None
+    ) -> None:
+        """Build the program.
 
-    objective: Objective
-    likely: Sequence[int] | None
-    """About the replicas that variants will have, if the domains of spread pods may be fixed by them."""
-
-    kept: InitVar[Booleans]
-    """(patterns,): whether a pattern is in the core."""
-
-    def __post_init__(self, kept: Booleans) -> None:
-        """Build the program."""
+        `kept` (patterns,) tells whether a pattern is in the core; `likely` has about the replicas that
+        variants will have, if the domains of spread pods may be fixed by them.
+        """
+        self._incumbent, self._objective = incumbent, objective
+        self._options, self._shared, self._patterns = incumbent.options, incumbent.shared, incumbent.patterns
         self._index = np.flatnonzero(kept)
-        self._model = self.patterns.model[self._index]
-        counts = np.bincount(self._model, minlength=len(self.patterns.start))
+        self._model = self._patterns.model[self._index]
+        counts = np.bincount(self._model, minlength=len(self._patterns.start))
         self._is_open = counts[self._model] > 1
         self._program = Program()
         self._one = self._program.constant()
         self._variable = np.full(len(self._index), self._one, dtype=np.int64)
         self._variable[self._is_open] = np.array(self._program.variables(int(self._is_open.sum())))
-        self._growth = [self._program.variables(1, g.limit).start for g in self.problem.growth]
-        self._choose()
-        self._place()
+        self._growth = [self._program.variables(1, g.limit).start for g in incumbent.problem.growth]
+        models, variables = self._model[self._is_open], self._variable[self._is_open]
+        for own in np.split(variables, np.flatnonzero(np.diff(models)) + 1) if len(models) else ():
+            self._program.exactly_one(own.tolist())
+        self._place(likely)
         self._keep_limits()
-        self._keep_levels()
-        self._terms = self._sum(self._values())
-        self._terms += [
+        for short, cap in zip(objective.kept, objective.caps, strict=True):
+            self._program.row(self._sum(short[self._index]), most=cap)
+        terms = self._sum(self._values())
+        terms += [
             (variable, int(price))
-            for variable, price in zip(self._growth, self.objective.growth_price.tolist(), strict=True)
+            for variable, price in zip(self._growth, objective.growth_price.tolist(), strict=True)
             if price
         ]
-        self._program.minimize(self._terms)
+        self._program.minimize(terms)
 
-    def solve(
-        self, incumbent: Selection, *, bound: float, gap: float, effort: Effort
-    ) -> tuple[Selection | None, Result]:
+    def solve(self, *, bound: float, gap: float, effort: Effort) -> tuple[Selection | None, Result]:
         """Return the best selection found, or None, and the result of the search."""
         self._program.at_least(bound)
+        incumbent = self._incumbent.selection
         is_chosen = np.isin(self._index, incumbent.patterns)
         variables, values = self._variable[self._is_open], is_chosen[self._is_open].astype(int)
         hints = dict(zip(variables.tolist(), values.tolist(), strict=True))
@@ -134,24 +118,19 @@ class Core:
         Only patterns that are always in the core can be excluded ones, such as those of the incumbent. So the
         solver starts from a solution, and replaces them first: one costs more than all others can differ by.
         """
-        value, models = self.objective.value[self._index], len(self.patterns.start)
+        value, models = self._objective.value[self._index], len(self._patterns.start)
         is_allowed = np.isfinite(value)
         most = np.zeros(models)
         np.maximum.at(most, self._model[is_allowed], value[is_allowed])
-        grown = float(self.objective.growth_price @ self.shared.growth_limit)
+        grown = float(self._objective.growth_price @ self._shared.growth_limit)
         penalty = min(float(most.sum()) + grown + 1.0, MOST_PENALTIES / models)
         return np.where(is_allowed, value, penalty).astype(np.int64)
 
-    def _choose(self) -> None:
-        models, variables = self._model[self._is_open], self._variable[self._is_open]
-        for own in np.split(variables, np.flatnonzero(np.diff(models)) + 1) if len(models) else ():
-            self._program.exactly_one(own.tolist())
-
-    def _place(self) -> None:
+    def _place(self, likely: Sequence[int] | None) -> None:
         """Add the rows that give every new replica a place."""
-        problem, options = self.problem, self.options
+        problem, options = self._incumbent.problem, self._options
         bound = np.array([*(len(terms.bound_replicas) for terms in problem.variants), 0], dtype=np.int64)
-        chosen = self.patterns.options[self._index]
+        chosen = self._patterns.options[self._index]
         variant = options.variant[chosen]
         count = options.count[chosen]
         more = np.where(variant >= 0, count - bound[variant], 0)
@@ -171,16 +150,16 @@ class Core:
                         leaving[node][row] += terms.accelerators
                     else:
                         free[node] += terms.accelerators
-        new = {v: NewReplicas(terms=terms, most=most[v]) for v, terms in terms_of.items()}
+        new = {v: Amount(terms=terms, most=most[v]) for v, terms in terms_of.items()}
         fit = Fit(
             self._program,
             problem,
-            self.shared.nodes,
+            self._shared.nodes,
             new,
             leaving={node: self._leaving(held) for node, held in leaving.items()},
             growth=self._growth,
             free=free,
-            likely=self.likely,
+            likely=likely,
         )
         self.fixes_domains = fit.fixes_domains
         self.is_exact = fit.is_exact and not self.fixes_domains
@@ -188,7 +167,7 @@ class Core:
         solution.
         """
 
-    def _leaving(self, held: Mapping[int, int]) -> Leaving:
+    def _leaving(self, held: Mapping[int, int]) -> Amount:
         """Return the accelerators that may become free on a node, given what each core row frees there.
 
         One pattern per model is chosen, so the maximum is the sum of each model's largest amount.
@@ -198,18 +177,14 @@ class Core:
             model = int(self._model[row])
             most[model] = max(most[model], accelerators)
         terms = [(int(self._variable[row]), accelerators) for row, accelerators in held.items()]
-        return Leaving(terms=terms, most=sum(most.values()))
+        return Amount(terms=terms, most=sum(most.values()))
 
     def _keep_limits(self) -> None:
-        chosen = self.patterns.options[self._index]
-        variant, count = self.options.variant[chosen], self.options.count[chosen]
-        for row, limit in zip(self.shared.limit_rows, self.shared.limits.tolist(), strict=True):
-            used = per_option(row, variant, count, len(self.problem.variants)).sum(axis=1)
+        chosen = self._patterns.options[self._index]
+        variant, count = self._options.variant[chosen], self._options.count[chosen]
+        for row, limit in zip(self._shared.limit_rows, self._shared.limits.tolist(), strict=True):
+            used = per_option(row, variant, count, len(self._incumbent.problem.variants)).sum(axis=1)
             self._program.row(self._sum(used), most=limit)
-
-    def _keep_levels(self) -> None:
-        for short, cap in zip(self.objective.kept, self.objective.caps, strict=True):
-            self._program.row(self._sum(short[self._index]), most=cap)
 
     def _sum(self, weights: Integers) -> Terms:
         """Return the sum of one weight per pattern of the core."""

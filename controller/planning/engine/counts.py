@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from controller.planning.cpsat import Effort, Program, Result, Terms
-from controller.planning.engine.demands import NewReplicas
-from controller.planning.engine.fit import Fit, Leaving
+from controller.planning.engine.demands import Amount
+from controller.planning.engine.fit import Fit
 from controller.planning.engine.options import Options
 from controller.planning.engine.shared import Shared, limit_of
 from controller.planning.problem import (
@@ -23,6 +23,7 @@ from controller.planning.problem import (
     CountedReplicas,
     Level,
     PlacementProblem,
+    Solution,
     per_mille_missing,
     provided_by,
 )
@@ -32,15 +33,6 @@ MOST_COUNTED = 40
 
 COUNTED_GAPS = {120: 5e-4, 200: 0.02}
 """Models up to which counts settle a level whose core leaves more than some gap, measured as `search.GAP`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Counted:
-    """Replicas of each variant, and nodes to add."""
-
-    replicas: tuple[int, ...]
-    added: tuple[int, ...]
-    """Per growth."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -53,7 +45,7 @@ class _Replicas:
     gone: range
     """0-1 per replica that may be removed, in the order of removal."""
 
-    new: NewReplicas
+    new: Amount
     """How many more: a number, or of pods that are spread a 0-1 variable for each number."""
 
     def terms(self, one: int) -> Terms:
@@ -123,11 +115,11 @@ class Counts:
         return _merge(summands)
 
     def minimize(
-        self, objective: Terms, begin: Counted, *, bound: float, effort: Effort
-    ) -> tuple[Counted | None, Result]:
-        """Return the best solution found, if any, and the solver's result. The search starts from `begin`.
+        self, objective: Terms, begin: Solution, *, bound: float, effort: Effort
+    ) -> tuple[Solution | None, Result]:
+        """Return the best replicas and added nodes found, if any, and the solver's result.
 
-        `bound` is a lower bound of the objective.
+        The search starts from `begin`; `bound` is a lower bound of the objective.
         """
         self._program.minimize(objective)
         self._program.at_least(bound)
@@ -140,8 +132,9 @@ class Counts:
         result = self._program.solve(effort)
         if not result.values:
             return None, result
-        solution = Counted(
+        solution = Solution(
             replicas=tuple(replicas.count(result.values) for replicas in self._replicas),
+            placements=(),
             added=tuple(result.values[v] for v in self._growth),
         )
         return solution, result
@@ -153,14 +146,14 @@ class Counts:
         most = max(0, top - bound)
         for earlier, later in pairwise(gone):
             program.row([(later, 1), (earlier, -1)], most=0)
-        if self._problem.variants[v].domain_rule is None:
+        if self._problem.variants[v].spread is None:
             new = [(variable, 1) for variable in program.variables(int(most > 0), most)]
             if gone and new:
                 program.row([*new, (gone.start, most)], most=most)
         else:
             new = [(variable, number) for number, variable in enumerate(program.variables(most), start=1)]
             program.row([*((variable, 1) for variable, _ in new), *((g, 1) for g in gone[:1])], most=1)
-        replicas = _Replicas(bound_replicas=bound, gone=gone, new=NewReplicas(terms=new, most=most))
+        replicas = _Replicas(bound_replicas=bound, gone=gone, new=Amount(terms=new, most=most))
         program.row(replicas.terms(self._one), least=lower, most=top)
         return replicas
 
@@ -191,7 +184,7 @@ class Counts:
             problem,
             shared.nodes,
             {v: replicas.new for v, replicas in enumerate(self._replicas)},
-            leaving={n: Leaving(terms=list(held.items()), most=held.total()) for n, held in freed.items()},
+            leaving={n: Amount(terms=list(held.items()), most=held.total()) for n, held in freed.items()},
             growth=self._growth,
             free=problem.free,
         )

@@ -12,11 +12,22 @@ from dataclasses import dataclass
 
 from controller.planning.cpsat import Program, Terms
 from controller.planning.engine.shared import item_type
-from controller.planning.pod_rules import Domains, DomainTerms, NewUnits, allowed_on_node
+from controller.planning.pod_rules import Domains, NewUnits, SpreadTerms, allowed_on_node
 from controller.planning.problem import UNLIMITED_REPLICAS, PlacementProblem, VariantTerms, bins_of
 
 MOST_DOMAIN_CHOICES = 2000
 """Number of domains, over all variants, up to which the solver chooses those that get one pod more."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Amount:
+    """A number in a program: of units that need places, or of accelerators that may become free."""
+
+    terms: Terms
+    """The number, as a sum of variables."""
+
+    most: int
+    """Upper bound on the number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +49,7 @@ class Demand:
     variant: int
     """The variant if it has rules on nodes, otherwise -1."""
 
-    parts: tuple[tuple[int, NewReplicas], ...]
+    parts: tuple[tuple[int, Amount], ...]
     """The units of each variant."""
 
     @property
@@ -52,21 +63,10 @@ class Demand:
         return sum(part.most for _, part in self.parts)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class NewReplicas:
-    """Replicas of a variant that need places, or units of them."""
-
-    terms: Terms
-    """Their number, as a sum of variables."""
-
-    most: int
-    """Upper bound on their number."""
-
-
 def demands_of(
     program: Program,
     problem: PlacementProblem,
-    new: Mapping[int, NewReplicas],
+    new: Mapping[int, Amount],
     *,
     likely: Sequence[int] | None,
 ) -> tuple[list[Demand], bool]:
@@ -75,7 +75,7 @@ def demands_of(
     The second value tells whether the domains that get one pod more are fixed. This is done if there are too
     many to choose from, and only if the `likely` number of replicas of each variant is given.
     """
-    alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, NewReplicas]]] = defaultdict(list)
+    alike: dict[tuple[int, int, int, tuple[int, ...], int], list[tuple[int, Amount]]] = defaultdict(list)
     domains = bins_by_domain(problem)
     bins = bins_of(problem)
     choices = sum(len(domains[v]) for v in new if v in domains)
@@ -85,7 +85,7 @@ def demands_of(
         terms = problem.variants[v]
         if not terms.accelerators or not replicas.terms:
             continue
-        own = v if terms.node_rules else -1
+        own = v if terms.most_per_node else -1
         kind = item_type(terms, ())
         key = kind.accelerators, kind.pods, kind.topology
         each = terms.pods // kind.pods
@@ -95,9 +95,9 @@ def demands_of(
             pods=kind.pods,
             order=in_order.get(v),
         )
-        rule = terms.domain_rule
+        rule = terms.spread
         if rule is None:
-            alike[*key, tuple(bins[v]), own].append((v, NewReplicas(terms=units.terms, most=units.most)))
+            alike[*key, tuple(bins[v]), own].append((v, Amount(terms=units.terms, most=units.most)))
             continue
         reachable = domains[v]
         before = domains_of(problem, terms, rule, reachable)
@@ -106,7 +106,7 @@ def demands_of(
         if most is not None and units.most * units.pods > most:
             program.row(units.terms, most=most // units.pods)
         for domain, part in rule.parts(program, units, before).items():
-            here = NewReplicas(terms=part, most=units.most)
+            here = Amount(terms=part, most=units.most)
             alike[*key, reachable[domain], own].append((v, here))
     demands = [
         Demand(accelerators=size, pods=pods, topology=topology, bins=where, variant=own, parts=tuple(parts))
@@ -122,7 +122,7 @@ def bound_pods(terms: VariantTerms) -> Counter[int]:
 
 def most_on_node(terms: VariantTerms, pods_on_node: int, free: int) -> int:
     """Return the maximum number of new pods on a node with some bound pods and free accelerators."""
-    return allowed_on_node(terms.node_rules, pods_on_node, max(0, free) // terms.accelerators)
+    return allowed_on_node(terms.most_per_node, pods_on_node, max(0, free) // terms.accelerators)
 
 
 def most_on_alike(terms: VariantTerms, nodes: Iterable[tuple[int, int]]) -> int:
@@ -134,7 +134,7 @@ def most_on_nodes(
     problem: PlacementProblem, terms: VariantTerms, bins: Sequence[int], free: Sequence[int]
 ) -> int:
     """Return the maximum number of new pods on all nodes, given the free accelerators of each."""
-    if not terms.node_rules:
+    if not terms.most_per_node:
         return UNLIMITED_REPLICAS
     there = bound_pods(terms)
     nodes = ((there[node], free[node]) for bin_ in bins for node in problem.bins[bin_].nodes)
@@ -150,7 +150,7 @@ def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[in
     by_variant = {}
     grown = {growth.bin for growth in problem.growth}
     for v, (terms, bins) in enumerate(zip(problem.variants, bins_of(problem), strict=True)):
-        rule = terms.domain_rule
+        rule = terms.spread
         if rule is None or not terms.accelerators:
             continue
         where: dict[int, list[int]] = {}
@@ -162,7 +162,7 @@ def bins_by_domain(problem: PlacementProblem) -> Mapping[int, dict[int, tuple[in
     return by_variant
 
 
-def _domain_of(problem: PlacementProblem, bin_: int, rule: DomainTerms) -> int:
+def _domain_of(problem: PlacementProblem, bin_: int, rule: SpreadTerms) -> int:
     """Return the domain that contains all nodes of a bin."""
     nodes: Sequence[int] = problem.bins[bin_].nodes
     if nodes:
@@ -171,7 +171,7 @@ def _domain_of(problem: PlacementProblem, bin_: int, rule: DomainTerms) -> int:
 
 
 def pods_by_domain(
-    problem: PlacementProblem, rule: DomainTerms, pods_on_node: Mapping[int, int]
+    problem: PlacementProblem, rule: SpreadTerms, pods_on_node: Mapping[int, int]
 ) -> dict[int, int]:
     """Return the number of pods in each domain that a rule counts."""
     pods_in, domain_of = dict.fromkeys(rule.domains, 0), problem.topologies[rule.topology]
@@ -182,7 +182,7 @@ def pods_by_domain(
 
 
 def domains_of(
-    problem: PlacementProblem, terms: VariantTerms, rule: DomainTerms, reachable: Iterable[int]
+    problem: PlacementProblem, terms: VariantTerms, rule: SpreadTerms, reachable: Iterable[int]
 ) -> Domains:
     """Return the domains of a variant's rule before any new pod."""
     return Domains(pods=pods_by_domain(problem, rule, bound_pods(terms)), reachable=tuple(reachable))
@@ -199,7 +199,7 @@ def orders(
     loads, by_variant = _Loads(problem), {}
     for v in sorted(domains, key=lambda v: (-problem.variants[v].accelerators, v)):
         terms, reachable = problem.variants[v], domains[v]
-        rule = terms.domain_rule
+        rule = terms.spread
         if rule is None:
             continue
         new = max(0, replicas[v] - len(terms.bound_replicas)) * terms.pods

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
@@ -19,8 +18,8 @@ import numpy as np
 
 from controller.planning.cpsat import Program, Terms
 from controller.planning.engine.demands import (
+    Amount,
     Demand,
-    NewReplicas,
     bound_pods,
     demands_of,
     most_on_alike,
@@ -58,17 +57,6 @@ class _Place(NamedTuple):
         return self.node != _NONE
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Leaving:
-    """Accelerators of one node that may become free."""
-
-    terms: Terms
-    """The number that becomes free, as a sum of variables."""
-
-    most: int
-    """Upper bound on that number."""
-
-
 class Fit:
     """The rows for the nodes of one problem, and the variables that say where units go."""
 
@@ -77,18 +65,18 @@ class Fit:
         program: Program,
         problem: PlacementProblem,
         nodes: Nodes,
-        new: Mapping[int, NewReplicas],
+        new: Mapping[int, Amount],
         *,
-        leaving: Mapping[int, Leaving],
+        leaving: Mapping[int, Amount],
         growth: Sequence[int],
         free: Sequence[int],
         likely: Sequence[int] | None = None,
     ) -> None:
         """Add the rows for the new replicas of each variant.
 
-        `leaving` has the nodes that replicas might leave; `growth` the variable for the added nodes of each
-        growth; `free` the free accelerators of each node while all replicas stay; `likely` is that of
-        `demands_of`.
+        `leaving` has the accelerators that may become free, by node; `growth` the variable for the added
+        nodes of each growth; `free` the free accelerators of each node while all replicas stay; `likely` is
+        that of `demands_of`.
         """
         self._program = program
         self._problem = problem

@@ -13,15 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from controller.planning.engine.assign import Assignment, Claim, Headroom, best_fit
-from controller.planning.engine.core import Selection
+from controller.planning.engine.assign import Claim, Headroom, best_fit
 from controller.planning.engine.master import Duals, Master, Objective
 from controller.planning.engine.options import NONE, Options
-from controller.planning.engine.patterns import Patterns, extend
+from controller.planning.engine.patterns import Patterns, Selection, extend
 from controller.planning.engine.shared import Floats, Integers, Shared
 from controller.planning.problem import (
     COST,
@@ -30,6 +29,7 @@ from controller.planning.problem import (
     CountedReplicas,
     PlacementProblem,
     Proof,
+    Solution,
     Stage,
     level_name,
 )
@@ -37,17 +37,6 @@ from controller.planning.problem import (
 ABSOLUTE_ERROR = 1e-9
 RELATIVE_ERROR = 1e-11
 """Numerical error of a bound, absolute and relative: a sum of up to several hundred thousand products."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Standing:
-    """The values of the incumbent, and the levels at which another solution must be at its minimum."""
-
-    values: tuple[int, ...]
-    """Value of each level, cost last."""
-
-    easy: range
-    """Levels that are assumed to attain their minimum."""
 
 
 class Levels:
@@ -82,64 +71,9 @@ class Levels:
         grown = sum(price * count for price, count in zip(prices, selection.added, strict=True))
         return (*values, int(patterns.cost[selection.patterns].sum()) + grown)
 
-    def least(self, patterns: Patterns, level: int) -> int:
-        """Return the sum of each model's least shortfall at a level; 0 for cost."""
-        return int(patterns.least_short[self._options.level == level].sum()) if level < self.cost else 0
-
-    def levels_in_rows(self, patterns: Patterns, standing: Standing, level: int) -> list[int]:
-        """Return the earlier levels whose sums are kept by rows."""
-        return [
-            earlier
-            for earlier in range(level)
-            if earlier not in standing.easy and standing.values[earlier] > self.least(patterns, earlier)
-        ]
-
-    def objective(self, patterns: Patterns, standing: Standing, level: int) -> Objective:
-        """Return the problem of one level, given the values of all earlier ones."""
-        options, is_cost = self._options, level == self.cost
-        factor = self.factor(level)
-        ties = patterns.disruption if factor > 1 else 0
-        value = (patterns.cost * factor + ties if is_cost else self._short(patterns, level)).astype(
-            np.float64
-        )
-        kept = self.levels_in_rows(patterns, standing, level)
-        is_hard = np.isin(options.level, [earlier for earlier in range(level) if earlier not in kept])
-        is_above = patterns.short > patterns.least_short[:, patterns.model]
-        value[(is_hard[:, patterns.model] & is_above).any(axis=0)] = math.inf
-        growth = self._shared.growth_price * (factor if is_cost else 0)
-        return Objective(
-            value=value,
-            kept=tuple(self._short(patterns, earlier) for earlier in kept),
-            caps=tuple(standing.values[earlier] for earlier in kept),
-            growth_price=growth.astype(np.float64),
-        )
-
-    def prices(
-        self, patterns: Patterns, standing: Standing, level: int, duals: Duals
-    ) -> tuple[Floats, Floats]:
-        """Return objective coefficients of options, and of shortfall by stage and model, at some duals."""
-        options = self._options
-        stages = np.zeros(options.level.shape)
-        caps = dict(zip(self.levels_in_rows(patterns, standing, level), duals.caps.tolist(), strict=True))
-        for earlier in range(level):
-            stages[options.level == earlier] = caps.get(earlier, math.inf)
-        stages[options.level == level] = 1.0
-        if level < self.cost:
-            return np.zeros(len(options.count)), stages
-        ties = options.disruption if self._cost_factor > 1 else 0
-        return (options.cost * self._cost_factor + ties).astype(np.float64), stages
-
-    def _short(self, patterns: Patterns, level: int) -> Integers:
-        at = self._options.level[:, patterns.model] == level
-        short: Integers = np.where(at, patterns.short, 0).sum(axis=0)
-        return short
-
 
 class Incumbent:
-    """The incumbent of a search, with the patterns that it may use.
-
-    `standing` says how much of earlier levels another solution must keep.
-    """
+    """The incumbent of a search, with its patterns, and the levels that another solution must keep."""
 
     def __init__(
         self,
@@ -155,7 +89,7 @@ class Incumbent:
         self.patterns = patterns
         self.selection = selection
         self.levels = Levels(options, shared)
-        self.standing = Standing(values=self.values, easy=range(0))
+        self.assume(range(0))
 
     @property
     def values(self) -> tuple[int, ...]:
@@ -164,21 +98,62 @@ class Incumbent:
 
     def assume(self, easy: range) -> None:
         """Require the present values of earlier levels, and the minimum of `easy` ones."""
-        self.standing = Standing(values=self.values, easy=easy)
+        self._kept, self._easy = self.values, easy
 
     @property
     def is_met(self) -> bool:
         """Whether the incumbent is at the minimum of all easy levels."""
         values = self.values
-        return all(values[level] <= self.least(level) for level in self.standing.easy)
+        return all(values[level] <= self.least(level) for level in self._easy)
 
     def least(self, level: int) -> int:
         """Return the sum of each model's least shortfall at a level; 0 for cost."""
-        return self.levels.least(self.patterns, level)
+        own = self.options.level == level
+        return int(self.patterns.least_short[own].sum()) if level < self.levels.cost else 0
+
+    def cap(self, level: int) -> int:
+        """Return the value of an earlier level that another solution must not exceed."""
+        return self.least(level) if level in self._easy else self._kept[level]
+
+    def _levels_in_rows(self, level: int) -> list[int]:
+        """Return the earlier levels whose sums are kept by rows."""
+        return [earlier for earlier in range(level) if self.cap(earlier) > self.least(earlier)]
 
     def objective(self, level: int) -> Objective:
-        """Return the problem of a level over the present patterns."""
-        return self.levels.objective(self.patterns, self.standing, level)
+        """Return the problem of a level over the present patterns, given the values of all earlier ones."""
+        options, patterns, factor = self.options, self.patterns, self.levels.factor(level)
+        is_cost = level == self.levels.cost
+        ties = patterns.disruption if factor > 1 else 0
+        value = (patterns.cost * factor + ties if is_cost else self._short(level)).astype(np.float64)
+        kept = self._levels_in_rows(level)
+        is_hard = np.isin(options.level, [earlier for earlier in range(level) if earlier not in kept])
+        is_above = patterns.short > patterns.least_short[:, patterns.model]
+        value[(is_hard[:, patterns.model] & is_above).any(axis=0)] = math.inf
+        growth = self.shared.growth_price * (factor if is_cost else 0)
+        return Objective(
+            value=value,
+            kept=tuple(self._short(earlier) for earlier in kept),
+            caps=tuple(self._kept[earlier] for earlier in kept),
+            growth_price=growth.astype(np.float64),
+        )
+
+    def prices(self, level: int, duals: Duals) -> tuple[Floats, Floats]:
+        """Return objective coefficients of options, and of shortfall by stage and model, at some duals."""
+        options, factor = self.options, self.levels.factor(level)
+        stages = np.zeros(options.level.shape)
+        caps = dict(zip(self._levels_in_rows(level), duals.caps.tolist(), strict=True))
+        for earlier in range(level):
+            stages[options.level == earlier] = caps.get(earlier, math.inf)
+        stages[options.level == level] = 1.0
+        if level < self.levels.cost:
+            return np.zeros(len(options.count)), stages
+        ties = options.disruption if factor > 1 else 0
+        return (options.cost * factor + ties).astype(np.float64), stages
+
+    def _short(self, level: int) -> Integers:
+        at = self.options.level[:, self.patterns.model] == level
+        short: Integers = np.where(at, self.patterns.short, 0).sum(axis=0)
+        return short
 
     def master(self, objective: Objective) -> Master:
         """Return the restricted master of a problem."""
@@ -286,7 +261,7 @@ def _cost_factor(options: Options, shared: Shared) -> tuple[int, int]:
     return (disruption, factor) if factor <= EXACT_LIMIT // (4 * (cost + 1)) else (0, 1)
 
 
-def round_down(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Assignment:
+def round_down(problem: PlacementProblem, options: Options, replicas: Sequence[int]) -> Solution:
     """Return the replicas that limits allow and for which best-fit decreasing finds places."""
     stays = [min(count, least) for count, least in zip(replicas, options.lower.tolist(), strict=True)]
     claims = sorted(_claims(problem, options, replicas, stays))

@@ -94,6 +94,17 @@ class Patterns:
         return at_least[np.searchsorted(self.model[at_least], np.arange(len(self.start)))]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """One pattern per model, and the nodes to add."""
+
+    patterns: Integers
+    """(models,): the index of the chosen pattern of each model."""
+
+    added: tuple[int, ...]
+    """The number of nodes to add, per growth."""
+
+
 def _distinct(options: Options, model: Integers, mixes: Integers) -> tuple[Integers, Integers]:
     """Return the distinct mixes that no ceiling forbids, in order."""
     allowed = is_allowed(options, model, mixes)
@@ -184,10 +195,13 @@ def _sample(options: Options, model: int, members: Sequence[int]) -> Integers:
         for own, v, size in zip(steps, members, sizes, strict=True):
             first = int(options.first[v])
             enough = np.searchsorted(options.amounts[r, first : first + size], parts)
-            own.update(min(step, size - 1) for step in (*enough.tolist(), max(0, int(enough[-1]) - 1)))
+            own.update(np.minimum([*enough, max(0, enough[-1] - 1)], size - 1).tolist())
     mixes = [[0] * len(sizes), [size - 1 for size in sizes]]
     for position, own in enumerate(steps):
-        mixes += [[step if other == position else 0 for other in range(len(sizes))] for step in sorted(own)]
+        alone = [[0] * len(sizes) for _ in own]
+        for mix, step in zip(alone, sorted(own), strict=True):
+            mix[position] = step
+        mixes += alone
     own_ceilings = [(limit, amounts) for whose, limit, amounts in options.ceilings if whose == model]
     mixes += [_fill(options, members, mix, own_ceilings) for mix in mixes] if own_ceilings else []
     return np.array(mixes, dtype=np.int64)

@@ -5,21 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 
 import numpy as np
 
 from controller.planning.cpsat import Effort
-from controller.planning.engine.assign import Assignment, assign
-from controller.planning.engine.core import Selection
+from controller.planning.engine.assign import assign
 from controller.planning.engine.counts import COUNTED_GAPS, MOST_COUNTED
 from controller.planning.engine.levels import Incumbent, Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import Options, options_of
-from controller.planning.engine.patterns import Patterns, extend, first_patterns, is_allowed
+from controller.planning.engine.patterns import Patterns, Selection, extend, first_patterns, is_allowed
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.engine.shared import Floats, Integers
-from controller.planning.magnitude import check_magnitude
-from controller.planning.problem import LimitKind, PlacementProblem, Proof, RowName, Solution
+from controller.planning.problem import (
+    EXACT_LIMIT,
+    PER_MILLE,
+    GrowthTerms,
+    LimitKind,
+    NumbersTooLargeError,
+    PlacementProblem,
+    Proof,
+    RowName,
+    Solution,
+    VariantTerms,
+)
 
 ALONE = 8
 """Number of cheapest mixes of a model alone that are among its first patterns."""
@@ -46,7 +56,7 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
     check_magnitude(problem)
     anywhere = replace(
         problem,
-        variants=tuple(replace(terms, bound_replicas=(), domain_rule=None) for terms in problem.variants),
+        variants=tuple(replace(terms, bound_replicas=(), spread=None) for terms in problem.variants),
         bins=(),
         free=(),
         growth=(),
@@ -55,6 +65,49 @@ def alone(problem: PlacementProblem) -> tuple[int, ...]:
     options, _ = options_of(anywhere, has_any_room=True)
     patterns, _ = _with_best_alone(options, first_patterns(options))
     return patterns.replicas(options, _best_alone(patterns))
+
+
+def check_magnitude(problem: PlacementProblem) -> None:
+    """Check that all sums of a problem are exact in double precision.
+
+    Raises NumbersTooLargeError, naming the largest contributor and a remedy.
+    """
+    upper = [terms.upper for terms in problem.variants]
+    for row in problem.rows:
+        reach = PER_MILLE * (row.requirement + sum(amount * upper[v] for v, amount in row.terms))
+        if reach >= EXACT_LIMIT:
+            raise NumbersTooLargeError(
+                f"{row.name}: requirement and capacities sum up to {reach:.3g} per mille"
+            )
+    for largest in dearest(problem)[:1]:
+        if isinstance(largest, GrowthTerms):
+            what, remedy = f"price of up to {largest.limit} nodes", "price"
+        else:
+            what, remedy = f"cost of up to {largest.upper} replicas", "cost"
+        raise NumbersTooLargeError(
+            f"{largest.name}: the {what} is too large to compare exactly; lower its {remedy} or its maximum"
+        )
+
+
+def dearest(problem: PlacementProblem) -> list[VariantTerms | GrowthTerms]:
+    """Return the variants and nodes to be added whose prices make the sum of all inexact, the largest first.
+
+    Without them, the sum is exact. Usually there are none.
+    """
+    # Replicas stop from the current number, even if there are fewer pods.
+    priced: list[tuple[int, VariantTerms | GrowthTerms]] = [
+        ((terms.cost + terms.start_price) * terms.upper + terms.stop_price * terms.current, terms)
+        for terms in problem.variants
+    ]
+    priced += [(growth.price * growth.limit, growth) for growth in problem.growth]
+    total = sum(most for most, _ in priced)
+    dearest_terms: list[VariantTerms | GrowthTerms] = []
+    for most, terms in sorted(priced, key=itemgetter(0), reverse=True):
+        if total < EXACT_LIMIT:
+            break
+        dearest_terms.append(terms)
+        total -= most
+    return dearest_terms
 
 
 class Engine:
@@ -75,6 +128,7 @@ class Engine:
         self._has_counts, self._closes_gaps = has_counts, closes_gaps
         if problem.variants:
             self._options, self._shared = options_of(problem)
+            self._levels = Levels(self._options, self._shared)
             patterns = first_patterns(self._options)
             self._patterns, self._alone_bound = _with_best_alone(self._options, patterns)
             added = (0,) * len(problem.growth)
@@ -87,9 +141,9 @@ class Engine:
         short = self._patterns.short[:, self._alone.patterns]
         if (short <= self._patterns.least_short).all() and self._might_fit():
             wanted = self._patterns.replicas(self._options, self._alone.patterns)
-            assignment = assign(self._problem, wanted, self._alone.added, effort)
-            if assignment.replicas == wanted:
-                return self._solution(self._alone_proofs(), assignment, {})
+            solution = assign(self._problem, wanted, self._alone.added, effort)
+            if solution.replicas == wanted:
+                return self._proven(self._alone_proofs(), solution, {})
         return self._search(effort)
 
     def _search(self, effort: Effort) -> Solution:
@@ -105,11 +159,11 @@ class Engine:
             is_counted=self._has_counts and models <= MOST_COUNTED,
             counted_gap=next(gaps, math.inf),
         )
-        result = search.run()
-        self._patterns = result.patterns
-        chosen = self._patterns.replicas(self._options, result.selection.patterns)
-        assignment = assign(self._problem, chosen, result.selection.added, result.left)
-        return self._solution(result.proofs, assignment, result.prices)
+        proofs = search.run()
+        self._patterns, selection = incumbent.patterns, incumbent.selection
+        chosen = self._patterns.replicas(self._options, selection.patterns)
+        solution = assign(self._problem, chosen, selection.added, search.left)
+        return self._proven(proofs, solution, search.prices)
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:
         """Return the patterns extended by the mixes of some replica counts."""
@@ -151,26 +205,17 @@ class Engine:
 
     def _alone_proofs(self) -> tuple[Proof, ...]:
         """Return the proofs of the models' own optima: if all have places, nothing is better."""
-        levels = Levels(self._options, self._shared)
-        values = levels.values(self._patterns, self._alone)
-        return proofs_of(levels, values, [*values[:-1], whole_bound(self._alone_bound)])
+        values = self._levels.values(self._patterns, self._alone)
+        return proofs_of(self._levels, values, [*values[:-1], whole_bound(self._alone_bound)])
 
-    def _solution(
-        self, proofs: tuple[Proof, ...], assignment: Assignment, prices: Mapping[str, Mapping[RowName, float]]
+    def _proven(
+        self, proofs: tuple[Proof, ...], solution: Solution, prices: Mapping[str, Mapping[RowName, float]]
     ) -> Solution:
-        """Return the solution for an assignment, whose replicas may be fewer than those of the proofs."""
-        self._patterns = self._with_mixes(assignment.replicas)
-        chosen = self._patterns.numbers(*self._options.mixes(assignment.replicas))
-        levels = Levels(self._options, self._shared)
-        values = levels.values(self._patterns, Selection(patterns=chosen, added=assignment.added))
-        return Solution(
-            replicas=assignment.replicas,
-            placements=assignment.placements,
-            grown=assignment.grown,
-            added=assignment.added,
-            proofs=with_values(proofs, values),
-            prices=prices,
-        )
+        """Return a solution with its proofs; its replicas may be fewer than those of the proofs."""
+        self._patterns = self._with_mixes(solution.replicas)
+        chosen = self._patterns.numbers(*self._options.mixes(solution.replicas))
+        values = self._levels.values(self._patterns, Selection(patterns=chosen, added=solution.added))
+        return replace(solution, proofs=with_values(proofs, values), prices=prices)
 
 
 def _with_best_alone(options: Options, patterns: Patterns) -> tuple[Patterns, float]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from heapq import merge
 
 from controller.planning.engine.demands import pods_by_domain
-from controller.planning.hosts import Hosts
-from controller.planning.pod_rules import DomainTerms, allowed_on_node
+from controller.planning.pod_rules import SpreadTerms, allowed_on_node
 from controller.planning.problem import (
     NO_DOMAIN,
     PlacementProblem,
@@ -17,6 +18,63 @@ from controller.planning.problem import (
     free_after_removals,
     staying_pods,
 )
+
+
+class Hosts:
+    """The nodes of each bin by free accelerators; ties are broken by the lowest index."""
+
+    def __init__(self, free: Sequence[int], bins: Mapping[int, Sequence[int]]) -> None:
+        self.free = list(free)
+        """Free accelerators of each node."""
+        self._in_order = {bin_: sorted((free[node], node) for node in nodes) for bin_, nodes in bins.items()}
+        self.bin_of = {node: bin_ for bin_, nodes in bins.items() for node in nodes}
+        """The bin of each node that is in one."""
+
+    def fullest(self, bins: Sequence[int], accelerators: int) -> int | None:
+        """Return the fullest node of some bins with enough free accelerators, or None."""
+        candidates = []
+        for bin_ in bins:
+            own = self._in_order[bin_]
+            candidates += own[(at := bisect_left(own, (accelerators, 0))) : at + 1]
+        return min(candidates)[1] if candidates else None
+
+    def fullest_first(self, bins: Sequence[int], accelerators: int) -> Iterator[int]:
+        """Yield the nodes of some bins with enough free accelerators; none may be taken meanwhile."""
+        tails = []
+        for bin_ in bins:
+            own = self._in_order[bin_]
+            tails.append(map(own.__getitem__, range(bisect_left(own, (accelerators, 0)), len(own))))
+        for _, node in merge(*tails):
+            yield node
+
+    def take_many(
+        self, bins: Sequence[int], accelerators: int, count: int, allowed: Callable[[int], int] | None = None
+    ) -> list[tuple[int, int]]:
+        """Take room for `count` units of a size, and return (node, units) for each node used.
+
+        `allowed` returns how many units a node may get at most. The fullest node remains the fullest as long
+        as it has room.
+        """
+        chosen: list[tuple[int, int]] = []
+        for node in self.fullest_first(bins, accelerators) if count else ():
+            units = min(count, self.free[node] // accelerators, allowed(node) if allowed else count)
+            if units:
+                chosen.append((node, units))
+                count -= units
+            if not count:
+                break
+        for node, units in chosen:
+            self.take_on(node, units * accelerators)
+        return chosen
+
+    def take_on(self, node: int, accelerators: int) -> None:
+        """Take accelerators on a node that has them, or return some if negative."""
+        before, after = self.free[node], self.free[node] - accelerators
+        self.free[node] = after
+        if node in self.bin_of:
+            own = self._in_order[self.bin_of[node]]
+            own.pop(bisect_left(own, (before, node)))
+            insort(own, (after, node))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -60,11 +118,11 @@ class Rooms:
     def take_all(self, task: Task) -> bool:
         """Place as many of a task's pods as have room, and return whether all do."""
         terms = self._problem.variants[task.v]
-        if terms.together is not None or (terms.domain_rule is not None and not self.is_spread):
+        if terms.together is not None or (terms.spread is not None and not self.is_spread):
             step = min(terms.pods, task.pods)
-            among = self._open_nodes(task) if terms.node_rules and terms.together is None else None
+            among = self._open_nodes(task) if terms.most_per_node and terms.together is None else None
             return all(self.take(task.v, task.bins, step, among) for _ in range(task.pods // step))
-        allowed = partial(self._room_by_rules, task.v) if terms.node_rules else None
+        allowed = partial(self._room_by_rules, task.v) if terms.most_per_node else None
         pods_by_node = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods, allowed))
         for node, pods in pods_by_node.items():
             self.new[task.v][node] += pods
@@ -174,8 +232,8 @@ class Rooms:
         among: Hosts | None,
     ) -> int | None:
         """Return the fullest node among those that may take one more pod, or None."""
-        open_bins = bins if terms.domain_rule is None else self._open_bins(v, terms.domain_rule, bins)
-        if nodes is None and (among is not None or not terms.node_rules):
+        open_bins = bins if terms.spread is None else self._open_bins(v, terms.spread, bins)
+        if nodes is None and (among is not None or not terms.most_per_node):
             return (among or self.hosts).fullest(open_bins, terms.accelerators)
         if nodes is None:
             candidates = self.hosts.fullest_first(open_bins, terms.accelerators)
@@ -202,9 +260,9 @@ class Rooms:
         """Return how many more pods of a variant fit on a node within its rules for nodes."""
         terms = self._problem.variants[v]
         room = max(0, self.hosts.free[node]) // terms.accelerators
-        return allowed_on_node(terms.node_rules, self._pods_on_node[v][node], room)
+        return allowed_on_node(terms.most_per_node, self._pods_on_node[v][node], room)
 
-    def _open_bins(self, v: int, rule: DomainTerms, bins: Sequence[int]) -> list[int]:
+    def _open_bins(self, v: int, rule: SpreadTerms, bins: Sequence[int]) -> list[int]:
         """Return the bins in domains that may take one more pod; the nodes of a bin are in one domain."""
         if self.is_spread:
             return list(bins)

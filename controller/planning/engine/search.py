@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import monotonic
 
 import numpy as np
 
 from controller.planning.cpsat import Effort, Result
-from controller.planning.engine.core import EXTRA, Core, Selection, core_of
-from controller.planning.engine.counts import Counted, Counts
+from controller.planning.engine.core import EXTRA, Core, core_of
+from controller.planning.engine.counts import Counts
 from controller.planning.engine.levels import Incumbent, proofs_of, whole_bound
 from controller.planning.engine.master import Duals, Objective
-from controller.planning.engine.patterns import Patterns, around
+from controller.planning.engine.patterns import around
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.shared import Booleans, Floats, Integers
-from controller.planning.problem import Proof, RowName
+from controller.planning.problem import Proof, RowName, Solution
 
 GAP = 5e-4
 """Relative gap at which a solution is accepted, where levels are not settled by replica counts."""
@@ -54,18 +54,6 @@ UNKNOWN = 1e-3
 
 ROUNDING = 1e-6
 """Differences of integers below this are rounding errors."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SearchResult:
-    """The result of the search."""
-
-    patterns: Patterns
-    selection: Selection
-    proofs: tuple[Proof, ...]
-    prices: Mapping[str, Mapping[RowName, float]]
-    left: Effort
-    """The remaining effort."""
 
 
 class Generation:
@@ -136,7 +124,7 @@ class Generation:
         incumbent = self._incumbent
         if level < incumbent.levels.cost and not distance and duals.bound <= incumbent.least(level):
             return duals.bound, True  # no mix has a smaller shortfall
-        option_values, stages = incumbent.levels.prices(incumbent.patterns, incumbent.standing, level, duals)
+        option_values, stages = incumbent.prices(level, duals)
         least = incumbent.patterns.least(duals.reduced)
         prices = Prices(
             options=option_values + duals.option_prices, stages=stages, least=incumbent.patterns.least_short
@@ -175,8 +163,18 @@ class Search:
         self._is_counted, self._counted_gap = is_counted, counted_gap
         self._gap = 0.0 if is_counted else GAP
 
-    def run(self) -> SearchResult:
-        """Settle all levels, the easy ones together with the next hard one."""
+    @property
+    def prices(self) -> Mapping[str, Mapping[RowName, float]]:
+        """The final dual prices of shared rows, by level."""
+        return self._generated.prices
+
+    @property
+    def left(self) -> Effort:
+        """The remaining effort."""
+        return self._limit_effort(self._left_seconds)
+
+    def run(self) -> tuple[Proof, ...]:
+        """Settle all levels, the easy ones together with the next hard one, and return their proofs."""
         incumbent = self._incumbent
         bounds: list[int] = []
         while len(bounds) <= incumbent.levels.cost:
@@ -190,13 +188,7 @@ class Search:
                 incumbent.assume(range(first, hard))
                 bound = self._settle(hard)
             bounds += [*(incumbent.least(level) for level in range(first, hard)), bound]
-        return SearchResult(
-            patterns=incumbent.patterns,
-            selection=incumbent.selection,
-            proofs=proofs_of(incumbent.levels, incumbent.values, bounds),
-            prices=self._generated.prices,
-            left=self._limit_effort(self._left_seconds),
-        )
+        return proofs_of(incumbent.levels, incumbent.values, bounds)
 
     def _first_hard(self, first: int) -> int:
         """Return the first level that cannot be at its minimum with all earlier ones, according to bounds."""
@@ -261,9 +253,10 @@ class Search:
         incumbent, bound = self._incumbent, self._generated.bound
         value, until = incumbent.objective_value(objective), self._left_seconds - seconds
         for is_second in (False, True):
-            objective, duals, has_all = self._generated.within(level, duals, value - bound)
+            distance = value - bound
+            objective, duals, has_all = self._generated.within(level, duals, distance)
             always, best = self._generated.always(), incumbent.patterns.best(duals.reduced)
-            kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=value - bound)
+            kept, holds_all = core_of(incumbent.patterns, objective, duals, always, distance=distance)
             is_complete = has_all and holds_all
             if self._is_over(self._left_seconds - until) or (is_second and not is_complete):
                 break
@@ -272,6 +265,9 @@ class Search:
             if is_complete and is_exact and result.values and math.isfinite(value):
                 bound = max(bound, min(result.bound, value))
             if is_complete or not is_exact or not result.is_optimal:
+                break
+            # If more patterns are close than fit into a core, pricing can only find more of them.
+            if not core_of(incumbent.patterns, objective, duals, always, distance=value - bound)[1]:
                 break
         return bound
 
@@ -286,18 +282,10 @@ class Search:
         incumbent, before = self._incumbent, self._incumbent.objective_value(objective)
 
         def solve(likely: Sequence[int] | None) -> tuple[Core, Result]:
-            core = Core(
-                incumbent.problem,
-                incumbent.options,
-                incumbent.shared,
-                incumbent.patterns,
-                objective,
-                likely=likely,
-                kept=kept,
-            )
+            core = Core(incumbent, objective, kept, likely=likely)
             effort = self._limit_effort(self._left_seconds - until)
             bound = self._generated.bound
-            selection, result = core.solve(incumbent.selection, bound=bound, gap=gap, effort=effort)
+            selection, result = core.solve(bound=bound, gap=gap, effort=effort)
             self._left_seconds -= result.deterministic_seconds
             if selection is not None:
                 incumbent.take(objective, selection)
@@ -319,19 +307,14 @@ class Search:
         value = incumbent.objective_value(incumbent.objective(level))
         if value - bound <= ROUNDING or seconds <= 0:
             return min(bound, value)
-        caps = {
-            incumbent.options.levels[n]: incumbent.least(n)
-            if n in incumbent.standing.easy
-            else incumbent.standing.values[n]
-            for n in range(level)
-        }
+        caps = {incumbent.options.levels[n]: incumbent.cap(n) for n in range(level)}
         counts = Counts(incumbent.problem, incumbent.options, incumbent.shared, caps)
         if level < incumbent.levels.cost:
             terms = counts.level(incumbent.options.levels[level])
         else:
             terms = counts.cost(incumbent.levels.factor(level))
         held = incumbent.patterns.replicas(incumbent.options, incumbent.selection.patterns)
-        begin = Counted(replicas=held, added=incumbent.selection.added)
+        begin = Solution(replicas=held, placements=(), added=incumbent.selection.added)
         solution, result = counts.minimize(terms, begin, bound=bound, effort=self._limit_effort(seconds))
         self._left_seconds -= result.deterministic_seconds
         if solution is None:

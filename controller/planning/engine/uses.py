@@ -33,7 +33,7 @@ class Types:
         self._before = {
             v: domains_of(problem, problem.variants[v], rule, reachable)
             for v, reachable in bins_of_domains.items()
-            if (rule := problem.variants[v].domain_rule)
+            if (rule := problem.variants[v].spread)
         }
         self._nodes = nodes
         new = [
@@ -81,8 +81,8 @@ class Types:
         if terms.together is not None:
             return units
         pods = min(units, most_on_nodes(self._problem, terms, self._bins[v], free))
-        if terms.domain_rule is not None:
-            most = terms.domain_rule.most_new_pods(self._before[v])
+        if terms.spread is not None:
+            most = terms.spread.most_new_pods(self._before[v])
             pods = pods if most is None else min(pods, most)
         return pods // terms.pods
 
@@ -105,7 +105,7 @@ class Types:
         yield plain, type_[plain], more[plain]
         for v, before in self._before.items():
             own = first[v] + np.flatnonzero(more[first[v] : first[v] + sizes[v]])
-            rule = terms[v].domain_rule
+            rule = terms[v].spread
             if terms[v].together is not None or rule is None or not len(own):
                 continue
             # The least number of each domain is used in that domain, and the rest in all of its bins.

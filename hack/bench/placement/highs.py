@@ -18,7 +18,7 @@ from typing import Final
 
 from ortools.math_opt.python import mathopt
 
-from controller.planning.hosts import Hosts
+from controller.planning.engine.rooms import Hosts
 from controller.planning.problem import (
     PER_MILLE,
     Bin,

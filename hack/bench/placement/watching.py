@@ -36,7 +36,7 @@ _CALLS: Final[Mapping[str, Step]] = {
     "alone": Step.PLACE,
     "_reliefs": Step.RELIEF,
     "defragmentations": Step.MOVES,
-    "_assemble": Step.EXPLAIN,
+    "decisions": Step.EXPLAIN,
     "check": Step.CHECK,
 }
 """The functions of that module which are timed, by name."""

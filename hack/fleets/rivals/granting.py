@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from controller.planning.engine.rooms import Rooms
-from controller.planning.hosts import Hosts
+from controller.planning.engine.rooms import Hosts, Rooms
 from controller.planning.problem import PlacementProblem, Solution, bins_of, free_after_removals
 from hack.fleets.rivals.view import Kind, View
 

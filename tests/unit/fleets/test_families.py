@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.planning.magnitude import check_magnitude
+from controller.planning.engine import check_magnitude
 from controller.planning.problem import LimitRow, PlacementProblem, Solution, Stage
 from hack.fleets import score
 from hack.fleets.catalogue import FAMILIES, SIZES, Instance, chosen

@@ -6,17 +6,13 @@ from dataclasses import replace
 from itertools import permutations, product
 
 import pytest
-from support import compact, plain_problems
+from support import plain_problems
 
-from controller.planning import engine
-from controller.planning.cpsat import Effort
 from controller.planning.pod_rules import MostPerNode, SpreadTerms
 from controller.planning.problem import NO_DOMAIN, Bin, PlacementProblem, Solution, VariantTerms
-from hack.fleets import score
-from hack.fleets.catalogue import RULED, Instance
+from hack.fleets.catalogue import Instance
 from hack.fleets.verify import wrong
 
-EFFORT = Effort(deterministic_seconds=5.0, wall_seconds=60.0, seed=1)
 ZONES = (0, 0, 1, 2, NO_DOMAIN)
 FREE = 8
 
@@ -45,17 +41,17 @@ def said(terms: VariantTerms, *placements: tuple[int, int]) -> str:
 
 
 EVEN = SpreadTerms(topology=0, max_skew=1, domains=(0, 1, 2))
-LYING = terms_of(domain_rule=EVEN, current=3, bound_replicas=((0,), (0,), (2,)))
+LYING = terms_of(spread=EVEN, current=3, bound_replicas=((0,), (0,), (2,)))
 
 SENTENCES = {
-    "pods are spread evenly": (terms_of(domain_rule=EVEN), [(0, 1), (2, 1), (3, 1)], ""),
-    "too many in a zone": (terms_of(domain_rule=EVEN), [(0, 1), (1, 1)], "2 pods in zone 0, 0 where"),
+    "pods are spread evenly": (terms_of(spread=EVEN), [(0, 1), (2, 1), (3, 1)], ""),
+    "too many in a zone": (terms_of(spread=EVEN), [(0, 1), (1, 1)], "2 pods in zone 0, 0 where"),
     "bound pods may be uneven": (LYING, [(3, 1)], ""),
     "bound pods are counted": (LYING, [(2, 1)], "2 pods in zone 1, 0 where"),
-    "a node in no zone": (terms_of(domain_rule=EVEN), [(4, 1)], "zone -1 is none"),
-    "few on a node": (terms_of(node_rules=(MostPerNode(pods=2),)), [(0, 2), (1, 1)], ""),
+    "a node in no zone": (terms_of(spread=EVEN), [(4, 1)], "zone -1 is none"),
+    "few on a node": (terms_of(most_per_node=MostPerNode(pods=2)), [(0, 2), (1, 1)], ""),
     "many on a node": (
-        terms_of(node_rules=(MostPerNode(pods=2),), bound_replicas=((0,),), current=1),
+        terms_of(most_per_node=MostPerNode(pods=2), bound_replicas=((0,),), current=1),
         [(0, 2)],
         "3 pods on node 0",
     ),
@@ -89,7 +85,7 @@ def test_a_spread_is_feasible_exactly_if_some_order_of_pods_is_feasible(skew: in
     nodes = (0, 2, 3)
     for bound_pods in product(range(3), repeat=3):
         bound = tuple((nodes[zone],) for zone in range(3) for _ in range(bound_pods[zone]))
-        terms = terms_of(domain_rule=spread, bound_replicas=bound, current=len(bound))
+        terms = terms_of(spread=spread, bound_replicas=bound, current=len(bound))
         for new in product(range(3), repeat=3):
             pods = [zone for zone in range(3) for _ in range(new[zone])]
             possible = any(_is_kept(order, bound_pods, skew) for order in set(permutations(pods)))
@@ -106,29 +102,17 @@ def _is_kept(order: tuple[int, ...], bound_pods: tuple[int, ...], skew: int) -> 
     return True
 
 
-@pytest.mark.parametrize("family", RULED)
-def test_the_compact_formulation_includes_all_rules(family: str) -> None:
-    """Both answers are feasible, and the engine's is not better than the proven optimum."""
-    problem = Instance(family=family, size=5, seed=0).scenario().problem
-    ours, oracle = (place(problem, effort=EFFORT) for place in (engine.place, compact.place))
-
-    assert wrong(problem, ours) == wrong(problem, oracle) == []
-    assert oracle.unproven is None
-    values = [[*score.levels(problem, answer.replicas).values()] for answer in (oracle, ours)]
-    assert values[0] <= values[1]
-
-
 def test_bins_have_one_zone_and_about_half_of_the_models_are_spread() -> None:
     """The domains of a spread are the zones of the nodes that the variant may use."""
     problem = Instance(family="F9-zones-3", size=100, seed=0).scenario().problem
     (zone_of,) = problem.topologies
-    spread = {terms.name.partition("-")[0] for terms in problem.variants if terms.domain_rule}
+    spread = {terms.name.partition("-")[0] for terms in problem.variants if terms.spread}
 
     assert all(len({zone_of[node] for node in bin_.nodes}) == 1 for bin_ in problem.bins)
     assert 35 <= len(spread) <= 65
     for v, terms in enumerate(problem.variants):
         usable = {zone_of[n] for bin_ in problem.bins if v in bin_.variants for n in bin_.nodes}
-        assert terms.domain_rule is None or set(terms.domain_rule.domains) == usable
+        assert terms.spread is None or set(terms.spread.domains) == usable
 
 
 def test_replicas_of_several_nodes_are_placed_in_one_rack() -> None:

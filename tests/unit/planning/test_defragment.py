@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -160,7 +159,7 @@ def test_only_pods_that_may_be_moved_are_moved(sentence: str) -> None:
 
 @pytest.mark.parametrize("block", range(4))
 def test_no_disruption_budget_is_exceeded_and_moved_pods_have_room(block: int) -> None:
-    """On random fragmented clusters, this is checked in addition to the checker."""
+    """On random fragmented clusters; the checker does not look for other places of moved pods."""
     moves = 0
     for seed in range(block, often(100), 4):
         snapshot = _drawn(Random(seed))
@@ -168,7 +167,6 @@ def test_no_disruption_budget_is_exceeded_and_moved_pods_have_room(block: int) -
         moves += len(made.moves)
 
         assert check(snapshot, made) == ()
-        assert _exceeded(snapshot, made) == [], seed
         assert _fits(snapshot, made), seed
     assert moves
 
@@ -194,17 +192,6 @@ def _drawn(random: Random) -> Snapshot:
 def _budget(random: Random, name: str) -> dict[str, Any]:
     budget = random.choice(("", "one", "two"))
     return {"disruption_budget": budget, name: {"": None, "one": 1, "two": 2}[budget]}
-
-
-def _exceeded(snapshot: Snapshot, made: Plan) -> list[str]:
-    """Return the disruption budgets that allow fewer evictions than the plan has."""
-    budgets = {(v.namespace, v.name): v.disruption_budget for v in snapshot.variants}
-    budgets |= {(p.namespace, p.name): p.disruption_budget for n in snapshot.nodes for p in n.movable}
-    used = Counter[tuple[str, str]]()
-    for move in made.moves:
-        used[move.namespace, budgets[move.namespace, move.name]] += move.replicas
-    allowed = {"one": 1, "two": 2}
-    return [name for (_, name), count in used.items() if name and count > allowed[name]]
 
 
 def _fits(snapshot: Snapshot, made: Plan) -> bool:

@@ -15,7 +15,7 @@ from support.small_snapshots import constrained_snapshot
 
 from controller.planning.checker import check
 from controller.planning.incomplete import complete
-from controller.planning.inputs import Settings
+from controller.planning.inputs import PlanningInputs, Settings, from_json, to_json
 from controller.planning.plan import plan
 from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 from controller.planning.snapshot import Replica, Snapshot
@@ -132,12 +132,14 @@ def test_room_for_many_groups_is_found_in_a_limited_time(together_in: str) -> No
 def test_plans_with_incomplete_groups_follow_all_rules_and_stay_the_same_once_these_are_complete() -> None:
     """In random clusters, binding the missing pods to their places changes no other place."""
     settings, seen = replace(SETTINGS, relief_solves=0), 0
-    for seed in range(often(200)):
+    for seed in range(often(100)):
         random = Random(seed)
         whole = constrained_snapshot(random)
         world = replace(whole, variants=tuple(_with_missing_pods(random, item) for item in whole.variants))
         first = plan(world, settings)
+        assert first.solver.is_answered, (seed, first.solver.message)
         assert check(world, first) == (), seed
+        assert from_json(to_json(PlanningInputs(snapshot=world))).snapshot == world
         then = complete(world)
         if not then.added:
             continue
@@ -148,7 +150,7 @@ def test_plans_with_incomplete_groups_follow_all_rules_and_stay_the_same_once_th
         )
         assert places(second) <= places(first) <= places(second) + filled, seed
         seen += places(first) != places(second)
-    assert seen > 10
+    assert seen > 5
 
 
 def _with_missing_pods(random: Random, item: Variant) -> Variant:

@@ -129,7 +129,7 @@ def test_noise_of_two_percent_restarts_at_most_two_per_mille_of_accelerators(var
     """Each cycle starts from the pods that the last one left."""
     running, shares = fleet(1, variants=variants), []
     accelerators = ON_NODE * len(running.nodes)
-    for cycle in range(24):
+    for cycle in range(16):
         now_seconds = 1000.0 + cycle * CYCLE_SECONDS
         made = plan(running.snapshot(now_seconds), SETTINGS)
         shares.append(running.follow(made, now_seconds) / accelerators)

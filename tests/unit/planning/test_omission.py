@@ -1,4 +1,4 @@
-"""Variants and node pools whose prices are too large to compare exactly: the others are planned."""
+"""Prices and replica numbers that are too large: the others are planned."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from controller.planning.checker import check
 from controller.planning.cluster import Budget, NodePool, Quota
 from controller.planning.decision import BoundBy, Plan, Reason, SolverStatus
 from controller.planning.inputs import Settings
+from controller.planning.load import ModelLoad
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
 
@@ -161,3 +162,43 @@ def test_a_node_pool_with_an_absurd_price_is_left_out_by_itself() -> None:
         "node pool dear is left out: 100000 nodes at 1000000 per hour each cost too much to be compared"
         " exactly with others; lower pricePerNode or nodesAddable",
     )
+
+
+KNOWN = 10_000
+
+
+def _known(name: str, **changes: Any) -> Variant:
+    return variant(name, **{"serves": KNOWN, "may_scale_to_zero": True} | changes)
+
+
+def _planned_beside(*variants: Variant, loads: tuple[ModelLoad, ...] = ()) -> Plan:
+    nodes = (node("n1", 8), node("n2", 8))
+    made = plan(Snapshot(nodes=nodes, variants=variants, loads=loads), Settings())
+    assert made.solver.status is not SolverStatus.FAILED, made.solver.message
+    return made
+
+
+ENDLESS: dict[str, dict[str, Any]] = {
+    "pinned": {"pinned_replicas": 10**6},
+    "requested by a scale target": {"current_replicas": 10**6},
+    "required by the minimum of an autoscaler": {"min_replicas": 10**6},
+}
+
+
+@pytest.mark.parametrize("stated", ENDLESS.values(), ids=ENDLESS)
+def test_a_million_replicas_of_one_tenant_do_not_stop_the_plan_of_others(stated: dict[str, Any]) -> None:
+    """Fifteen variants state a million expensive replicas each, and another model gets its two."""
+    many = [_known(f"v{i}", model_id=f"m{i}", cost="20000", priority=50, **stated) for i in range(15)]
+    made = _planned_beside(
+        _known("good", model_id="good", priority=1), *many, loads=(load(2 * KNOWN * 0.8, "good"),)
+    )
+
+    assert {decision.name: decision.replicas for decision in made.decisions}["good"] == 2
+
+
+def test_replicas_beyond_the_planned_maximum_are_reported() -> None:
+    """The variant uses no accelerators, so there is room for all of them."""
+    made = _planned_beside(_known("a", size=0, accelerator="", pinned_replicas=12_000))
+
+    assert made.decisions[0].replicas >= 9_990
+    assert "of a variant at most 10000 replicas are planned" in made.decisions[0].message

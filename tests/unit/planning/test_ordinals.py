@@ -1,4 +1,4 @@
-"""Targets that remove their highest ordinals first keep ready replicas until lower ordinals are ready."""
+"""Replicas that wait: for lower ordinals to be ready, or in vain for nodes to be added."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.planning_builders import load, node, variant
 from support.small_snapshots import constrained_snapshot
 
 from controller.planning.checker import check
-from controller.planning.cluster import Budget, Quota
+from controller.planning.cluster import Budget, NodePool, Quota
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Model, Replica, Snapshot
@@ -21,7 +21,8 @@ from controller.planning.snapshot import Model, Replica, Snapshot
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.decision import Decision
+    from controller.planning.decision import Decision, Plan
+    from controller.planning.load import ModelLoad
     from controller.planning.snapshot import Variant
 
 SETTINGS = Settings(deterministic_seconds=2.0, wall_seconds=60.0)
@@ -184,3 +185,72 @@ def test_a_variant_without_replicas_keeps_no_ready_ones() -> None:
     (decision,) = decided(replace(numbered(), may_scale_to_zero=True), rates=(0,))
 
     assert decision.message == "a stays at 0 replicas: no requests come"
+
+
+POOL = NodePool(
+    name="h100", accelerator="H100", accelerators_per_node=8, price_per_node=Decimal(0), nodes_addable=9
+)
+WAITING = variant("big", None, "n1", size=8, serves=1, cost="10", stalled_replicas=1)
+OTHER = variant("other", size=8, serves=1, cost="20", accelerator="A100")
+OTHER_WAITING = variant("other", None, size=8, serves=1, cost="20", accelerator="L40S", stalled_replicas=1)
+
+
+def growing(*variants: Variant, rate: float = 1.6) -> Snapshot:
+    """Return one model on a full node and a free one of another type; more of the first can be added."""
+    nodes = (node("n1", 8), node("a1", 8, accelerator="A100"))
+    return Snapshot(nodes=nodes, variants=variants, loads=(load(rate),), pools=(POOL,))
+
+
+def planned_growing(world: Snapshot) -> tuple[Plan, list[int]]:
+    """Return the plan for a growing, and its replicas."""
+    made = plan(world, SETTINGS)
+    assert made.solver.is_answered, made.solver.message
+    return made, [item.replicas for item in made.decisions]
+
+
+@pytest.mark.parametrize(
+    ("variants", "rate", "want"),
+    [
+        pytest.param((replace(WAITING, stalled_replicas=0), OTHER), 1.6, [2, 0], id="not for long yet"),
+        pytest.param((WAITING, OTHER), 1.6, [2, 1], id="another type serves, and they wait"),
+        pytest.param((WAITING,), 1.6, [2], id="without another type they wait"),
+        pytest.param((WAITING, OTHER_WAITING), 1.6, [2, 1], id="both wait while both lack nodes"),
+        pytest.param((WAITING,), 9, [2], id="more of them would wait in vain as well"),
+        pytest.param((WAITING,), 0.7, [1], id="they are not needed any more"),
+        pytest.param((replace(WAITING, max_replicas=1), OTHER), 1.6, [1, 1], id="their maximum is lower"),
+        pytest.param((replace(WAITING, pinned_replicas=1), OTHER), 1.6, [1, 1], id="they are pinned"),
+    ],
+)
+def test_other_variants_serve_while_nodes_do_not_come(
+    variants: tuple[Variant, ...], rate: float, want: list[int]
+) -> None:
+    """Pods that wait are what makes a node autoscaler try again, so they stay as long as they are wanted."""
+    made, found = planned_growing(growing(*variants, rate=rate))
+
+    assert found == want
+    assert bool(made.requests) is not any(item.stalled_replicas for item in variants)
+
+
+def test_the_message_says_that_no_node_was_added() -> None:
+    """It also gives the missing share."""
+    made, _ = planned_growing(growing(WAITING))
+
+    assert made.decisions[0].message.endswith("; 1 replica without a place: no node was added")
+    assert made.decisions[0].unmet_per_mille > 0
+
+
+def test_replicas_that_wait_in_vain_are_replaced_once() -> None:
+    """Without a limit on what may be released, existing capacity counts as required, and they are none."""
+    endless: ModelLoad = replace(load(1.6), releasable_requests_per_second=None)
+    running = replace(OTHER, current_replicas=1)
+    world = replace(growing(WAITING, running), loads=(endless,))
+    wide = replace(world, nodes=(*world.nodes, node("a2", 8, accelerator="A100")))
+
+    assert planned_growing(wide)[1][1] == 1
+
+
+def test_the_checker_refuses_nodes_to_come_for_replicas_that_wait_in_vain() -> None:
+    """It has the rule from the growing alone."""
+    made, _ = planned_growing(growing(replace(WAITING, stalled_replicas=0)))
+
+    assert check(growing(WAITING), made)[0] == "big: may not go to the nodes to be added to h100"

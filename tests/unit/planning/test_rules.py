@@ -1,162 +1,27 @@
-"""Topology rules: pods spread over zones, kept together in racks or apart, and replicas of several pods."""
+"""Rules for pods in plans: messages about them, several pods in a replica, and nodes to be added."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
-from random import Random
 from typing import Any
 
 import pytest
-from support import compact
 from support.campaign import often
-from support.planning_builders import EFFORT, node, variant
-from support.small_problems import added_nodes, best_rank, constrained_problem, is_possible, keeps_rules, rank
-from support.small_snapshots import constrained_snapshot
+from support.planning_builders import load, node, variant
 
-from controller.planning import engine
 from controller.planning.checker import check
-from controller.planning.cluster import NodePool
-from controller.planning.decision import BoundBy
-from controller.planning.engine.assign import assign
-from controller.planning.inputs import PlanningInputs, Settings, from_json, to_json
+from controller.planning.cluster import NodePool, NodeRequirement, Operator
+from controller.planning.decision import BoundBy, NodeRequest, Plan, SolverStatus
+from controller.planning.inputs import Settings
 from controller.planning.plan import plan
-from controller.planning.pod_rules import EMPTY_DOMAIN, MostPerNode, PodRules, Spread
-from controller.planning.problem import Bin, PlacementProblem, Solution, VariantTerms, free_after_removals
-from controller.planning.snapshot import Snapshot
+from controller.planning.pod_rules import MostPerNode, PodRules, Spread
+from controller.planning.snapshot import Replica, Snapshot, Variant
 
 BLOCKS = 4
 OVER_ZONES = PodRules(spread=Spread(topology_key="zone"))
 SEEDS = range(often(160))
 """Of thousands of problems, 0.2 % were not solved to optimality: a rule left a replica without a place."""
-
-
-def _holds(problem: PlacementProblem, solution: Solution) -> bool:
-    """Return whether all new pods are on nodes with room that their rules allow.
-
-    Of pods on nodes to be added only the number is checked.
-    """
-    free = free_after_removals(problem, solution.replicas)
-    new = [Counter[int]() for _ in problem.variants]
-    for v, host, pods in solution.placements:
-        assert any(v in bin_.variants and host in bin_.nodes for bin_ in problem.bins)
-        free[host] -= pods * problem.variants[v].accelerators
-        new[v][host] += pods
-    grown = Counter[int]()
-    for v, _, pods in solution.grown:
-        grown[v] += pods
-    has_room = all(free[host] >= 0 for at in new for host in at)
-    counted = all(
-        at.total() + grown[v]
-        == (terms.pods * max(0, count - len(terms.bound_replicas)) if terms.accelerators else 0)
-        for v, (at, terms, count) in enumerate(zip(new, problem.variants, solution.replicas, strict=True))
-    )
-    kept = all(
-        keeps_rules(problem, v, solution.replicas[v], at) for v, at in enumerate(new) if at and not grown[v]
-    )
-    return has_room and counted and kept
-
-
-@pytest.mark.parametrize("block", range(BLOCKS))
-def test_solutions_are_optimal_under_topology_rules(block: int) -> None:
-    """Every pod is where its rules allow it, and no feasible solution is better in lexicographic order."""
-    for seed in SEEDS[block::BLOCKS]:
-        problem = constrained_problem(Random(seed))
-        solution = engine.place(problem, effort=EFFORT)
-        added = added_nodes(problem, solution)
-        assert _holds(problem, solution), seed
-        assert is_possible(problem, solution.replicas, added), seed
-        assert rank(problem, solution.replicas, added) == best_rank(problem), seed
-
-
-def test_with_an_empty_domain_the_skew_limits_the_pods_in_each_domain() -> None:
-    """Both formulations keep this limit and are optimal under it; no node belongs to the empty domain."""
-    seen = 0
-    for seed in SEEDS[::4]:
-        problem = constrained_problem(Random(seed))
-        variants = tuple(_from_zero(terms) for terms in problem.variants)
-        if variants != problem.variants:
-            problem = replace(problem, variants=variants)
-            for solution in (engine.place(problem, effort=EFFORT), compact.place(problem, effort=EFFORT)):
-                assert _holds(problem, solution), seed
-                added = added_nodes(problem, solution)
-                assert rank(problem, solution.replicas, added) == best_rank(problem), seed
-                seen += sum(_new_pods(problem, solution))
-    assert seen > BLOCKS
-
-
-def _from_zero(terms: VariantTerms) -> VariantTerms:
-    rule = terms.domain_rule
-    if rule is None:
-        return terms
-    return replace(terms, domain_rule=replace(rule, domains=(*rule.domains, EMPTY_DOMAIN)))
-
-
-def _new_pods(problem: PlacementProblem, solution: Solution) -> Iterator[int]:
-    """Yield the number of pods in each placement of a variant that is spread."""
-    for v, _, pods in solution.placements:
-        if problem.variants[v].domain_rule:
-            yield pods
-
-
-def test_no_bound_exceeds_the_optimum() -> None:
-    """Bounds hold over all mixes, up to the first level that is not optimal."""
-    for seed in SEEDS[: often(40)]:
-        problem = constrained_problem(Random(seed))
-        best = best_rank(problem)
-        for proof, least in zip(engine.place(problem, effort=EFFORT).proofs, best, strict=True):
-            assert proof.bound <= least, seed
-            if proof.value != least:
-                break
-
-
-def test_the_compact_formulation_is_optimal_too() -> None:
-    """The two formulations share only the problem record, and reach the same objective."""
-    for seed in SEEDS[: often(60)]:
-        problem = constrained_problem(Random(seed))
-        solution = compact.place(problem, effort=EFFORT)
-        assert _holds(problem, solution), seed
-        assert rank(problem, solution.replicas, added_nodes(problem, solution)) == best_rank(problem), seed
-
-
-def test_assigned_pods_keep_the_rules_for_any_requested_replicas() -> None:
-    """Each variant requests its maximum; the replicas that get a place keep all rules."""
-    for seed in SEEDS:
-        problem = constrained_problem(Random(seed))
-        asked = [terms.upper for terms in problem.variants]
-        found = assign(problem, asked, (0,) * len(problem.growth), EFFORT)
-        assert _holds(problem, Solution(replicas=found.replicas, placements=found.placements)), seed
-        assert all(
-            count <= terms.upper for count, terms in zip(found.replicas, problem.variants, strict=True)
-        )
-
-
-def test_the_same_problem_gives_the_same_solution() -> None:
-    """Repeated solutions are equal in all fields."""
-    for seed in SEEDS[: often(15)]:
-        problem = constrained_problem(Random(seed))
-        assert engine.place(problem, effort=EFFORT) == engine.place(problem, effort=EFFORT)
-
-
-def test_solutions_without_effort_are_feasible_under_topology_rules() -> None:
-    """The problems have rules of all kinds."""
-    for seed in SEEDS[: often(30)]:
-        problem = constrained_problem(Random(seed))
-        hurried = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9))
-        assert is_possible(problem, hurried.replicas, added_nodes(problem, hurried)), seed
-        assert _holds(problem, hurried), seed
-
-
-def test_the_checker_accepts_plans_of_constrained_snapshots() -> None:
-    """The plans start from snapshots, in which zones are labels of nodes and not yet bins."""
-    for seed in range(often(12)):
-        world = constrained_snapshot(Random(seed))
-        made = plan(world, Settings())
-        assert made.solver.is_answered, (seed, made.solver.message)
-        assert check(world, made) == (), seed
-        assert from_json(to_json(PlanningInputs(snapshot=world))).snapshot == world
 
 
 @pytest.mark.parametrize(
@@ -198,33 +63,6 @@ def test_the_message_names_the_rule_that_leaves_no_place(rule: dict[str, Any], w
     assert want in decision.message
 
 
-def test_nodes_of_a_hundred_accelerators_with_uneven_sizes_are_solved() -> None:
-    """If there are too many packings to enumerate, sizes are rounded up."""
-    base = constrained_problem(Random(0)).variants[0]
-    variants = tuple(
-        replace(
-            base,
-            name=f"v{size}",
-            accelerators=size,
-            bound_replicas=(),
-            lower=0,
-            upper=20,
-            pods=1,
-            together=None,
-        )
-        for size in (1, 3, 5, 7, 9, 11)
-    )
-    plain = tuple(replace(terms, domain_rule=None, node_rules=()) for terms in variants)
-    problem = PlacementProblem(
-        variants=plain,
-        free=(100, 99, 97),
-        bins=(Bin(nodes=(0, 1, 2), sizes=(1, 3, 5, 7, 9, 11), variants=tuple(range(6))),),
-        rows=(),
-    )
-    solution = engine.place(problem, effort=EFFORT)
-    assert _holds(problem, solution)
-
-
 def test_gangs_are_planned_beside_nodes_that_can_be_added() -> None:
     """Nodes to be added are in no rack, so only single pods may use them."""
     rack = frozenset({("rack", "r")})
@@ -257,3 +95,103 @@ def test_a_placement_on_a_missing_node_is_rejected(rule: dict[str, Any]) -> None
     misplaced = replace(made, placements=tuple(replace(place, node="gone") for place in made.placements))
 
     assert "v: may not go to node gone" in check(world, misplaced)
+
+
+SERVES = 10.0
+WANTED = 0.85 * SERVES
+
+
+def _pool(key: str, value: str, *, nodes: int = 1) -> NodePool:
+    return NodePool(
+        name=f"{key}-{value}",
+        accelerator="H100",
+        accelerators_per_node=8,
+        price_per_node=Decimal(0),
+        nodes_addable=nodes,
+        labels=frozenset({(key, value)}),
+    )
+
+
+def requires(operator: Operator, *values: str) -> NodeRequirement:
+    """Return a requirement on the zone of a node."""
+    return NodeRequirement(key="zone", operator=operator, values=values)
+
+
+def _planned_with(asked: Variant, pool: NodePool, replicas: int, zones: dict[str, int]) -> Plan:
+    """Return the plan of a variant.
+
+    `zones` maps a value of the pool's label to the accelerators that others use on the node of that domain.
+    """
+    ((key, _),) = pool.labels
+    nodes = tuple(
+        node(f"n-{value}", 8, used=used, labels=frozenset({(key, value)})) for value, used in zones.items()
+    )
+    loads = (load(WANTED * replicas, start_seconds=0),)
+    snapshot = Snapshot(nodes=nodes, variants=(asked,), pools=(pool,), loads=loads)
+    return plan(snapshot, Settings())
+
+
+def test_pods_on_nodes_to_be_added_count_in_their_zone() -> None:
+    """Zone a is full, but a node can be added to it, so that each zone gets three pods."""
+    asked = variant("chat", serves=SERVES, rules=PodRules(spread=Spread(topology_key="zone")))
+    made = _planned_with(asked, _pool("zone", "a"), 6, {"a": 8, "b": 0})
+
+    assert made.solver.status is SolverStatus.OPTIMAL
+    assert made.decisions[0].replicas == 6
+    assert sum(place.pods for place in made.placements) == 3
+    assert [request.pods for request in made.requests] == [(("llm", "chat", 3),)]
+
+
+def test_a_replica_may_have_one_pod_on_a_node_to_be_added_to_its_rack() -> None:
+    """The checker accepts it, because the rack has both pods of the replica."""
+    asked = variant("gang", size=16, serves=SERVES, pods_per_replica=2, together_in="rack")
+    rack, pool = frozenset({("rack", "r1")}), _pool("rack", "r1")
+    nodes = (node("n-1", 8, labels=rack), node("n-2", 8, labels=rack))
+    snapshot = Snapshot(nodes=nodes, variants=(asked,), pools=(pool,), loads=(load(WANTED, start_seconds=0),))
+    made = plan(snapshot, Settings())
+    first, _ = made.placements
+    request = NodeRequest(
+        pool=pool.name,
+        nodes=1,
+        price_per_hour=Decimal(0),
+        lead_seconds=0.0,
+        pods=(("llm", "gang", 1),),
+    )
+
+    assert check(snapshot, replace(made, placements=(first,), requests=(request,))) == ()
+
+
+def test_the_limit_of_pods_per_node_holds_for_nodes_to_be_added() -> None:
+    """Each of the two added nodes gets one pod."""
+    asked = variant("chat", serves=SERVES, rules=PodRules(most_per_node=MostPerNode(pods=1)))
+    running = replace(asked, replicas=(Replica(name="p", node="n-a", ready=True),), current_replicas=1)
+    made = _planned_with(running, _pool("zone", "a", nodes=2), 5, {"a": 0})
+
+    assert made.solver.status is not SolverStatus.FAILED
+    assert made.decisions[0].replicas == 3
+    assert [request.pods for request in made.requests] == [(("llm", "chat", 2),)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "want"),
+    [
+        pytest.param({"node_selector": frozenset({("zone", "b")})}, 1, id="selects a zone of the pool"),
+        pytest.param({"node_selector": frozenset({("zone", "c")})}, 0, id="selects another zone"),
+        pytest.param({"node_affinity": ((requires("In", "a", "c"),),)}, 1, id="requires one of two zones"),
+        pytest.param({"node_affinity": ((requires("NotIn", "a"),),)}, 1, id="excludes one zone of the pool"),
+        pytest.param({"node_affinity": ((requires("NotIn", "a", "b"),),)}, 0, id="excludes all of them"),
+        pytest.param({"rules": PodRules(spread=Spread(topology_key="zone"))}, 0, id="is spread over zones"),
+    ],
+)
+def test_pods_select_one_of_the_possible_labels_of_nodes_to_be_added(
+    asked: dict[str, Any], want: int
+) -> None:
+    """The zone of a new node is open until pods select it, so it is unknown how many zones get pods."""
+    pool = replace(_pool("zone", "a", nodes=9), labels=frozenset({("zone", "a"), ("zone", "b")}))
+    item = variant("chat", serves=SERVES, **asked)
+    world = Snapshot(nodes=(), variants=(item,), pools=(pool,), loads=(load(WANTED, start_seconds=0),))
+
+    made = plan(world, Settings())
+
+    assert made.solver.status is SolverStatus.OPTIMAL
+    assert sum(request.nodes for request in made.requests) == want
