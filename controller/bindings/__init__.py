@@ -3,7 +3,6 @@
 `autoscalingpolicybinding` observes the targets, decides by `policies`, and publishes.
 
 - state between cycles: `memory`; `status`; the exchange with the plan of variants: `joint`
-- for targets scaled by the controller itself, `scaling` writes the scales that `scale_orders` computes;
-  `scale_reader` reads scale subresources
-- metrics: `telemetry`, from `cycle_result`
+- for targets scaled by the controller itself, `scaling` writes scales; `scale_reader` reads them
+- metrics: `telemetry`
 """

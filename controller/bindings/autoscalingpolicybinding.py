@@ -20,13 +20,12 @@ from apiserver.cluster.status_writer import apply_status
 from apiserver.kinds.identity import Key, key_of
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from controller.bindings.cycle_result import BindingCycleResult
 from controller.bindings.joint import INTERVALS_WAITED, Exchange, Grant, limit_to_grant
 from controller.bindings.memory import BindingMemory, questions_of
-from controller.bindings.scale_orders import scaling_finding
-from controller.bindings.scaling import DirectScaler
+from controller.bindings.scaling import DirectScaler, scaling_finding
 from controller.bindings.status import (
     WRITES_PER_SECOND,
+    BindingCycleResult,
     BindingResult,
     binding_news,
     binding_status,
@@ -147,25 +146,27 @@ class AutoscalingPolicyBindingReconciler:
         self._silence.update(silent)
         sources = [case.binding.activity for case in cases if case.binding]
         await self._memory.endpoints.ask(sources, tools.queries, now_seconds=tools.steady())
-        results = await asyncio.to_thread(self._decide, cases, questions, exposures)
+        decided = await asyncio.to_thread(self._decide, cases, questions, exposures)
         # Bindings that are not planned jointly do not wait for the plan.
         external = tools.external_metrics()
         alone = await self._publish(
-            self._check_following([item for item in results if item.ask is None], self._alone, external)
+            self._check_following([item for item in decided if item.ask is None], self._alone, external)
         )
-        planned = await self._plan_jointly([item for item in results if item.ask is not None])
+        planned = await self._plan_jointly([item for item in decided if item.ask is not None])
         placed = await self._publish(self._check_following(planned, self._jointly, external))
-        self._remember([*alone.results, *placed.results])
-        self._confirm(alone, placed)
+        results, failed = (*alone.results, *placed.results), {**alone.failed, **placed.failed}
+        self._memory.remember((item.case.value, item.decision.history) for item in results if item.decision)
+        newest = max(filter(None, (alone.newest, placed.newest)), default=None)
+        tools.pulse.bound(newest=newest, unconfirmed=frozenset(failed))
         scaled = await tools.scaler.act([*alone.standing, *placed.standing]) if tools.scaler else {}
         return BindingCycleResult(
-            results=(*alone.results, *placed.results),
+            results=results,
             written=alone.written + placed.written,
             scrape_failures=len(exposures.failures),
             responding=len(exposures.looks),
             silent=silent,
             scaled=scaled,
-            unwritten=expected_errors({**alone.failed, **placed.failed}),
+            unwritten=expected_errors(failed),
         )
 
     def _decide(
@@ -224,18 +225,6 @@ class AutoscalingPolicyBindingReconciler:
         seen, now_seconds = binding_situations(results), self._tools.steady()
         return with_acting(results, watch.findings(seen, external, now_seconds=now_seconds))
 
-    def _remember(self, results: Sequence[BindingResult]) -> None:
-        self._memory.remember(
-            (item.case.value, item.decision.history) for item in results if item.decision is not None
-        )
-
-    def _confirm(self, *published: _Published) -> None:
-        """Notify the pulse of the published decisions."""
-        newest = max((item.newest for item in published if item.newest), default=None)
-        self._tools.pulse.bound(
-            newest=newest, unconfirmed=frozenset().union(*(item.failed for item in published))
-        )
-
     def _decide_one(
         self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
     ) -> BindingResult:
@@ -286,15 +275,19 @@ class AutoscalingPolicyBindingReconciler:
 
     def _with_scaling(self, result: BindingResult) -> BindingResult:
         scaler = self._tools.scaler
-        tried = scaler.last_attempt(result.case.value) if scaler else None
-        return replace(result, scaling=scaling_finding(result, tried))
+        attempt = scaler.last_attempt(result.case.value) if scaler else None
+        return replace(result, scaling=scaling_finding(result, attempt))
 
     async def _publish(self, results: Sequence[BindingResult]) -> _Published:
         """Write the statuses that are due."""
         now = self._tools.now()
         pairs = await asyncio.to_thread(lambda: [_result_and_status(item, now) for item in results])
         results, statuses = [result for result, _ in pairs], [status for _, status in pairs]
-        due = _due(results, statuses, most=self._most, now=now)
+        news = []
+        for place, (result, status) in enumerate(zip(results, statuses, strict=True)):
+            old = result.case.value.get("status") or {}
+            news.append((place, binding_news(old, status, now=now), str(old.get("lastDecisionTime") or "")))
+        due = in_turn(news, most=self._most)
         gate = asyncio.Semaphore(_WRITERS)
 
         async def write(place: int) -> bool:
@@ -368,14 +361,3 @@ def _faulty(case: Case, error: Exception) -> BindingResult:
     """Log an unexpected error; return the result that reports it, without a decision."""
     _log.error("binding not decided", binding="/".join(key_of(case.value)), exc_info=error)
     return BindingResult(case=case, fault=f"{type(error).__name__} in the controller")
-
-
-def _due(
-    results: Sequence[BindingResult], statuses: Sequence[Json], *, most: int, now: datetime
-) -> list[int]:
-    """Return which statuses to write now."""
-    news = []
-    for place, (result, status) in enumerate(zip(results, statuses, strict=True)):
-        old = result.case.value.get("status") or {}
-        news.append((place, binding_news(old, status, now=now), str(old.get("lastDecisionTime") or "")))
-    return in_turn(news, most=most)

@@ -18,8 +18,7 @@ from controller.observe.binding_conditions import BindingCondition, BindingFindi
 from controller.observe.binding_targets import Case
 from controller.observe.conditions import ConditionReason
 from controller.observe.gather import Gathered
-from controller.planning.decision import Decision, Plan, Reason
-from controller.planning.snapshot import Variant
+from controller.planning.decision import Plan, Reason
 from controller.policies.history import History
 from controller.policies.sharing import BindingDecision, granted_decision
 from controller.sizing.records import DEFAULT_SIZING
@@ -109,11 +108,22 @@ def grants_of(asks: Iterable[Ask], gathered: Gathered, plan: Plan) -> Mapping[Ke
     """Return the grants for each binding, from a plan of what was gathered."""
     variants = {variant.key: variant for variant in gathered.snapshot.variants}
     decisions = {item.key: item for item in plan.decisions}
-    return {
-        ask.key: _refusal(ask, variants)
-        or replace(_grant(ask, decisions), resolved=dict(_resolution_findings(ask, gathered)))
-        for ask in asks
-    }
+
+    def grant(ask: Ask) -> Grant:
+        if why := why_not_planned(ask, variants):
+            return Grant(why_not=why)
+        if holds_nothing(ask, variants):
+            return Grant(why_not="its pods ask for no accelerators", has_nothing_to_place=True)
+        planned = [decisions[key] for key in ask.variants]
+        short = [item for item in planned if item.reason is Reason.SHORTAGE]
+        return Grant(
+            replicas={item.key: item.replicas for item in planned},
+            message="; ".join(item.message for item in short or planned),
+            is_short=bool(short),
+            resolved=dict(_resolution_findings(ask, gathered)),
+        )
+
+    return {ask.key: grant(ask) for ask in asks}
 
 
 def limit_to_grant(
@@ -158,24 +168,6 @@ def _published_replicas(case: Case) -> list[int]:
         count = published.get((state.bound.target.kind, state.bound.target.name))
         replicas.append(count if isinstance(count, int) else state.current_replicas)
     return replicas
-
-
-def _refusal(ask: Ask, variants: Mapping[Key, Variant]) -> Grant | None:
-    if why := why_not_planned(ask, variants):
-        return Grant(why_not=why)
-    if holds_nothing(ask, variants):
-        return Grant(why_not="its pods ask for no accelerators", has_nothing_to_place=True)
-    return None
-
-
-def _grant(ask: Ask, planned: Mapping[Key, Decision]) -> Grant:
-    decisions = [planned[key] for key in ask.variants]
-    short = [item for item in decisions if item.reason is Reason.SHORTAGE]
-    return Grant(
-        replicas={item.key: item.replicas for item in decisions},
-        message="; ".join(item.message for item in short or decisions),
-        is_short=bool(short),
-    )
 
 
 def _resolution_findings(ask: Ask, gathered: Gathered) -> Iterator[tuple[BindingCondition, BindingFinding]]:

@@ -9,7 +9,6 @@ from apiserver.schema.json import Json
 from controller.engines.endpoints import EndpointMemory, Question, question
 from controller.observe.binding_targets import Case, TargetState
 from controller.policies.history import History, UnreadableHistoryError, read_history
-from controller.policies.policy import Value
 from controller.policies.sharing import BindingSeen, TargetSeen
 
 _log = EventLogger(__name__)
@@ -26,6 +25,7 @@ class BindingMemory:
 
     def last_metrics(self, case: Case, *, steady_seconds: float) -> BindingSeen:
         """Return the last metrics of the pods of a binding's targets, with their age."""
+        source = case.binding.activity if case.binding else None
         return BindingSeen(
             targets=tuple(
                 TargetSeen(
@@ -38,14 +38,10 @@ class BindingMemory:
                 )
                 for state in case.targets
             ),
-            activity=self._activity(case, steady_seconds),
+            activity=self.endpoints.activity(source, case.before, now_seconds=steady_seconds)
+            if source
+            else None,
         )
-
-    def _activity(self, case: Case, steady_seconds: float) -> tuple[Value | None, ...] | None:
-        source = case.binding.activity if case.binding else None
-        if source is None:
-            return None
-        return self.endpoints.activity(source, case.before, now_seconds=steady_seconds)
 
     def history(self, case: Case, *, seen_seconds: float, unwritten_seconds: float) -> History:
         """Return the history of decisions on a binding, from memory or else from the status.

@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.timestamps import moment_of
+from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.binding_claims import Ask
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
@@ -125,7 +127,7 @@ def binding_status(result: BindingResult, *, now: datetime) -> Json:
 
 def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
     """Return how soon a status should be written, or None if it has no changes or was written recently."""
-    written = written_time(old)
+    written = moment_of(old.get("lastDecisionTime"))
     # The metrics API serves no number whose time is missing or more than a minute in the future.
     if _acted_on(old) != _acted_on(new) or written is None or written > now:
         return News.URGENT
@@ -139,11 +141,6 @@ def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
 def unwritten_seconds(bindings: int, *, interval_seconds: float) -> float:
     """Return for how long a process can decide on a binding, one of several, without writing its status."""
     return max(REFRESH_SECONDS, bindings / WRITES_PER_SECOND) + interval_seconds
-
-
-def written_time(status: Json) -> datetime | None:
-    """Return when a status was written, or None if the time is missing or invalid."""
-    return moment_of(status.get("lastDecisionTime"))
 
 
 def _acted_on(status: Json) -> Json:
@@ -208,12 +205,8 @@ def _findings(result: BindingResult) -> Mapping[BindingCondition, BindingFinding
     if result.decision is not None:
         findings[BindingCondition.METRICS_AVAILABLE] = _metrics_finding(result, result.decision)
     else:
-        reason = BindingReason.METRICS_UNAVAILABLE
-        findings[BindingCondition.METRICS_AVAILABLE] = (
-            False,
-            reason,
-            "nothing is decided, so no pod is queried",
-        )
+        text = "nothing is decided, so no pod is queried"
+        findings[BindingCondition.METRICS_AVAILABLE] = False, BindingReason.METRICS_UNAVAILABLE, text
     if result.acting:
         findings[BindingCondition.DECISION_FOLLOWED] = _following_finding(result.acting, result.case)
     findings |= result.placement
@@ -262,3 +255,21 @@ def _metrics_finding(result: BindingResult, decision: BindingDecision) -> Bindin
     texts = "; ".join(recommendation_text(asked) for asked in recommendations)
     silence = f"; {result.silence}" if result.silence else ""
     return worst.decides, _SIGNALS[worst], f"{texts}{silence}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BindingCycleResult:
+    """What one cycle decided, wrote and could not read."""
+
+    results: tuple[BindingResult, ...] = ()
+    written: int = 0
+    scrape_failures: int = 0
+    responding: int = 0
+    """The number of pods that responded."""
+
+    silent: Mapping[Key, str] = field(default_factory=dict)
+    scaled: Mapping[str, int] = field(default_factory=dict)
+    """The number of scale writes by outcome."""
+
+    unwritten: Mapping[Key, ClusterError] = field(default_factory=dict)
+    """Errors of the statuses that could not be written."""

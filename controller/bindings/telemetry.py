@@ -6,8 +6,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from controller.bindings.cycle_result import BindingCycleResult
-from controller.bindings.status import BindingResult
+from controller.bindings.status import BindingCycleResult, BindingResult
 from controller.variants.decision_following import why_not_followed
 
 _BINDING: Final = ("namespace", "binding_name")

@@ -1,5 +1,4 @@
 """Serving certificates of all processes.
 
-`certificates` applies what `authority` decides, and `former_claim` records who served external metrics
-before.
+`certificates` applies what `authority` decides, and records who served external metrics before.
 """

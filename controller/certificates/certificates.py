@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from typing import Final, NoReturn
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, NotFound
 from apiserver.cluster.heartbeat import LEASE_NAME
+from apiserver.cluster.lease import annotate
 from apiserver.cluster.resource import (
     API_SERVICES,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -28,6 +30,7 @@ from apiserver.cluster.resource import (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     Resource,
 )
+from apiserver.kinds.annotations import PREFIX
 from apiserver.kinds.families import FAMILIES
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
@@ -43,8 +46,54 @@ from controller.certificates.authority import (
     why_unfit,
     why_unusable,
 )
-from controller.certificates.former_claim import ClaimRecord
 from controller.observe.decision_following import API_SERVICE, TARGET, is_ours
+
+FORMER_CLAIM: Final = f"{PREFIX}former-api-service"
+"""Labels and spec of the APIService before our claim, as JSON."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FormerClaim:
+    """The content of the APIService while it referred to another Service."""
+
+    labels: Json
+    spec: Json
+
+    @property
+    def service(self) -> tuple[str, str]:
+        """Namespace and name of that Service."""
+        return self.spec["service"]["namespace"], self.spec["service"]["name"]
+
+
+def former_claim(lease: Json) -> FormerClaim | None:
+    """Return the previous owner recorded on a Lease, or None if there is no valid record."""
+    text = (lease["metadata"].get("annotations") or {}).get(FORMER_CLAIM, "")
+    try:
+        content = json.loads(text)
+        claim = FormerClaim(labels=dict(content["labels"]), spec=dict(content["spec"]))
+        return claim if all(isinstance(name, str) for name in claim.service) else None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+class ClaimRecord:
+    """Records the most recent claim of another owner."""
+
+    def __init__(self, cluster: Cluster, *, namespace: str, name: str) -> None:
+        """Create the record on the Lease `namespace`/`name`."""
+        self._cluster = cluster
+        self._namespace = namespace
+        self._name = name
+        self._written = ""
+
+    async def see(self, api_service: Json) -> None:
+        """Record an APIService of another owner. Raises ClusterError if the write is rejected."""
+        labels, spec = api_service["metadata"].get("labels") or {}, api_service["spec"]
+        text = json.dumps({"labels": labels, "spec": spec}, sort_keys=True)
+        if spec.get("service") and text != self._written:
+            await annotate(self._cluster, self._namespace, self._name, FORMER_CLAIM, text)
+            self._written = text
+
 
 CONVERSION: Final = str(CONVERSION_SERVICE["name"])
 """The Service of the conversion webhook."""

@@ -195,7 +195,7 @@ class Evictor:
         """Keep new pods off nodes. Raises ClusterError if a call is rejected, but never Conflict."""
         for node in nodes:
             try:
-                await close(self._cluster, node)
+                await _write(self._cluster, node, [_TAINT])
             except Conflict as error:  # a Conflict would be taken for a pod that was replaced by a namesake
                 raise Unavailable(
                     f"node {node} is changed continuously by other clients: {error.message}"
@@ -244,11 +244,6 @@ _TAINT: Final[Json] = {"key": MOVING, "effect": "NoSchedule"}
 def is_closed(node: Json) -> bool:
     """Tell whether a node has our taint."""
     return any(taint["key"] == MOVING for taint in _taints(node))
-
-
-async def close(cluster: Cluster, name: str) -> None:
-    """Add our taint to a node. Raises ClusterError if a call is rejected."""
-    await _write(cluster, name, [_TAINT])
 
 
 async def reopen(cluster: Cluster, name: str) -> None:

@@ -145,11 +145,7 @@ def recall(rounds: Rounds, before: Sequence[float], *, now_seconds: float) -> Ro
     moments = [min(moment, now_seconds) for moment in before]
     recent = [moment for moment in moments if now_seconds - moment < _HOUR_SECONDS]
     known = [moment for moment in (rounds.last_seconds, *moments) if moment is not None]
-    return replace(
-        rounds,
-        evictions=(*recent, *rounds.evictions),
-        last_seconds=max(known) if known else None,
-    )
+    return replace(rounds, evictions=(*recent, *rounds.evictions), last_seconds=max(known) if known else None)
 
 
 def may_begin(rounds: Rounds, rules: EvictionRules, plan: Plan, *, now_seconds: float) -> bool:

@@ -14,21 +14,13 @@ from apiserver.kinds.kthena.autoscalingpolicybinding import MOST_TARGET_REPLICAS
 from apiserver.kinds.kthena.groups import NETWORKING
 from apiserver.kinds.kthena.modelroute import MOST_TARGETS
 from apiserver.schema.json import Json
-from controller.expansion.commands import ignored_settings
 from controller.expansion.parts import ENGINES, Note, Part, backend_name, parts_of, variable
 from controller.expansion.routing import backends_without_requests, model_routes, model_server, weight_of
-from controller.expansion.scaling import (
-    autoscaler,
-    backend_scaling,
-    bounds,
-    is_scaled,
-    model_scaling,
-)
+from controller.expansion.scaling import autoscaler, backend_scaling, bounds, is_scaled, model_scaling
 from controller.expansion.weights import weights_of
-from controller.expansion.workloads import adapter_list, service, workload
+from controller.expansion.workloads import adapter_list, ignored_settings, service, workload
 
 _LOCAL: Final = ("localhost", "127.0.0.1", "[::1]", "0.0.0.0")  # noqa: S104 (as written by users)
-
 
 S3_IMAGE: Final = "amazon/aws-cli:2.31.0"
 """Image that contains the AWS command line."""
@@ -93,7 +85,8 @@ def expand(
     notes += _without_requests(model, [backend for backend, _ in made])
     objects = [item for _, parts in made for item in _workloads(parts, settings)]
     made = [(backend, parts) for backend, parts in made if backend["name"] not in taken]
-    objects += [item for _, parts in made for item in _endpoints(parts, settings)]
+    for _, parts in made:
+        objects += [*map(service, parts), model_server(parts, settings.routing_group)]
     loaded = [_as_loaded(backend, unloaded) for backend, _ in made]
     routes = [*model_routes(model, loaded, settings.routing_group, resting)]
     notes += _overwritten(model, routes)
@@ -117,11 +110,6 @@ def _first_replicas(part: Part, settings: ExpansionSettings) -> int:
     """
     low, high = bounds(part)
     return max(low, min(high, 1)) if is_scaled(part) and settings.has_autoscalers else low
-
-
-def _endpoints(parts: Sequence[Part], settings: ExpansionSettings) -> Iterator[Json]:
-    yield from map(service, parts)
-    yield model_server(parts, settings.routing_group)
 
 
 def _as_loaded(backend: Json, unloaded: Collection[tuple[str, str]]) -> Json:

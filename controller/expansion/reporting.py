@@ -12,13 +12,12 @@ from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
+from controller.expansion.adapters import Loading
 from controller.expansion.expansion import Expansion
-from controller.expansion.loading import Loading
 from controller.expansion.parts import BACKEND_LABEL
-from controller.expansion.standing import (
-    WORKLOADS,
+from controller.expansion.steps import (
     ChildKey,
-    Standing,
+    ExistingObjects,
     Steps,
     available,
     belongs_to,
@@ -26,31 +25,14 @@ from controller.expansion.standing import (
     key_of,
     serves,
     wanted_replicas,
+    workloads_by_backend,
 )
-from controller.observe.conditions import condition_list, readiness, shorten
-from controller.traffic.conditions import why_left_alone
-
-_STUCK: Final = frozenset(
-    {
-        "CrashLoopBackOff",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-        "ErrImageNeverPull",
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "RunContainerError",
-    }
-)
-"""Waiting reasons of containers that do not recover by themselves."""
-
+from controller.observe.conditions import condition_list, readiness
+from controller.traffic.endpoints import pod_trouble, why_left_alone
 
 _NO_ZERO: Final = (
     "0 requires Kubernetes 1.37 or the feature gate HPAScaleToZero: enable it, or set minReplicas to 1"
 )
-
-_OVER: Final = ("Failed", "Succeeded")
-"""Phases of pods that never run again, such as evicted ones."""
 
 
 class ModelCondition(StrEnum):
@@ -97,7 +79,7 @@ class Report:
 
     model: Json
     expansion: Expansion
-    standing: Standing
+    existing: ExistingObjects
     steps: Steps
     pods: Sequence[Json] = ()
     """Pods of the Model."""
@@ -117,9 +99,20 @@ class Report:
     @property
     def foreign(self) -> frozenset[ChildKey]:
         """Objects with names that the Model needs but that it does not own."""
-        children, uid = self.standing.children, self.model["metadata"]["uid"]
+        children, uid = self.existing.children, self.model["metadata"]["uid"]
         keys = map(key_of, self.expansion.objects)
         return frozenset(key for key in keys if key in children and not belongs_to(children[key], uid))
+
+    @property
+    def live(self) -> Mapping[str, Sequence[tuple[Json, Json | None]]]:
+        """The wanted and the existing workloads by backend."""
+        uid = self.model["metadata"]["uid"]
+        return workloads_by_backend(self.expansion.objects, self.existing.children, uid)
+
+    @property
+    def running(self) -> Sequence[Json]:
+        """The existing workloads."""
+        return [own for workloads in self.live.values() for _, own in workloads if own is not None]
 
 
 def findings(report: Report) -> Mapping[ModelCondition, Finding]:
@@ -139,65 +132,20 @@ def findings(report: Report) -> Mapping[ModelCondition, Finding]:
 
 def model_status(report: Report, *, now: datetime) -> Json:
     """Return the status of a Model. The time of a condition changes only with the condition."""
-    conditions = {
-        kind: (holds, reason, shorten(text)) for kind, (holds, reason, text) in findings(report).items()
-    }
-    backends = [] if report.upstream else [*_backends(report)]
+    live = report.live
+    backends = [
+        {
+            "name": backend["name"],
+            "replicas": sum(available(own) for _, own in live.get(backend["name"], ()) if own),
+        }
+        for backend in ([] if report.upstream else report.model["spec"]["backends"])
+    ]
     return {
         "observedGeneration": report.model["metadata"].get("generation", 0),
-        "conditions": condition_list(report.model, conditions, now=now),
+        "conditions": condition_list(report.model, findings(report), now=now),
         "backendStatuses": backends,
         "replicas": sum(backend["replicas"] for backend in backends),
     }
-
-
-def pod_trouble(pod: Json) -> str:
-    """Return why a pod will not serve without help, or an empty string."""
-    name, status = pod["metadata"]["name"], pod.get("status") or {}
-    if "deletionTimestamp" in pod["metadata"] or status.get("phase") in _OVER:
-        return ""  # it was replaced
-    for condition in status.get("conditions") or []:
-        if condition.get("reason") == "Unschedulable":
-            return f"pod {name} is not scheduled: {condition.get('message', '')}"
-    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
-    for container in containers:
-        if text := "" if container.get("ready") else _container_trouble(container, name):
-            return text
-    return ""
-
-
-def _container_trouble(container: Json, pod: str) -> str:
-    """Return why a container that is not ready does not run; empty if there is no known reason.
-
-    A container that ended with an error is reported until it is ready, with the same message. This includes
-    its restarts, which may go on for hours.
-    """
-    state, shown = container.get("state") or {}, f"container {container['name']} of pod {pod}"
-    for ended in (state.get("terminated"), (container.get("lastState") or {}).get("terminated")):
-        if ended and ended.get("exitCode"):
-            last = str(ended.get("message") or "").strip().rpartition("\n")[2]
-            why = f": {last}" if last else ""
-            return (
-                f"{shown} ended with code {ended['exitCode']} and is restarted{why}"
-                f" (kubectl logs {pod} -c {container['name']} --previous)"
-            )
-    waiting = state.get("waiting") or {}
-    if waiting.get("reason") in _STUCK:
-        text = f": {waiting['message']}" if waiting.get("message") else ""
-        return f"{shown}: {waiting['reason']}{text}"
-    return ""
-
-
-def _live(report: Report) -> dict[str, list[tuple[Json, Json | None]]]:
-    """Return the wanted and the existing workloads by backend."""
-    workloads: dict[str, list[tuple[Json, Json | None]]] = {}
-    uid = report.model["metadata"]["uid"]
-    for item in report.expansion.objects:
-        if item["kind"] in WORKLOADS:
-            live = report.standing.children.get(key_of(item))
-            own = live if live is not None and belongs_to(live, uid) else None
-            workloads.setdefault(item["metadata"]["labels"][BACKEND_LABEL], []).append((item, own))
-    return workloads
 
 
 def _initialization(report: Report) -> Finding:
@@ -205,7 +153,7 @@ def _initialization(report: Report) -> Finding:
     missing = [
         f"{item['kind']} {item['metadata']['name']}"
         for item in report.expansion.objects
-        if key_of(item) not in report.standing.children or key_of(item) in foreign
+        if key_of(item) not in report.existing.children or key_of(item) in foreign
     ]
     if missing:
         return False, ModelReason.MODEL_CREATING, f"still to be created: {', '.join(missing)}"
@@ -216,8 +164,8 @@ def _active(report: Report) -> Finding:
     backends = report.model["spec"]["backends"]
     if not backends:
         return False, ModelReason.MODEL_PROCESSING, "there is no backend"
-    live = _live(report)
-    decided = decided_replicas(report.standing.children)
+    live = report.live
+    decided = decided_replicas(report.existing.children)
     waiting: list[str] = []
     resting: list[str] = []
     for backend in backends:
@@ -252,12 +200,7 @@ def _progress(workloads: Sequence[tuple[Json, Json | None]]) -> str:
 def _updating(report: Report) -> Finding:
     if awaited := (*report.steps.awaited, *report.loading.awaited):
         return True, ModelReason.CHANGE_WAITS, f"the change waits for {', and for '.join(awaited)}"
-    rolling = [
-        own["metadata"]["name"]
-        for workloads in _live(report).values()
-        for _, own in workloads
-        if own is not None and _is_rolling(own)
-    ]
+    rolling = [own["metadata"]["name"] for own in report.running if _is_rolling(own)]
     if rolling:
         return True, ModelReason.ROLLING_OUT, f"replicas are being replaced: {', '.join(rolling)}"
     return False, ModelReason.NOTHING_CHANGES, "the running replicas match the spec"
@@ -321,9 +264,7 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
     yield ModelReason.REQUEST_REFUSED, [_with_next_step(report.refused)] if report.refused else []
     replica_failures = [
         f"{own['metadata']['name']}: {condition.get('message', '')}"
-        for workloads in _live(report).values()
-        for _, own in workloads
-        if own is not None
+        for own in report.running
         for condition in (own.get("status") or {}).get("conditions") or []
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True"
     ]
@@ -360,10 +301,3 @@ def _effective(report: Report) -> Finding:
     if notes:
         return False, ModelReason.WITHOUT_EFFECT, "; ".join(notes)
     return True, ModelReason.ALL_FIELDS, "every field has an effect"
-
-
-def _backends(report: Report) -> Iterator[Json]:
-    live = _live(report)
-    for backend in report.model["spec"]["backends"]:
-        running = [available(own) for _, own in live.get(backend["name"], []) if own is not None]
-        yield {"name": backend["name"], "replicas": sum(running)}

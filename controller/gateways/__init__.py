@@ -1,6 +1,6 @@
 """Translation of ModelRoutes for Gateways with the Inference Extension, with notes about its limits. Pure.
 
 - all objects of a route: `translation`; its `parts`, with `matching`
-- what users say: `annotations`; what is installed: `installed`
+- annotations and what is installed: `inputs`
 - next steps and condition: `reporting`
 """

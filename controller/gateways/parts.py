@@ -17,8 +17,15 @@ from apiserver.kinds.inference.inferenceobjective import POOL_GROUP, POOL_KIND
 from apiserver.schema import durations
 from apiserver.schema.json import Json
 from controller.expansion.parts import ENGINE_LABEL, VLLM, Note, made_metadata, owned_metadata
-from controller.gateways.annotations import picker_reference, priority
-from controller.gateways.installed import API_VERSIONS, OBJECTIVES, POOLS, REWRITES, Installed
+from controller.gateways.inputs import (
+    API_VERSIONS,
+    OBJECTIVES,
+    POOLS,
+    REWRITES,
+    Installed,
+    picker_reference,
+    priority,
+)
 
 _MOST_LABELS: Final = 64
 
@@ -188,13 +195,7 @@ class _Policy:
 def backend_references(rule: Json) -> list[Json]:
     """Return the pools of a rule, by the names of its ModelServers, with their weights."""
     return [
-        {
-            "group": POOL_GROUP,
-            "kind": POOL_KIND,
-            "name": target["modelServerName"],
-            "weight": target["weight"],
-        }
-        for target in rule["targetModels"]
+        _pool(target["modelServerName"]) | {"weight": target["weight"]} for target in rule["targetModels"]
     ]
 
 

@@ -7,16 +7,17 @@ a test compares the page with this file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from apiserver.kinds.inference.inferenceobjective import POOL_KIND
 from apiserver.schema.json import Json
 from controller.expansion.parts import Note
-from controller.expansion.standing import ChildKey, Steps, belongs_to, is_current, key_of, targets_of
+from controller.expansion.steps import ChildKey, Steps, belongs_to, is_current, key_of
 from controller.gateways.parts import pool_of, shared_by
 from controller.gateways.translation import Translation
+from controller.traffic.status import targets_of
 
 
 class GatewayCondition(StrEnum):
@@ -42,47 +43,41 @@ Finding = tuple[bool | None, StrEnum, str]
 """Whether the condition is true, the reason, and the message."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class TranslationResult:
-    """The result of a translation."""
-
-    notes: Sequence[Note] = ()
-    children: Sequence[Json] = ()
-    """Existing objects of the route, including the pools that it targets."""
-
-    foreign: frozenset[ChildKey] = frozenset()
-    """Objects with needed names that someone else created."""
-
-    refused: str = ""
-    """The rejection by the API server, as a message."""
-
-
 def not_translated(reason: GatewayReason, texts: Sequence[str]) -> Finding:
     """Return the finding about a route that cannot be translated at all."""
     return False, reason, "; ".join(texts)
 
 
-def finding(result: TranslationResult) -> Finding:
-    """Return the finding about a translated route: the most severe reason, with all messages."""
+def translation_finding(
+    *,
+    notes: Sequence[Note] = (),
+    children: Collection[Json] = (),
+    foreign: Collection[ChildKey] = (),
+    refused: str = "",
+) -> Finding:
+    """Return the finding about a translated route: the most severe reason, with all messages.
+
+    `children` are the existing objects of the route, including the pools that it targets. Objects with needed
+    names that someone else created are `foreign`. `refused` is the rejection by the API server.
+    """
     taken = [
         f"{kind} {name} does not belong to this route and is not changed: delete it, or rename the route"
-        for kind, name, _ in sorted(result.foreign)
+        for kind, name, _ in sorted(foreign)
     ]
-    refused = [result.refused] if result.refused else []
     by_reason = {
         GatewayReason.OBJECT_EXISTS: taken,
-        GatewayReason.REQUEST_REFUSED: refused,
-        GatewayReason.REFUSED_BY_GATEWAY: [*_refusals(result.children)],
-        GatewayReason.PARTIALLY: [str(note) for note in result.notes],
+        GatewayReason.REQUEST_REFUSED: [refused] if refused else [],
+        GatewayReason.REFUSED_BY_GATEWAY: [*_refusals(children)],
+        GatewayReason.PARTIALLY: [str(note) for note in notes],
     }
     reason = next((reason for reason, texts in by_reason.items() if texts), None)
     if reason is not None:
         return not_translated(reason, [text for texts in by_reason.values() for text in texts])
-    names = ", ".join(sorted(f"{item['kind']} {item['metadata']['name']}" for item in result.children))
+    names = ", ".join(sorted(f"{item['kind']} {item['metadata']['name']}" for item in children))
     return True, GatewayReason.TRANSLATED, f"made: {names}" if names else "there is no rule to translate"
 
 
-def _refusals(children: Sequence[Json]) -> Iterator[str]:
+def _refusals(children: Iterable[Json]) -> Iterator[str]:
     """Yield the errors that Gateways report in the status of objects."""
     for item in children:
         parents = (item.get("status") or {}).get("parents") or []
@@ -129,9 +124,9 @@ def steps(route: Json, translation: Translation | None, around: Surroundings) ->
         for key, item in around.children.items()
         if key.kind != POOL_KIND and key not in wanted and belongs_to(item, route["metadata"]["uid"])
     ]
-    sharing = [(item, targets_of(item)) for item in around.sharing]
-    leads_to = targets_of(route) if translation else frozenset()
-    for name in sorted(leads_to | pools_of(route, around.children)):
+    sharing = [(item, frozenset(targets_of(item))) for item in around.sharing]
+    leads_to = targets_of(route) if translation else ()
+    for name in sorted(pools_of(route, around.children).union(leads_to)):
         key = ChildKey(POOL_KIND, name)
         owners = [item for item, targets in sharing if name in targets]
         if not owners or name not in around.servers.keys() | around.invalid:

@@ -13,7 +13,7 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.expansion.parts import Note, owned_metadata
 from controller.expansion.routing import with_endpoints
-from controller.gateways.installed import API_VERSIONS, HTTP_ROUTES, Installed
+from controller.gateways.inputs import API_VERSIONS, HTTP_ROUTES, Installed
 from controller.gateways.matching import (
     MODEL_HEADER,
     MOST_MATCHES,
@@ -87,7 +87,9 @@ def translate(
         target["modelServerName"] for rule in spec["rules"] for target in rule["targetModels"]
     )
     there = {name: servers[name] for name in targets if name in servers}
-    notes += [*_limits(spec), *_missing(spec, servers)]
+    if "rateLimit" in spec:
+        notes.append(Note(path="spec.rateLimit", text="a Gateway does not count tokens: nothing is limited"))
+    notes += _missing(spec, servers)
     pools: dict[str, Json] = {}
     for name, server in there.items():
         pool, lost = pool_of(server)
@@ -122,11 +124,6 @@ def _unreachable(spec: Json) -> Iterator[Note]:
                 text="a Gateway sends no requests to an external provider: "
                 + ("the ModelServers of the rule get them" if is_served else "all requests of the rule fail"),
             )
-
-
-def _limits(spec: Json) -> Iterator[Note]:
-    if "rateLimit" in spec:
-        yield Note(path="spec.rateLimit", text="a Gateway does not count tokens: nothing is limited")
 
 
 def _missing(spec: Json, servers: Mapping[str, Json]) -> Iterator[Note]:

@@ -1,9 +1,8 @@
 """The process `stowplan models`, which is opt-in: creates the objects of Models, and reports routes.
 
-`run` is the entry point. `model` creates what `expansion` computes, with `child_writer` and
-`model_adapters`;
-`gateways` and `traffic` do the same for ModelRoutes and for the statuses of routing; `workers` runs them on
-changed objects.
+`run` is the entry point; `workers` process changed objects.
 
-- caches: `caches`, `gateway_caches`, `traffic_caches`
+- Models: `model` creates what `expansion` computes, with `child_writer`, from `caches`
+- ModelServers, ModelRoutes and InferenceObjectives: `traffic`, from `traffic_caches`
+- ModelRoutes behind Gateways: `gateways`
 """

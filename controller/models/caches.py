@@ -12,22 +12,42 @@ from apiserver.cluster.cache import Cache, Change, Grouped, catch_errors, withou
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
+    AUTOSCALING_POLICIES,
+    AUTOSCALING_POLICY_BINDINGS,
+    CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    DEPLOYMENTS,
+    HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
     MODELS,
     PODS,
+    SERVICES,
 )
+from apiserver.kinds.identity import Key
 from apiserver.kinds.identity import key_of as identity
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json, as_object
 from controller.expansion.adapters import LOADER
 from controller.expansion.parts import MODEL_LABEL, served_name
 from controller.expansion.routing import AUTO, routing_group
-from controller.expansion.standing import ChildKey, digest_object, key_of
-from controller.models.model import RESOURCES, UNREAD
-from controller.models.model_adapters import Key
-from controller.models.traffic import ROUTING
-from controller.models.traffic_caches import ASK_AGAIN_SECONDS
+from controller.expansion.steps import ChildKey, digest_object, key_of
+from controller.models.traffic_caches import ASK_AGAIN_SECONDS, ROUTING
+
+RESOURCES: Final = (
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    SERVICES,
+    *(resource for resources in ROUTING.values() for resource in resources),
+    AUTOSCALING_POLICIES,
+    AUTOSCALING_POLICY_BINDINGS,
+    HORIZONTAL_POD_AUTOSCALERS,
+)
+"""Resources of the objects made for Models."""
+
+
+UNREAD: Final = "unread"
+"""Member of a cached Model without its spec: why it is not read."""
 
 _log = EventLogger(__name__)
 

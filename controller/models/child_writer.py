@@ -19,7 +19,7 @@ from apiserver.cluster.resource import Resource
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from controller.expansion.standing import (
+from controller.expansion.steps import (
     WORKLOADS,
     ChildKey,
     Steps,
@@ -67,9 +67,7 @@ class ChildWriter:
         existing = dict(children)
         for key in sorted(set(asked) - children.keys()):
             try:
-                live = await self._writer.cluster.get(
-                    self._resources[key.kind, key.group], key.name, namespace=namespace
-                )
+                live = await self._writer.cluster.get(self._resource(key), key.name, namespace=namespace)
                 existing[key] = digest_object(live)
             except ClusterError as error:
                 if _is_unreachable(error):
@@ -125,12 +123,11 @@ class ChildWriter:
         known = {"uid": live["metadata"]["uid"]} if live else {"resourceVersion": _NO_VERSION}
         body = {**item, "metadata": {**item["metadata"], **known}}
         answer = await self._writer.cluster.apply(
-            self._resource(item), body, field_manager=self._writer.field_manager, force=True
+            self._resource(key_of(item)), body, field_manager=self._writer.field_manager, force=True
         )
         return digest_object(answer)
 
-    def _resource(self, item: Json) -> Resource:
-        key = key_of(item)
+    def _resource(self, key: ChildKey) -> Resource:
         return self._resources[key.kind, key.group]
 
     async def _delete(self, item: Json) -> None:
@@ -138,7 +135,7 @@ class ChildWriter:
         _log.info("deleting", child=f"{item['kind']}/{metadata['name']}", namespace=metadata["namespace"])
         try:
             await self._writer.cluster.delete(
-                self._resource(item),
+                self._resource(key_of(item)),
                 metadata["name"],
                 namespace=metadata["namespace"],
                 uid=metadata["uid"],

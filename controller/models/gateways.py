@@ -1,73 +1,187 @@
-"""Translation of a ModelRoute for Gateways: creates its objects and reports what cannot be expressed.
+"""Translation of ModelRoutes for Gateways: creates their objects and reports what cannot be expressed.
 
-It is part of the reconciliation of a ModelRoute (`reconcilers/traffic.py`), whose status gets the condition.
+It is part of the reconciliation of a ModelRoute (`traffic`), whose status gets the condition.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
+from apiserver.cluster.cache import Change, Grouped, catch_errors
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import (
+    CUSTOM_RESOURCE_DEFINITIONS,
     HTTP_ROUTES,
     INFERENCE_OBJECTIVES,
     INFERENCE_POOLS,
     MODEL_REWRITES,
+    MODEL_ROUTES,
+    NAMESPACES,
 )
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, as_list, as_object
-from controller.expansion.parts import Note
-from controller.expansion.standing import ChildKey, key_of, targets_of
-from controller.gateways.annotations import is_opted_in, parent_refs
-from controller.gateways.installed import Installed
+from controller.expansion.parts import MANAGED_BY, Note
+from controller.expansion.steps import ChildKey, digest_object, key_of
+from controller.gateways.inputs import (
+    API_VERSIONS,
+    Installed,
+    installed_of,
+    is_opted_in,
+    parent_refs,
+    reduce_definition,
+)
 from controller.gateways.reporting import (
     Finding,
     GatewayCondition,
     GatewayReason,
     Surroundings,
-    TranslationResult,
-    finding,
     is_made_for,
     not_translated,
     pools_of,
     steps,
+    translation_finding,
 )
 from controller.gateways.translation import Translation, translate
-from controller.models.child_writer import Acted, ChildWriter
-from controller.models.traffic import RouteWorld, group_of
+from controller.models.child_writer import ChildWriter
+from controller.models.traffic_caches import TrafficCaches
+from controller.traffic.status import targets_of
 
 RESOURCES: Final = (HTTP_ROUTES, INFERENCE_POOLS, INFERENCE_OBJECTIVES, MODEL_REWRITES)
 """Resources of the objects made for ModelRoutes."""
 
+_ASK_AGAIN_SECONDS: Final = 10.0
+"""Retry interval in seconds: a new kind's objects become readable shortly after its definition."""
+
 _MOST_DELETED: Final = 100
 """The number of deleted objects in a namespace above which their fingerprints are dropped."""
 
-TYPES: Final = frozenset(map(str, GatewayCondition))
+_OURS: Final = ",".join(f"{name}={text}" for name, text in MANAGED_BY.items())
 
 
-class GatewayWorld(Protocol):
-    """Caches of objects related to Gateways."""
+class GatewayCaches:
+    """Caches of the inputs of the translation for Gateways.
+
+    `changed` is called with a namespace and the name of a ModelRoute. An empty name stands for all
+    ModelRoutes of the namespace, an empty namespace for all namespaces.
+    """
+
+    def __init__(self, cluster: Cluster, changed: Callable[[str, str], None]) -> None:
+        self._changed = changed
+        self._namespaces = OptionalCache(
+            cluster, NAMESPACES, reduce=_annotations, without="annotations of Namespaces"
+        )
+        self._definitions = {
+            name: OptionalCache(
+                cluster,
+                CUSTOM_RESOURCE_DEFINITIONS,
+                reduce=reduce_definition,
+                field_selector=f"metadata.name={name}",
+                without=f"the definition {name}",
+            )
+            for name in API_VERSIONS
+        }
+        self._children = {
+            resource.full_name: OptionalCache(
+                cluster,
+                resource,
+                label_selector=_OURS,
+                reduce=digest_object,
+                without=f"{resource.kind}s",
+                ask_again_seconds=_ASK_AGAIN_SECONDS,
+            )
+            for resource in RESOURCES
+        }
+        self._served = {name: asyncio.Event() for name in API_VERSIONS}
+        self._annotated: dict[str, Json] = {}
+        self._made = Grouped(lambda item: (str(item["metadata"]["namespace"]), key_of(item)))
+        self._namespaces.subscribe(self._namespace_changed)
+        for definitions in self._definitions.values():
+            definitions.subscribe(self._definition_changed)
+        for children in self._children.values():
+            children.subscribe(catch_errors(self._child_changed))
+
+    async def run(self) -> None:
+        """Keep all caches current until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for cache in (self._namespaces, *self._definitions.values()):
+                group.create_task(cache.run())
+            for name, children in self._children.items():
+                group.create_task(self._run_when_served(name, children))
+
+    async def wait_until_synced(self) -> None:
+        """Wait until the served kinds are known and their initial lists complete."""
+        for cache in (self._namespaces, *self._definitions.values()):
+            await cache.settled.wait()
+        for name, served in self._served.items():
+            if served.is_set():
+                await self._children[name].settled.wait()
+
+    def why_not_current(self) -> str | None:
+        """Return which cache is too old to act on, or None."""
+        caches = (self._namespaces, *self._definitions.values(), *self._children.values())
+        return next(filter(None, (cache.why_lost() for cache in caches)), None)
 
     def namespace(self, name: str) -> Json | None:
         """Return a Namespace, reduced to its annotations."""
+        return self._annotated.get(name)
 
     def installed(self) -> Installed:
         """Return which definitions are served by the cluster and readable."""
+        readable = [name for name, children in self._children.items() if children.is_readable]
+        return installed_of(item for name in readable for item in self._definitions[name].items())
 
     def made(self, namespace: str) -> Mapping[ChildKey, Json]:
-        """Return the objects that were made for the ModelRoutes of a namespace."""
+        """Return the objects that were made for the ModelRoutes of a namespace, as a copy for threads."""
+        return {**self._made.of(namespace)}
+
+    async def _run_when_served(self, name: str, children: OptionalCache) -> None:
+        await self._served[name].wait()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(children.run())
+            await children.settled.wait()
+            self._changed("", "")
+
+    def _namespace_changed(self, change: Change) -> None:
+        name = change.key[1]
+        if change.new is None:
+            del self._annotated[name]
+        elif change.new != self._annotated.get(name):
+            self._annotated[name] = change.new
+            self._changed(name, "")
+
+    def _definition_changed(self, change: Change) -> None:
+        """Report all routes as changed: a kind may be served now, or have new fields."""
+        if change.new is not None:
+            self._served[change.key[1]].set()
+        self._changed("", "")
+
+    def _child_changed(self, change: Change) -> None:
+        self._made.take(change)
+        for item in filter(None, (change.old, change.new)):
+            for owner in item["metadata"].get("ownerReferences") or []:
+                if owner["kind"] == MODEL_ROUTES.kind:
+                    self._changed(change.key[0], owner["name"])
+
+
+def _annotations(namespace: Json) -> Json:
+    """Return the reduced Namespace. Namespaces that are equal in this form need no notification."""
+    metadata = namespace["metadata"]
+    kept = {"name": metadata["name"], "annotations": metadata.get("annotations") or {}}
+    return {"metadata": kept}
 
 
 class GatewayTranslator:
     """Translates the routes that opt in. Keeps fingerprints of the objects that it applied."""
 
-    def __init__(self, writer: StatusWriter, world: GatewayWorld, routes: RouteWorld) -> None:
+    def __init__(self, writer: StatusWriter, world: GatewayCaches, routes: TrafficCaches) -> None:
         self._children = ChildWriter(writer, RESOURCES)
         self._world = world
         self._routes = routes
@@ -98,13 +212,18 @@ class GatewayTranslator:
             around = replace(around, children=children)
         following = await asyncio.to_thread(steps, route, translation, around)
         acted = await self._children.act(following, around.children, around.applied)
-        if translation is not None:
-            result = _result(route, translation, acted)
-        elif acted.refused:
-            result = TranslationResult(refused=acted.refused)
-        else:
+        if translation is None and not acted.refused:
             return {}, acted.is_over
-        return {GatewayCondition.TRANSLATED: finding(result)}, acted.is_over and not result.foreign
+        asked = _child_keys(translation) if translation else ()
+        existing = {key: acted.children[key] for key in asked if key in acted.children}
+        foreign = {key for key, item in existing.items() if not is_made_for(item, route)}
+        finding = translation_finding(
+            notes=translation.notes if translation else (),
+            children=[item for key, item in existing.items() if key not in foreign],
+            foreign=foreign,
+            refused=acted.refused,
+        )
+        return {GatewayCondition.TRANSLATED: finding}, acted.is_over and not foreign
 
     def _why_not(self, faults: Sequence[str], unread: Sequence[Note]) -> Finding | None:
         """Return why a route cannot be translated at all, or None."""
@@ -121,15 +240,17 @@ class GatewayTranslator:
         return None
 
     async def _surroundings(self, route: Json, namespace: Json | None) -> Surroundings:
-        name, group = route["metadata"]["namespace"], group_of(route)
+        name, group = route["metadata"]["namespace"], str(route["apiVersion"]).partition("/")[0]
         children = self._world.made(name)
         known = self._routes.servers(name, group)
         related = {
             server: known[server]
-            for server in targets_of(route) | pools_of(route, children)
+            for server in pools_of(route, children).union(targets_of(route))
             if server in known
         }
-        judged_servers = await asyncio.to_thread(_all_judged, related)
+        judged_servers = await asyncio.to_thread(
+            lambda: {server: _validate(value) for server, value in related.items()}
+        )
         applied = self._applied.setdefault(name, {})
         if len(applied) > 2 * len(children) + _MOST_DELETED:
             for key in applied.keys() - children.keys():
@@ -147,18 +268,6 @@ class GatewayTranslator:
         )
 
 
-def _result(route: Json, translation: Translation, acted: Acted) -> TranslationResult:
-    asked = _child_keys(translation)
-    known = {key: item for key, item in acted.children.items() if key in asked}
-    ours = {key: item for key, item in known.items() if is_made_for(item, route)}
-    return TranslationResult(
-        notes=translation.notes,
-        children=[*ours.values()],
-        foreign=frozenset(known.keys() - ours.keys()),
-        refused=acted.refused,
-    )
-
-
 def _child_keys(translation: Translation) -> frozenset[ChildKey]:
     pools = {ChildKey(INFERENCE_POOLS.kind, name) for name in translation.pools}
     return frozenset(pools | {key_of(item) for item in translation.objects})
@@ -169,10 +278,6 @@ def _without(route: Json) -> frozenset[str]:
     targets = as_list(as_object(route.get("status")).get("targets"))
     named = {str(item.get("modelServerName")): item.get("readyEndpoints") for item in map(as_object, targets)}
     return frozenset(name for name, ready in named.items() if not ready)
-
-
-def _all_judged(values: Mapping[str, Json]) -> Mapping[str, tuple[Json, list[str]]]:
-    return {name: _validate(value) for name, value in values.items()}
 
 
 def _validate(value: Json) -> tuple[Json, list[str]]:

@@ -13,8 +13,8 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
-from apiserver.cluster.resource import MODEL_ROUTES
 from apiserver.cluster.status_writer import StatusWriter
+from apiserver.kinds.identity import Key
 from apiserver.kinds.kthena.groups import NETWORKING
 from apiserver.schema.declaration import declaration
 from apiserver.schema.json import Json
@@ -29,12 +29,10 @@ from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.expansion.expansion import S3_IMAGE, ExpansionSettings
 from controller.expansion.routing import AUTO
 from controller.models.caches import ModelCaches
-from controller.models.gateway_caches import GatewayCaches
-from controller.models.gateways import TYPES, GatewayTranslator
-from controller.models.model import FIELD_MANAGER, ModelReconciler, ModelTools
-from controller.models.model_adapters import PODS_AT_A_TIME, AdapterReader, Key
-from controller.models.traffic import Further, TrafficKey, TrafficReconciler
-from controller.models.traffic_caches import TrafficCaches
+from controller.models.gateways import GatewayCaches, GatewayTranslator
+from controller.models.model import FIELD_MANAGER, PODS_AT_A_TIME, AdapterReader, ModelReconciler
+from controller.models.traffic import TrafficReconciler
+from controller.models.traffic_caches import TrafficCaches, TrafficKey
 from controller.models.workers import Workers
 from controller.replica import exit_at_once, new_identity
 
@@ -82,17 +80,6 @@ class ModelsConfig:
 
     workers: Annotated[int, Range(1, 64)] = 4
     """The number of Models that are reconciled concurrently."""
-
-
-def scrape_limits(config: ModelsConfig) -> ScrapeLimits:
-    """Return the limits for querying pods for their adapters: networks, timeout, size and concurrency."""
-    return ScrapeLimits(
-        port_names=(),
-        pod_networks=parse_networks(config.pod_networks),
-        timeout_seconds=_ASK_SECONDS,
-        limit_bytes=_LONGEST_PAGE_BYTES,
-        concurrency=PODS_AT_A_TIME * config.workers,
-    )
 
 
 def expansion_settings(config: ModelsConfig, version: Json) -> ExpansionSettings:
@@ -164,7 +151,14 @@ class ModelController:
             cluster = await stack.enter_async_context(
                 await Cluster.connect(config.cluster.kubeconfig, config.cluster.context)
             )
-            scraper = await stack.enter_async_context(Scraper(scrape_limits(config)))
+            limits = ScrapeLimits(
+                port_names=(),
+                pod_networks=parse_networks(config.pod_networks),
+                timeout_seconds=_ASK_SECONDS,
+                limit_bytes=_LONGEST_PAGE_BYTES,
+                concurrency=PODS_AT_A_TIME * config.workers,
+            )
+            scraper = await stack.enter_async_context(Scraper(limits))
             models: Workers[Key] = Workers()
             traffic: Workers[TrafficKey] = Workers()
             caches = ModelCaches(cluster, models.add, routing_setting=routing_setting(config))
@@ -176,16 +170,12 @@ class ModelController:
             fenced = cluster.with_fence(elector.is_leading)
             events = EventRecorder(fenced, controller=_REPORTER, instance=self._identity)
             writer = StatusWriter(cluster=fenced, events=events, field_manager=FIELD_MANAGER)
-            further: dict[str, Further] = {}
-            if gateways:
-                translator = GatewayTranslator(writer, gateways, traffic_caches)
-                further[MODEL_ROUTES.kind] = Further(types=TYPES, find=translator.find)
             statuses = TrafficReconciler(
                 writer,
                 traffic_caches,
                 upstream=caches.upstream,
                 now=lambda: datetime.now(UTC),
-                further=further,
+                gateways=GatewayTranslator(writer, gateways, traffic_caches) if gateways else None,
             )
 
             async def lead() -> None:
@@ -194,15 +184,12 @@ class ModelController:
                 if gateways:
                     await gateways.wait_until_synced()
                 caches.subscribe_upstream(traffic_caches.all_changed)
-                tools = ModelTools(
-                    writer=writer,
-                    world=caches,
-                    adapters=AdapterReader(scraper),
-                    settings=expansion_settings(config, await cluster.get_path("/version")),
-                    now=lambda: datetime.now(UTC),
+                settings = expansion_settings(config, await cluster.get_path("/version"))
+                reconciler = ModelReconciler(
+                    writer, caches, AdapterReader(scraper), settings, now=lambda: datetime.now(UTC)
                 )
                 async with asyncio.TaskGroup() as group:
-                    group.create_task(models.run(config.workers, ModelReconciler(tools).reconcile))
+                    group.create_task(models.run(config.workers, reconciler.reconcile))
                     group.create_task(traffic.run(config.workers, statuses.reconcile))
 
             async with asyncio.TaskGroup() as group:

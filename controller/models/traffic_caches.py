@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from apiserver.cluster.cache import Cache, Change, Grouped, catch_errors, without_managed_fields
 from apiserver.cluster.client import Cluster
@@ -14,13 +14,16 @@ from apiserver.cluster.resource import (
     FORMER_INFERENCE_POOLS,
     INFERENCE_OBJECTIVES,
     INFERENCE_POOLS,
+    MODEL_ROUTES,
+    MODEL_SERVERS,
     PODS,
+    SERVING_MODEL_ROUTES,
+    SERVING_MODEL_SERVERS,
     VARIANT_AUTOSCALINGS,
     Resource,
 )
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
-from controller.models.traffic import ROUTING, TrafficKey, twin_of
 from controller.observe.objectives import pool_labels
 from controller.observe.pods import is_ready
 from controller.observe.targets import target_key
@@ -28,10 +31,40 @@ from controller.projections import Projection
 from controller.traffic.endpoints import selectors_of, selects
 from controller.traffic.status import PoolWorld, names_of, targets_of
 
+ROUTING: Final[Mapping[str, tuple[Resource, Resource]]] = {
+    servers.group: (servers, routes)
+    for servers, routes in ((MODEL_SERVERS, MODEL_ROUTES), (SERVING_MODEL_SERVERS, SERVING_MODEL_ROUTES))
+}
+"""ModelServers and ModelRoutes, by API group."""
+
+RESOURCES: Final[Mapping[str, Resource]] = {
+    resource.full_name: resource
+    for resource in (*(item for pair in ROUTING.values() for item in pair), INFERENCE_OBJECTIVES)
+}
+"""The resources whose statuses are reported, by their full name."""
+
 _POOLS: Final = (INFERENCE_POOLS, FORMER_INFERENCE_POOLS)
 
 ASK_AGAIN_SECONDS: Final = 10.0
 """Retry interval in seconds for groups of ModelServers and ModelRoutes that are not served."""
+
+
+class TrafficKey(NamedTuple):
+    """Resource, namespace and name of an object."""
+
+    resource: str
+    """Its full name, such as `modelroutes.networking.volcano.sh`."""
+
+    namespace: str
+    name: str
+
+
+def twin_of(key: TrafficKey) -> TrafficKey | None:
+    """Return the key of the object of that kind and name in the other routing group, if the kind has one."""
+    resource = RESOURCES[key.resource]
+    others = (item for pair in ROUTING.values() for item in pair if item != resource)
+    twin = next((other for other in others if other.kind == resource.kind), None)
+    return None if twin is None else key._replace(resource=twin.full_name)
 
 
 class TrafficCaches:
@@ -252,10 +285,7 @@ def _pod(projection: Projection, pod: Json) -> Json:
     for name in ("resourceVersion", "generation", "annotations"):
         metadata.pop(name, None)
     status = pod.get("status") or {}
-    reduced = {
-        "phase": status.get("phase"),
-        "conditions": [*map(_condition, status.get("conditions") or ())],
-    }
+    reduced = {"phase": status.get("phase"), "conditions": [*map(_condition, status.get("conditions") or ())]}
     if not is_ready(pod):
         reduced |= {
             name: status[name] for name in ("initContainerStatuses", "containerStatuses") if name in status

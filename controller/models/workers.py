@@ -90,16 +90,12 @@ class WorkQueue(Generic[K]):
         self._ready[namespace].append(key)
 
 
-class Workers(Generic[K]):
-    """Workers that share one queue."""
+class Workers(WorkQueue[K]):
+    """A queue with the workers that share it."""
 
     def __init__(self) -> None:
-        self._queue: WorkQueue[K] = WorkQueue()
+        super().__init__()
         self._retries: dict[K, Backoff] = {}
-
-    def add(self, key: K) -> None:
-        """Queue a key."""
-        self._queue.add(key)
 
     async def run(self, number: int, reconcile: Callable[[K], Awaitable[bool]]) -> None:
         """Process keys until cancelled; `reconcile` returns whether no retry is needed."""
@@ -109,7 +105,7 @@ class Workers(Generic[K]):
 
     async def _work(self, reconcile: Callable[[K], Awaitable[bool]]) -> None:
         while True:
-            key = await self._queue.take()
+            key = await self.take()
             try:
                 is_done = await reconcile(key)
             except NotLeading:
@@ -126,18 +122,16 @@ class Workers(Generic[K]):
                 else:
                     self._retry(key)
             finally:
-                self._queue.finish(key)
+                self.finish(key)
 
     def _retry(self, key: K) -> None:
         """Schedule a retry. Attempts caused by events in the meantime do not change its time or backoff."""
-        if self._queue.is_timed(key):
+        if self.is_timed(key):
             return
         backoff = self._retries.setdefault(
             key,
             Backoff(
-                random=random.random,
-                first_seconds=_FIRST_RETRY_SECONDS,
-                limit_seconds=_LONGEST_RETRY_SECONDS,
+                random=random.random, first_seconds=_FIRST_RETRY_SECONDS, limit_seconds=_LONGEST_RETRY_SECONDS
             ),
         )
-        self._queue.add_later(key, backoff.next_seconds())
+        self.add_later(key, backoff.next_seconds())

@@ -68,7 +68,17 @@ def decide(
 ) -> ScalingDecision:
     """Return the decision for the current time. It is idempotent."""
     current = observation.current_replicas
-    recommendations = _recommendations(policy, history, observation, now_seconds, settings)
+    recommendations = tuple(
+        recommendation_of(
+            metric,
+            observation.metrics.get(metric.name, MetricSeen()),
+            current_replicas=current,
+            silent_since_seconds=history.silent.get(metric.name),
+            now_seconds=now_seconds,
+            settings=settings,
+        )
+        for metric in policy.metrics
+    )
     known = [asked for asked in recommendations if asked.replicas is not None]
     wanted = max((asked.replicas or 0 for asked in known), default=None)
     if current == 0 and observation.activity is Activity.SEEN:
@@ -81,7 +91,7 @@ def decide(
         history = _with_recommendation(history, wanted, current, now_seconds, settings)
     history = _with_panic(policy.panic, history, current, wanted, now_seconds)
     in_panic = history.panic_until_seconds is not None
-    steps = list(
+    steps = tuple(
         _steps(policy, bounds, history, observation, wanted, may_fall=may_fall, now_seconds=now_seconds)
     )
     replicas = steps[-1].after if steps else (current if wanted is None else wanted)
@@ -91,30 +101,10 @@ def decide(
         wanted_replicas=wanted,
         needed=max((asked.needed or 0.0 for asked in known), default=None),
         recommendations=recommendations,
-        steps=tuple(steps),
+        steps=steps,
         panic_since_seconds=history.panic_since_seconds if in_panic else None,
         history=history.add_request(now_seconds, replicas),
         activity=observation.activity,
-    )
-
-
-def _recommendations(
-    policy: ScalingPolicy,
-    history: History,
-    observation: Observation,
-    now_seconds: float,
-    settings: SizingSettings,
-) -> tuple[Recommendation, ...]:
-    return tuple(
-        recommendation_of(
-            metric,
-            observation.metrics.get(metric.name, MetricSeen()),
-            current_replicas=observation.current_replicas,
-            silent_since_seconds=history.silent.get(metric.name),
-            now_seconds=now_seconds,
-            settings=settings,
-        )
-        for metric in policy.metrics
     )
 
 
@@ -164,16 +154,16 @@ def _with_panic(
     since, until = history.panic_since_seconds, history.panic_until_seconds
     if rules is None or until is None or until < now_seconds:
         since = until = None
-    if rules is not None and rules.hold_seconds > 0 and _is_surge(rules, current, wanted):
+    if (
+        rules is not None
+        and rules.hold_seconds > 0
+        and wanted is not None
+        and wanted > current
+        and wanted * _WHOLE_PERCENT >= current * rules.threshold_percent
+    ):
         since = now_seconds if since is None else since
         until = now_seconds + rules.hold_seconds
     return replace(history, panic_since_seconds=since, panic_until_seconds=until)
-
-
-def _is_surge(rules: PanicRules, current: int, wanted: int | None) -> bool:
-    if wanted is None or wanted <= current:
-        return False
-    return wanted * _WHOLE_PERCENT >= current * rules.threshold_percent
 
 
 def _steps(

@@ -8,13 +8,12 @@ too long is shortened such that scaling becomes slower, never faster.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple
 
-from apiserver.schema.json import JsonValue
+import msgspec
 
 HORIZON_SECONDS: Final = 1800.0
 """Maximum window or period of a policy, in seconds."""
@@ -31,8 +30,6 @@ LONGEST_CHARACTERS: Final = 65_536
 MOST_REPLICAS: Final = 10**9
 """Maximum number of recommended replicas."""
 
-_FORMAT: Final = 2
-_LONGEST_NAME: Final = 256
 _NEARLY: Final = 0.01
 """Seconds by which stored times can differ, as they are rounded."""
 
@@ -45,7 +42,11 @@ class Entry(NamedTuple):
     """A number of replicas, at a time or since then."""
 
     seconds: float
-    replicas: int
+    replicas: Annotated[int, msgspec.Meta(ge=0, le=MOST_REPLICAS)]
+
+
+_Staircase = Annotated[tuple[Entry, ...], msgspec.Meta(max_length=MOST_ENTRIES)]
+_MetricName = Annotated[str, msgspec.Meta(max_length=256)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -161,7 +162,7 @@ class History:
         """Return the history as compact JSON."""
         return json.dumps(
             {
-                "format": _FORMAT,
+                "format": 2,
                 "highs": [[_round(seconds), replicas] for seconds, replicas in self.highs],
                 "lows": [[_round(seconds), replicas] for seconds, replicas in self.lows],
                 "peaks": [[_round(seconds), replicas] for seconds, replicas in self.peaks],
@@ -178,29 +179,44 @@ class History:
         )
 
 
+class _Document(msgspec.Struct, kw_only=True):
+    """The JSON of a history."""
+
+    format: Literal[2]
+    highs: _Staircase
+    lows: _Staircase
+    peaks: _Staircase
+    dips: _Staircase
+    decided: float | msgspec.UnsetType | None = msgspec.UNSET
+    """Older documents lack it."""
+
+    recommended: float | None
+    panic_since: float | None = msgspec.field(name="panicSince")
+    panic_until: float | None = msgspec.field(name="panicUntil")
+    active: float | None
+    silent: Annotated[dict[_MetricName, float], msgspec.Meta(max_length=MOST_METRICS)]
+
+
 def read_history(text: str) -> History:
     """Return the history of a document. Raises UnreadableHistoryError."""
     if len(text) > LONGEST_CHARACTERS:
         raise UnreadableHistoryError(f"longer than {LONGEST_CHARACTERS} characters")
     try:
-        document = json.loads(text)
-        if document["format"] != _FORMAT:
-            raise UnreadableHistoryError(f"its format is not {_FORMAT}")
-        return History(
-            highs=_read_entries(document["highs"], falling=True),
-            lows=_read_entries(document["lows"], rising=True),
-            peaks=_read_entries(document["peaks"], falling=True),
-            dips=_read_entries(document["dips"], rising=True),
-            # Older documents lack the time of the decision.
-            decided_seconds=_read_moment(document.get("decided", document["recommended"])),
-            recommended_seconds=_read_moment(document["recommended"]),
-            panic_since_seconds=_read_moment(document["panicSince"]),
-            panic_until_seconds=_read_moment(document["panicUntil"]),
-            active_seconds=_read_moment(document["active"]),
-            silent=_read_silent(document["silent"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+        document = msgspec.json.decode(text, type=_Document)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise UnreadableHistoryError(f"no history: {error}") from error
+    return History(
+        highs=_check_order(document.highs, fall=True),
+        lows=_check_order(document.lows, fall=False),
+        peaks=_check_order(document.peaks, fall=True),
+        dips=_check_order(document.dips, fall=False),
+        decided_seconds=document.recommended if document.decided is msgspec.UNSET else document.decided,
+        recommended_seconds=document.recommended,
+        panic_since_seconds=document.panic_since,
+        panic_until_seconds=document.panic_until,
+        active_seconds=document.active,
+        silent=document.silent,
+    )
 
 
 def _recent(entries: Iterable[Entry], since: float, now_seconds: float) -> Iterable[Entry]:
@@ -255,37 +271,11 @@ def _round(seconds: float | None) -> float | None:
     return None if seconds is None else round(seconds, 3)
 
 
-def _read_entries(
-    values: list[tuple[float, int]], *, falling: bool = False, rising: bool = False
-) -> tuple[Entry, ...]:
-    entries = tuple(Entry(_moment(seconds), _replicas(replicas)) for seconds, replicas in values)
-    pairs = list(pairwise(entries))
-    if len(entries) > MOST_ENTRIES or any(later.seconds < entry.seconds for entry, later in pairs):
-        raise ValueError("too many entries, or not in order")
-    if (falling and any(later.replicas >= entry.replicas for entry, later in pairs)) or (
-        rising and any(later.replicas <= entry.replicas for entry, later in pairs)
-    ):
-        raise ValueError("no staircase")
+def _check_order(entries: tuple[Entry, ...], *, fall: bool) -> tuple[Entry, ...]:
+    """Return entries whose replicas all fall, or all rise, with time. Raises UnreadableHistoryError."""
+    for entry, later in pairwise(entries):
+        if later.seconds < entry.seconds or later.replicas == entry.replicas:
+            raise UnreadableHistoryError("no history: entries are not in order")
+        if (later.replicas < entry.replicas) is not fall:
+            raise UnreadableHistoryError("no history: no staircase")
     return entries
-
-
-def _read_silent(values: Mapping[str, float]) -> dict[str, float]:
-    if len(values) > MOST_METRICS or any(len(name) > _LONGEST_NAME for name in values):
-        raise ValueError("too many metrics, or too long names")
-    return {str(name): _moment(since) for name, since in values.items()}
-
-
-def _read_moment(value: float | None) -> float | None:
-    return None if value is None else _moment(value)
-
-
-def _moment(value: JsonValue) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError("a moment must be a finite number of seconds")
-    return float(value)
-
-
-def _replicas(value: JsonValue) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= MOST_REPLICAS:
-        raise TypeError(f"replicas must be a whole number from 0 to {MOST_REPLICAS}")
-    return value

@@ -80,10 +80,7 @@ class PodMemory:
         if now.is_counter:
             gained = now.value - past.value
             return gained / (now_seconds - before.seconds) if gained >= 0 else None
-        try:
-            return quantile(past.buckets, now.buckets, PERCENT)
-        except UncountableError:
-            return None
+        return quantile(past.buckets, now.buckets, PERCENT)
 
 
 NO_LOOKS: Final = PodMemory()
@@ -115,18 +112,19 @@ Buckets = Mapping[float, float]
 _WHOLE_PERCENT = 100
 
 
-class UncountableError(ValueError):
-    """Two scrapes that cannot be of one histogram that only increased."""
-
-
-def quantile(past: Buckets | None, now: Buckets, percent: int) -> float:
+def quantile(past: Buckets, now: Buckets, percent: int) -> float | None:
     """Return the percentile of the observations since `past`; 0 without observations.
 
-    Without a past, all observations count. Raises UncountableError.
+    None if the two scrapes cannot be of one histogram that only increased. Without a past, all count.
     """
-    gained = sorted(gain(past or {}, now).items())
-    total = gained[-1][1] if gained else 0.0
-    if total <= 0:
+    gained = [(bound, count - past.get(bound, 0.0)) for bound, count in sorted(now.items())]
+    counts = [count for _, count in gained]
+    has_other_buckets = bool(past) and past.keys() != now.keys()
+    is_cumulative = all(map(math.isfinite, counts)) and [0.0, *counts] == sorted([0.0, *counts])
+    if has_other_buckets or not is_cumulative:
+        return None
+    total = counts[-1] if counts else 0.0
+    if total == 0:
         return 0.0
     rank = math.ceil(total * percent / _WHOLE_PERCENT)
     low, below = 0.0, 0.0
@@ -138,23 +136,11 @@ def quantile(past: Buckets | None, now: Buckets, percent: int) -> float:
     return low
 
 
-def gain(past: Buckets, now: Buckets) -> dict[float, float]:
-    """Return the increase of each cumulative bucket. Raises UncountableError."""
-    if past and past.keys() != now.keys():
-        raise UncountableError("the buckets are others than before")
-    gained = {bound: count - past.get(bound, 0.0) for bound, count in now.items()}
-    counts = [gained[bound] for bound in sorted(gained)]
-    if not all(math.isfinite(count) for count in counts):
-        raise UncountableError("a count is no finite number")
-    if counts and counts[-1] < 0:
-        raise UncountableError(f"the count fell by {-counts[-1]:g}")
-    if counts != sorted(counts) or (counts and counts[0] < 0):
-        raise UncountableError("the buckets are not cumulative")
-    return gained
-
-
 _COUNTED: Final = ("_total", "_count", "_sum", "_created")
 _BUCKET: Final = "_bucket"
+_LARGEST: Final = 1e300
+"""Larger values are capped at this, so that sums stay finite."""
+
 _MATCHER: Final = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="([^"]*)"')
 _LOOSE: Final = ("histogram", "summary", "unknown")
 """Metric types for which a name with one of these suffixes is a counter."""
@@ -227,14 +213,8 @@ def _value_of(family: Metric, name: str, samples: Sequence[Sample]) -> Exposed |
     if not all(map(math.isfinite, values)):
         return None
     is_counter = family.type == "counter" or (family.type in _LOOSE and name.endswith(_COUNTED))
-    return Exposed(value=math.fsum(_countable(values)), is_counter=is_counter)
-
-
-def _countable(values: Iterable[float]) -> Iterator[float]:
-    return (max(-_LARGEST, min(_LARGEST, value)) for value in values)
-
-
-_LARGEST: Final = 1e300
+    finite_sum = math.fsum(max(-_LARGEST, min(_LARGEST, value)) for value in values)
+    return Exposed(value=finite_sum, is_counter=is_counter)
 
 
 def _buckets(name: str, samples: Iterable[Sample]) -> dict[float, float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -34,6 +34,8 @@ _DIGITS: Final = 9
 
 _LARGEST: Final = 1e300
 """Larger values are capped at this, so that sums stay finite."""
+
+_WHOLE_PERCENT: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,32 +79,30 @@ def recommendation_of(
         now_seconds=now_seconds,
         settings=settings,
     )
-    counted = _counted_pods(seen.pods, graded, settings)
+    unknown = Recommendation(
+        metric=metric.name,
+        target=metric.target,
+        signal=graded.signal,
+        silent_pods=len(seen.pods),
+        silent_since_seconds=graded.silent_since_seconds,
+    )
     if graded.signal is Signal.UNKNOWN:
-        return Recommendation(
-            metric=metric.name,
-            target=metric.target,
-            signal=graded.signal,
-            silent_pods=len(seen.pods),
-            silent_since_seconds=graded.silent_since_seconds,
-        )
+        return unknown
+    counted = _counted_pods(seen.pods, graded, settings)
     total = math.fsum(min(value.value, _LARGEST) for _, value in counted)
     capacity = math.fsum(pod.capacity for pod, _ in counted)
     missing = math.fsum(pod.capacity for pod in seen.pods) - capacity
     needed = _needed_replicas(
         total, metric.target, capacity=capacity, missing=missing, current_replicas=current_replicas
     )
-    return Recommendation(
-        metric=metric.name,
-        target=metric.target,
-        signal=graded.signal,
+    return replace(
+        unknown,
         total=total,
         needed=needed,
         replicas=whole(needed),
         pods=len(counted),
         silent_pods=len(seen.pods) - len(counted),
         age_seconds=graded.age_seconds,
-        silent_since_seconds=graded.silent_since_seconds,
     )
 
 
@@ -155,12 +155,7 @@ def _needed_replicas(
 
 
 def _ratio(total: float, target: float) -> float:
-    return (
-        min(total / target, float(MOST_REPLICAS)) if target > total / MOST_REPLICAS else float(MOST_REPLICAS)
-    )
-
-
-_WHOLE_PERCENT = 100
+    return total / target if target > total / MOST_REPLICAS else float(MOST_REPLICAS)
 
 
 class Limit(StrEnum):

@@ -228,7 +228,8 @@ def sentence(decision: ScalingDecision) -> str:
     begin = count(decision.replicas, "replica")
     if decision.replicas != decision.current_replicas:
         begin = f"from {decision.current_replicas} to {begin}"
-    reasons = [*_asking(decision), *map(_limit_text, decision.steps)]
+    limits = (f"{step.after} by {step.limit} ({step.detail})" for step in decision.steps)
+    reasons = [*_asking(decision), *limits]
     return f"{begin}: {'; '.join(reasons)}" if reasons else begin
 
 
@@ -263,10 +264,6 @@ def _asking(decision: ScalingDecision) -> Iterator[str]:
     if known:
         yield recommendation_text(max(known, key=lambda asked: asked.needed or 0.0))
     yield from (recommendation_text(asked) for asked in decision.recommendations if asked.replicas is None)
-
-
-def _limit_text(step: LimitStep) -> str:
-    return f"{step.after} by {step.limit} ({step.detail})"
 
 
 def _silence(asked: Recommendation) -> str:

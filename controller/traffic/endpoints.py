@@ -1,15 +1,156 @@
-"""The pods that labels select, and their readiness."""
+"""The pods that labels select and their readiness, as conditions of what leads requests to them.
+
+docs/models.md explains each type and reason of ModelServers, ModelRoutes and InferenceObjectives; a test
+compares the page with this file.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
 
+from apiserver.kinds.judgement import errors_of
+from apiserver.kinds.kthena.groups import SERVING
+from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
-from controller.expansion.reporting import pod_trouble
 from controller.observe.pods import is_present, is_ready
 from controller.planning.wording import count
-from controller.traffic.conditions import Finding, TrafficReason
+
+_STUCK: Final = frozenset(
+    {
+        "CrashLoopBackOff",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "ErrImageNeverPull",
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "RunContainerError",
+    }
+)
+"""Waiting reasons of containers that do not recover by themselves."""
+
+_OVER: Final = ("Failed", "Succeeded")
+"""Phases of pods that never run again, such as evicted ones."""
+
+
+class TrafficCondition(StrEnum):
+    """Condition types."""
+
+    ACCEPTED = "Accepted"
+    RESOLVED_REFS = "ResolvedRefs"
+    READY = "Ready"
+
+
+class TrafficReason(StrEnum):
+    """Condition reasons."""
+
+    ACCEPTED = "Accepted"
+    WITH_WARNINGS = "AcceptedWithWarnings"
+    INVALID = "Invalid"
+    NAME_TAKEN = "NameTaken"
+    UPSTREAM_CONTROLLER = "UpstreamController"
+
+    RESOLVED = "ResolvedRefs"
+    NO_PODS = "NoPods"
+    BACKEND_NOT_FOUND = "BackendNotFound"
+    POOL_NOT_FOUND = "PoolNotFound"
+    POOLS_NOT_SERVED = "PoolsNotServed"
+    INVALID_KIND = "InvalidKind"
+
+    ENDPOINTS_READY = "EndpointsReady"
+    TARGETS_NOT_READY = "TargetsNotReady"
+    NO_ENDPOINTS = "NoEndpoints"
+    NO_PAIRS = "NoPairs"
+
+
+Finding = tuple[bool | None, StrEnum, str]
+"""Whether a condition is true, or None if that is unknown; the reason; and the message."""
+
+Findings = Mapping[StrEnum, Finding]
+"""Findings by condition type."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrafficStatus:
+    """The status of one object."""
+
+    findings: Findings
+    members: Json = field(default_factory=dict)
+    """Other fields of its status."""
+
+
+def acceptance(value: Json, *, is_unread: bool = False) -> Finding:
+    """Return whether an object is valid, with warnings: it may have been stored before our validation.
+
+    An object `is_unread` if Kthena's releases read one of the same name in another group.
+    """
+    served = find_version(value["apiVersion"], value["kind"])
+    if served is None:
+        raise LookupError(value["kind"])
+    spec = {name: item for name, item in value.items() if name != "status"}
+    if errors := errors_of(*served, spec):
+        return False, TrafficReason.INVALID, "; ".join(map(str, errors))
+    warnings = [text for advise in served[1].advise for text in advise(spec)]
+    if is_unread:
+        warnings.append(f"Kthena's releases read the one of this name in {SERVING}: delete one of the two")
+    if warnings:
+        return True, TrafficReason.WITH_WARNINGS, "; ".join(warnings)
+    return True, TrafficReason.ACCEPTED, "valid"
+
+
+def left_alone(kind: str, upstream: str) -> TrafficStatus:
+    """Return the status of an object whose kind another controller manages."""
+    reason = TrafficReason.UPSTREAM_CONTROLLER
+    return TrafficStatus(findings={TrafficCondition.ACCEPTED: (None, reason, why_left_alone(kind, upstream))})
+
+
+def why_left_alone(kind: str, upstream: str) -> str:
+    """Return the message that another controller may manage a kind, with advice if none does."""
+    return (
+        f"the definition {upstream} is installed, so the controller of it may act on {kind}s, and this one"
+        " leaves them alone; if that controller is gone, delete the definition"
+    )
+
+
+def pod_trouble(pod: Json) -> str:
+    """Return why a pod will not serve without help, or an empty string."""
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    if "deletionTimestamp" in pod["metadata"] or status.get("phase") in _OVER:
+        return ""  # it was replaced
+    for condition in status.get("conditions") or []:
+        if condition.get("reason") == "Unschedulable":
+            return f"pod {name} is not scheduled: {condition.get('message', '')}"
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    for container in containers:
+        if text := "" if container.get("ready") else _container_trouble(container, name):
+            return text
+    return ""
+
+
+def _container_trouble(container: Json, pod: str) -> str:
+    """Return why a container that is not ready does not run; empty if there is no known reason.
+
+    A container that ended with an error is reported until it is ready, with the same message. This includes
+    its restarts, which may go on for hours.
+    """
+    state, shown = container.get("state") or {}, f"container {container['name']} of pod {pod}"
+    for ended in (state.get("terminated"), (container.get("lastState") or {}).get("terminated")):
+        if ended and ended.get("exitCode"):
+            last = str(ended.get("message") or "").strip().rpartition("\n")[2]
+            why = f": {last}" if last else ""
+            return (
+                f"{shown} ended with code {ended['exitCode']} and is restarted{why}"
+                f" (kubectl logs {pod} -c {container['name']} --previous)"
+            )
+    waiting = state.get("waiting") or {}
+    if waiting.get("reason") in _STUCK:
+        text = f": {waiting['message']}" if waiting.get("message") else ""
+        return f"{shown}: {waiting['reason']}{text}"
+    return ""
+
 
 Labels = Mapping[str, str]
 

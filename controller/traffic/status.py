@@ -16,14 +16,18 @@ from apiserver.schema.json import Json
 from controller.observe.objectives import POOL_GROUPS, pool_labels
 from controller.observe.pods import target_of_pod
 from controller.observe.targets import TargetKey
-from controller.traffic.conditions import (
+from controller.traffic.endpoints import (
+    Endpoints,
     Finding,
     TrafficCondition,
     TrafficReason,
     TrafficStatus,
     acceptance,
+    endpoints,
+    selectors_of,
+    selects,
+    server_endpoints,
 )
-from controller.traffic.endpoints import Endpoints, endpoints, selectors_of, selects, server_endpoints
 
 
 def server_status(server: Json, pods: Sequence[Json], *, is_unread: bool = False) -> TrafficStatus:

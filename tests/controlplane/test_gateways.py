@@ -17,7 +17,7 @@ from support.watching import Place, conditions_of
 
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
-from controller.gateways.installed import installed_of, reduce_definition
+from controller.gateways.inputs import installed_of, reduce_definition
 from controller.gateways.translation import translate
 from controller.models.gateways import RESOURCES
 from hack.controlplane.foreign import Definition

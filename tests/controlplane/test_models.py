@@ -17,9 +17,10 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.status_writer import StatusWriter
 from controller.expansion.expansion import expand
-from controller.expansion.standing import ChildKey, Steps
+from controller.expansion.steps import ChildKey, Steps
+from controller.models.caches import RESOURCES
 from controller.models.child_writer import ChildWriter
-from controller.models.model import FIELD_MANAGER, RESOURCES
+from controller.models.model import FIELD_MANAGER
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 

@@ -234,7 +234,7 @@ class NoEngines:
         return Exposures()
 
 
-async def _cycle(bench: Bench, is_leading: Callable[[], bool]) -> Mapping[Ending, int]:
+async def _cycle(bench: Bench, is_leading: Callable[[], bool]) -> Mapping[str, int]:
     """Run one cycle of a controller with all permissions, for a binding that wants two replicas."""
     async with await Cluster.connect(bench.control_plane.kubeconfig) as cluster:
         events = EventRecorder(cluster, controller="stowplan.dev/test", instance="test")

@@ -20,9 +20,9 @@ from controller.bindings.autoscalingpolicybinding import (
     BindingSettings,
     BindingTools,
 )
-from controller.bindings.cycle_result import BindingCycleResult
 from controller.bindings.joint import Exchange
 from controller.bindings.scaling import DirectScaler
+from controller.bindings.status import BindingCycleResult
 from controller.engines.endpoints import Exposures, Question
 from controller.observe.binding_targets import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind

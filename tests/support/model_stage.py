@@ -7,7 +7,7 @@ import copy
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, error_of
@@ -15,17 +15,16 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.kinds.kthena.groups import NETWORKING
 from controller.engines.exposition import UnreadableMetricsError
-from controller.expansion.adapters import listed_adapters
+from controller.expansion.adapters import listed_adapters, wanted_paths
 from controller.expansion.expansion import ExpansionSettings
-from controller.expansion.loading import wanted_paths
-from controller.expansion.standing import ChildKey, digest_object, key_group
-from controller.models.model import FIELD_MANAGER, ModelReconciler, ModelTools
-from controller.models.model_adapters import AdapterReader
+from controller.expansion.steps import ChildKey, digest_object, key_group
+from controller.models.model import FIELD_MANAGER, AdapterReader, ModelReconciler
 from support.models import model
 
 if TYPE_CHECKING:
     from apiserver.cluster.resource import Resource
     from apiserver.schema.json import Json
+    from controller.models.caches import ModelCaches
 
 NAMESPACE = "chat"
 _WITHOUT_GENERATION = ("ConfigMap", "Service", "HorizontalPodAutoscaler")
@@ -68,14 +67,9 @@ class ModelStage(Cluster):
             field_manager=FIELD_MANAGER,
         )
         now = datetime(2026, 1, 1, tzinfo=UTC)
-        tools = ModelTools(
-            writer=writer,
-            world=self,
-            adapters=AdapterReader(self),
-            settings=ExpansionSettings(),
-            now=lambda: now,
+        self._reconciler = ModelReconciler(
+            writer, cast("ModelCaches", self), AdapterReader(self), ExpansionSettings(), now=lambda: now
         )
-        self._reconciler = ModelReconciler(tools)
 
     def put(self, *backends: Json, name: str = "qwen", **members: Any) -> None:
         """Store a Model with some backends."""

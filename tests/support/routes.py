@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from apiserver.schema.json import Json
-from controller.gateways.installed import Installed
+from controller.gateways.inputs import Installed
 from controller.gateways.translation import Translation, translate
 from support.models import errors_of
 

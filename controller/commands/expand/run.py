@@ -27,8 +27,7 @@ from controller.commands.check.result import (
 from controller.commands.check.yaml_values import as_yaml
 from controller.expansion.expansion import Expansion, ExpansionSettings, expand
 from controller.expansion.parts import Note
-from controller.gateways.annotations import is_opted_in, parent_refs
-from controller.gateways.installed import Installed
+from controller.gateways.inputs import Installed, is_opted_in, parent_refs
 from controller.gateways.translation import Translation, translate
 
 _DONE: Final = 0

@@ -31,7 +31,7 @@ from apiserver.kinds.authorship import writer_record
 from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from controller.certificates.former_claim import FormerClaim, former_claim
+from controller.certificates.certificates import FormerClaim, former_claim
 from controller.commands.uninstall.installed import (
     REMOVED,
     SELECTOR,

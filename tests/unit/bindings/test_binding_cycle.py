@@ -7,11 +7,8 @@ from support.binding_stage import NOW, Stage, binding, follower, metadata, optim
 from support.manifests import autoscaler
 
 from apiserver.cluster.errors import Unavailable
-from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
 from apiserver.schema.json import Json
-from controller.bindings.autoscalingpolicybinding import (
-    BindingSettings,
-)
+from controller.bindings.autoscalingpolicybinding import BindingSettings
 from controller.policies.history import History
 from controller.variants.advisory import Scope
 from controller.variants.publishing import Published
@@ -290,11 +287,6 @@ async def test_a_binding_with_advice_only_is_not_the_newest_decision() -> None:
     stage.pulse.beat([], {}, Published(), time=NOW)
 
     assert stage.pulse.annotations()["stowplan.dev/newest-decision"] == ""
-
-
-def test_the_default_kind_of_a_target_is_modelinfer() -> None:
-    """The reference implementation's releases scale this kind; here it needs a scale subresource."""
-    assert target_object({"name": "llama"}).kind == "ModelInfer"
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from support.binding_stage import Stage, policy
 from support.monitoring import documented
 
 from apiserver.cluster.errors import Unavailable
-from controller.bindings.cycle_result import BindingCycleResult
 from controller.bindings.scaling import Ending
+from controller.bindings.status import BindingCycleResult
 from controller.bindings.telemetry import BindingTelemetry
 
 BINDING = {"namespace": "ns", "binding_name": "b"}

@@ -87,10 +87,7 @@ def _older(stage: DirectStage) -> None:
 UNTOUCHED: dict[str, tuple[Callable[[DirectStage], None], str]] = {
     "a paused binding": (lambda s: _annotate(s, "stowplan.dev/paused"), "Paused"),
     "an advisory binding": (lambda s: _annotate(s, "stowplan.dev/advisory"), "ObjectAdvisory"),
-    "an advisory namespace": (
-        lambda s: _advise(s, Scope(namespaces=frozenset({"ns"}))),
-        "NamespaceAdvisory",
-    ),
+    "an advisory namespace": (lambda s: _advise(s, Scope(namespaces=frozenset({"ns"}))), "NamespaceAdvisory"),
     "an advisory cluster": (lambda s: _advise(s, Scope(everywhere=True)), "ClusterAdvisory"),
     "an HPA with other metrics": (lambda s: s.autoscalers.append(_hpa()), "TargetScaledByOther"),
     "an HPA that reads the decision": (lambda s: s.autoscalers.append(follower("a")), "TargetScaledByOther"),

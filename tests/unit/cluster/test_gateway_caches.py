@@ -6,8 +6,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from controller.expansion.parts import MANAGED_BY
-from controller.gateways.installed import HTTP_ROUTES
-from controller.models.gateway_caches import GatewayCaches
+from controller.gateways.inputs import HTTP_ROUTES
+from controller.models.gateways import GatewayCaches
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster

@@ -11,14 +11,13 @@ import pytest
 from support.models import model
 
 from controller.expansion.adapters import LIST
-from controller.expansion.standing import ChildKey
-from controller.models.caches import ModelCaches
-from controller.models.model import UNREAD
+from controller.expansion.steps import ChildKey
+from controller.models.caches import UNREAD, ModelCaches
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster
+    from apiserver.kinds.identity import Key
     from apiserver.schema.json import Json
-    from controller.models.model_adapters import Key
 
     from .conftest import FakeApiServer
 

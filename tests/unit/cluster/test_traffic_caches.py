@@ -10,8 +10,7 @@ import pytest
 from support.manifests import variant
 from support.traffic import objective, pod, pool, route, rule, server
 
-from controller.models.traffic import TrafficKey
-from controller.models.traffic_caches import TrafficCaches
+from controller.models.traffic_caches import TrafficCaches, TrafficKey
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster
@@ -57,7 +56,7 @@ def put(api: FakeApiServer, value: Json, namespace: str = "chat", **metadata: ob
     api.put(f"{PATHS[value['kind']].format(namespace)}/{value['metadata']['name']}", placed)
 
 
-class Told:
+class LoaderReport:
     """The caches, and the keys that they report."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -81,13 +80,13 @@ class Told:
 
 
 @pytest.fixture
-async def told(api: FakeApiServer, cluster: Cluster) -> AsyncIterator[Told]:
+async def told(api: FakeApiServer, cluster: Cluster) -> AsyncIterator[LoaderReport]:
     """Return the reported keys, emptied after the caches have reported all existing objects."""
     for value in WORLD:
         put(api, value)
     for value in (server("end", {"matchLabels": A}), objective("end"), objective("end-2", "last")):
         put(api, value, "end")
-    found = Told(cluster)
+    found = LoaderReport(cluster)
     running = asyncio.create_task(found.caches.run())
     await found.caches.wait_until_synced()
     await found.until({"a", "b", "chat", "other", "urgent", "lost", "END"})
@@ -124,7 +123,7 @@ CHANGES: dict[str, tuple[Json, set[str]]] = {
 
 @pytest.mark.parametrize(("value", "want"), CHANGES.values(), ids=CHANGES.keys())
 async def test_a_change_reports_exactly_the_affected_objects(
-    api: FakeApiServer, told: Told, value: Json, want: set[str]
+    api: FakeApiServer, told: LoaderReport, value: Json, want: set[str]
 ) -> None:
     """They are found by selectors, names and references."""
     put(api, value)
@@ -135,7 +134,9 @@ async def test_a_change_reports_exactly_the_affected_objects(
     assert told.names == {"END", *want}
 
 
-async def test_a_route_of_unexpected_form_does_not_end_the_watch(api: FakeApiServer, told: Told) -> None:
+async def test_a_route_of_unexpected_form_does_not_end_the_watch(
+    api: FakeApiServer, told: LoaderReport
+) -> None:
     """It was stored without validation. Once it is corrected, changes of its pods are reported for it."""
     garbage = route("chat") | {"spec": {"rules": ["a"], "loraAdapters": [{}], "modelName": "chat"}}
     put(api, garbage)
@@ -152,7 +153,7 @@ async def test_a_route_of_unexpected_form_does_not_end_the_watch(api: FakeApiSer
 
 
 async def test_a_route_is_reported_when_one_of_its_name_comes_or_goes_in_the_other_group(
-    api: FakeApiServer, told: Told
+    api: FakeApiServer, told: LoaderReport
 ) -> None:
     """Each group has its own servers: a change of one concerns the routes of its group alone."""
     groups = ("networking.volcano.sh", "networking.serving.volcano.sh")
@@ -179,7 +180,9 @@ async def test_a_route_is_reported_when_one_of_its_name_comes_or_goes_in_the_oth
     assert told.keys == {ours, theirs}
 
 
-async def test_what_a_reconciliation_reads_does_not_change_afterwards(api: FakeApiServer, told: Told) -> None:
+async def test_what_a_reconciliation_reads_does_not_change_afterwards(
+    api: FakeApiServer, told: LoaderReport
+) -> None:
     """It is evaluated in a thread, for which a change during an iteration is an error."""
     servers, pools = told.caches.servers("chat", "networking.volcano.sh"), told.caches.pools("chat").pools
     put(api, server("new", {"matchLabels": A}))

@@ -11,7 +11,7 @@ from support.model_stage import ModelStage
 from support.models import adapters, backend, loading_backend, split, worker
 
 from apiserver.schema.json import Json
-from controller.models.model import UNREAD
+from controller.models.caches import UNREAD
 
 _MOST_CPU_SECONDS: Final = 3.0
 """CPU time of a reconciliation, which the double of the API server doubles. Usually it is milliseconds."""

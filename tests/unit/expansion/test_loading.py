@@ -12,11 +12,9 @@ from support.models import backend, engine_of, errors_of, loading_backend, model
 
 from apiserver.schema.json import Json
 from controller.engines.exposition import UnreadableMetricsError
-from controller.expansion.adapters import listed_adapters
+from controller.expansion.adapters import LoaderReport, Loading, listed_adapters, loading, routed_pairs
 from controller.expansion.expansion import expand
-from controller.expansion.loading import Loading, Told, loading, routed_pairs
-from controller.expansion.standing import Standing, fingerprint, key_of, steps
-from controller.models.model_adapters import AdapterReader
+from controller.models.model import AdapterReader
 
 BUCKET = [{"name": "far", "artifactURL": "s3://bucket/far"}]
 SETTINGS = {"enable-lora": "", "max-lora-rank": 16, "lora-target-modules": "all"}
@@ -125,20 +123,19 @@ def test_a_thousand_adapters_of_a_model_exceed_no_limit_of_an_object() -> None:
         assert max(len(json.dumps(item)) for item in objects) < 1 << 20
 
 
-def told(pod: str, loaded: dict[str, str] | None = None, **members: Any) -> Told:
+def told(pod: str, loaded: dict[str, str] | None = None, **members: Any) -> LoaderReport:
     """Return the report of a pod's loader."""
-    return Told(pod=pod, backend="l4", loaded=loaded or {}, **members)
+    return LoaderReport(pod=pod, backend="l4", loaded=loaded or {}, **members)
 
 
-STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
+STANDS: dict[str, tuple[list[LoaderReport], bool, Loading]] = {
     "every engine has the adapter": ([told("a", WANTED["l4"]), told("b", WANTED["l4"])], False, Loading()),
     "no engine is ready: an engine that becomes ready has loaded the adapter": ([], False, Loading()),
     "one engine has not loaded the adapter yet": (
         [told("a", WANTED["l4"]), told("b")],
         False,
         Loading(
-            unloaded=frozenset({("l4", "law")}),
-            awaited=("adapter law to be loaded in 1 of 2 pods of l4",),
+            unloaded=frozenset({("l4", "law")}), awaited=("adapter law to be loaded in 1 of 2 pods of l4",)
         ),
     ),
     "one engine lost the adapter: requests continue": (
@@ -150,8 +147,7 @@ STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
         [told("a", OTHER)],
         False,
         Loading(
-            unloaded=frozenset({("l4", "law")}),
-            awaited=("adapter law to be loaded in 1 of 1 pods of l4",),
+            unloaded=frozenset({("l4", "law")}), awaited=("adapter law to be loaded in 1 of 1 pods of l4",)
         ),
     ),
     "no engine can load the adapter": (
@@ -177,7 +173,7 @@ STANDS: dict[str, tuple[list[Told], bool, Loading]] = {
 
 @pytest.mark.parametrize(("engines", "is_routed", "want"), STANDS.values(), ids=STANDS.keys())
 def test_adapters_are_routed_as_engines_have_loaded_them(
-    engines: list[Told], is_routed: bool, want: Loading
+    engines: list[LoaderReport], is_routed: bool, want: Loading
 ) -> None:
     """A new adapter must be loaded in all engines; a routed one is removed if no engine has it."""
     assert loading(WANTED, engines, {("l4", "law")} if is_routed else ()) == want
@@ -192,26 +188,6 @@ def test_an_adapter_that_is_not_loaded_is_not_routed() -> None:
     assert not one(expand(value, unloaded={("a", "law"), ("b", "law")}).objects, "ModelRoute")["spec"].get(
         "loraAdapters"
     )
-
-
-def test_a_removed_adapter_leaves_the_route_before_the_list() -> None:
-    """The engines unload it after that."""
-    owner = {"uid": "u", "namespace": "chat"}
-    before, after = (model(loading_backend(*names), metadata=owner) for names in (("law", "tax"), ("tax",)))
-    children = {key_of(item): item for item in expand(before).objects}
-    for item in children.values():
-        item["metadata"]["resourceVersion"] = "1"
-        item["status"] = {"availableReplicas": 2}
-
-    def lists(named: str) -> list[set[str]]:
-        applied = {key: fingerprint(item, item) for key, item in children.items()}
-        made = steps(after, expand(after), Standing(children=children, applied=applied)).apply
-        children.update({key_of(item): item for item in made if item["kind"] == named})
-        return [set(listed_adapters(item)) for item in made if item["kind"] == "ConfigMap"]
-
-    assert lists("ModelRoute") == []
-    assert lists("ConfigMap") == [{"tax"}]
-    assert lists("ConfigMap") == []
 
 
 class Pods:
@@ -319,7 +295,7 @@ def test_many_failing_pods_are_not_all_reported() -> None:
     """A condition has no room for a hundred thousand messages, which would take hundreds of megabytes."""
     wanted = {"l4": {f"a{number}": "/weights/a" for number in range(128)}}
     failed = dict.fromkeys(wanted["l4"], "x" * 300)
-    told = [Told(pod=f"p{number}", backend="l4", failed=failed) for number in range(1000)]
+    told = [LoaderReport(pod=f"p{number}", backend="l4", failed=failed) for number in range(1000)]
     began = time.process_time()
     found = loading(wanted, told, ())
 

@@ -32,10 +32,7 @@ def node(product: str, count: int) -> Json:
     """Return a node with accelerators."""
     return {
         "metadata": {"name": f"node-{product}", "labels": {PRODUCT: product}},
-        "status": {
-            "allocatable": {GPU: str(count)},
-            "conditions": [{"type": "Ready", "status": "True"}],
-        },
+        "status": {"allocatable": {GPU: str(count)}, "conditions": [{"type": "Ready", "status": "True"}]},
     }
 
 
@@ -46,11 +43,7 @@ def on(product: str) -> Json:
 
 
 def granted(
-    models: Sequence[Json],
-    nodes: Sequence[Json],
-    *,
-    required: float,
-    objectives: Objectives = NO_OBJECTIVES,
+    models: Sequence[Json], nodes: Sequence[Json], *, required: float, objectives: Objectives = NO_OBJECTIVES
 ) -> Mapping[str, Grant]:
     """Return the grants by binding, where each requests the same number of replicas."""
     made = [item for value in models for item in expand(value).objects]
@@ -98,11 +91,7 @@ def of_two_types(**members: Any) -> Json:
     """Return a Model whose policy scales a cheap backend and an expensive one."""
     backends = [
         backend(
-            name,
-            minReplicas=low,
-            maxReplicas=8,
-            scalingCost=cost,
-            workers=[worker(affinity=on(product))],
+            name, minReplicas=low, maxReplicas=8, scalingCost=cost, workers=[worker(affinity=on(product))]
         )
         for name, low, cost, product in (("l4", 1, 1, "NVIDIA-L4"), ("h100", 0, 5, "NVIDIA-H100-80GB-HBM3"))
     ]

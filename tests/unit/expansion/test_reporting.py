@@ -16,15 +16,9 @@ from apiserver.schema.model import node_of
 from apiserver.schema.structural import describe_property
 from apiserver.schema.validation import validate
 from controller.expansion.expansion import expand
-from controller.expansion.reporting import (
-    ModelCondition,
-    ModelReason,
-    Report,
-    findings,
-    model_status,
-    pod_trouble,
-)
-from controller.expansion.standing import ChildKey, Standing, Steps, key_of
+from controller.expansion.reporting import ModelCondition, ModelReason, Report, findings, model_status
+from controller.expansion.steps import ChildKey, ExistingObjects, Steps, key_of
+from controller.traffic.endpoints import pod_trouble
 from hack.installation.manifests import ROOT
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -46,11 +40,11 @@ def report(*backends: Json, available: int = 2, **members: Any) -> Report:
     for item in expansion.objects:
         status = {"availableReplicas": available, "replicas": available, "updatedReplicas": available}
         children[key_of(item)] = {**item, "status": status}
-    standing = Standing(children=children)
+    existing = ExistingObjects(children=children)
     given: dict[str, Any] = {
         "model": value,
         "expansion": expansion,
-        "standing": standing,
+        "existing": existing,
         "steps": NOTHING,
         **members,
     }
@@ -84,96 +78,68 @@ def test_a_model_that_serves_has_no_problems() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("given", "condition", "said"),
-    [
-        (
-            report(available=0),
-            ModelCondition.ACTIVE,
-            (
-                False,
-                ModelReason.MODEL_PROCESSING,
-                "not all backends serve: l4: qwen-l4 has 0 of 2 replicas available",
-            ),
-        ),
-        (
-            report(standing=Standing(children={})),
-            ModelCondition.INITIALIZED,
-            (
-                False,
-                ModelReason.MODEL_CREATING,
-                "still to be created: Deployment qwen-l4, Service qwen-l4, ModelServer qwen-l4, ModelRoute"
-                " qwen",
-            ),
-        ),
-        (
-            report(steps=Steps(apply=(), delete=(), awaited=("a to be ready", "b to be ready"))),
-            ModelCondition.UPDATING,
-            (True, ModelReason.CHANGE_WAITS, "the change waits for a to be ready, and for b to be ready"),
-        ),
-        (
-            report(backend(workers=[worker(config={"model": "x"})])),
-            ModelCondition.FIELDS_EFFECTIVE,
-            (
-                False,
-                ModelReason.WITHOUT_EFFECT,
-                "spec.backends[0].workers[0].config[model]: has no effect: modelURI specifies the weights",
-            ),
-        ),
-        (
-            report(backend(type="MindIE"), backend("b")),
-            ModelCondition.FAILED,
-            (
-                True,
-                ModelReason.BACKEND_NOT_MADE,
-                "spec.backends[0].type: MindIE is not supported; supported types are vLLM,"
-                " vLLMDisaggregated, SGLang",
-            ),
-        ),
-        (
-            report(standing=Standing(children={ChildKey("Service", "qwen-l4"): {"metadata": {}}})),
-            ModelCondition.FAILED,
-            (
-                True,
-                ModelReason.OBJECT_EXISTS,
-                "Service qwen-l4 does not belong to this Model and is not changed: delete it, or rename"
-                " the backend",
-            ),
-        ),
-        (
-            report(standing=Standing(children={ChildKey("ModelRoute", "qwen"): {"metadata": {}}})),
-            ModelCondition.FAILED,
-            (
-                True,
-                ModelReason.OBJECT_EXISTS,
-                "ModelRoute qwen does not belong to this Model and is not changed: delete it, or give the"
-                " Model"
-                " another name",
-            ),
-        ),
-        (
-            report(refused="Deployment qwen-l4: exceeded quota"),
-            ModelCondition.FAILED,
-            (True, ModelReason.REQUEST_REFUSED, "Deployment qwen-l4: exceeded quota"),
-        ),
-        (
-            report(upstream="modelinfers.workload.volcano.sh"),
-            ModelCondition.FAILED,
-            (
-                True,
-                ModelReason.UPSTREAM_CONTROLLER,
-                "the definition modelinfers.workload.volcano.sh is installed, so the controller of it may act"
-                " on Models, and this one leaves them alone; if that controller is gone, delete the"
-                " definition",
-            ),
-        ),
-    ],
-)
-def test_a_condition_has_a_reason_and_a_message(
-    given: Report, condition: ModelCondition, said: tuple[bool, ModelReason, str]
-) -> None:
+FINDINGS: list[tuple[Report, str, str]] = [
+    (
+        report(available=0),
+        "Active",
+        "False ModelProcessing: not all backends serve: l4: qwen-l4 has 0 of 2 replicas available",
+    ),
+    (
+        report(existing=ExistingObjects(children={})),
+        "Initialized",
+        "False ModelCreating: still to be created: Deployment qwen-l4, Service qwen-l4, ModelServer qwen-l4,"
+        " ModelRoute qwen",
+    ),
+    (
+        report(steps=Steps(apply=(), delete=(), awaited=("a to be ready", "b to be ready"))),
+        "Updating",
+        "True ChangeWaits: the change waits for a to be ready, and for b to be ready",
+    ),
+    (
+        report(backend(workers=[worker(config={"model": "x"})])),
+        "FieldsEffective",
+        "False WithoutEffect: spec.backends[0].workers[0].config[model]: has no effect: modelURI specifies"
+        " the weights",
+    ),
+    (
+        report(backend(type="MindIE"), backend("b")),
+        "Failed",
+        "True BackendNotMade: spec.backends[0].type: MindIE is not supported; supported types are vLLM,"
+        " vLLMDisaggregated, SGLang",
+    ),
+    (
+        report(existing=ExistingObjects(children={ChildKey("Service", "qwen-l4"): {"metadata": {}}})),
+        "Failed",
+        "True ObjectExists: Service qwen-l4 does not belong to this Model and is not changed: delete it, or"
+        " rename the backend",
+    ),
+    (
+        report(existing=ExistingObjects(children={ChildKey("ModelRoute", "qwen"): {"metadata": {}}})),
+        "Failed",
+        "True ObjectExists: ModelRoute qwen does not belong to this Model and is not changed: delete it, or"
+        " give the Model another name",
+    ),
+    (
+        report(refused="Deployment qwen-l4: exceeded quota"),
+        "Failed",
+        "True RequestRefused: Deployment qwen-l4: exceeded quota",
+    ),
+    (
+        report(upstream="modelinfers.workload.volcano.sh"),
+        "Failed",
+        "True UpstreamController: the definition modelinfers.workload.volcano.sh is installed, so the"
+        " controller of it may act on Models, and this one leaves them alone; if that controller is gone,"
+        " delete the definition",
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "condition", "said"), FINDINGS)
+def test_a_condition_has_a_reason_and_a_message(given: Report, condition: str, said: str) -> None:
     """The message names the object or the field."""
-    assert findings(given)[condition] == said
+    holds, reason, text = findings(given)[ModelCondition(condition)]
+
+    assert f"{holds} {reason}: {text}" == said
 
 
 ROLLING: dict[str, tuple[str, Json, bool]] = {
@@ -211,7 +177,7 @@ ROLLING: dict[str, tuple[str, Json, bool]] = {
 def test_a_rollout_is_reported_as_updating(kind: str, status: Json, *, is_rolling: bool) -> None:
     """The workload has two replicas, and generation 2."""
     given = report(backend(workers=[worker(pods=2 if kind == "LeaderWorkerSet" else 1)]))
-    child = next(item for key, item in given.standing.children.items() if key.kind == kind)
+    child = next(item for key, item in given.existing.children.items() if key.kind == kind)
     child["metadata"]["generation"] = 2
     child["status"] = status
 
@@ -240,61 +206,37 @@ def test_the_message_contains_all_failures() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        (pod(), ""),
-        (
-            pod(
-                containerStatuses=[{"name": "engine", "state": {"waiting": {"reason": "ContainerCreating"}}}]
-            ),
-            "",
-        ),
-        (
-            pod(
-                conditions=[
-                    {
-                        "type": "PodScheduled",
-                        "reason": "Unschedulable",
-                        "message": 'persistentvolumeclaim "models" not found',
-                    }
-                ]
-            ),
-            'pod p is not scheduled: persistentvolumeclaim "models" not found',
-        ),
-        (
-            pod(
-                containerStatuses=[
-                    {
-                        "name": "engine",
-                        "state": {
-                            "waiting": {
-                                "reason": "CreateContainerConfigError",
-                                "message": "couldn't find key token in Secret chat/hf",
-                            }
-                        },
-                    }
-                ]
-            ),
-            "container engine of pod p: CreateContainerConfigError:"
-            " couldn't find key token in Secret chat/hf",
-        ),
-        (
-            pod(
-                initContainerStatuses=[ended("waiting", message="Fetching 8 files\nReadTimeout: timed out\n")]
-            ),
-            "container fetch-weights of pod p ended with code 28 and is restarted: ReadTimeout: timed out"
-            " (kubectl logs p -c fetch-weights --previous)",
-        ),
-        (
-            pod(initContainerStatuses=[ended("running")]),
-            "container fetch-weights of pod p ended with code 28 and is restarted"
-            " (kubectl logs p -c fetch-weights --previous)",
-        ),
-        (pod(initContainerStatuses=[ended("running") | {"ready": True}]), ""),
-        (pod(phase="Failed", containerStatuses=[ended("waiting")]), ""),
-    ],
-)
+def waiting(reason: str, **members: Any) -> Json:
+    """Return a container of an engine that waits."""
+    return {"name": "engine", "state": {"waiting": {"reason": reason, **members}}}
+
+
+UNSCHEDULED = {
+    "type": "PodScheduled",
+    "reason": "Unschedulable",
+    "message": 'persistentvolumeclaim "models" not found',
+}
+ENDED = "container fetch-weights of pod p ended with code 28 and is restarted"
+LOGS = "(kubectl logs p -c fetch-weights --previous)"
+TROUBLES = [
+    (pod(), ""),
+    (pod(containerStatuses=[waiting("ContainerCreating")]), ""),
+    (pod(conditions=[UNSCHEDULED]), 'pod p is not scheduled: persistentvolumeclaim "models" not found'),
+    (
+        pod(containerStatuses=[waiting("CreateContainerConfigError", message="couldn't find key token")]),
+        "container engine of pod p: CreateContainerConfigError: couldn't find key token",
+    ),
+    (
+        pod(initContainerStatuses=[ended("waiting", message="Fetching 8 files\nReadTimeout: timed out\n")]),
+        f"{ENDED}: ReadTimeout: timed out {LOGS}",
+    ),
+    (pod(initContainerStatuses=[ended("running")]), f"{ENDED} {LOGS}"),
+    (pod(initContainerStatuses=[ended("running") | {"ready": True}]), ""),
+    (pod(phase="Failed", containerStatuses=[ended("waiting")]), ""),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), TROUBLES)
 def test_a_pod_that_needs_intervention_is_reported(given: Json, said: str) -> None:
     """A state that resolves by itself is not reported."""
     assert pod_trouble(given) == said

@@ -6,7 +6,7 @@ import pytest
 from support.routes import route, server
 
 from apiserver.schema.json import Json
-from controller.gateways.annotations import is_opted_in, parent_refs, picker_reference, priority
+from controller.gateways.inputs import is_opted_in, parent_refs, picker_reference, priority
 
 PARENTS = "stowplan.dev/parent-refs"
 KIND = {"group": "gateway.networking.k8s.io", "kind": "Gateway"}

@@ -1,4 +1,4 @@
-"""Steps for a route behind Gateways: no repetition, no changes to foreign objects, pools while in use."""
+"""Steps for a route behind Gateways, and its condition."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pytest
 from support.routes import route, rule, server, translated
+from support.samples import SAMPLES
 
 from apiserver.schema.json import Json
-from controller.expansion.standing import ChildKey, fingerprint, key_of
+from controller.expansion.parts import Note
+from controller.expansion.steps import ChildKey, fingerprint, key_of
 from controller.gateways.parts import pool_of, shared_by
-from controller.gateways.reporting import Surroundings, steps
+from controller.gateways.reporting import GatewayReason, Surroundings, steps, translation_finding
 
 POOL = ChildKey("InferencePool", "l4")
 
@@ -43,26 +46,6 @@ def done(value: Json, *, is_wanted: bool = True, servers: Sequence[Json] = (), *
     taken = steps(value, found, Surroundings(servers=known, **{"applied": applied} | around))
     return [f"apply {'/'.join(key_of(item)[:2])}" for item in taken.apply] + [
         f"delete {'/'.join(key_of(item)[:2])}" for item in taken.delete
-    ]
-
-
-def test_pools_are_created_before_routes() -> None:
-    """The target of requests exists before the route that sends them."""
-    value = stored()
-
-    assert done(value, sharing=[value]) == ["apply InferencePool/l4", "apply HTTPRoute/chat"]
-
-
-def test_only_changed_objects_are_applied_again() -> None:
-    """An object that another client changed is restored."""
-    value = stored()
-    objects = [*translated(value).objects, pool(value)]
-
-    assert done(value, sharing=[value], children=live(*objects)) == []
-    applied = {key: fingerprint(item, item) for key, item in live(*objects).items()}
-    objects[-1] = {**objects[-1], "spec": {**objects[-1]["spec"], "targetPorts": []}}
-    assert done(value, sharing=[value], children=live(*objects), applied=applied) == [
-        "apply InferencePool/l4"
     ]
 
 
@@ -103,3 +86,41 @@ def test_objects_of_another_owner_are_neither_written_nor_deleted() -> None:
 
     assert done(value, sharing=[value], children=live(foreign, other)) == []
     assert done(value, is_wanted=False, sharing=[], children=live(foreign, other)) == []
+
+
+NOTE = Note(path="spec.rateLimit", text="nothing is limited")
+TAKEN = frozenset({ChildKey("HTTPRoute", "chat")})
+
+
+@pytest.mark.parametrize(
+    ("result", "reason", "text"),
+    [
+        ({"children": translated(route()).objects}, "Translated", "made: HTTPRoute chat"),
+        ({}, "Translated", "there is no rule to translate"),
+        ({"notes": [NOTE]}, "Partially", "spec.rateLimit: nothing is limited"),
+        (
+            {"notes": [NOTE], "foreign": TAKEN, "refused": "HTTPRoute chat: no"},
+            "ObjectExists",
+            "HTTPRoute chat does not belong to this route and is not changed: delete it, or rename the"
+            " route; HTTPRoute chat: no; spec.rateLimit: nothing is limited",
+        ),
+        ({"refused": "HTTPRoute chat: no"}, "RequestRefused", "HTTPRoute chat: no"),
+    ],
+)
+def test_the_most_severe_problem_gives_the_reason_and_the_message_contains_all(
+    result: dict[str, Any], reason: str, text: str
+) -> None:
+    """A condition has only one reason."""
+    holds, why, said = translation_finding(**result)
+
+    assert (str(why), said) == (reason, text)
+    assert holds == (reason == "Translated")
+
+
+def test_every_reason_is_documented() -> None:
+    """The table is in docs/gateways.md."""
+    page = (SAMPLES.parents[1] / "docs" / "gateways.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith("| `Translated`"))
+
+    explained = row.split("|")[2]
+    assert [reason for reason in GatewayReason if f"`{reason}`" not in explained] == []

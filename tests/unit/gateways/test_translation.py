@@ -8,7 +8,7 @@ from support.routes import GATEWAY, http_rules, route, rule, said, server, trans
 
 from apiserver.schema.json import Json
 from controller.expansion.expansion import expand
-from controller.gateways.installed import (
+from controller.gateways.inputs import (
     API_VERSIONS,
     HTTP_ROUTES,
     REWRITES,

@@ -15,9 +15,10 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.resource import Resource
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.schema.json import Json
-from controller.expansion.standing import ChildKey, digest_object
-from controller.gateways.installed import Installed
-from controller.models.gateways import GatewayTranslator
+from controller.expansion.steps import ChildKey, digest_object
+from controller.gateways.inputs import Installed
+from controller.models.gateways import GatewayCaches, GatewayTranslator
+from controller.models.traffic_caches import TrafficCaches
 
 OPTED_IN = {"stowplan.dev/parent-refs": "infra/inference"}
 POOL = ChildKey("InferencePool", "l4")
@@ -99,12 +100,12 @@ class Rig:
 
     def __init__(self, world: World) -> None:
         writer = StatusWriter(
-            cluster=cast("Cluster", world),
-            events=cast("EventRecorder", world),
-            field_manager="tests",
+            cluster=cast("Cluster", world), events=cast("EventRecorder", world), field_manager="tests"
         )
         self.world = world
-        self._translator = GatewayTranslator(writer, world, world)
+        self._translator = GatewayTranslator(
+            writer, cast("GatewayCaches", world), cast("TrafficCaches", world)
+        )
 
     async def find(self) -> tuple[str, bool, list[str]]:
         """Reconcile the route; return the reason, whether no retry is needed, and the calls."""

@@ -10,7 +10,7 @@ from support.models import POLICY, backend, split
 
 from apiserver.cluster.errors import ClusterError, error_of
 from apiserver.schema.json import Json
-from controller.expansion.standing import ChildKey
+from controller.expansion.steps import ChildKey
 
 SCALED = {"minReplicas": 50, "maxReplicas": 90}
 ACTING = {"Service", "ModelServer", "AutoscalingPolicyBinding", "HorizontalPodAutoscaler"}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from typing import cast
 
 import pytest
@@ -16,9 +15,12 @@ from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.schema.json import Json
-from controller.models.traffic import Further, TrafficKey, TrafficReconciler
+from controller.gateways.reporting import GatewayCondition, GatewayReason
+from controller.models.gateways import GatewayTranslator
+from controller.models.traffic import TrafficReconciler
+from controller.models.traffic_caches import TrafficCaches, TrafficKey
 from controller.observe.objectives import POOL_GROUPS
-from controller.traffic.conditions import Findings
+from controller.traffic.endpoints import Findings
 from controller.traffic.status import PoolWorld
 
 A = {"app": "a"}
@@ -27,19 +29,13 @@ ROUTE = TrafficKey("modelroutes.networking.volcano.sh", "chat", "chat")
 OBJECTIVE = TrafficKey("inferenceobjectives.inference.networking.x-k8s.io", "chat", "urgent")
 
 
-class Translation(StrEnum):
-    """A condition type and a reason from another part of the controller."""
+class Translator:
+    """Translates in part."""
 
-    TRANSLATED = "Translated"
-    PARTIALLY = "Partially"
-
-
-async def translated(_: Json) -> tuple[Findings, bool]:
-    """Return a condition of another type."""
-    said: Findings = {
-        Translation.TRANSLATED: (False, Translation.PARTIALLY, "spec.rateLimit: cannot be said")
-    }
-    return said, True
+    async def find(self, _: Json) -> tuple[Findings, bool]:
+        """Return a condition of another type."""
+        finding = False, GatewayReason.PARTIALLY, "spec.rateLimit: cannot be said"
+        return {GatewayCondition.TRANSLATED: finding}, True
 
 
 @dataclass
@@ -59,7 +55,7 @@ class World:
     """Fields of the status that the installed definition does not have."""
 
     time: datetime = datetime(2026, 1, 1, tzinfo=UTC)
-    further: Mapping[str, Further] = field(default_factory=dict)
+    translator: Translator | None = None
     writes: list[Json] = field(default_factory=list)
     events: list[tuple[str, str]] = field(default_factory=list)
 
@@ -105,9 +101,7 @@ class World:
     def writer(self) -> StatusWriter:
         """Return a writer without memory."""
         return StatusWriter(
-            cluster=cast("Cluster", self),
-            events=cast("EventRecorder", self),
-            field_manager="us",
+            cluster=cast("Cluster", self), events=cast("EventRecorder", self), field_manager="us"
         )
 
     async def reconcile(self, key: TrafficKey, writer: StatusWriter | None = None) -> Json:
@@ -117,10 +111,10 @@ class World:
         self.events.clear()
         reconciler = TrafficReconciler(
             writer or self.writer(),
-            self,
+            cast("TrafficCaches", self),
             upstream=lambda: self.upstream,
             now=lambda: self.time,
-            further=self.further,
+            gateways=cast("GatewayTranslator | None", self.translator),
         )
         assert await reconciler.reconcile(key)
         return self.writes[0] if self.writes else {}
@@ -177,9 +171,9 @@ async def test_next_to_an_upstream_controller_only_this_fact_is_reported() -> No
     assert conditions(await world.reconcile(OBJECTIVE))["Accepted"] == ("True", "Accepted")
 
 
-async def test_further_conditions_are_written_in_the_same_status() -> None:
-    """They apply only to objects of their kind, and are written once."""
-    world = World(further={"ModelRoute": Further(types=frozenset(map(str, Translation)), find=translated)})
+async def test_the_condition_about_a_translation_is_written_in_the_same_status() -> None:
+    """Only ModelRoutes have it, and it is written once."""
+    world = World(translator=Translator())
     status = conditions(await world.reconcile(ROUTE))
     assert status["Translated"] == ("False", "Partially")
     assert status["Ready"] == ("True", "EndpointsReady")

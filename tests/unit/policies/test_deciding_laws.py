@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import assume, given
@@ -70,6 +71,11 @@ OBSERVATIONS = st.builds(
 NOW = 1_000_000.0
 
 
+def plain(**members: Any) -> ScalingPolicy:
+    """Return a policy with one metric."""
+    return ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), **members)
+
+
 def of_load(load: float, current: int) -> Observation:
     """Return an observation with the same total for every metric."""
     seen = MetricSeen(total=Value(value=load))
@@ -134,9 +140,7 @@ def test_more_load_of_pods_never_leads_to_fewer_replicas(
 ) -> None:
     """Some pods may be silent, and some not ready."""
     free = StableLimits(period_seconds=0.0)
-    policy = ScalingPolicy(
-        metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=free, down=free
-    )
+    policy = plain(tolerance_percent=0, up=free, down=free)
     found = []
     for extra in (0.0, more):
         pods = tuple(
@@ -150,18 +154,12 @@ def test_more_load_of_pods_never_leads_to_fewer_replicas(
     assert found[0] <= found[1]
 
 
-@given(
-    st.lists(st.tuples(st.floats(1.0, 60.0), st.floats(0, 2000)), min_size=1, max_size=60),
-    LIMITS,
-    LIMITS,
-)
+@given(st.lists(st.tuples(st.floats(1.0, 60.0), st.floats(0, 2000)), min_size=1, max_size=60), LIMITS, LIMITS)
 def test_no_rate_is_exceeded_within_any_period(
     steps: list[tuple[float, float]], up: StableLimits, down: StableLimits
 ) -> None:
     """It is checked between any two times that are less than a period apart."""
-    policy = ScalingPolicy(
-        metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=up, down=down
-    )
+    policy = plain(tolerance_percent=0, up=up, down=down)
     history, now, current, course = History(), NOW, 10, [(NOW - 1, 10)]
     for seconds, load in steps:
         now += seconds
@@ -194,10 +192,7 @@ def test_an_unknown_metric_prevents_scaling_down(
     found = decide(policy, Bounds(min_replicas=0, max_replicas=10**6), history, seen, NOW)
 
     assert found.replicas >= current
-    assert [asked.signal for asked in found.recommendations] == [
-        Signal.FRESH,
-        Signal.UNKNOWN,
-    ]
+    assert [asked.signal for asked in found.recommendations] == [Signal.FRESH, Signal.UNKNOWN]
 
 
 @given(POLICIES, histories(), st.integers(0, 50), st.floats(0, 1e5))
@@ -225,7 +220,7 @@ def test_an_invalid_metric_value_does_not_count_as_zero() -> None:
 
 def test_a_total_is_needed_to_scale_from_zero() -> None:
     """There is no pod with a metric, and the decision says so."""
-    policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),))
+    policy = plain()
     bounds = Bounds(min_replicas=0, max_replicas=9)
     asleep = decide(policy, bounds, History(), Observation(current_replicas=0), NOW)
     awake = decide(policy, bounds, asleep.history, of_load(15.0, 0), NOW + 15.0)
@@ -254,9 +249,7 @@ def test_the_size_of_a_history_is_bounded() -> None:
 def test_many_small_steps_do_not_exceed_a_limit(first: int, change: int, want: int) -> None:
     """One replica changes per cycle, so a period has more steps than the history has entries."""
     limits = StableLimits(instances=70, percent=0, period_seconds=1800.0)
-    policy = ScalingPolicy(
-        metrics=(PolicyMetric(name="m", target=10.0),), tolerance_percent=0, up=limits, down=limits
-    )
+    policy = plain(tolerance_percent=0, up=limits, down=limits)
     bounds, history, current = Bounds(min_replicas=0, max_replicas=1000), History(), first
     course = []
     for number in range(600):
@@ -299,7 +292,7 @@ def test_dropped_entries_of_a_history_only_make_limits_stricter(
 
 def test_time_without_metrics_does_not_count_as_idle() -> None:
     """After a long silence a replica is not removed at its first report, even if that is zero."""
-    policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), down=StableLimits())
+    policy = plain(down=StableLimits())
     bounds = Bounds(min_replicas=0, max_replicas=9, grace_seconds=600.0)
     busy, idle = ({"m": MetricSeen(pods=(PodValue(seen=Value(value=v)),))} for v in (10.0, 0.0))
     silent = {"m": MetricSeen(pods=(PodValue(seen=None),))}
@@ -316,7 +309,7 @@ def test_time_without_metrics_does_not_count_as_idle() -> None:
 
 def test_a_replica_that_was_just_started_is_kept_for_the_grace_period() -> None:
     """A user may have scaled up from zero, and not sent a request yet."""
-    policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=10.0),), down=StableLimits())
+    policy = plain(down=StableLimits())
     bounds = Bounds(min_replicas=0, max_replicas=9, grace_seconds=600.0)
     history = History(active_seconds=NOW - 3600.0)
     for minute in range(5):

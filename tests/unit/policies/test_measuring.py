@@ -100,10 +100,7 @@ def test_a_histogram_with_changed_buckets_starts_again() -> None:
     """The engine was updated in place."""
     assert play(
         (0, Exposed(buckets={float("inf"): 1})), (15, Exposed(buckets={1.0: 1, float("inf"): 2}))
-    ) == [
-        None,
-        None,
-    ]
+    ) == [None, None]
 
 
 def test_the_number_of_stored_scrapes_of_a_pod_is_bounded() -> None:

@@ -14,7 +14,7 @@ from apiserver.schema.validation import validate
 from controller.models.traffic import traffic_status
 from controller.observe.objectives import POOL_GROUPS
 from controller.observe.targets import TargetKey, TargetKind
-from controller.traffic.conditions import TrafficCondition, TrafficReason, TrafficStatus, left_alone
+from controller.traffic.endpoints import TrafficCondition, TrafficReason, TrafficStatus, left_alone
 from controller.traffic.status import PoolWorld, objective_status, route_status, server_status
 from hack.installation.manifests import ROOT
 
@@ -36,113 +36,75 @@ def of_route(value: Json, *others: Json, pods: list[Json] | None = None) -> Traf
     )
 
 
-ROUTES: Mapping[str, tuple[TrafficStatus, str, bool, str, str]] = {
-    "all targets are ready": (
-        of_route(route("chat", rule("a"))),
-        "Ready",
-        True,
-        "EndpointsReady",
-        "every target of every rule has ready endpoints",
-    ),
-    "a target with weight 0 is ignored": (
-        of_route(route("chat", rule("a", ("b", 0)))),
-        "Ready",
-        True,
-        "EndpointsReady",
-        "every target of every rule has ready endpoints",
-    ),
+READY = "True EndpointsReady: every target of every rule has ready endpoints"
+EMPTY = "no pod of the namespace has app=b; the workload may be scaled to 0"
+PROVIDER = {"externalModelProviderName": "far"}
+LATER = {"modelName": "chat", "created": "2026-01-02T00:00:00Z"}
+ROUTES: Mapping[str, tuple[TrafficStatus, str, str]] = {
+    "all targets are ready": (of_route(route("chat", rule("a"))), "Ready", READY),
+    "a target with weight 0 is ignored": (of_route(route("chat", rule("a", ("b", 0)))), "Ready", READY),
     "a share without endpoints": (
         of_route(route("chat", rule(("a", 90), ("b", 10)))),
         "Ready",
-        False,
-        "TargetsNotReady",
-        "spec.rules[0]: 10 % of requests find no endpoint: b: no pod of the namespace has app=b; the"
-        " workload may be scaled to 0",
+        f"False TargetsNotReady: spec.rules[0]: 10 % of requests find no endpoint: b: {EMPTY}",
     ),
     "a share of a provider": (
-        of_route(
-            route("chat", {"targetModels": [{"externalModelProviderName": "far"}, {"modelServerName": "a"}]})
-        ),
+        of_route(route("chat", {"targetModels": [PROVIDER, {"modelServerName": "a"}]})),
         "Ready",
-        True,
-        "EndpointsReady",
-        "every target of every rule has ready endpoints",
+        READY,
     ),
     "a share without endpoints beside a provider": (
-        of_route(
-            route("chat", {"targetModels": [{"externalModelProviderName": "far"}, {"modelServerName": "b"}]})
-        ),
+        of_route(route("chat", {"targetModels": [PROVIDER, {"modelServerName": "b"}]})),
         "Ready",
-        False,
-        "TargetsNotReady",
-        "spec.rules[0]: 50 % of requests find no endpoint: b: no pod of the namespace has app=b; the"
-        " workload may be scaled to 0",
+        f"False TargetsNotReady: spec.rules[0]: 50 % of requests find no endpoint: b: {EMPTY}",
     ),
     "no endpoints at all": (
         of_route(route("chat", rule("b"))),
         "Ready",
-        False,
-        "NoEndpoints",
-        "spec.rules[0]: 100 % of requests find no endpoint: b: no pod of the namespace has app=b; the"
-        " workload may be scaled to 0",
+        f"False NoEndpoints: spec.rules[0]: 100 % of requests find no endpoint: b: {EMPTY}",
     ),
     "no rules": (
         of_route(route("chat")),
         "Ready",
-        False,
-        "NoEndpoints",
-        "spec.rules: empty: every request is answered with 404",
+        "False NoEndpoints: spec.rules: empty: every request is answered with 404",
     ),
     "a server that is missing": (
         of_route(route("chat", rule("a"), rule("gone", "a"))),
         "ResolvedRefs",
-        False,
-        "BackendNotFound",
-        "spec.rules[1].targetModels[0].modelServerName: ModelServer 'gone' does not exist in this namespace",
+        "False BackendNotFound: spec.rules[1].targetModels[0].modelServerName: ModelServer 'gone' does not"
+        " exist in this namespace",
     ),
     "a rule that can never match is a warning in the status": (
         of_route(route("chat", rule("a"), rule("a"))),
         "Accepted",
-        True,
-        "AcceptedWithWarnings",
-        "spec.rules[1]: never used: spec.rules[0] applies to every request",
+        "True AcceptedWithWarnings: spec.rules[1]: never used: spec.rules[0] applies to every request",
     ),
     "an older route has the model name": (
-        of_route(
-            route("new", rule("a"), modelName="chat", created="2026-01-02T00:00:00Z"),
-            route("chat", rule("a")),
-        ),
+        of_route(route("new", rule("a"), **LATER), route("chat", rule("a"))),
         "Accepted",
-        False,
-        "NameTaken",
-        "requests for 'chat' may be routed by the older ModelRoute 'chat': change the name of one of the two",
+        "False NameTaken: requests for 'chat' may be routed by the older ModelRoute 'chat': change the name"
+        " of one of the two",
     ),
     "a newer route with the model name is ignored": (
-        of_route(
-            route("chat", rule("a")),
-            route("new", rule("a"), modelName="chat", created="2026-01-02T00:00:00Z"),
-        ),
+        of_route(route("chat", rule("a")), route("new", rule("a"), **LATER)),
         "Accepted",
-        True,
-        "Accepted",
-        "valid",
+        "True Accepted: valid",
     ),
     "an invalid object that was stored before the rule existed": (
         of_route(route("chat", rule(("a", 0)))),
         "Accepted",
-        False,
-        "Invalid",
-        "spec.rules[0].targetModels: Invalid value: 0: the sum of `weight` must be greater than 0",
+        "False Invalid: spec.rules[0].targetModels: Invalid value: 0: the sum of `weight` must be greater"
+        " than 0",
     ),
 }
 
 
-@pytest.mark.parametrize(("found", "kind", "holds", "reason", "text"), ROUTES.values(), ids=ROUTES.keys())
-def test_conditions_of_a_route_have_the_expected_message(
-    found: TrafficStatus, kind: str, holds: bool, reason: str, text: str
-) -> None:
+@pytest.mark.parametrize(("found", "kind", "want"), ROUTES.values(), ids=ROUTES.keys())
+def test_conditions_of_a_route_have_the_expected_message(found: TrafficStatus, kind: str, want: str) -> None:
     """The message names the field or the object."""
-    assert found.findings[TrafficCondition(kind)] == (holds, TrafficReason(reason), text)
+    holds, reason, text = found.findings[TrafficCondition(kind)]
+
+    assert f"{holds} {reason}: {text}" == want
 
 
 def test_each_target_of_a_route_is_listed_once() -> None:
@@ -153,11 +115,7 @@ def test_each_target_of_a_route_is_listed_once() -> None:
         "readyEndpoints": 2,
         "targets": [
             {"modelServerName": "a", "readyEndpoints": 2},
-            {
-                "modelServerName": "b",
-                "readyEndpoints": 0,
-                "message": "no pod of the namespace has app=b; the workload may be scaled to 0",
-            },
+            {"modelServerName": "b", "readyEndpoints": 0, "message": EMPTY},
             {"modelServerName": "gone", "readyEndpoints": 0, "message": "the ModelServer does not exist"},
         ],
     }
@@ -202,7 +160,7 @@ OBJECTIVES: Mapping[str, tuple[Json, PoolWorld, tuple[bool, str], tuple[bool, st
         PoolWorld(pools=POOLS, pods=ONLY_A),
         (True, "ResolvedRefs"),
         (False, "NoPods"),
-        "InferencePool 'old': no pod of the namespace has app=b; the workload may be scaled to 0",
+        f"InferencePool 'old': {EMPTY}",
     ),
     "the pool exists in the other group": (
         objective("urgent", "old"),

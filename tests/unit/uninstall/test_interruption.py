@@ -34,7 +34,7 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
-from controller.certificates.former_claim import ANNOTATION
+from controller.certificates.certificates import FORMER_CLAIM
 from controller.commands.uninstall.gather import gather
 from controller.commands.uninstall.installed import (
     CLUSTER_ROLE_BINDINGS,
@@ -78,7 +78,7 @@ def acting(component: str, place: str = PLACE) -> list[tuple[Resource, Json]]:
     """Return the Deployment of an active process, and the Lease that it holds."""
     labels = OURS | {"app.kubernetes.io/component": component}
     lease = {"holderIdentity": "pod", "renewTime": datetime.now(UTC).isoformat(), "leaseDurationSeconds": 600}
-    noted = {"annotations": {ANNOTATION: json.dumps(FORMER)}}
+    noted = {"annotations": {FORMER_CLAIM: json.dumps(FORMER)}}
     name = f"stowplan-{component}"
     return [
         (DEPLOYMENTS, named(name, place, metadata={"labels": labels}, spec={"template": {}})),

@@ -20,7 +20,7 @@ from apiserver.kinds.kthena.models import MODEL
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
 from apiserver.schema.structural import crd_manifest
-from controller.certificates.former_claim import ANNOTATION, FormerClaim, former_claim
+from controller.certificates.certificates import FORMER_CLAIM, FormerClaim, former_claim
 from controller.commands.uninstall.gather import UninstallState
 from controller.commands.uninstall.installed import CLUSTER_ROLE_BINDINGS, is_for_us
 from controller.commands.uninstall.plan import Action, is_owned, plan_removal, without_ownership
@@ -287,13 +287,13 @@ def test_only_role_bindings_of_our_accounts_alone_are_deleted(
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"labels": 1, "spec": {}}', "[" * 9000])
 def test_an_invalid_record_of_a_former_claim_is_ignored(text: str) -> None:
     """Clients that may write the Lease can write any text there."""
-    assert former_claim({"metadata": {"annotations": {ANNOTATION: text}}}) is None
+    assert former_claim({"metadata": {"annotations": {FORMER_CLAIM: text}}}) is None
 
 
 def test_a_recorded_claim_is_read_with_its_labels() -> None:
     """Labels are recorded because our labels are removed together with our claim."""
     said = {"labels": {"app.kubernetes.io/part-of": "keda"}, "spec": FORMER.spec}
-    lease = {"metadata": {"annotations": {ANNOTATION: json.dumps(said)}}}
+    lease = {"metadata": {"annotations": {FORMER_CLAIM: json.dumps(said)}}}
 
     assert former_claim(lease) == FormerClaim(labels=said["labels"], spec=FORMER.spec)
     assert former_claim({"metadata": {}}) is None

@@ -18,7 +18,7 @@ normalization by the API server look like edits.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -29,10 +29,10 @@ from apiserver.kinds.identity import METADATA
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import target_object
 from apiserver.kinds.kthena.groups import SERVING
 from apiserver.schema.json import Json, JsonValue, as_list, as_object
-from controller.expansion.adapters import LIST, listed_adapters, with_entries
+from controller.expansion.adapters import LIST, listed_adapters, routed_pairs, with_entries
 from controller.expansion.expansion import Expansion
-from controller.expansion.loading import routed_pairs
 from controller.expansion.parts import BACKEND_LABEL, backend_name
+from controller.traffic.status import targets_of
 
 WORKLOADS: Final = ("Deployment", "LeaderWorkerSet")
 _ORDER: Final = (
@@ -64,7 +64,7 @@ class ChildKey(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Standing:
+class ExistingObjects:
     """The existing objects of a Model."""
 
     children: Mapping[ChildKey, Json]
@@ -101,24 +101,25 @@ def belongs_to(child: Json, uid: str) -> bool:
     return any(owner.get("uid") == uid and owner.get("controller") for owner in owners)
 
 
-def targets_of(route: Json) -> frozenset[str]:
-    """Return the names of the ModelServers that a route targets."""
-    return frozenset(
-        str(target["modelServerName"])
-        for rule in (route.get("spec") or {}).get("rules") or []
-        for target in rule.get("targetModels") or []
-        if target.get("modelServerName")  # definitions of other projects may not require it
-    )
+def workloads_by_backend(
+    objects: Collection[Json], children: Mapping[ChildKey, Json], uid: str
+) -> Mapping[str, Sequence[tuple[Json, Json | None]]]:
+    """Return the wanted workloads of the Model with this uid by backend, each with the existing one."""
+    workloads: dict[str, list[tuple[Json, Json | None]]] = {}
+    for item in objects:
+        if item["kind"] in WORKLOADS:
+            live = children.get(key_of(item))
+            own = live if live is not None and belongs_to(live, uid) else None
+            workloads.setdefault(item["metadata"]["labels"][BACKEND_LABEL], []).append((item, own))
+    return workloads
 
 
 def taken_backends(objects: Collection[Json], children: Mapping[ChildKey, Json], uid: str) -> frozenset[str]:
     """Return the backends of the Model with this uid whose workload name is taken by another object."""
     return frozenset(
-        item["metadata"]["labels"][BACKEND_LABEL]
-        for item in objects
-        if item["kind"] in WORKLOADS
-        and (live := children.get(key_of(item))) is not None
-        and not belongs_to(live, uid)
+        backend
+        for backend, workloads in workloads_by_backend(objects, children, uid).items()
+        if any(own is None and key_of(item) in children for item, own in workloads)
     )
 
 
@@ -127,10 +128,9 @@ def resting_backends(
 ) -> frozenset[str]:
     """Return the backends of the Model with this uid of which a workload has no available replica."""
     return frozenset(
-        item["metadata"]["labels"][BACKEND_LABEL]
-        for item in objects
-        if item["kind"] in WORKLOADS
-        and not ((live := children.get(key_of(item))) and belongs_to(live, uid) and available(live))
+        backend
+        for backend, workloads in workloads_by_backend(objects, children, uid).items()
+        if not all(own is not None and available(own) for _, own in workloads)
     )
 
 
@@ -153,19 +153,24 @@ def acts_on(item: Json, workloads: Collection[Json]) -> bool:
     return not {key_of(workload) for workload in workloads}.isdisjoint(_targets(item.get("spec") or {}))
 
 
-def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
+def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps:
     """Return the objects to apply and delete now, in order."""
     uid = str(model["metadata"]["uid"])
     asked = {key_of(item): item for item in expansion.objects}
-    unready = [*_unready(expansion, standing)]
-    routed = routed_pairs(item for item in standing.children.values() if belongs_to(item, uid))
-    scaled = _scaled_workloads(expansion)
-    unscaled = asked.keys() - standing.children.keys()
+    unready = _unready(expansion, existing, uid)
+    routed = routed_pairs(item for item in existing.children.values() if belongs_to(item, uid))
+    scaled = {
+        target
+        for item in expansion.objects
+        if item["kind"] == "AutoscalingPolicyBinding"
+        for target in _targets(item["spec"])
+    }
+    unscaled = asked.keys() - existing.children.keys()
     astray = _astray(model, expansion)
     apply: list[Json] = []
     held: list[str] = []
     for key, item in sorted(asked.items(), key=lambda entry: _ORDER.index(entry[0].kind)):
-        live = standing.children.get(key)
+        live = existing.children.get(key)
         if live is not None and not belongs_to(live, uid):
             continue
         is_for_all = BACKEND_LABEL not in item["metadata"]["labels"]
@@ -173,15 +178,16 @@ def steps(model: Json, expansion: Expansion, standing: Standing) -> Steps:
             continue
         starts = ChildKey("HorizontalPodAutoscaler", key.name) in unscaled
         wanted = _desired_object(_with_routed(item, live, routed), live, scaled, starts=starts)
-        if live is not None and is_current(wanted, live, standing.applied.get(key)):
+        if live is not None and is_current(wanted, live, existing.applied.get(key)):
             continue
-        new = _new_targets(item, live)
-        awaited = [name for name in unready if name in new]
-        if awaited:
+        new = (
+            {*targets_of(item)} - {*targets_of(live)} if live is not None and key.kind == "ModelRoute" else ()
+        )
+        if awaited := [name for name in unready if name in new]:
             held += [f"{name} to be ready before it gets requests" for name in awaited]
             continue
         apply.append(wanted)
-    unasked = [item for key, item in standing.children.items() if key not in asked and belongs_to(item, uid)]
+    unasked = [item for key, item in existing.children.items() if key not in asked and belongs_to(item, uid)]
     at_once = [item for item in unasked if astray(item)]
     superfluous = [item for item in unasked if not astray(item)]
     is_routed = all(item["kind"] in _SCALING for item in apply)
@@ -233,31 +239,15 @@ def _astray(model: Json, expansion: Expansion) -> Callable[[Json], bool]:
     return lambda item: acts_on(item, workloads) or not servers.isdisjoint(targets_of(item))
 
 
-def _unready(expansion: Expansion, standing: Standing) -> Iterator[str]:
-    """Yield the names of ModelServers with a workload that does not serve."""
-    backends = {
-        item["metadata"]["name"]: item["metadata"]["labels"][BACKEND_LABEL]
+def _unready(expansion: Expansion, existing: ExistingObjects, uid: str) -> list[str]:
+    """Return the names of ModelServers with a workload that does not serve."""
+    workloads = workloads_by_backend(expansion.objects, existing.children, uid)
+    return [
+        item["metadata"]["name"]
         for item in expansion.objects
         if item["kind"] == "ModelServer"
-    }
-    for name, backend in backends.items():
-        workloads = [
-            standing.children.get(key_of(item))
-            for item in expansion.objects
-            if item["kind"] in WORKLOADS and item["metadata"]["labels"][BACKEND_LABEL] == backend
-        ]
-        if not all(serves(item) for item in workloads):
-            yield name
-
-
-def _scaled_workloads(expansion: Expansion) -> frozenset[ChildKey]:
-    """Return the workloads whose replicas a binding controls."""
-    return frozenset(
-        target
-        for item in expansion.objects
-        if item["kind"] == "AutoscalingPolicyBinding"
-        for target in _targets(item["spec"])
-    )
+        and not all(serves(own) for _, own in workloads[item["metadata"]["labels"][BACKEND_LABEL]])
+    ]
 
 
 def _desired_object(item: Json, live: Json | None, scaled: Collection[ChildKey], *, starts: bool) -> Json:
@@ -287,13 +277,6 @@ def _with_routed(item: Json, live: Json | None, routed: Collection[tuple[str, st
     return with_entries(item, {**asked, **kept}) if kept else item
 
 
-def _new_targets(item: Json, live: Json | None) -> frozenset[str]:
-    """Return the new targets of a route; none for a route that does not exist yet."""
-    if item["kind"] != "ModelRoute" or live is None:
-        return frozenset()
-    return targets_of(item) - targets_of(live)
-
-
 def _targets(spec: Json) -> Iterator[ChildKey]:
     params = (spec.get("optimizerConfiguration") or {}).get("params") or []
     for item in filter(None, (spec.get("scalingConfiguration"), *params)):
@@ -311,30 +294,23 @@ _LONGEST_LIST: Final = 768 << 10
 def digest_object(value: Json) -> Json:
     """Return an object with digests instead of what no decision reads. Equal objects give equal results."""
     digested = {name: item for name, item in value.items() if name in _WHOLE}
-    digested["metadata"] = _metadata(value["metadata"])
+    metadata = value["metadata"]
+    digested["metadata"] = {name: metadata[name] for name in _METADATA if name in metadata}
+    own = metadata.get("annotations") or {}
+    if annotations := {name: text for name, text in own.items() if name.startswith(PREFIX)}:
+        digested["metadata"]["annotations"] = annotations
     for name in value.keys() - {*_WHOLE, "metadata"}:
         item = value[name]
         if name == "spec" and isinstance(item, dict):
             digested[name] = {key: part if key in _SPEC else digest(part) for key, part in item.items()}
         elif name == "data":
             digested[name] = {
-                key: text if _is_list(key, text) else digest(text) for key, text in item.items()
+                key: text if key == LIST and len(text) <= _LONGEST_LIST else digest(text)
+                for key, text in item.items()
             }
         else:
             digested[name] = digest(item)
     return digested
-
-
-def _metadata(metadata: Json) -> Json:
-    members: Json = {name: metadata[name] for name in _METADATA if name in metadata}
-    own = metadata.get("annotations") or {}
-    if annotations := {name: text for name, text in own.items() if name.startswith(PREFIX)}:
-        members["annotations"] = annotations
-    return members
-
-
-def _is_list(key: str, text: str) -> bool:
-    return key == LIST and len(text) <= _LONGEST_LIST
 
 
 _NO_CONTENT = ("apiVersion", "kind", "metadata", "status")

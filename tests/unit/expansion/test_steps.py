@@ -1,15 +1,25 @@
-"""The next steps for a Model: their order, and what each waits for."""
+"""The next steps for a Model: their order, what each waits for, and what is kept of existing objects."""
 
 from __future__ import annotations
 
 import copy
 from dataclasses import replace
 
-from support.models import POLICY, backend, model
+import pytest
+from support.models import POLICY, backend, loading_backend, model, one, split
 
 from apiserver.schema.json import Json
+from controller.expansion.adapters import listed_adapters
 from controller.expansion.expansion import Expansion, expand
-from controller.expansion.standing import ChildKey, Standing, Steps, fingerprint, key_of, steps
+from controller.expansion.steps import (
+    ChildKey,
+    ExistingObjects,
+    Steps,
+    digest_object,
+    fingerprint,
+    key_of,
+    steps,
+)
 
 SCALED = {"minReplicas": 1, "maxReplicas": 4, "autoscalingPolicy": POLICY}
 
@@ -27,13 +37,13 @@ class Namespace:
         self.applied: dict[ChildKey, str] = {}
         self.done: list[str] = []
 
-    def standing(self) -> Standing:
+    def existing(self) -> ExistingObjects:
         """Return the current state."""
-        return Standing(children=copy.deepcopy(self.children), applied=self.applied)
+        return ExistingObjects(children=copy.deepcopy(self.children), applied=self.applied)
 
     def act(self, value: Json) -> Steps:
         """Carry out the next steps for a Model."""
-        found = steps(value, expand(value), self.standing())
+        found = steps(value, expand(value), self.existing())
         for item in found.apply:
             self._apply(item)
         for item in found.delete:
@@ -82,20 +92,9 @@ def test_a_scaled_workload_keeps_its_replicas() -> None:
     namespace.children[key]["spec"]["replicas"] = 3
 
     edited = owned(backend(**SCALED, cacheURI="pvc://models"))
-    [item] = steps(edited, expand(edited), namespace.standing()).apply
+    [item] = steps(edited, expand(edited), namespace.existing()).apply
     assert item["spec"]["replicas"] == 3
     assert item["metadata"]["resourceVersion"] == "1"
-
-
-def test_a_fixed_number_of_replicas_is_set_by_the_model() -> None:
-    """No autoscaler changes it."""
-    namespace = Namespace()
-    namespace.act(owned(backend()))
-    edited = owned(backend(minReplicas=5, maxReplicas=5))
-
-    [item] = steps(edited, expand(edited), namespace.standing()).apply
-    assert item["spec"]["replicas"] == 5
-    assert "resourceVersion" not in item["metadata"]
 
 
 def test_a_renamed_backend_is_deleted_when_the_new_one_is_ready() -> None:
@@ -156,17 +155,40 @@ def test_nothing_is_deleted_while_a_backend_of_the_model_cannot_be_expanded() ->
         assert not namespace.act(broken).delete
     assert namespace.done == []
     invalid = Expansion(objects=(), notes=replace(expand(broken)).notes)
-    assert not steps(broken, invalid, namespace.standing()).delete
+    assert not steps(broken, invalid, namespace.existing()).delete
 
 
-def test_objects_of_another_owner_are_not_changed() -> None:
-    """They are neither applied nor deleted."""
-    namespace = Namespace()
-    namespace.act(owned(backend("a")))
-    other = owned(backend("a"))
-    other["metadata"]["uid"] = "v"
+MODEL = model(
+    loading_backend("law", "tax") | SCALED,
+    split("split"),
+    metadata={"namespace": "chat", "uid": "u1", "annotations": {"stowplan.dev/parent-refs": "a"}},
+    owner="team",
+)
+OBJECTS = [{**item, "status": {"availableReplicas": 1}} for item in expand(MODEL).objects]
 
-    assert steps(other, expand(other), namespace.standing()) == Steps(apply=(), delete=(), awaited=())
-    foreign = {ChildKey("Service", "qwen-a"): {"metadata": {"name": "qwen-a"}}}
-    kinds = {item["kind"] for item in steps(other, expand(other), Standing(children=foreign)).apply}
-    assert kinds == {"Deployment", "ModelServer", "ModelRoute"}
+
+def test_the_next_steps_for_reduced_objects_are_the_same() -> None:
+    """Some are superfluous, some have lost a part of their content."""
+    changed = model(
+        loading_backend("law"), name="qwen", metadata={"namespace": "chat", "uid": "u1"}, owner="team"
+    )
+    whole = {key_of(item): copy.deepcopy(item) for item in OBJECTS}
+    for item in whole.values():
+        item["metadata"]["resourceVersion"] = "1"
+    expansion = expand(changed)
+    reduced = {key: digest_object(item) for key, item in whole.items()}
+
+    first, second = (steps(changed, expansion, ExistingObjects(children=some)) for some in (whole, reduced))
+    assert (first.apply, first.awaited) == (second.apply, second.awaited)
+    assert first.awaited != ()
+    assert listed_adapters(one(first.apply, "ConfigMap")).keys() == {"law", "tax"}
+
+
+@pytest.mark.parametrize("value", OBJECTS, ids=lambda item: f"{item['kind']} {item['metadata']['name']}")
+def test_every_change_of_content_is_visible(value: Json) -> None:
+    """A digest replaces what is not kept."""
+    members = [(name, key) for name in ("spec", "data") for key in value.get(name) or {}]
+    assert members
+    for name, key in members:
+        changed = {**value, name: {**value[name], key: "changed"}}
+        assert digest_object(changed) != digest_object(value), key
