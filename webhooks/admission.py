@@ -5,19 +5,30 @@ An update that leaves the spec unchanged is never judged, so that finalizers can
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from apiserver.kinds.annotations import annotation_advice
-from apiserver.kinds.authorship import telling_annotations
+from apiserver.kinds.authorship import (
+    WRITTEN_BY,
+    is_recorded,
+    record_of,
+    telling_annotations,
+    writer_record,
+    writer_values,
+)
 from apiserver.kinds.conversion import convert, kept_annotation, telling_label
-from apiserver.kinds.forms import Form, other_forms
-from apiserver.kinds.llmd.relabelling import kept_when_relabelled
+from apiserver.kinds.judgement import Form, other_forms
+from apiserver.kinds.llmd.conversion import kept_when_relabelled
 from apiserver.kinds.registry import find_version
+from apiserver.schema import errors
+from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue, same, without_depths
 from apiserver.schema.kind import Kind, Reference, Version
+from apiserver.schema.paths import FieldPath
 from apiserver.schema.validation import judge
 from webhooks.review import AdmissionRequest, ReviewedObject
 
@@ -59,14 +70,11 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         """Return the references to other objects in a well-typed object."""
         return list(self.version.references(self.value))
 
-    def claims(self, *, is_typed: bool) -> list[Reference]:
-        """Return the scale targets, in any form, that this request adds, without duplicates.
-
-        `is_typed` tells that the object is known to be well-typed.
-        """
+    def claims(self) -> list[Reference]:
+        """Return the scale targets, in any form, that this request adds, without duplicates."""
         if not self.version.names_others:
             return []
-        named = self.references() if is_typed else self._fitting(self.value)
+        named = self._fitting(self.value)
         known = [] if self.old is None else self._fitting(self.old)
         for form in self.forms:
             now, before = form.targets()
@@ -235,3 +243,34 @@ def _kept_annotation(kind: Kind, value: ReviewedObject) -> str | None:
 def _annotation(value: ReviewedObject, name: str) -> str | None:
     annotations = (value.metadata or {}).get("annotations")
     return None if annotations is None else annotations.get(name)
+
+
+def due_record(subject: Subject, request: AdmissionRequest) -> str | None:
+    """Return the value that the annotation must have, or None where it stays as it is."""
+    return record_of(user_of(request)) if changes_writer(subject) else None
+
+
+def changes_writer(subject: Subject) -> bool:
+    """Tell whether the user of this request becomes the writer of the object.
+
+    The writer is the user who last changed the spec or another vouched part, the annotation included.
+    Defaults must already be set in the object.
+    """
+    if not is_recorded(subject.kind):
+        return False
+    old, value = subject.old, subject.value
+    return old is None or writer_values(subject.kind, old) != writer_values(subject.kind, value)
+
+
+def record_errors(subject: Subject, request: AdmissionRequest) -> Iterator[FieldError]:
+    """Yield an error if the annotation names another user. A missing annotation is no error."""
+    record = writer_record(subject.value)
+    if record is not None and due_record(subject, request) not in {None, record}:
+        path = FieldPath().child("metadata", "annotations").key(WRITTEN_BY)
+        yield errors.forbidden(path, "does not name the user of this request; admission sets it: try again")
+
+
+def user_of(request: AdmissionRequest) -> Json:
+    """Return the user who sent a request, as in `userInfo`."""
+    user = msgspec.json.decode(request.user_info)
+    return user if isinstance(user, dict) else {}

@@ -1,6 +1,7 @@
-"""HTTP routes of the webhooks, their size limits, and the mapping of malformed input to responses.
+"""The webhooks process: HTTP routes, their size limits, and the mapping of malformed input to responses.
 
-`/convert` converts a list of objects to another version, in order, without any lookup.
+`/convert` converts a list of objects to another version, in order, without any lookup. It is served from the
+start, and admission as soon as it is loaded.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from aiohttp import web
@@ -19,6 +20,9 @@ from apiserver.kinds.conversion import convert
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json, JsonValue, without_depths
 from apiserver.serving.bodies import Bodies, Reply, Room, failure
+from apiserver.serving.config import server_options
+from apiserver.serving.health import Readiness
+from apiserver.serving.process import run_server
 from webhooks.review import (
     SMALL_BYTES,
     AdmissionRequest,
@@ -32,6 +36,12 @@ from webhooks.review import (
     encode_converted,
     encode_response,
 )
+
+if TYPE_CHECKING:
+    from apiserver.serving.process_metrics import ProcessMetrics
+    from webhooks.judging import Judging
+    from webhooks.run import WebhooksConfig
+
 
 _TURN_SECONDS: Final = 0.02
 
@@ -206,3 +216,47 @@ def _log_refusal(verb: str, request: AdmissionRequest, refusal: Json) -> None:
         fields=[cause["field"] for cause in details.get("causes", [])],
         why="" if details else refusal["message"],
     )
+
+
+def serve_webhooks(config: WebhooksConfig, metrics: ProcessMetrics) -> int:
+    """Serve until a termination signal arrives; return the exit code."""
+    admission = Admission(config)
+    app = application(
+        admission.judges,
+        admission_limit_bytes=config.admission_limit_bytes,
+        conversion_limit_bytes=config.conversion_limit_bytes,
+    )
+    return run_server(
+        app,
+        server_options(config.serving, has_application=True),
+        readiness=Readiness(),
+        metrics=metrics,
+        background=[admission.follow],
+    )
+
+
+class Admission:
+    """Admission whose decision functions `follow` loads; earlier reviews wait for them."""
+
+    def __init__(self, config: WebhooksConfig) -> None:
+        self._config = config
+        self._loaded = asyncio.Event()
+        self._judging: Judging | None = None
+
+    async def judges(self) -> Judges:
+        """Return the decision functions, once they are loaded."""
+        await self._loaded.wait()
+        assert self._judging is not None
+        return self._judging.judges
+
+    async def follow(self) -> None:
+        """Load admission in a thread, then keep its caches current until cancelled."""
+        self._judging = await asyncio.to_thread(_load, self._config)
+        self._loaded.set()
+        await self._judging.follow()
+
+
+def _load(config: WebhooksConfig) -> Judging:
+    from webhooks.judging import Judging  # noqa: PLC0415 (loading it takes longer than a conversion)
+
+    return Judging(config)

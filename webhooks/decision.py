@@ -7,31 +7,69 @@ other mutating webhooks.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar, TypeVarTuple, Unpack
 
 import msgspec
 
 from apiserver.kinds.annotations import advice
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.conversion import kept_annotation
-from apiserver.kinds.forms import form_errors
-from apiserver.kinds.judgement import Judgement, complete_and_judge
+from apiserver.kinds.judgement import Judgement, complete_and_judge, form_errors
 from apiserver.schema import errors
 from apiserver.schema.defaulting import Addition
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
-from webhooks.admission import Subject, UnreadableObjectError, annotation_warnings, subject_of
-from webhooks.authorship import due_record, record_errors, user_of
-from webhooks.large import in_thread, is_costly
+from webhooks.admission import (
+    Subject,
+    UnreadableObjectError,
+    annotation_warnings,
+    due_record,
+    record_errors,
+    subject_of,
+    user_of,
+)
 from webhooks.permissions import Asked, UndecidedError, denials
-from webhooks.references import Referents, advise
-from webhooks.review import AdmissionRequest, AdmissionResponse
-from webhooks.scaling import Scaling
-from webhooks.tenancy import OPEN, Tenancy
+from webhooks.referents import Referents, reference_warnings
+from webhooks.review import SMALL_BYTES, AdmissionRequest, AdmissionResponse, ReviewedObject
+from webhooks.scaling import OPEN, Scaling, Tenancy
+
+# One thread only: its work competes with the event loop for the GIL, and more threads would slow it down.
+_thread: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large")
+
+_EXPRESSION: Final = b'"regex"'
+_MOST_EXPRESSIONS: Final = 2
+"""The number of regular expressions in a small review. Compiling one can take 40 ms, and an object of 13 kB
+has room for hundreds."""
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+async def in_thread(work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    """Return the result of work that runs in the thread."""
+    return await asyncio.get_running_loop().run_in_executor(_thread, work, *args)
+
+
+def is_costly(request: AdmissionRequest) -> bool:
+    """Tell whether the objects are large or have many expressions; an old one may be judged as well."""
+    size_bytes, expressions = 0, 0
+    for item in (request.object, request.old_object):
+        if isinstance(item, msgspec.Raw):  # those of small reviews are decoded
+            size_bytes += memoryview(item).nbytes
+            if size_bytes > SMALL_BYTES:
+                return True
+        spec = item.spec if isinstance(item, ReviewedObject) else item
+        # Most have no expression, which a search from the end finds in half the time of counting.
+        if isinstance(spec, msgspec.Raw) and (text := bytes(spec)).rfind(_EXPRESSION) >= 0:
+            expressions += text.count(_EXPRESSION)
+    return expressions > _MOST_EXPRESSIONS
+
 
 _UNAVAILABLE: Final = 503
 _MOST_ERRORS: Final = MOST_ERRORS + 1
@@ -90,7 +128,7 @@ def _warning_response(referents: Referents, assessed: _Assessment) -> AdmissionR
         return AdmissionResponse()
     subject = assessed.subject
     own = subject.kind.kind, subject.name
-    missing = advise(subject.references(), subject.value, referents, own)
+    missing = reference_warnings(subject.references(), subject.value, referents, own)
     return AdmissionResponse(warnings=(*assessed.advice, *missing))
 
 
@@ -148,7 +186,7 @@ def _assess(
         problems += record_errors(subject, request)
     assessed = _Assessment(subject=subject, judgement=judgement, advice=advised, errors=problems, asked=[])
     try:
-        if claims := subject.claims(is_typed=judgement.is_sound or bool(judgement.completion.is_typed)):
+        if claims := subject.claims():
             problems += scaling.errors(claims)
             assessed.asked += scaling.required_permissions(
                 claims, user=user_of(request), namespace=subject.namespace

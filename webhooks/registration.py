@@ -6,7 +6,7 @@ from typing import Final
 
 from apiserver.kinds.authorship import telling_annotations
 from apiserver.kinds.conversion import telling_label
-from apiserver.kinds.families import Family
+from apiserver.kinds.registry import Family
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind

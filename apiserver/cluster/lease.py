@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
 from apiserver.cluster.resource import LEASES
-from apiserver.cluster.timestamps import rfc3339_micro, utc_now
-from apiserver.cluster.watch import Timing
+from apiserver.cluster.timing import Timing, rfc3339_micro, utc_now
 from apiserver.log import EventLogger
 
 if TYPE_CHECKING:

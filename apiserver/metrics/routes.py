@@ -11,11 +11,10 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
+from apiserver.kinds.core.selecting import parse_selector
 from apiserver.log import EventLogger
 from apiserver.metrics import status
-from apiserver.metrics.provider import MetricIndex
-from apiserver.metrics.selector import parse_selector
-from apiserver.metrics.series import MetricValue
+from apiserver.metrics.provider import MetricIndex, MetricValue
 from apiserver.schema.json import Json
 
 _SUFFIXES: Final = ("m", "", "k", "M", "G", "T", "P", "E")
@@ -145,7 +144,7 @@ def routes(
         series = index.query(
             namespace=request.match_info["namespace"],
             metric_name=metric_name,
-            selector=parse_selector(request.query.get("labelSelector", "")),
+            selector=_selector(request.query.get("labelSelector", "")),
             now=clock(),
         )
         return web.Response(body=msgspec.json.encode(value_list(series)), content_type=JSON_TYPE)
@@ -208,6 +207,13 @@ def _api_error(error: web.HTTPException, request: web.Request) -> status.StatusE
 
 def _failure(error: status.StatusError) -> web.Response:
     return web.Response(status=error.code, body=msgspec.json.encode(error.status()), content_type=JSON_TYPE)
+
+
+def _selector(text: str) -> Json:
+    try:
+        return parse_selector(text)
+    except ValueError as error:
+        raise status.BadRequestError(f"unable to parse the label selector {text!r}: {error}") from error
 
 
 def _require_json(request: web.Request) -> None:

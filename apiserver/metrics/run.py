@@ -21,11 +21,10 @@ from apiserver.metrics.tokens import TokenReviewer, bearer_token
 from apiserver.metrics.watched import Watched
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Length, Range
-from apiserver.serving.config import ClusterConfig, ServingConfig
+from apiserver.serving.config import ClusterConfig, ServingConfig, run_verb, server_options
 from apiserver.serving.health import Readiness, add_health_routes
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.startup import run_verb, server_options
 from apiserver.serving.tls import ServerTls
 
 

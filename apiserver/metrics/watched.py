@@ -28,7 +28,14 @@ from apiserver.cluster.resource import (
     LEASES,
     VARIANT_AUTOSCALINGS,
 )
-from apiserver.cluster.timestamps import moment_of, utc_now
+from apiserver.cluster.timing import moment_of, utc_now
+from apiserver.kinds.autoscalers import (
+    BOUND_METRIC,
+    VARIANT_CURRENT,
+    VARIANT_METRIC,
+    VARIANT_METRIC_LEGACY,
+    VARIANT_RATIO,
+)
 from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.decision_record import read_record
 from apiserver.kinds.identity import Key
@@ -41,17 +48,7 @@ from apiserver.metrics.authentication import (
     FrontProxyUnknownError,
     Gate,
 )
-from apiserver.metrics.provider import MetricIndex
-from apiserver.metrics.series import (
-    BOUND_REPLICAS,
-    CURRENT_REPLICAS,
-    DESIRED_RATIO,
-    DESIRED_REPLICAS,
-    DESIRED_REPLICAS_LEGACY,
-    METRIC_NAMES,
-    MetricValue,
-    Unknown,
-)
+from apiserver.metrics.provider import METRIC_NAMES, MetricIndex, MetricValue, Unknown
 from apiserver.metrics.tokens import TokenReviewer
 from apiserver.schema.json import Json, as_object
 from apiserver.serving.config import ClusterConfig
@@ -128,10 +125,10 @@ def _ratio_milli(status: Json) -> int:
 
 
 _VALUES: Final[Mapping[str, Callable[[Json], int]]] = {
-    DESIRED_REPLICAS: _desired_milli,
-    DESIRED_REPLICAS_LEGACY: _desired_milli,
-    DESIRED_RATIO: _ratio_milli,
-    CURRENT_REPLICAS: _current_milli,
+    VARIANT_METRIC: _desired_milli,
+    VARIANT_METRIC_LEGACY: _desired_milli,
+    VARIANT_RATIO: _ratio_milli,
+    VARIANT_CURRENT: _current_milli,
 }
 
 
@@ -166,9 +163,9 @@ def _of_target(value: Json, status: Json, target: Json) -> MetricValue | Unknown
     labels = target_labels(value, str(target.get("kind", "")), str(target.get("name", "")))
     replicas, time = bound_replicas(target), moment_of(status.get("lastDecisionTime"))
     if replicas is None or time is None:
-        return Unknown(metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, why=_UNDECIDED)
+        return Unknown(metric_name=BOUND_METRIC, namespace=namespace, labels=labels, why=_UNDECIDED)
     return MetricValue(
-        metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, value_milli=1000 * replicas, time=time
+        metric_name=BOUND_METRIC, namespace=namespace, labels=labels, value_milli=1000 * replicas, time=time
     )
 
 
@@ -294,7 +291,7 @@ class Watched:
 
     def why_incomplete(self, metric_name: str) -> str | None:
         """Return why the index must not be used yet for a metric, or None."""
-        if metric_name != BOUND_REPLICAS:
+        if metric_name != BOUND_METRIC:
             return self.why_variants_unknown() or self._why_records_unknown()
         if self._bindings is not None and self._bindings.settled.is_set():
             return None

@@ -1,6 +1,6 @@
 """The runtime of every HTTPS process. It depends neither on Kubernetes' API nor on our kinds.
 
-startup           starts a server subcommand, with its `config`
+config            configuration of a server subcommand, and its start
 process           runs an application with its health and metrics listeners, from start to graceful shutdown
 listener          an application on a port, from the first connection to graceful shutdown
 connections       limits open connections, and requests that never complete

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -16,28 +15,6 @@ if TYPE_CHECKING:
 
 Check = Callable[[], str | None]
 """A readiness check: returns None if it passes, else the reason. It must be fast and must not raise."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReadinessReport:
-    """The results of all checks, in the order in which they were added: name, and reason or None."""
-
-    results: tuple[tuple[str, str | None], ...]
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether all checks passed."""
-        return all(reason is None for _, reason in self.results)
-
-    def text(self, *, verbose: bool) -> str:
-        """Return the text of Kubernetes' own health endpoints: `ok`, or one line per check."""
-        if self.is_ready and not verbose:
-            return "ok"
-        lines = [
-            f"[+]{name} ok" if reason is None else f"[-]{name} failed: {reason}"
-            for name, reason in self.results
-        ]
-        return "\n".join([*lines, f"readyz check {'passed' if self.is_ready else 'failed'}", ""])
 
 
 class Readiness:
@@ -62,10 +39,20 @@ class Readiness:
         """Mark the process as not ready, permanently."""
         self._draining = True
 
-    def report(self) -> ReadinessReport:
-        """Run all checks."""
-        shutdown = ("shutdown", "the process is shutting down" if self._draining else None)
-        return ReadinessReport((*((name, check()) for name, check in self._checks.items()), shutdown))
+    def report(self, *, verbose: bool = False) -> tuple[bool, str]:
+        """Run all checks; return whether all passed, and the text of Kubernetes' own health endpoints.
+
+        The text is `ok`, or one line per check.
+        """
+        results = {name: check() for name, check in self._checks.items()}
+        results["shutdown"] = "the process is shutting down" if self._draining else None
+        is_ready = not any(results.values())
+        if is_ready and not verbose:
+            return True, "ok"
+        lines = [
+            f"[-]{name} failed: {reason}" if reason else f"[+]{name} ok" for name, reason in results.items()
+        ]
+        return is_ready, "\n".join([*lines, f"readyz check {'passed' if is_ready else 'failed'}", ""])
 
 
 _UNAVAILABLE = 503
@@ -81,9 +68,8 @@ def add_health_routes(application: web.Application, readiness: Readiness) -> Non
         return web.Response(text="ok")
 
     async def readyz(request: web.Request) -> web.Response:
-        report = readiness.report()
-        text = report.text(verbose="verbose" in request.query)
-        return web.Response(text=text, status=200 if report.is_ready else _UNAVAILABLE)
+        is_ready, text = readiness.report(verbose="verbose" in request.query)
+        return web.Response(text=text, status=200 if is_ready else _UNAVAILABLE)
 
     application.router.add_get("/livez", livez)
     application.router.add_get("/readyz", readyz)

@@ -20,8 +20,8 @@ from apiserver.serving.connections import Connections
 if TYPE_CHECKING:
     import ssl
 
+    from apiserver.serving.config import Limits, ServerOptions
     from apiserver.serving.connections import Guard
-    from apiserver.serving.startup import Limits, ServerOptions
 
 
 log = EventLogger(__name__)

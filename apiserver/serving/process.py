@@ -22,10 +22,10 @@ from aiohttp import web
 from apiserver.log import EventLogger
 from apiserver.program import CannotRunError
 from apiserver.serving.bodies import LARGE_BYTES, ask_for_blocks, give_back_soon
+from apiserver.serving.config import ServerOptions
 from apiserver.serving.connections import Guard
 from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
-from apiserver.serving.startup import ServerOptions
 from apiserver.serving.tls import ServerTls
 
 if TYPE_CHECKING:
@@ -90,8 +90,6 @@ def _name_of(job: Job) -> str:
     return str(getattr(job, "__qualname__", None) or repr(job))
 
 
-log = EventLogger(__name__)
-
 _UNMATCHED: Final = "unmatched"
 _FAILED: Final = 500
 
@@ -135,8 +133,6 @@ def tracking(metrics: ProcessMetrics, readiness: Readiness, *, clock: Callable[[
 
     return track
 
-
-log = EventLogger(__name__)
 
 _OTHER_DESCRIPTORS = 512
 """The number of file descriptors for anything but the connections of three listeners."""

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from apiserver.kinds.core.affinity import Affinity
 from apiserver.kinds.core.env import EnvVar
 from apiserver.kinds.core.names import DnsLabel, DnsSubdomainOrEmpty
-from apiserver.kinds.core.references import LocalObjectReference
+from apiserver.kinds.meta import LocalObjectReference
 from apiserver.kinds.settings import PriceDocument, ServiceClassDocument
 from apiserver.metrics.run import MetricsConfig
 from apiserver.schema.declaration import UNSET, Maybe, declaration
@@ -27,7 +27,7 @@ from hack.packaging.pod_values import (
     Volume,
     VolumeMount,
 )
-from webhooks.config import WebhooksConfig
+from webhooks.run import WebhooksConfig
 
 Replicas = Annotated[int, Range(1, 100)]
 RUNBOOKS = "https://git.example/stowplan/"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.kinds.llmd.performance import NUMERIC
+from apiserver.kinds.llmd.v1alpha2 import NUMERIC
 from apiserver.schema.json import Json
 from hack.seeds.differences import differences
 from hack.seeds.findings import Contrast, contrasts

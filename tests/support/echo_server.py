@@ -11,10 +11,10 @@ from pathlib import Path
 from aiohttp import web
 
 from apiserver.log import configure_logging
+from apiserver.serving.config import Limits, ServerOptions
 from apiserver.serving.health import Readiness
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.startup import Limits, ServerOptions
 
 
 async def echo(request: web.Request) -> web.Response:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from apiserver.kinds.columns import AGE, READY, condition
 from apiserver.kinds.kthena.groups import NETWORKING, SERVING
 from apiserver.kinds.kthena.modelroute import DEFAULT_WEIGHT, ModelRoute
 from apiserver.kinds.kthena.modelserver import ModelServer
 from apiserver.kinds.kthena.serving import ServingModelRoute, ServingModelServer
+from apiserver.kinds.meta import AGE, READY, condition
 from apiserver.schema import durations
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Kind, Reference, Version

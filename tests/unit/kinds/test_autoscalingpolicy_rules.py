@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, effective_policy
-from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy
-from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
+from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy, policy_advice
 from apiserver.schema.defaulting import complete
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.kinds.inference.inferenceobjective import InferenceObjective
-from apiserver.kinds.inference.objectives import INFERENCE_OBJECTIVE, objective_advice
+from apiserver.kinds.inference.inferenceobjective import (
+    INFERENCE_OBJECTIVE,
+    InferenceObjective,
+    objective_advice,
+)
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate

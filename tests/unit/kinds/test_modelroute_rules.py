@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from apiserver.kinds.kthena.modelmatch import compile_fault
 from apiserver.kinds.kthena.modelroute import ModelRoute
-from apiserver.kinds.kthena.regularexpressions import compile_fault
 from apiserver.kinds.kthena.routing import MODEL_ROUTE, matches_everything, route_advice
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json

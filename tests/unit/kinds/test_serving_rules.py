@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from apiserver.kinds.families import FAMILIES
 from apiserver.kinds.judgement import complete_and_judge, errors_of
 from apiserver.kinds.kthena.routing import (
     MODEL_ROUTE,
@@ -15,7 +14,7 @@ from apiserver.kinds.kthena.routing import (
     SERVING_MODEL_SERVER,
     route_advice,
 )
-from apiserver.kinds.registry import DEFINED, find_version
+from apiserver.kinds.registry import DEFINED, FAMILIES, find_version
 from apiserver.schema.json import Json
 from apiserver.schema.model import node_of
 from webhooks.registration import registrations

@@ -16,9 +16,9 @@ from apiserver.cluster.cache import Change
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.run import application
 from apiserver.metrics.watched import Watched
+from apiserver.serving.config import Limits
 from apiserver.serving.health import Readiness
 from apiserver.serving.listener import Listener
-from apiserver.serving.startup import Limits
 from apiserver.serving.tls import ServerTls
 
 NOW = dt.datetime.now(dt.UTC)

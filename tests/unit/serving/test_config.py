@@ -12,15 +12,14 @@ import pytest
 import yaml
 
 from apiserver.metrics.run import MetricsConfig
-from apiserver.serving.config import ConfigurationError, ServingConfig, load, parse
-from apiserver.serving.startup import server_options
+from apiserver.serving.config import ConfigurationError, ServingConfig, load, parse, server_options
 from controller.config import ControllerConfig, config_problems
 from controller.config_planning import budgets_of, pools_of, settings_of, sizing_of
 from controller.models.run import ModelsConfig
 from controller.planning.cluster import Taint
 from controller.planning.inputs import Settings
 from controller.sizing.records import SizingSettings
-from webhooks.config import WebhooksConfig
+from webhooks.run import WebhooksConfig
 
 ALL = [WebhooksConfig, MetricsConfig, ControllerConfig, ModelsConfig]
 SCREEN_LINES = 55

@@ -1,19 +1,21 @@
-"""Complete rejections: all errors in the spec, in metadata and in deeply nested text are listed at once."""
+"""Errors are listed completely, also of deeply nested objects, which are converted as well."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator
 
 import pytest
-from support.posting import client_of
+from support.posting import Client, client_of
 from support.reviews import ANYBODY, NOBODY, mutate, read, review, variant
 
+from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
 from webhooks.app import Judges, application
 from webhooks.decision import mutate as ask_mutate
 from webhooks.decision import validate as ask_validate
 from webhooks.judging import judges_of
-from webhooks.referents import CachedReferents
+from webhooks.referents import Referents
 from webhooks.review import AdmissionRequest, ReviewedObject, decode_admission
 
 DEPTHS = (101, 150, 300, 1000, 5000, 9900)
@@ -86,7 +88,7 @@ async def test_a_config_nested_too_deeply_is_rejected_at_its_field(path: str, le
     """Other errors are listed as well, however deep the nesting."""
 
     async def judges() -> Judges:
-        return judges_of(ANYBODY, CachedReferents(""))
+        return judges_of(ANYBODY, Referents(""))
 
     app = application(judges, admission_limit_bytes=1 << 20, conversion_limit_bytes=1 << 20)
 
@@ -126,3 +128,59 @@ async def test_a_small_review_of_an_object_that_defaults_enlarge_gets_the_errors
             "spec.rules[0].targetModels",
             *(f"spec.rules[0].targetModels[{position}].modelServerName" for position in range(16)),
         ]
+
+
+OLD, NEW = SPOKE, HUB
+UID = "4f6a0d57-63f0-4a3f-8d31-5f0c0a5b0c11"
+NESTINGS = (300, *range(960, 1000), 1_500, 9_900)
+"""Levels of nested metadata: decoders fail at about a thousand, API servers at ten thousand."""
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """Serve conversion in this process."""
+
+    async def judges() -> Judges:
+        return {}
+
+    app = application(judges, admission_limit_bytes=1 << 20, conversion_limit_bytes=1 << 20)
+    async with client_of(app) as started:
+        yield started
+
+
+async def converted(
+    client: Client, objects: list[Json], desired: str, levels: int, *, closing: str = "}"
+) -> Json:
+    """Return the response to a conversion review, in which nested objects replace the value HERE."""
+    request = {"uid": UID, "desiredAPIVersion": desired, "objects": objects}
+    text = json.dumps({"kind": "ConversionReview", "request": request})
+    nested = '{"f:a":' * levels + "{}" + closing * levels
+    answer = await client.post("/convert", data=text.replace('"HERE"', nested).encode())
+    response: Json = (await answer.json())["response"]
+    return response
+
+
+@pytest.mark.parametrize("version", [OLD, NEW])
+async def test_deeply_nested_metadata_hides_no_object_of_a_list(client: Client, version: str) -> None:
+    """The API server accepts it, and restores metadata after a conversion."""
+    objects = [variant(version=version) for _ in range(3)]
+    desired = NEW if version == OLD else OLD
+    for levels in NESTINGS:
+        deep = variant(version=version, metadata={"managedFields": [{"fieldsV1": "HERE"}]})
+
+        response = await converted(client, [objects[0], deep, objects[2]], desired, levels)
+
+        assert response["result"] == {"status": "Success"}
+        found = response["convertedObjects"]
+        del found[1]["metadata"]["managedFields"]
+        assert found == [value | {"apiVersion": desired} for value in objects]
+
+
+async def test_deep_nesting_without_an_end_fails_with_a_message_and_the_uid(client: Client) -> None:
+    """It remains invalid after what is nested too deeply was removed."""
+    deep = variant(deep="HERE")
+
+    response = await converted(client, [deep], NEW, 50_000, closing="")
+
+    assert response["uid"] == UID
+    assert response["result"]["status"] == "Failure"

@@ -19,7 +19,7 @@ from apiserver.serving.bodies import SMALL_ANSWER_BYTES
 from hack.calling import variants
 from webhooks.app import Judges, application
 from webhooks.judging import judges_of
-from webhooks.referents import CachedReferents
+from webhooks.referents import Referents
 from webhooks.scaling import Scaling
 
 OLD, NEW = "llmd.ai/v1alpha1", "llmd.ai/v1alpha2"
@@ -36,7 +36,7 @@ async def client() -> AsyncIterator[Client]:
     scaling = Scaling(resources={}, authorizer=None)
 
     async def judges() -> Judges:
-        return judges_of(scaling, CachedReferents(""))
+        return judges_of(scaling, Referents(""))
 
     app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=64 << 20)
     async with client_of(app) as started:

@@ -24,7 +24,7 @@ from apiserver.schema.json import JsonValue
 from apiserver.serving.authority import new_authority, new_leaf
 from webhooks.app import Judges, application
 from webhooks.judging import judges_of
-from webhooks.referents import CachedReferents
+from webhooks.referents import Referents
 from webhooks.review import SMALL_BYTES
 from webhooks.scaling import Scaling
 
@@ -40,7 +40,7 @@ async def client() -> AsyncIterator[Client]:
     scaling = Scaling(resources=SCALABLE, authorizer=None)
 
     async def judges() -> Judges:
-        return judges_of(scaling, CachedReferents(""))
+        return judges_of(scaling, Referents(""))
 
     app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=16 << 20)
     async with client_of(app) as started:

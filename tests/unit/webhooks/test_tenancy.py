@@ -10,7 +10,7 @@ from support.reviews import Permissions, asked_by, legacy, mutate, validate, var
 
 from apiserver.schema.json import Json
 from webhooks.review import AdmissionResponse
-from webhooks.tenancy import Tenancy
+from webhooks.scaling import Tenancy
 
 CLASS = {"name": "classes", "key": "premium"}
 USES_CLASS = ("serviceclasses", "classes/premium")

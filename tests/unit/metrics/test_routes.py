@@ -1,12 +1,14 @@
-"""Discovery documents of the metrics API for kube-apiserver's aggregator and kubectl."""
+"""Discovery documents, and quantities."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from apiserver.metrics.routes import API_GROUP, API_RESOURCE_LIST, negotiate
+from apiserver.metrics.routes import API_GROUP, API_RESOURCE_LIST, canonical_quantity, negotiate
 
 V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 V2_BETA = "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList"
@@ -61,3 +63,41 @@ def test_the_group_prefers_its_only_version() -> None:
 def test_the_etag_depends_only_on_the_document() -> None:
     """The aggregator then need not fetch an unchanged document again every minute."""
     assert negotiate(V2).etag == negotiate(V2).etag != negotiate(V2_BETA).etag
+
+
+SCALE_MILLI = {
+    "m": 1,
+    "": 1000,
+    "k": 1000**2,
+    "M": 1000**3,
+    "G": 1000**4,
+    "T": 1000**5,
+    "P": 1000**6,
+    "E": 1000**7,
+}
+
+
+@pytest.mark.parametrize(
+    ("value_milli", "want"),
+    [
+        (0, "0"),
+        (1, "1m"),
+        (3000, "3"),
+        (3300, "3300m"),
+        (-500, "-500m"),
+        (1_000_000, "1k"),
+        (1_100_000, "1100"),
+    ],
+)
+def test_the_largest_exact_suffix_is_used(value_milli: int, want: str) -> None:
+    """For example, thousandths have the suffix `m` and thousands `k`."""
+    assert canonical_quantity(value_milli) == want
+
+
+@given(st.integers(-(10**24), 10**24))
+def test_parsing_the_text_gives_the_same_value(value_milli: int) -> None:
+    """No digit is lost."""
+    text = canonical_quantity(value_milli)
+    digits = text.rstrip("mkMGTPE")
+
+    assert int(digits) * SCALE_MILLI[text[len(digits) :]] == value_milli
