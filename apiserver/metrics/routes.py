@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
@@ -51,7 +49,7 @@ API_GROUP: Final = {"kind": "APIGroup", "apiVersion": "v1", **_GROUP}
 """The document at `/apis/GROUP`."""
 
 API_GROUP_LIST: Final = {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_GROUP]}
-"""The document at `/apis`."""
+"""The document at `/apis`. kube-apiserver also accepts it in place of an aggregated one."""
 
 API_RESOURCE_LIST: Final[Json] = {
     "kind": "APIResourceList",
@@ -62,57 +60,6 @@ API_RESOURCE_LIST: Final[Json] = {
     ],
 }
 """The document at `/apis/GROUP/VERSION`."""
-
-
-def aggregated_discovery(version: str) -> Json:
-    """Return the `APIGroupDiscoveryList` at `/apis`, in `v2` or `v2beta1` of `apidiscovery.k8s.io`."""
-    resource = {
-        "resource": _NAME,
-        "responseKind": {"group": GROUP, "version": VERSION, "kind": _KIND},
-        "scope": "Namespaced",
-        "singularResource": "",
-        "verbs": _VERBS,
-    }
-    discovered = {"version": VERSION, "resources": [resource], "freshness": "Current"}
-    return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": f"apidiscovery.k8s.io/{version}",
-        "metadata": {},
-        "items": [{"metadata": {"name": GROUP}, "versions": [discovered]}],
-    }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Document:
-    """An encoded discovery document."""
-
-    content_type: str
-    body: bytes
-
-    @property
-    def etag(self) -> str:
-        """A digest of the body, quoted as the header requires."""
-        return f'"{hashlib.sha256(self.body).hexdigest().upper()}"'
-
-
-def negotiate(accept: str) -> Document:
-    """Return the document at `/apis` that a client prefers: the first supported one of its Accept header.
-
-    Otherwise it is the plain list: discovery is never rejected.
-    """
-    for wanted in accept.split(","):
-        media_type, *parameters = (part.strip() for part in wanted.split(";"))
-        if media_type != JSON_TYPE:
-            continue
-        named = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
-        if named.get("as") is None:
-            break
-        version = named.get("v", "")
-        if named["as"] == "APIGroupDiscoveryList" and version in {"v2", "v2beta1"}:
-            content_type = f"{JSON_TYPE};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-            body = msgspec.json.encode(aggregated_discovery(version))
-            return Document(content_type=content_type, body=body)
-    return Document(content_type=JSON_TYPE, body=msgspec.json.encode(API_GROUP_LIST))
 
 
 GROUP_PATH: Final = f"/apis/{GROUP}"
@@ -151,7 +98,7 @@ def routes(
 
     return [
         web.get("/", _document({"paths": ["/apis", GROUP_PATH, VERSION_PATH]})),
-        web.get("/apis", _groups),
+        web.get("/apis", _document(API_GROUP_LIST)),
         web.get(GROUP_PATH, _document(API_GROUP)),
         web.get(VERSION_PATH, _document(API_RESOURCE_LIST)),
         web.get(f"{VERSION_PATH}/namespaces/{{namespace}}/{{metric}}", values),
@@ -231,11 +178,3 @@ def _document(content: Json) -> Handler:
         return web.Response(body=body, content_type=JSON_TYPE)
 
     return answer
-
-
-async def _groups(request: web.Request) -> web.Response:
-    document = negotiate(request.headers.get("Accept", ""))
-    headers = {"ETag": document.etag, "Vary": "Accept", "Content-Type": document.content_type}
-    if request.headers.get("If-None-Match") == document.etag:
-        return web.Response(status=web.HTTPNotModified.status_code, headers=headers)
-    return web.Response(body=document.body, headers=headers)

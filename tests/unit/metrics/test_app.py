@@ -188,14 +188,6 @@ async def test_discovery_documents_are_served(server: Server, path: str) -> None
         assert await answer.json()
 
 
-async def test_an_unchanged_discovery_document_gets_304(server: Server) -> None:
-    """The client sends the document's ETag."""
-    async with server.session() as session, session.get("/apis") as first:
-        tag = first.headers["ETag"]
-        async with session.get("/apis", headers={"If-None-Match": tag}) as second:
-            assert second.status == 304
-
-
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/version"])
 async def test_openapi_and_version_are_not_found(server: Server, path: str) -> None:
     """The aggregator accepts a 404 for these paths."""

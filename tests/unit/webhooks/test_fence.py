@@ -24,7 +24,7 @@ from apiserver.kinds.conversion import convert
 from apiserver.schema.errors import FieldError, forbidden
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from webhooks.permissions import AccessRequest, Asked, UndecidedError, denials
+from webhooks.permissions import AccessRequest, Asked, Authorizer, UndecidedError, denials
 from webhooks.scaling import Scaling
 
 
@@ -309,10 +309,11 @@ def test_a_user_who_changes_the_bounds_of_a_target_needs_permission_to_scale_it(
 AT_ONCE = 4
 
 
-class Slow:
+class Slow(Authorizer):
     """Answers nothing but the request for `broken`, which is undecided; records running checks."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.running = 0
         self.most = 0
 
