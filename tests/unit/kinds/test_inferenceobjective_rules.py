@@ -41,7 +41,6 @@ ACCEPTED: dict[str, Json] = {
 }
 
 REFUSED: dict[str, tuple[Json, list[str]]] = {
-    "an empty spec": ({"spec": {}}, ["spec.poolRef: Required value"]),
     "a pool without a name": ({"spec": {"poolRef": {}}}, ["spec.poolRef.name: Required value"]),
     "a priority that is text": (
         priority("high"),
@@ -67,10 +66,6 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
             'spec.poolRef.kind: Invalid value: "invalid/kind": must be a kind such as InferencePool: a'
             " letter, then letters, digits and dashes"
         ],
-    ),
-    "an empty name": (
-        pool(name=""),
-        ['spec.poolRef.name: Invalid value: "": must be at least 1 character long'],
     ),
 }
 

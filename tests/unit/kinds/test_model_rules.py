@@ -108,10 +108,6 @@ REFUSED = {
             for name in ("name", "type", "modelURI", "minReplicas", "maxReplicas", "workers")
         ],
     ),
-    "two backends of one name": (
-        model(BACKEND, BACKEND),
-        ['spec.backends[1]: Duplicate value: {"name":"l4"}'],
-    ),
     "a minimum above the maximum": (
         model(BACKEND | {"minReplicas": 3}),
         [f"{FIRST}.minReplicas: Invalid value: 3: must be less than or equal to `maxReplicas`"],
@@ -148,10 +144,6 @@ REFUSED = {
         model(BACKEND | {"scaleToZeroGracePeriod": "1m"}),
         [f"{FIRST}.scaleToZeroGracePeriod: {NO_POLICY}"],
     ),
-    "an expansion rate without a policy": (
-        model(costExpansionRatePercent=200),
-        ["spec.costExpansionRatePercent: Forbidden: may not be set when `autoscalingPolicy` is not set"],
-    ),
     "two policies": (
         model(SCALED | {"autoscalingPolicy": POLICY}, autoscalingPolicy=POLICY),
         [f"{FIRST}.autoscalingPolicy: Forbidden: may not be set when `spec.autoscalingPolicy` is set"],
@@ -159,13 +151,6 @@ REFUSED = {
     "a policy of the model without a cost": (
         model(BACKEND, autoscalingPolicy=POLICY),
         [f"{FIRST}.scalingCost: Required value: must be set when `spec.autoscalingPolicy` is set"],
-    ),
-    "a policy of the model with a minimum of 0 in total": (
-        model(SCALED | {"minReplicas": 0}, autoscalingPolicy=POLICY),
-        [
-            "spec.backends: Invalid value: 0: the sum of `minReplicas` must be greater than or equal to 1"
-            " when `spec.autoscalingPolicy` is set"
-        ],
     ),
     "more replicas in total than allowed": (
         model(

@@ -57,24 +57,6 @@ ACCEPTED: dict[str, Json] = {
 
 REFUSED: dict[str, tuple[Json, list[str]]] = {
     "nothing": ({}, ["spec.inferenceEngine: Required value", "spec.workloadSelector: Required value"]),
-    "an unknown engine": (
-        server(inferenceEngine="vllm"),
-        ['spec.inferenceEngine: Unsupported value: "vllm": supported values: "vLLM", "SGLang"'],
-    ),
-    "an empty selector": (
-        selecting(),
-        [
-            "spec.workloadSelector.matchLabels: Required value: must be set and not empty unless `pdGroup` is"
-            " set"
-        ],
-    ),
-    "a selector with empty labels": (
-        selecting(matchLabels={}),
-        [
-            "spec.workloadSelector.matchLabels: Required value: must be set and not empty unless `pdGroup` is"
-            " set"
-        ],
-    ),
     "an invalid label": (
         selecting(matchLabels={"app": "a b"}),
         [
@@ -89,10 +71,6 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
             "spec.workloadSelector.pdGroup.prefillLabels: Required value",
             "spec.workloadSelector.pdGroup.decodeLabels: Required value",
         ],
-    ),
-    "a role without labels": (
-        apart(prefillLabels={}),
-        ["spec.workloadSelector.pdGroup.prefillLabels: Invalid value: {}: must have at least 1 entry"],
     ),
     "equal labels for both roles": (
         apart(decodeLabels={"role": "p"}),

@@ -63,10 +63,6 @@ REFUSED = {
             " dashes and dots, such as my-name or my.name"
         ],
     ),
-    "weights of 0 only": (
-        route(SERVER | {"weight": 0}, PROVIDER | {"weight": 0}),
-        ["spec.rules[0].targetModels: Invalid value: 0: the sum of `weight` must be greater than 0"],
-    ),
     "more tokens than 32 bits hold": (
         route(rateLimit={"inputTokensPerUnit": 2**31}),
         [

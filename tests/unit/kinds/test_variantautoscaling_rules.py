@@ -69,13 +69,6 @@ REFUSED = {
             for name in ("variantID", "accelerator", "acceleratorCount", "variantProfile")
         ],
     ),
-    "legacy shape with a missing field": (
-        without(LEGACY, "sloClassRef"),
-        [
-            "spec.sloClassRef: Required value: must be set together with `variantID`, `accelerator`,"
-            " `acceleratorCount` and `variantProfile`"
-        ],
-    ),
     "a cost that is a number": (
         CURRENT | {"variantCost": 40},
         ["spec.variantCost: Invalid value: 40: must be a string"],
