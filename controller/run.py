@@ -18,7 +18,7 @@ from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
 from apiserver.cluster.timing import utc_now
 from apiserver.log import EventLogger
-from apiserver.serving.config import ConfigurationError, run_verb, server_options
+from apiserver.serving.config import ConfigurationError, run_verb
 from apiserver.serving.health import Readiness
 from apiserver.serving.process import run_server
 from apiserver.serving.process_metrics import ProcessMetrics
@@ -89,7 +89,7 @@ def _start(config: ControllerConfig) -> int:
     controller = Controller(config)
     return run_server(
         None,
-        server_options(config.serving, has_application=False),
+        config.serving,
         readiness=controller.readiness,
         metrics=controller.metrics,
         background=[controller.run],

@@ -126,9 +126,8 @@ def annotation_warnings(request: AdmissionRequest) -> tuple[str, ...]:
     known = find_version(sent.api_version, sent.kind)
     if known is None:
         return ()
-    before = (stored.metadata or {}).get("annotations") or {}
-    now = (sent.metadata or {}).get("annotations") or {}
-    changed = ((name, text) for name, text in now.items() if before.get(name) != text)
+    before = _annotations(stored)
+    changed = ((name, text) for name, text in _annotations(sent).items() if before.get(name) != text)
     compared = dict(islice(changed, _MOST_COMPARED))
     return tuple(annotation_advice(known[0].kind, {"metadata": {"annotations": compared}}))
 
@@ -141,13 +140,14 @@ def decode_object(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject 
 
 
 def _to_keep(kind: Kind, sent: ReviewedObject, stored: ReviewedObject) -> str | None:
-    if _label(kind, sent) == _label(kind, stored):
+    label = telling_label(kind)
+    if _labels(sent).get(label) == _labels(stored).get(label):
         return None
     return kept_when_relabelled(_whole(sent, stored), _whole(stored, stored))
 
 
 def _forms(kind: Kind, version: Version, sent: ReviewedObject, stored: ReviewedObject | None) -> list[Form]:
-    if _kept_annotation(kind, sent) is None:  # then every version has the same content
+    if _annotations(sent).get(kept_annotation(kind)) is None:  # then every version has the same content
         return []
     return other_forms(
         kind, version, _whole(sent, stored), None if stored is None else _whole(stored, stored)
@@ -204,10 +204,9 @@ def _is_untouched(kind: Kind, old: ReviewedObject, new: ReviewedObject) -> bool:
     if _aside(kind, old) == _aside(kind, new):
         return True
     kept = kept_annotation(kind)
-    is_removed = _kept_annotation(kind, new) is None and _aside(kind, old, but=kept) == _aside(
-        kind, new, but=kept
-    )
-    return is_removed and _has_same_specs(kind, old, new)
+    if kept in _annotations(new) or _aside(kind, old, but=kept) != _aside(kind, new, but=kept):
+        return False
+    return _has_same_specs(kind, old, new)
 
 
 def _has_same_specs(kind: Kind, old: ReviewedObject, new: ReviewedObject) -> bool:
@@ -223,26 +222,17 @@ def _has_same_spec(old: ReviewedObject, new: ReviewedObject) -> bool:
 
 
 def _aside(kind: Kind, value: ReviewedObject, *, but: str = "") -> tuple[JsonValue, ...]:
-    metadata = value.metadata or {}
-    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    telling = [annotations.get(name) for name in telling_annotations(kind) if name != but]
-    return metadata.get("ownerReferences"), labels.get(telling_label(kind)), *telling
+    telling = [_annotations(value).get(name) for name in telling_annotations(kind) if name != but]
+    owners = (value.metadata or {}).get("ownerReferences")
+    return owners, _labels(value).get(telling_label(kind)), *telling
 
 
-def _label(kind: Kind, value: ReviewedObject) -> str | None:
-    """Return the value of the label that conversion reads, if any."""
-    labels = (value.metadata or {}).get("labels")
-    return None if labels is None else labels.get(telling_label(kind))
+def _labels(value: ReviewedObject) -> dict[str, str]:
+    return (value.metadata or {}).get("labels") or {}
 
 
-def _kept_annotation(kind: Kind, value: ReviewedObject) -> str | None:
-    """Return the annotation in which conversion keeps fields of an object, if any."""
-    return _annotation(value, kept_annotation(kind))
-
-
-def _annotation(value: ReviewedObject, name: str) -> str | None:
-    annotations = (value.metadata or {}).get("annotations")
-    return None if annotations is None else annotations.get(name)
+def _annotations(value: ReviewedObject) -> dict[str, str]:
+    return (value.metadata or {}).get("annotations") or {}
 
 
 def due_record(subject: Subject, request: AdmissionRequest) -> str | None:

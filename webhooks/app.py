@@ -20,7 +20,6 @@ from apiserver.kinds.conversion import convert
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json, JsonValue, without_depths
 from apiserver.serving.bodies import Bodies, Reply, Room, failure
-from apiserver.serving.config import server_options
 from apiserver.serving.health import Readiness
 from apiserver.serving.process import run_server
 from webhooks.review import (
@@ -228,7 +227,7 @@ def serve_webhooks(config: WebhooksConfig, metrics: ProcessMetrics) -> int:
     )
     return run_server(
         app,
-        server_options(config.serving, has_application=True),
+        config.serving,
         readiness=Readiness(),
         metrics=metrics,
         background=[admission.follow],

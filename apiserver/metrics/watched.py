@@ -211,8 +211,21 @@ class Watched:
             front_proxy.subscribe(self.take_front_proxy)
             lease = Cache(cluster, LEASES, namespace=namespace, field_selector=f"metadata.name={LEASE_NAME}")
             lease.subscribe(self.take_lease)
-            self._bindings = self._cache_of_bindings(cluster)
-            self._records = self._cache_of_records(cluster) if annotated else None
+            self._bindings = OptionalCache(
+                cluster,
+                AUTOSCALING_POLICY_BINDINGS,
+                without="AutoscalingPolicyBindings",
+                reduce=bound_essentials,
+            )
+            self._bindings.subscribe(self.take_binding)
+            if annotated:
+                self._records = OptionalCache(
+                    cluster,
+                    CONFIG_MAPS,
+                    without="decisions on annotated autoscalers",
+                    field_selector=f"metadata.name={DECISIONS}",
+                )
+                self._records.subscribe(self.take_records)
             async with asyncio.TaskGroup() as group:
                 if self._records is not None:
                     group.create_task(self._records.run())
@@ -252,27 +265,6 @@ class Watched:
                 metric_names=(entry.metric_name,),
             )
         self._index.put(bound_metrics_of(change.new) if change.new else (), now=utc_now())
-
-    def _cache_of_bindings(self, cluster: Cluster) -> OptionalCache:
-        """Return the cache of bindings, whose kind need not be installed."""
-        cache = OptionalCache(
-            cluster,
-            AUTOSCALING_POLICY_BINDINGS,
-            without="AutoscalingPolicyBindings",
-            reduce=bound_essentials,
-        )
-        cache.subscribe(self.take_binding)
-        return cache
-
-    def _cache_of_records(self, cluster: Cluster) -> OptionalCache:
-        cache = OptionalCache(
-            cluster,
-            CONFIG_MAPS,
-            without="decisions on annotated autoscalers",
-            field_selector=f"metadata.name={DECISIONS}",
-        )
-        cache.subscribe(self.take_records)
-        return cache
 
     def take_lease(self, change: Change) -> None:
         """Handle a change of the controller's Lease; without it, decisions count from their own time."""

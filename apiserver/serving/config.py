@@ -12,7 +12,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
@@ -237,23 +237,6 @@ class Limits:
     """How long requests in flight, and then background work, may take to end."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ServerOptions:
-    """The listeners of a process and its drain period. A port of 0 takes any free one; None opens none."""
-
-    bind_address: str | None = None
-    """None means all addresses."""
-    port: int | None = None
-    """The HTTPS port of the application."""
-    metrics_port: int | None = None
-    health_port: int | None = None
-    certificate_path: Path | None = None
-    key_path: Path | None = None
-    drain_seconds: float = 5.0
-    """How long clients have to notice the shutdown; not used without an application."""
-    limits: Limits = field(default_factory=Limits)
-
-
 _WRONG_CONFIGURATION: Final = 2
 
 
@@ -279,17 +262,3 @@ def run_verb(
         for problem in error.problems:
             print(f"stowplan {verb}: {problem}", file=sys.stderr)  # noqa: T201 (before logging is set up)
         return _WRONG_CONFIGURATION
-
-
-def server_options(serving: ServingConfig, *, has_application: bool) -> ServerOptions:
-    """Return the listeners of a process from its configuration."""
-    directory = Path(serving.certificate_directory)
-    return ServerOptions(
-        bind_address=serving.bind_address or None,
-        port=serving.port if has_application else None,
-        metrics_port=serving.metrics_port,
-        health_port=serving.health_port,
-        certificate_path=directory / "tls.crt" if has_application else None,
-        key_path=directory / "tls.key" if has_application else None,
-        drain_seconds=float(serving.drain_seconds),
-    )

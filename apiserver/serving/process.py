@@ -14,6 +14,7 @@ import gc
 import resource
 import signal
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import uvloop
@@ -22,7 +23,7 @@ from aiohttp import web
 from apiserver.log import EventLogger
 from apiserver.program import CannotRunError
 from apiserver.serving.bodies import LARGE_BYTES, ask_for_blocks, give_back_soon
-from apiserver.serving.config import ServerOptions
+from apiserver.serving.config import Limits, ServingConfig
 from apiserver.serving.connections import Guard
 from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
@@ -140,12 +141,13 @@ _OTHER_DESCRIPTORS = 512
 
 def run_server(
     application: web.Application | None,
-    options: ServerOptions,
+    serving: ServingConfig,
     *,
     readiness: Readiness,
     metrics: ProcessMetrics,
     background: Sequence[Job],
     tls: ServerTls | None = None,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> int:
     """Serve until a signal or a failure; return the exit code of the process.
 
@@ -153,35 +155,37 @@ def run_server(
     must run until cancelled. Pass `tls` to change its trusted client authorities later.
     """
     ask_for_blocks()
-    _allow_descriptors(3 * options.limits.connections + _OTHER_DESCRIPTORS)
+    _allow_descriptors(3 * limits.connections + _OTHER_DESCRIPTORS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(
             _serve(
                 application,
-                options,
+                serving,
                 readiness=readiness,
                 metrics=metrics,
                 background=background,
                 tls=tls,
+                limits=limits,
             )
         )
 
 
 async def _serve(
     application: web.Application | None,
-    options: ServerOptions,
+    serving: ServingConfig,
     *,
     readiness: Readiness,
     metrics: ProcessMetrics,
     background: Sequence[Job],
     tls: ServerTls | None,
+    limits: Limits,
 ) -> int:
     stop = _Stop(asyncio.get_running_loop())
-    listeners = ProcessListeners(options)
+    listeners = ProcessListeners(serving, limits)
     jobs = [*background, metrics.probe_lag]
     try:
         if application is not None:
-            tls = tls or _tls_of(options)
+            tls = tls or server_tls(serving)
             jobs.append(tls.follow)
             _watch_certificate(tls, readiness=readiness, metrics=metrics)
             clock = asyncio.get_running_loop().time
@@ -189,19 +193,19 @@ async def _serve(
             await listeners.open_https(application, tls.context)
         await listeners.open_plain(health=health_application(readiness), metrics=metrics_application(metrics))
     except OSError as error:
-        log.critical("cannot listen", address=options.bind_address or "all", error=str(error))
+        log.critical("cannot listen", address=serving.bind_address or "all", error=str(error))
         await listeners.close_all()
         return 1
-    log.info("serving", address=options.bind_address or "all", ports=listeners.ports)
+    log.info("serving", address=serving.bind_address or "all", ports=listeners.ports)
     gc.freeze()  # objects from start-up stay for good: exempt them from garbage collection
     supervisor = Supervisor(jobs)
     await supervisor.until(stop.asked)
     readiness.drain()
-    log.info("shutting down", drain_seconds=options.drain_seconds if application else 0)
+    log.info("shutting down", drain_seconds=serving.drain_seconds if application else 0)
     if application is not None:
-        await stop.pause(options.drain_seconds)
+        await stop.pause(serving.drain_seconds)
         await listeners.close_https()
-    await supervisor.close(within_seconds=options.limits.finish_seconds)
+    await supervisor.close(within_seconds=limits.finish_seconds)
     await listeners.close_all()
     log.info("stopped")
     return int(supervisor.has_failed)
@@ -234,10 +238,10 @@ class _Stop:
                 await self._hurry.wait()
 
 
-def _tls_of(options: ServerOptions) -> ServerTls:
-    if options.certificate_path is None or options.key_path is None:
-        raise ValueError("an HTTPS application needs both certificate_path and key_path")
-    return ServerTls(options.certificate_path, options.key_path)
+def server_tls(serving: ServingConfig, *, client_authorities: bytes | None = None) -> ServerTls:
+    """Return the TLS of a process with the files of its certificate directory; see `ServerTls`."""
+    directory = Path(serving.certificate_directory)
+    return ServerTls(directory / "tls.crt", directory / "tls.key", client_authorities=client_authorities)
 
 
 def _watch_certificate(tls: ServerTls, *, readiness: Readiness, metrics: ProcessMetrics) -> None:

@@ -24,7 +24,6 @@ from apiserver.serving.config import (
     ConfigurationError,
     ServingConfig,
     run_verb,
-    server_options,
 )
 from apiserver.serving.health import Readiness
 from apiserver.serving.process import run_server
@@ -128,7 +127,7 @@ def _start(config: ModelsConfig) -> int:
     controller = ModelController(config)
     return run_server(
         None,
-        server_options(config.serving, has_application=False),
+        config.serving,
         readiness=controller.readiness,
         metrics=controller.metrics,
         background=[controller.run],

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from apiserver.metrics.run import MetricsConfig
-from apiserver.serving.config import ConfigurationError, ServingConfig, load, parse, server_options
+from apiserver.serving.config import ConfigurationError, load, parse
 from controller.config import ControllerConfig, config_problems
 from controller.config_planning import budgets_of, pools_of, settings_of, sizing_of
 from controller.models.run import ModelsConfig
@@ -380,9 +380,3 @@ def test_help_fits_a_screen(declared: type, capsys: pytest.CaptureFixture[str]) 
     assert len(lines) <= SCREEN_LINES
     assert all(line.startswith("  -") for line in lines[lines.index("options:") + 1 :])
     assert max(map(len, lines)) <= 110
-
-
-def test_without_an_address_listeners_bind_to_all_addresses() -> None:
-    """This covers IPv4 and IPv6; a cluster may have only one of them."""
-    assert server_options(ServingConfig(), has_application=False).bind_address is None
-    assert server_options(ServingConfig(bind_address="::1"), has_application=False).bind_address == "::1"
