@@ -72,8 +72,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     def claims(self) -> list[Reference]:
         """Return the scale targets, in any form, that this request adds, without duplicates."""
-        if not self.version.names_others:
-            return []
         named = self._fitting(self.value)
         known = [] if self.old is None else self._fitting(self.old)
         for form in self.forms:

@@ -34,6 +34,7 @@ from webhooks.review import (
     encode_conversion_failure,
     encode_converted,
     encode_response,
+    failure_status,
 )
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ async def _admission_reply(verb: str, load: Load, body: bytes) -> Reply:
     except MalformedReviewError as error:
         return failure(400, str(error))
     except UnreadableRequestError as error:
-        refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
+        refusal = failure_status(400, "BadRequest", str(error))
         return Reply(encode_response(error.uid, AdmissionResponse(refusal=refusal)))
     try:
         response = await (await load())[verb](review)
@@ -198,9 +199,7 @@ async def _converted_once(body: bytes) -> Reply:
 def _fault(verb: str, review: AdmissionRequest, error: Exception) -> AdmissionResponse:
     _log.exception("fault", webhook=verb, uid=review.uid)
     message = f"{type(error).__name__} in the webhook: please report it with the object; nothing was changed"
-    return AdmissionResponse(
-        refusal={"status": "Failure", "code": 500, "reason": "InternalError", "message": message}
-    )
+    return AdmissionResponse(refusal=failure_status(500, "InternalError", message))
 
 
 def _log_refusal(verb: str, request: AdmissionRequest, refusal: Json) -> None:

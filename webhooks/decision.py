@@ -22,7 +22,6 @@ from apiserver.kinds.judgement import Judgement, complete_and_judge, form_errors
 from apiserver.schema import errors
 from apiserver.schema.defaulting import Addition
 from apiserver.schema.errors import FieldError
-from apiserver.schema.json import Json
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
 from webhooks.admission import (
@@ -36,7 +35,7 @@ from webhooks.admission import (
 )
 from webhooks.permissions import Asked, UndecidedError, denials
 from webhooks.referents import Referents, reference_warnings
-from webhooks.review import SMALL_BYTES, AdmissionRequest, AdmissionResponse, ReviewedObject
+from webhooks.review import SMALL_BYTES, AdmissionRequest, AdmissionResponse, ReviewedObject, failure_status
 from webhooks.scaling import OPEN, Scaling, Tenancy
 
 # One thread only: its work competes with the event loop for the GIL, and more threads would slow it down.
@@ -151,7 +150,7 @@ async def _decide(
         if subject is None:
             return AdmissionResponse(warnings=() if is_final else annotation_warnings(request))
     except UnreadableObjectError as error:
-        return AdmissionResponse(refusal=_status(422, "Invalid", str(error)))
+        return AdmissionResponse(refusal=failure_status(422, "Invalid", str(error)))
     is_apart = is_costly(request)
     assess = partial(_assess, request, subject, scaling, tenancy, is_final=is_final)
     assessed = await in_thread(assess) if is_apart else assess()
@@ -160,7 +159,7 @@ async def _decide(
         return await in_thread(_rejection, assessed) if is_apart else _rejection(assessed)
     if assessed.undecided and is_final:
         return AdmissionResponse(
-            refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{assessed.undecided}; try again")
+            refusal=failure_status(_UNAVAILABLE, "ServiceUnavailable", f"{assessed.undecided}; try again")
         )
     return admit(assessed)
 
@@ -208,7 +207,3 @@ def _rejection(assessed: _Assessment) -> AdmissionResponse:
     kind = subject.kind
     status = errors.invalid_status(kind.group, kind.kind, subject.name, listed[:_MOST_ERRORS])
     return AdmissionResponse(refusal=status)
-
-
-def _status(code: int, reason: str, message: str) -> Json:
-    return {"status": "Failure", "code": code, "reason": reason, "message": message}

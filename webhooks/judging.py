@@ -36,7 +36,7 @@ from webhooks.app import Judges
 from webhooks.decision import in_thread, mutate, validate
 from webhooks.permissions import Authorizer
 from webhooks.referents import Referents
-from webhooks.review import AdmissionRequest, AdmissionResponse, ReviewedObject
+from webhooks.review import AdmissionRequest, AdmissionResponse, ReviewedObject, failure_status
 from webhooks.run import ScalingConfig, WebhooksConfig
 from webhooks.scaling import OPEN, Scaling, Tenancy
 
@@ -102,7 +102,7 @@ class SettingsAdmission:
             sent, stored = decode_object(request.object), decode_object(request.old_object)
             now, before = _entries(sent), _entries(stored)
         except UnreadableObjectError as error:
-            return AdmissionResponse(refusal=_unreadable(str(error)))
+            return AdmissionResponse(refusal=failure_status(422, "Invalid", str(error)))
         name = str(((sent.metadata or {}).get("name") or "") if sent else "")
         if request.namespace != self.namespace or not are_settings(name, self.names):
             return AdmissionResponse()
@@ -129,10 +129,6 @@ def _entries(value: ReviewedObject | None) -> dict[str, str]:
         return _data.decode(value.data) or {}
     except msgspec.MsgspecError as error:
         raise UnreadableObjectError(f"the object cannot be read: {error}") from error
-
-
-def _unreadable(message: str) -> Json:
-    return {"status": "Failure", "code": 422, "reason": "Invalid", "message": message}
 
 
 _log = EventLogger(__name__)

@@ -222,6 +222,11 @@ def _unreadable(body: bytes, error: Exception) -> Exception:
     return UnreadableRequestError(match.group(1).decode(), why)
 
 
+def failure_status(code: int, reason: str, message: str) -> Json:
+    """Return the Status of a rejection without a list of errors."""
+    return {"status": "Failure", "code": code, "reason": reason, "message": message}
+
+
 def encode_response(uid: str, response: AdmissionResponse) -> bytes:
     """Return the AdmissionReview that answers a request."""
     fields: Json = {"uid": uid, "allowed": response.refusal is None}

@@ -31,8 +31,8 @@ VARIANT_CURRENT: Final = "wva_current_replicas"
 """The replicas of a variant at its last decision; nothing scales by it."""
 
 BOUND_METRIC: Final = "policy_desired_replicas"
-"""The external metric through which a HorizontalPodAutoscaler follows an AutoscalingPolicyBinding: the desired
-replicas of a target, for a target of type AverageValue 1."""
+"""The external metric through which a HorizontalPodAutoscaler follows an AutoscalingPolicyBinding: the
+desired replicas of a target, for a target of type AverageValue 1."""
 
 DECISION_METRICS: Final = frozenset({VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, BOUND_METRIC})
 """The external metrics through which autoscalers follow decisions."""

@@ -76,11 +76,6 @@ class Version:
     references: Callable[[Json], Iterable[Reference]] = _no_references
     """A function that returns the references of a raw object with valid types."""
 
-    @property
-    def names_others(self) -> bool:
-        """Tell whether objects of this version refer to other objects."""
-        return self.references is not _no_references
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
