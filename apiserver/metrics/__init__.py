@@ -4,7 +4,7 @@ provider        the metrics, their index, and the result of a query: exact, or a
 authentication  authentication of the cluster's front proxy
 tokens          reviews of the tokens of other clients
 routes          paths, discovery documents and errors
-watched         watches that keep the metrics and the front proxy up to date; the metrics of an object
+watches         watches that keep the metrics and the front proxy up to date; the metrics of an object
 status          errors as `metav1.Status`
 run             the process `stowplan apiserver`: its application and its configuration
 """

@@ -18,7 +18,7 @@ from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.routes import Clock, Handler, routes, statuses
 from apiserver.metrics.status import ServiceUnavailableError
 from apiserver.metrics.tokens import TokenReviewer, bearer_token
-from apiserver.metrics.watched import Watched
+from apiserver.metrics.watches import Watches
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig, run_verb
@@ -133,21 +133,21 @@ def _start(config: MetricsConfig) -> int:
     tls = server_tls(config.serving, client_authorities=b"")
     index = MetricIndex(stale_after_seconds=config.stale_after_seconds)
     namespace = config.namespace or installation_namespace(config.cluster.kubeconfig, config.cluster.context)
-    watched, readiness = Watched(index, tls), Readiness()
-    readiness.add("variantautoscalings", watched.why_variants_unknown)
-    readiness.add("front-proxy", watched.why_front_proxy_unknown)
+    watches, readiness = Watches(index, tls), Readiness()
+    readiness.add("variantautoscalings", watches.why_variants_unknown)
+    readiness.add("front-proxy", watches.why_front_proxy_unknown)
     return run_server(
         application(
             index,
-            gate=lambda: watched.gate,
-            tokens=lambda: watched.tokens,
-            why_incomplete=watched.why_incomplete,
+            gate=lambda: watches.gate,
+            tokens=lambda: watches.tokens,
+            why_incomplete=watches.why_incomplete,
             readiness=readiness,
             clock=lambda: datetime.now(UTC),
         ),
         config.serving,
         readiness=readiness,
         metrics=ProcessMetrics("apiserver"),
-        background=[lambda: watched.follow(config.cluster, namespace=namespace, annotated=config.annotated)],
+        background=[lambda: watches.follow(config.cluster, namespace=namespace, annotated=config.annotated)],
         tls=tls,
     )

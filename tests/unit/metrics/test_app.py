@@ -15,7 +15,7 @@ from support.certified import Certified, issued
 from apiserver.cluster.cache import Change
 from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.run import application
-from apiserver.metrics.watched import Watched
+from apiserver.metrics.watches import Watches
 from apiserver.serving.config import Limits
 from apiserver.serving.health import Readiness
 from apiserver.serving.listener import Listener
@@ -31,7 +31,7 @@ class Server:
     """A running server, its watched objects, and certificates for clients."""
 
     url: str
-    watched: Watched
+    watched: Watches
     certificate: Certified
     authority: Certified
     directory: Path
@@ -78,7 +78,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     serving = issued("localhost")
     tls = ServerTls(*serving.write(tmp_path / "server"), client_authorities=b"")
     index = MetricIndex(stale_after_seconds=180)
-    watched = Watched(index, tls)
+    watched = Watches(index, tls)
     why_incomplete: list[str] = []
     app = application(
         index,

@@ -17,7 +17,7 @@ from apiserver.kinds.core.selecting import parse_selector
 from apiserver.kinds.decision_record import record_text
 from apiserver.metrics.provider import MetricIndex, MetricValue
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
-from apiserver.metrics.watched import Watched, bound_essentials, bound_metrics_of, record_metrics_of
+from apiserver.metrics.watches import Watches, bound_essentials, bound_metrics_of, record_metrics_of
 from apiserver.schema.json import Json
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
@@ -36,10 +36,10 @@ def binding(name: str = "b", **replicas: int | None) -> dict[str, Any]:
     }
 
 
-def watched() -> tuple[MetricIndex, Watched]:
+def watched() -> tuple[MetricIndex, Watches]:
     """Return an index and the watched objects that update it."""
     index = MetricIndex(stale_after_seconds=180)
-    return index, Watched(index, tls=None)  # type: ignore[arg-type] # no front proxy is used
+    return index, Watches(index, tls=None)  # type: ignore[arg-type] # no front proxy is used
 
 
 def ask(index: MetricIndex, selector: str) -> dict[str, int]:
@@ -156,10 +156,10 @@ def record(name: str, replicas: int, **labels: str) -> str:
     return record_text(hpa(name), {"model_id": "m"} | labels, status(replicas))
 
 
-def new_index() -> tuple[MetricIndex, Watched]:
+def new_index() -> tuple[MetricIndex, Watches]:
     """Return an index and the watched objects that update it."""
     index = MetricIndex(stale_after_seconds=180)
-    return index, Watched(index, tls=None)  # type: ignore[arg-type] # no front proxy is used
+    return index, Watches(index, tls=None)  # type: ignore[arg-type] # no front proxy is used
 
 
 def numbers(index: MetricIndex, selector: str, metric: str = "wva_desired_replicas") -> dict[str, int]:
@@ -168,13 +168,13 @@ def numbers(index: MetricIndex, selector: str, metric: str = "wva_desired_replic
     return {item.labels["variant_name"]: item.value_milli for item in found}
 
 
-def take(feeder: Watched, old: Json | None, new: Json | None) -> Json | None:
+def take(feeder: Watches, old: Json | None, new: Json | None) -> Json | None:
     """Report a change of the ConfigMap; return its new content."""
     feeder.take_records(Change(key=("ns", "stowplan-decisions"), old=old, new=new))
     return new
 
 
-def take_variant(feeder: Watched, old: Json | None, new: Json | None) -> None:
+def take_variant(feeder: Watches, old: Json | None, new: Json | None) -> None:
     """Report a change of the VariantAutoscaling."""
     feeder.take_variant(Change(key=("ns", "chat"), old=old, new=new))
 

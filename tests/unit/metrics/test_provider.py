@@ -10,7 +10,7 @@ from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.kinds.core.selecting import parse_selector
 from apiserver.metrics.provider import METRIC_NAMES, MetricIndex
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
-from apiserver.metrics.watched import metrics_of
+from apiserver.metrics.watches import metrics_of
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 

@@ -172,7 +172,7 @@ def _of_target(value: Json, status: Json, target: Json) -> MetricValue | Unknown
 _LOG: Final = EventLogger(__name__)
 
 
-class Watched:
+class Watches:
     """Updates the index from our objects and the controller's Lease, and gate and TLS from a ConfigMap."""
 
     def __init__(self, index: MetricIndex, tls: ServerTls) -> None:
