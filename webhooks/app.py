@@ -225,11 +225,7 @@ def serve_webhooks(config: WebhooksConfig, metrics: ProcessMetrics) -> int:
         conversion_limit_bytes=config.conversion_limit_bytes,
     )
     return run_server(
-        app,
-        config.serving,
-        readiness=Readiness(),
-        metrics=metrics,
-        background=[admission.follow],
+        app, config.serving, readiness=Readiness(), metrics=metrics, background=[admission.follow]
     )
 
 

@@ -39,11 +39,7 @@ def registrations(family: Family) -> list[Json]:
         condition=f"{judged} || {annotations}",
     )
     validate = _webhook(
-        "validate",
-        family,
-        failure_policy=guard,
-        timeout_seconds=_VALIDATE_SECONDS,
-        condition=judged,
+        "validate", family, failure_policy=guard, timeout_seconds=_VALIDATE_SECONDS, condition=judged
     )
     others = [] if family.is_foreign else [_settings_webhook()]
     return [

@@ -84,10 +84,7 @@ class Cluster:
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
 
@@ -308,14 +305,7 @@ class Cluster:
         path = resource.path(namespace, name, subresource=subresource)
         return await self._json("PATCH", path, body=change, content_type=_MERGE_PATCH)
 
-    async def evict(
-        self,
-        namespace: str,
-        name: str,
-        *,
-        uid: str,
-        dry_run: bool = False,
-    ) -> Json:
+    async def evict(self, namespace: str, name: str, *, uid: str, dry_run: bool = False) -> Json:
         """Evict a pod (policy/v1). Raises `Throttled` if a PodDisruptionBudget does not allow it now.
 
         Raises `Conflict` if the uid does not match.

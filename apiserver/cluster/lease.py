@@ -84,12 +84,7 @@ def with_holder(
         "renewTime": written,
         "leaseTransitions": transitions_of(old) + int(not kept and lease is not None),
     }
-    return {
-        "apiVersion": LEASES.api_version,
-        "kind": LEASES.kind,
-        "metadata": metadata,
-        "spec": old | claim,
-    }
+    return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": old | claim}
 
 
 def release(lease: Json, options: LeaseOptions, now: datetime) -> Json:

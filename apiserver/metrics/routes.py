@@ -55,9 +55,7 @@ API_RESOURCE_LIST: Final[Json] = {
     "kind": "APIResourceList",
     "apiVersion": "v1",
     "groupVersion": API_VERSION,
-    "resources": [
-        {"name": _NAME, "singularName": "", "namespaced": True, "kind": _KIND, "verbs": _VERBS},
-    ],
+    "resources": [{"name": _NAME, "singularName": "", "namespaced": True, "kind": _KIND, "verbs": _VERBS}],
 }
 """The document at `/apis/GROUP/VERSION`."""
 
@@ -119,12 +117,7 @@ def value_list(entries: Sequence[MetricValue]) -> Json:
         }
         for series in entries
     ]
-    return {
-        "kind": "ExternalMetricValueList",
-        "apiVersion": API_VERSION,
-        "metadata": {},
-        "items": items,
-    }
+    return {"kind": "ExternalMetricValueList", "apiVersion": API_VERSION, "metadata": {}, "items": items}
 
 
 @web.middleware

@@ -22,12 +22,7 @@ from apiserver.cluster.heartbeat import (
     replicas_in,
 )
 from apiserver.cluster.optional_cache import OptionalCache
-from apiserver.cluster.resource import (
-    AUTOSCALING_POLICY_BINDINGS,
-    CONFIG_MAPS,
-    LEASES,
-    VARIANT_AUTOSCALINGS,
-)
+from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS, CONFIG_MAPS, LEASES, VARIANT_AUTOSCALINGS
 from apiserver.cluster.timing import moment_of, utc_now
 from apiserver.kinds.autoscalers import (
     BOUND_METRIC,

@@ -23,13 +23,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.metadata import with_metadata
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.ruling import (
-    change_errors,
-    is_check,
-    is_transition,
-    rule_errors,
-    rules_on,
-)
+from apiserver.schema.ruling import change_errors, is_check, is_transition, rule_errors, rules_on
 from apiserver.schema.shape import Cut, cut_down, well_typed, without_nulls
 from apiserver.schema.structural import judged_schema
 

@@ -120,12 +120,7 @@ _HEADER_LIMIT = 512
 class Listener:
     """An open port. Create it with `open`."""
 
-    def __init__(
-        self,
-        runner: web.AppRunner,
-        acceptor: Acceptor,
-        connections: Connections,
-    ) -> None:
+    def __init__(self, runner: web.AppRunner, acceptor: Acceptor, connections: Connections) -> None:
         self._runner = runner
         self._acceptor = acceptor
         self._connections = connections

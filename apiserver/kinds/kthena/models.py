@@ -21,10 +21,7 @@ from apiserver.schema.kind import Column, Filled, Kind, Version
 
 # The config has no schema, since engines differ and gain settings with every release. So there are only
 # warnings about settings with an unambiguous meaning: the port, and the transfer of the KV cache.
-_ROLES: Final = {
-    "prefill": ("kv_producer", "kv_both"),
-    "decode": ("kv_consumer", "kv_both"),
-}
+_ROLES: Final = {"prefill": ("kv_producer", "kv_both"), "decode": ("kv_consumer", "kv_both")}
 _DASHED: Final = "kv-transfer-config"
 _UNDERSCORED: Final = "kv_transfer_config"
 _HIGHEST_PORT: Final = 65535

@@ -96,10 +96,7 @@ LEGACY: Final = Shape(
     required=("modelID", *v1alpha1.LEGACY_FIELDS),
 )
 CURRENT: Final = Shape(
-    name="current",
-    family=Family.CURRENT,
-    fields=frozenset(_ANY),
-    required=("modelID", "scaleTargetRef"),
+    name="current", family=Family.CURRENT, fields=frozenset(_ANY), required=("modelID", "scaleTargetRef")
 )
 
 SHAPES: Final[Mapping[str, Shape]] = {shape.name: shape for shape in (MODEL_PROFILE, LEGACY, CURRENT)}
@@ -127,11 +124,7 @@ def _second(name: str, *, has_service_class: bool) -> Shape:
 
 def _third(name: str) -> Shape:
     return Shape(
-        name=name,
-        family=Family.CURRENT,
-        fields=CURRENT.fields,
-        required=CURRENT.required,
-        status=_S3_STATUS,
+        name=name, family=Family.CURRENT, fields=CURRENT.fields, required=CURRENT.required, status=_S3_STATUS
     )
 
 

@@ -11,12 +11,7 @@ from msgspec import UNSET
 from apiserver.kinds.core.names import group_of
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP, label_advice
-from apiserver.kinds.llmd.identity import (
-    MOST_COST,
-    implied_target,
-    is_planned,
-    variant_identifier,
-)
+from apiserver.kinds.llmd.identity import MOST_COST, implied_target, is_planned, variant_identifier
 from apiserver.kinds.llmd.v1alpha2 import missing_parameters
 from apiserver.kinds.meta import AGE, READY, condition
 from apiserver.schema.conversion import read_kept

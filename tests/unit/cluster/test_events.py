@@ -220,12 +220,7 @@ NOW = datetime(2026, 7, 1, tzinfo=UTC)
 def occurrence(meaning: str = "m", *, name: str = "a", action: str = "Scale") -> Occurrence:
     """Return an occurrence."""
     return Occurrence(
-        regarding=(("name", name),),
-        type="Normal",
-        reason="Why",
-        action=action,
-        note="note",
-        meaning=meaning,
+        regarding=(("name", name),), type="Normal", reason="Why", action=action, note="note", meaning=meaning
     )
 
 

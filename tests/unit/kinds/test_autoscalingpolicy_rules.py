@@ -186,10 +186,7 @@ ADVISED = {
     ),
     "no period": (down(period="0s", percent=0), [f"{DOWN_AT}: period 0s lifts both limits"]),
     "a short period": (up(stablePolicy={"period": "14s"}), [f"{UP_AT}: period {INTERVAL}"]),
-    "a short window": (
-        down(stabilizationWindow="1s"),
-        [f"{DOWN_AT}: stabilizationWindow {INTERVAL}"],
-    ),
+    "a short window": (down(stabilizationWindow="1s"), [f"{DOWN_AT}: stabilizationWindow {INTERVAL}"]),
     "And with an instances limit of 0": (
         down(selectPolicy="And", instances=0),
         [f"{DOWN_AT}: And with a limit of 0 never scales down"],

@@ -70,11 +70,7 @@ ACCEPTED: dict[str, tuple[type, Json]] = {
 }
 
 REFUSED: dict[str, tuple[type, Json, list[str]]] = {
-    "a variable without a name": (
-        EnvVar,
-        {"value": "1"},
-        ["name: Required value"],
-    ),
+    "a variable without a name": (EnvVar, {"value": "1"}, ["name: Required value"]),
     "an equals sign in a name": (
         EnvVar,
         {"name": "A=B"},

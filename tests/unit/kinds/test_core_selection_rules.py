@@ -182,18 +182,12 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             f'matchExpressions[0].values[0]: Invalid value: "-": {VALUE}',
         ],
     ),
-    "a local reference without a name": (
-        LocalObjectReference,
-        {},
-        ["name: Required value"],
-    ),
+    "a local reference without a name": (LocalObjectReference, {}, ["name: Required value"]),
 }
 
 KEYS = {
     "a": [],
-    "Example_1.x/y": [
-        "prefix part must be a lowercase RFC 1123 subdomain such as example.com",
-    ],
+    "Example_1.x/y": ["prefix part must be a lowercase RFC 1123 subdomain such as example.com"],
     "example.com/team": [],
     "": ["name part must be non-empty"],
     "example.com/": ["name part must be non-empty"],

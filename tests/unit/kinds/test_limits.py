@@ -239,10 +239,7 @@ RIGHT: Final = {
         CrossVersionObjectReference,
         DEPLOYMENT | {"apiVersion": "x.example/v1beta1"},
     ),
-    "empty optional fields": (
-        ObjectReference,
-        {"apiVersion": "", "kind": "", "namespace": "", "name": "a"},
-    ),
+    "empty optional fields": (ObjectReference, {"apiVersion": "", "kind": "", "namespace": "", "name": "a"}),
     "a pool of any name": (PoolObjectReference, {"name": "Pool:one two"}),
     "a key": (ConfigMapKeyRef, {"name": "a.b", "key": "_A.yaml"}),
 }
@@ -270,11 +267,7 @@ def test_a_stored_invalid_name_does_not_block_updates_of_other_fields() -> None:
 
 INT32 = range(-(2**31), 2**31)
 UINT32 = range(2**32)
-WIDE = {
-    "spec.priority",
-    "status.observedGeneration",
-    "status.conditions[].observedGeneration",
-}
+WIDE = {"spec.priority", "status.observedGeneration", "status.conditions[].observedGeneration"}
 """The fields of 64 bits."""
 
 UNSIGNED = {

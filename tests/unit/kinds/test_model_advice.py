@@ -79,11 +79,7 @@ SPOKEN = {
             "backends": [
                 BACKEND,
                 BACKEND
-                | {
-                    "name": "b",
-                    "routeWeight": 0,
-                    "loraAdapters": [{"name": "law", "artifactURL": "hf://a"}],
-                },
+                | {"name": "b", "routeWeight": 0, "loraAdapters": [{"name": "law", "artifactURL": "hf://a"}]},
             ]
         },
         ["spec.backends: no requests for adapter law: routeWeight is 0 where it is"],
@@ -123,10 +119,7 @@ SPOKEN = {
         backend(scalingCost=0) | {"autoscalingPolicy": POLICY},
         [f"{FIRST}.scalingCost: 0 counts as free, so this backend is scaled first"],
     ),
-    "no image": (
-        backend(workers=[{}]),
-        [f"{FIRST}.workers[0].image: not set, so there is nothing to run"],
-    ),
+    "no image": (backend(workers=[{}]), [f"{FIRST}.workers[0].image: not set, so there is nothing to run"]),
     "zero replicas and zero pods": (
         worker(replicas=0, pods=0),
         [

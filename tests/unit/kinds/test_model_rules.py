@@ -97,10 +97,7 @@ FIRST = "spec.backends[0]"
 NO_POLICY = "Forbidden: may not be set when `spec.autoscalingPolicy` is not set"
 
 REFUSED = {
-    "no backends": (
-        {"spec": {}},
-        ["spec.backends: Required value"],
-    ),
+    "no backends": ({"spec": {}}, ["spec.backends: Required value"]),
     "an empty backend": (
         model({}),
         [
@@ -136,10 +133,7 @@ REFUSED = {
             " `autoscalingPolicy` is set"
         ],
     ),
-    "a cost without a policy": (
-        model(BACKEND | {"scalingCost": 5}),
-        [f"{FIRST}.scalingCost: {NO_POLICY}"],
-    ),
+    "a cost without a policy": (model(BACKEND | {"scalingCost": 5}), [f"{FIRST}.scalingCost: {NO_POLICY}"]),
     "a grace period without a policy": (
         model(BACKEND | {"scaleToZeroGracePeriod": "1m"}),
         [f"{FIRST}.scaleToZeroGracePeriod: {NO_POLICY}"],
@@ -232,10 +226,7 @@ REFUSED = {
         adapters("llama-3", name="llama-3"),
         [f'{FIRST}.loraAdapters[0].name: Invalid value: "llama-3": must differ from the name of the model'],
     ),
-    "one adapter twice": (
-        adapters("a", "a"),
-        [f'{FIRST}.loraAdapters[1]: Duplicate value: {{"name":"a"}}'],
-    ),
+    "one adapter twice": (adapters("a", "a"), [f'{FIRST}.loraAdapters[1]: Duplicate value: {{"name":"a"}}']),
     "a thousand adapters": (
         adapters(*(f"a{number}" for number in range(1000))),
         [f"{FIRST}.loraAdapters: Too many: 1000: must have at most 128 items"],
@@ -289,11 +280,7 @@ CHANGED: dict[str, tuple[Json, Json, str]] = {
         {"env": [VARIABLE | {"value": "2"}]},
         f'env: Invalid value: [{{"name":"A","value":"2"}}]: {STAYS}',
     ),
-    "a source is removed": (
-        {"envFrom": [SOURCE]},
-        {"envFrom": []},
-        f"envFrom: Invalid value: []: {STAYS}",
-    ),
+    "a source is removed": ({"envFrom": [SOURCE]}, {"envFrom": []}, f"envFrom: Invalid value: []: {STAYS}"),
 }
 
 

@@ -150,11 +150,7 @@ async def test_an_autoscaler_gets_a_value_list(server: Server) -> None:
             id="an invalid selector",
         ),
         pytest.param(
-            "GET",
-            "/namespaces/team/wva_desired_replicas?watch=true",
-            405,
-            "MethodNotAllowed",
-            id="a watch",
+            "GET", "/namespaces/team/wva_desired_replicas?watch=true", 405, "MethodNotAllowed", id="a watch"
         ),
         pytest.param("POST", "/namespaces/team/wva_desired_replicas", 405, "MethodNotAllowed", id="a write"),
         pytest.param("DELETE", "", 405, "MethodNotAllowed", id="a deletion"),

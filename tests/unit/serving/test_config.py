@@ -265,8 +265,7 @@ def test_pools_and_budgets_are_converted_for_planning(tmp_path: Path) -> None:
     )
     budget = "{name: team, costPerHour: '12.50', namespaces: [chat]}"
     file.write_text(
-        f"planning: {{nodePools: [{pool}], budgets: [{budget}], standingSeconds: 900}}\n",
-        encoding="utf-8",
+        f"planning: {{nodePools: [{pool}], budgets: [{budget}], standingSeconds: 900}}\n", encoding="utf-8"
     )
 
     planning = parsed([], file).planning
@@ -317,11 +316,7 @@ def test_planning_has_its_own_defaults_and_every_field_is_translated(tmp_path: P
 
     assert settings_of(ControllerConfig().planning) == Settings(names_all=False)
     assert settings_of(parsed([], file).planning) == Settings(
-        standing_seconds=900.0,
-        names_all=True,
-        most_moves=2,
-        deterministic_seconds=4.0,
-        wall_seconds=40.0,
+        standing_seconds=900.0, names_all=True, most_moves=2, deterministic_seconds=4.0, wall_seconds=40.0
     )
 
 

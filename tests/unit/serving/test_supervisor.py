@@ -41,9 +41,7 @@ async def test_a_job_that_ends_is_a_failure(job: Job, caplog: pytest.LogCaptureF
     ]
 
 
-async def test_a_job_that_cannot_run_is_logged_without_a_traceback(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_a_job_that_cannot_run_is_logged_without_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
     """The message of its error says what to change."""
 
     async def unconfigured() -> None:

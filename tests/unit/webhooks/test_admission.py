@@ -140,10 +140,7 @@ ODD = {
         ["spec.modelID"],
     ),
     "a null in metadata": ({"metadata": None}, []),
-    "500 nested lists": (
-        {"spec": {"modelID": nested(500)}},
-        ["spec.scaleTargetRef", "spec.modelID"],
-    ),
+    "500 nested lists": ({"spec": {"modelID": nested(500)}}, ["spec.scaleTargetRef", "spec.modelID"]),
 }
 
 

@@ -40,12 +40,7 @@ def test_errors_in_metadata_are_listed_with_those_in_the_spec() -> None:
 
     found = fields(mutate(review(bad)).refusal)
 
-    assert found == [
-        "metadata.labels",
-        "metadata.labels",
-        "metadata.annotations",
-        "spec.accelerator",
-    ]
+    assert found == ["metadata.labels", "metadata.labels", "metadata.annotations", "spec.accelerator"]
 
 
 def test_errors_in_metadata_alone_are_left_to_the_api_server() -> None:

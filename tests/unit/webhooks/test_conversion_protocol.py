@@ -274,14 +274,8 @@ ODD_REQUESTS = {
     "objects that are null": review(None),
     "a review of an unsupported API version": review([]) | {"apiVersion": "apiextensions.k8s.io/v1beta1"},
     "a desired version that is a number": review([], desired=7),
-    "no desired version": {
-        "kind": "ConversionReview",
-        "request": {"uid": UID, "objects": []},
-    },
-    "no objects": {
-        "kind": "ConversionReview",
-        "request": {"uid": UID, "desiredAPIVersion": NEW},
-    },
+    "no desired version": {"kind": "ConversionReview", "request": {"uid": UID, "objects": []}},
+    "no objects": {"kind": "ConversionReview", "request": {"uid": UID, "desiredAPIVersion": NEW}},
 }
 
 

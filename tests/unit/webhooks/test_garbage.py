@@ -130,10 +130,7 @@ async def test_the_webhooks_process_answers_malformed_requests_over_tls(tmp_path
     """
 
     async def answer_to(path: str, body: bytes) -> tuple[int, JsonValue]:
-        async with (
-            asyncio.timeout(PATIENCE_SECONDS),
-            session.post(path, data=io.BytesIO(body)) as response,
-        ):
+        async with asyncio.timeout(PATIENCE_SECONDS), session.post(path, data=io.BytesIO(body)) as response:
             return response.status, json.loads(await response.read())
 
     paths = [ENDPOINTS[number % 3] for number in range(SOME)]
