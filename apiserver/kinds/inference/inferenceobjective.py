@@ -156,7 +156,6 @@ INFERENCE_OBJECTIVE: Final = Kind(
     group=FORMER_POOL_GROUP,
     kind="InferenceObjective",
     plural="inferenceobjectives",
-    singular="inferenceobjective",
     short_names=("infobj",),
     categories=("stowplan",),
     versions=(

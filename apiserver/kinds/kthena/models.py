@@ -229,7 +229,6 @@ MODEL: Final = Kind(
     group=REGISTRY,
     kind="Model",
     plural="models",
-    singular="model",
     short_names=("mdl",),
     categories=("stowplan",),
     versions=(

@@ -139,7 +139,6 @@ VARIANT_AUTOSCALING: Final = Kind(
     group=GROUP,
     kind="VariantAutoscaling",
     plural="variantautoscalings",
-    singular="variantautoscaling",
     short_names=("va",),
     categories=("stowplan", "autoscaling"),
     has_conversion=True,
