@@ -19,8 +19,7 @@ from apiserver.cluster.namespaces import installation_namespace
 from apiserver.cluster.timing import utc_now
 from apiserver.log import EventLogger
 from apiserver.serving.config import ConfigurationError, run_verb
-from apiserver.serving.health import Readiness
-from apiserver.serving.process import run_server
+from apiserver.serving.process import Readiness, run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from controller.bindings.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,

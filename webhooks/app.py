@@ -20,8 +20,7 @@ from apiserver.kinds.conversion import convert
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json, JsonValue, without_depths
 from apiserver.serving.bodies import Bodies, Reply, Room, failure
-from apiserver.serving.health import Readiness
-from apiserver.serving.process import run_server
+from apiserver.serving.process import Readiness, run_server
 from webhooks.review import (
     SMALL_BYTES,
     AdmissionRequest,

@@ -131,9 +131,6 @@ def _entries(value: ReviewedObject | None) -> dict[str, str]:
         raise UnreadableObjectError(f"the object cannot be read: {error}") from error
 
 
-_log = EventLogger(__name__)
-
-
 def judges_of(
     scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN, settings: SettingsAdmission | None = None
 ) -> Judges:

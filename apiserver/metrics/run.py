@@ -22,8 +22,7 @@ from apiserver.metrics.watches import Watches
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Length, Range
 from apiserver.serving.config import ClusterConfig, ServingConfig, run_verb
-from apiserver.serving.health import Readiness, add_health_routes
-from apiserver.serving.process import run_server, server_tls
+from apiserver.serving.process import Readiness, add_health_routes, run_server, server_tls
 from apiserver.serving.process_metrics import ProcessMetrics
 
 

@@ -25,8 +25,7 @@ from apiserver.serving.config import (
     ServingConfig,
     run_verb,
 )
-from apiserver.serving.health import Readiness
-from apiserver.serving.process import run_server
+from apiserver.serving.process import Readiness, run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 from controller.config import network_problems
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks

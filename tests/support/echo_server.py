@@ -12,8 +12,7 @@ from aiohttp import web
 
 from apiserver.log import configure_logging
 from apiserver.serving.config import Limits, ServingConfig
-from apiserver.serving.health import Readiness
-from apiserver.serving.process import run_server
+from apiserver.serving.process import Readiness, run_server
 from apiserver.serving.process_metrics import ProcessMetrics
 
 

@@ -12,8 +12,14 @@ import re
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
-from apiserver.kinds.core.labels import OPERATOR_RULES, LabelKey, Selector, label_value_errors
-from apiserver.kinds.core.names import DnsLabel, DnsSubdomain
+from apiserver.kinds.core.names import (
+    OPERATOR_RULES,
+    DnsLabel,
+    DnsSubdomain,
+    LabelKey,
+    Selector,
+    label_value_errors,
+)
 from apiserver.kinds.meta import Int32
 from apiserver.schema import errors
 from apiserver.schema.declaration import UNSET, Maybe, declaration

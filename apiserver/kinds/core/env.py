@@ -12,8 +12,7 @@ from typing import Annotated, Final, Literal
 
 import re2
 
-from apiserver.kinds.core.labels import label_key_errors
-from apiserver.kinds.core.names import DnsLabel, DnsSubdomain, KeyName, VariableName
+from apiserver.kinds.core.names import DnsLabel, DnsSubdomain, KeyName, VariableName, label_key_errors
 from apiserver.kinds.meta import Quantity
 from apiserver.schema import errors
 from apiserver.schema.declaration import UNSET, Maybe, declaration

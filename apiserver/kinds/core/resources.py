@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Annotated, Final
 
-from apiserver.kinds.core.labels import label_key_errors
-from apiserver.kinds.core.names import DnsLabel
+from apiserver.kinds.core.names import DnsLabel, label_key_errors
 from apiserver.schema import errors, quantities
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.errors import FieldError

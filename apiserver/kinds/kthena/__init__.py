@@ -3,8 +3,7 @@
 Those of its releases in networking.serving.volcano.sh are declared as well.
 
 - API groups: `groups`
-- Model: `model`, with `modelbackend`; lengths of names: `modelnames`; names, columns, defaults and warnings:
-  `models`
+- Model: `model`, with `modelbackend`; names, columns, defaults and warnings: `models`
 - ModelRoute and ModelServer: `modelroute`, with `modelmatch`, and `modelserver`; those of the releases:
   `serving`; names, columns and warnings: `routing`
 - AutoscalingPolicy: `autoscalingpolicy`, with its defaults and warnings

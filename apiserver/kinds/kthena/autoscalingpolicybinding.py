@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from apiserver.kinds.core.labels import LABELS, LabelValue
+from apiserver.kinds.core.names import LABELS, LabelValue
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
     distinct_targets,
     fully_named,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.kinds.core.affinity import Affinity, PodAffinityTerm
-from apiserver.kinds.core.labels import LabelSelector, label_key_errors, label_value_errors
+from apiserver.kinds.core.names import LabelSelector, label_key_errors, label_value_errors
 from apiserver.kinds.kthena.modelserver import PDGroup
 from apiserver.kinds.meta import LocalObjectReference, ObjectReference
 from apiserver.schema.json import Json

@@ -17,8 +17,8 @@ from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.run import application
 from apiserver.metrics.watches import Watches
 from apiserver.serving.config import Limits
-from apiserver.serving.health import Readiness
 from apiserver.serving.listener import Listener
+from apiserver.serving.process import Readiness
 from apiserver.serving.tls import ServerTls
 
 NOW = dt.datetime.now(dt.UTC)

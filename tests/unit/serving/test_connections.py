@@ -11,9 +11,8 @@ import pytest
 from aiohttp import web
 
 from apiserver.serving.connections import Connections, Guard
-from apiserver.serving.health import Readiness
 from apiserver.serving.listener import Acceptor, listening_socket
-from apiserver.serving.process import tracking
+from apiserver.serving.process import Readiness, tracking
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.tls import ServerTls
 

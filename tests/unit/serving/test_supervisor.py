@@ -8,8 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from apiserver.program import CannotRunError
-from apiserver.serving.health import Readiness
-from apiserver.serving.process import Job, Supervisor
+from apiserver.serving.process import Job, Readiness, Supervisor
 from apiserver.serving.process_metrics import ProcessMetrics
 
 
