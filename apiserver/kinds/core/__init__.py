@@ -1,5 +1,5 @@
 """Core Kubernetes types that our kinds embed, declared to the depth that the API server validates.
 
 - names, labels and label selectors: `names`; evaluation of selectors: `selecting`
-- containers: `env`, `resources`; scheduling: `affinity`
+- environment and resources: `containers`; scheduling: `affinity`
 """

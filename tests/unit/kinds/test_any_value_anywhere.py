@@ -15,7 +15,7 @@ from differential.generate import case
 from differential.places import Place, each
 from support.campaign import TIMES, often
 
-from apiserver.kinds.core.resources import ResourceRequirements
+from apiserver.kinds.core.containers import ResourceRequirements
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.schema.defaulting import schema_defaults
 from apiserver.schema.errors import FieldError

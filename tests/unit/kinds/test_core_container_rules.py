@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.kinds.core.env import EnvFromSource, EnvVar
-from apiserver.kinds.core.resources import ResourceRequirements, can_be_overcommitted
+from apiserver.kinds.core.containers import EnvFromSource, EnvVar, ResourceRequirements, can_be_overcommitted
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 

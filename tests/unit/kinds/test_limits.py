@@ -10,8 +10,7 @@ from typing import Final
 import pytest
 
 from apiserver.kinds.core.affinity import NodeAffinity, PodAffinityTerm
-from apiserver.kinds.core.env import EnvVar
-from apiserver.kinds.core.resources import ResourceRequirements
+from apiserver.kinds.core.containers import EnvVar, ResourceRequirements
 from apiserver.kinds.inference.inferenceobjective import PoolObjectReference
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicyMetric
