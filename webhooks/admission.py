@@ -30,10 +30,9 @@ from apiserver.schema.json import Json, JsonValue, same, without_depths
 from apiserver.schema.kind import Kind, Reference, Version
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.validation import judge
-from webhooks.review import AdmissionRequest, ReviewedObject
+from webhooks.review import NULL, AdmissionRequest, ReviewedObject
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
-_NULL: Final = msgspec.Raw(b"null")
 _MOST_COMPARED: Final = 64
 """Changed annotations whose names are compared with ours; an object may have tens of thousands."""
 
@@ -130,11 +129,9 @@ def annotation_warnings(request: AdmissionRequest) -> tuple[str, ...]:
     return tuple(annotation_advice(known[0].kind, {"metadata": {"annotations": compared}}))
 
 
-def decode_object(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
-    """Return an object of a request decoded, or None for none. Raises UnreadableObjectError."""
-    if value is None or isinstance(value, ReviewedObject):
-        return value
-    return None if value == _NULL else _decode(_object, value)
+def decode_object(value: msgspec.Raw) -> ReviewedObject | None:
+    """Return an object of a request decoded, or None for null. Raises UnreadableObjectError."""
+    return None if value == NULL else _decode(_object, value)
 
 
 def _to_keep(kind: Kind, sent: ReviewedObject, stored: ReviewedObject) -> str | None:

@@ -128,7 +128,7 @@ def _below(node: Node, key: str) -> Node:
 _UNDECLARED: Final = Node(type="any")
 
 
-_ZERO: Final = {**_EMPTY, "string": str, "integer": int, "number": int}
+_ZERO: Final[Mapping[str, Callable[[], JsonValue]]] = {**_EMPTY, "string": str, "integer": int, "number": int}
 
 
 @dataclass(slots=True)
