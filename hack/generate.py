@@ -26,8 +26,8 @@ from apiserver.schema.structural import crd_manifest
 from controller.config import ControllerConfig
 from controller.config_planning import PlanningConfig
 from controller.models.run import ModelsConfig
+from webhooks.config import WebhooksConfig
 from webhooks.registration import registrations
-from webhooks.run import WebhooksConfig
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 _BANNER: Final = "# Generated from apiserver/kinds by `make generate`. Edits are lost.\n"

@@ -1,6 +1,6 @@
 """Admission and conversion webhooks, served over HTTPS.
 
-- `run`: the entry point with its configuration; `app`: the routes, and conversion, which is answered at once,
+- `run`: the entry point, with its `config`; `app`: the routes, and conversion, which is answered at once,
   while `judging` is loaded for admission
 - `review`: decoding and encoding of reviews
 - `decision`: the response to one request; `admission`: its object and its writer; `judging`: what decides,

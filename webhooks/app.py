@@ -26,6 +26,7 @@ from webhooks.review import (
     AdmissionRequest,
     AdmissionResponse,
     ConversionRequest,
+    Judges,
     MalformedReviewError,
     UnreadableRequestError,
     decode_admission,
@@ -38,8 +39,8 @@ from webhooks.review import (
 
 if TYPE_CHECKING:
     from apiserver.serving.process_metrics import ProcessMetrics
+    from webhooks.config import WebhooksConfig
     from webhooks.judging import Judging
-    from webhooks.run import WebhooksConfig
 
 
 _TURN_SECONDS: Final = 0.02
@@ -111,11 +112,6 @@ _ARRIVING_CONVERSIONS: Final = 2
 bytes."""
 
 _log = EventLogger(__name__)
-
-Decide = Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]
-
-Judges = dict[str, Decide]
-"""The decision functions of the admission webhooks, by their paths: `mutate`, `validate` and others."""
 
 Load = Callable[[], Awaitable[Judges]]
 """Returns the decision functions, once they are loaded."""

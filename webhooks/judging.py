@@ -32,12 +32,11 @@ from apiserver.schema import errors
 from apiserver.schema.json import Json, as_object
 from apiserver.schema.validation import judge
 from webhooks.admission import UnreadableObjectError, decode_object, plain_object
-from webhooks.app import Judges
+from webhooks.config import ScalingConfig, WebhooksConfig
 from webhooks.decision import in_thread, mutate, validate
 from webhooks.permissions import Authorizer
 from webhooks.referents import Referents
-from webhooks.review import AdmissionRequest, AdmissionResponse, ReviewedObject, failure_status
-from webhooks.run import ScalingConfig, WebhooksConfig
+from webhooks.review import AdmissionRequest, AdmissionResponse, Judges, ReviewedObject, failure_status
 from webhooks.scaling import OPEN, Scaling, Tenancy
 
 _MOST_WARNINGS: Final = 16

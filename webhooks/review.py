@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
@@ -135,6 +135,10 @@ class AdmissionResponse(msgspec.Struct, frozen=True, kw_only=True):
     refusal: Json | None = None
     patch: tuple[object, ...] = ()
     warnings: tuple[str, ...] = ()
+
+
+Judges = dict[str, Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]]
+"""The decision functions of the admission webhooks, by their paths: `mutate`, `validate` and others."""
 
 
 def decode_admission(body: bytes) -> AdmissionRequest:

@@ -27,7 +27,7 @@ from hack.packaging.pod_values import (
     Volume,
     VolumeMount,
 )
-from webhooks.run import WebhooksConfig
+from webhooks.config import WebhooksConfig
 
 Replicas = Annotated[int, Range(1, 100)]
 RUNBOOKS = "https://git.example/stowplan/"

@@ -193,10 +193,7 @@ def _longest_pod_name(model: str, backend: Json) -> int:
 
 
 def _has_adapter_in_bucket(backend: Json) -> bool:
-    for adapter in backend.get("loraAdapters", ()):  # noqa: SIM110 (a generator would take longer)
-        if adapter["artifactURL"].startswith("s3://"):
-            return True
-    return False
+    return any(adapter["artifactURL"].startswith("s3://") for adapter in backend.get("loraAdapters", ()))
 
 
 def _may_set(backend: Json, variable: str) -> bool:

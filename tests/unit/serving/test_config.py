@@ -19,7 +19,7 @@ from controller.models.run import ModelsConfig
 from controller.planning.cluster import Taint
 from controller.planning.inputs import Settings
 from controller.sizing.records import SizingSettings
-from webhooks.run import WebhooksConfig
+from webhooks.config import WebhooksConfig
 
 ALL = [WebhooksConfig, MetricsConfig, ControllerConfig, ModelsConfig]
 SCREEN_LINES = 55

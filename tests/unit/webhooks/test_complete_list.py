@@ -11,12 +11,12 @@ from support.reviews import ANYBODY, NOBODY, mutate, read, review, variant
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
-from webhooks.app import Judges, application
+from webhooks.app import application
 from webhooks.decision import mutate as ask_mutate
 from webhooks.decision import validate as ask_validate
 from webhooks.judging import judges_of
 from webhooks.referents import Referents
-from webhooks.review import AdmissionRequest, decode_admission
+from webhooks.review import AdmissionRequest, Judges, decode_admission
 
 DEPTHS = (101, 150, 300, 1000, 5000, 9900)
 """Levels of `config`, more than the allowed 100; API servers accept 9,900."""

@@ -17,9 +17,10 @@ from apiserver.kinds.conversion import convert
 from apiserver.schema.json import Json, JsonValue, same
 from apiserver.serving.bodies import SMALL_ANSWER_BYTES
 from hack.calling import variants
-from webhooks.app import Judges, application
+from webhooks.app import application
 from webhooks.judging import judges_of
 from webhooks.referents import Referents
+from webhooks.review import Judges
 from webhooks.scaling import Scaling
 
 OLD, NEW = "llmd.ai/v1alpha1", "llmd.ai/v1alpha2"

@@ -22,10 +22,10 @@ from support.posting import Client, client_of
 from apiserver.kinds.scalable import SCALABLE
 from apiserver.schema.json import JsonValue
 from apiserver.serving.authority import new_authority, new_leaf
-from webhooks.app import Judges, application
+from webhooks.app import application
 from webhooks.judging import judges_of
 from webhooks.referents import Referents
-from webhooks.review import SMALL_BYTES
+from webhooks.review import SMALL_BYTES, Judges
 from webhooks.scaling import Scaling
 
 ENDPOINTS = ("/mutate", "/validate", "/convert")

@@ -16,10 +16,11 @@ from apiserver.cluster.cache import Change
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
 from apiserver.schema.paths import FieldPath
-from webhooks.app import Judges, application
+from webhooks.app import application
 from webhooks.decision import mutate
 from webhooks.judging import judges_of
 from webhooks.referents import Claims, autoscaler_only, targets_only
+from webhooks.review import Judges
 
 
 def route(count: int) -> Json:

@@ -19,9 +19,10 @@ from support.reviews import ANYBODY, review, variant
 
 from apiserver.schema.json import Json
 from apiserver.serving.authority import new_authority, new_leaf
-from webhooks.app import Judges, application
+from webhooks.app import application
 from webhooks.judging import judges_of
 from webhooks.referents import Referents
+from webhooks.review import Judges
 
 PATIENCE_SECONDS = 60
 MEGABYTE = 1 << 20
