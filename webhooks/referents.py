@@ -24,7 +24,6 @@ from apiserver.cluster.resource import (
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
     Resource,
-    Selection,
 )
 from apiserver.kinds.autoscalers import autoscaler_of
 from apiserver.kinds.following import following_problems, target_subject, variant_subject
@@ -196,7 +195,7 @@ async def _until_served(cluster: Cluster, resource: Resource) -> None:
     has_told = False
     while True:
         try:
-            await cluster.list_selection(Selection(resource=resource, metadata_only=True), page_size=1)
+            await cluster.get_path(resource.path(), query={"limit": "1"})
         except NotFound:
             pass
         except Forbidden as error:

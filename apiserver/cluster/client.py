@@ -111,7 +111,10 @@ class Cluster:
         metadata_only: bool = False,
         page_size: int = PAGE_SIZE,
     ) -> Json:
-        """Return all objects as one list, read in pages, with `metadata.resourceVersion` to watch from."""
+        """Return all objects as one list, read in pages, with `metadata.resourceVersion` to watch from.
+
+        If the continue token expires, the list is read again in one piece.
+        """
         selection = Selection(
             resource=resource,
             namespace=namespace,
@@ -119,17 +122,10 @@ class Cluster:
             field_selector=field_selector,
             metadata_only=metadata_only,
         )
-        return await self.list_selection(selection, page_size=page_size)
-
-    async def list_selection(self, selection: Selection, *, page_size: int = PAGE_SIZE) -> Json:
-        """Return the list of a selection, see `list`.
-
-        If the continue token expires, the list is read again in one piece.
-        """
         items, version = await self.list_kept(selection, lambda item: item, page_size=page_size)
         return {
-            "apiVersion": selection.resource.api_version,
-            "kind": f"{selection.resource.kind}List",
+            "apiVersion": resource.api_version,
+            "kind": f"{resource.kind}List",
             "metadata": {"resourceVersion": version},
             "items": items,
         }
