@@ -16,62 +16,41 @@ from apiserver.program import exit_code, program, version
 _USAGE_ERROR: Final = 2
 _UNREAD: Final = 1
 
+_PURPOSES: Final = {
+    "webhooks": "run the admission and conversion webhooks",
+    "apiserver": "run the external metrics API server (external.metrics.k8s.io)",
+    "controller": "run the controller that observes, plans and publishes decisions",
+    "models": "run the controller that expands Models into workloads and routes",
+    "check": "validate manifests without a cluster",
+    "convert": "convert VariantAutoscaling manifests to another API version",
+    "migrate": "rewrite manifests for later releases of llm-d and Kthena, or back",
+    "expand": "print the objects that a Model expands to, without a cluster",
+    "plan": "compute a plan from manifests or exported objects, without a cluster",
+    "simulate": "simulate autoscaling policies, and compare cost and latency",
+    "doctor": "check a cluster before and after an installation",
+    "status": "show models, accelerators, cost and problems of a live cluster",
+    "dashboard": "serve a page about the fleet of a live cluster on this machine",
+    "profile": "print the profile of running engines, for the spec of a VariantAutoscaling",
+    "explain": "explain the decision for a variant or a binding in a live cluster",
+    "upgrade": "upgrade a live cluster to the definitions of this release",
+    "downgrade": "restore a live cluster to the definitions of an earlier release",
+    "completion": "print the code for completion in bash, zsh or fish",
+    "uninstall": "remove Stowplan from a cluster",
+}
+_MODULES: Final = {
+    "webhooks": "webhooks.run",
+    "apiserver": "apiserver.metrics.run",
+    "controller": "controller.run",
+    "models": "controller.models.run",
+    "upgrade": "controller.commands.upgrade.upgrade",
+    "downgrade": "controller.commands.upgrade.downgrade",
+    "completion": "apiserver.completion",
+    "uninstall": "controller.commands.uninstall.uninstall",
+}
+
 VERBS: Final[Mapping[str, tuple[str, str]]] = {
-    "webhooks": ("webhooks.run", "run the admission and conversion webhooks"),
-    "apiserver": ("apiserver.metrics.run", "run the external metrics API server (external.metrics.k8s.io)"),
-    "controller": ("controller.run", "run the controller that observes, plans and publishes decisions"),
-    "models": ("controller.models.run", "run the controller that expands Models into workloads and routes"),
-    "check": ("controller.commands.check.run", "validate manifests without a cluster"),
-    "convert": (
-        "controller.commands.convert.run",
-        "convert VariantAutoscaling manifests to another API version",
-    ),
-    "migrate": (
-        "controller.commands.migrate.run",
-        "rewrite manifests for later releases of llm-d and Kthena, or back",
-    ),
-    "expand": (
-        "controller.commands.expand.run",
-        "print the objects that a Model expands to, without a cluster",
-    ),
-    "plan": (
-        "controller.commands.plan.run",
-        "compute a plan from manifests or exported objects, without a cluster",
-    ),
-    "simulate": (
-        "controller.commands.simulate.run",
-        "simulate autoscaling policies, and compare cost and latency",
-    ),
-    "doctor": (
-        "controller.commands.doctor.run",
-        "check a cluster before and after an installation",
-    ),
-    "status": (
-        "controller.commands.status.run",
-        "show models, accelerators, cost and problems of a live cluster",
-    ),
-    "dashboard": (
-        "controller.commands.dashboard.run",
-        "serve a page about the fleet of a live cluster on this machine",
-    ),
-    "profile": (
-        "controller.commands.profile.run",
-        "print the profile of running engines, for the spec of a VariantAutoscaling",
-    ),
-    "explain": (
-        "controller.commands.explain.run",
-        "explain the decision for a variant or a binding in a live cluster",
-    ),
-    "upgrade": (
-        "controller.commands.upgrade.upgrade",
-        "upgrade a live cluster to the definitions of this release",
-    ),
-    "downgrade": (
-        "controller.commands.upgrade.downgrade",
-        "restore a live cluster to the definitions of an earlier release",
-    ),
-    "completion": ("apiserver.completion", "print the code for completion in bash, zsh or fish"),
-    "uninstall": ("controller.commands.uninstall.uninstall", "remove Stowplan from a cluster"),
+    verb: (_MODULES.get(verb, f"controller.commands.{verb}.run"), purpose)
+    for verb, purpose in _PURPOSES.items()
 }
 """The subcommands: the module whose `main(arguments)` returns an exit code, and the description."""
 

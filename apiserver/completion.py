@@ -53,9 +53,7 @@ def complete(verbs: Mapping[str, str], load: Callable[[str], ModuleType]) -> Non
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = command_parser(
-        "completion",
-        "Print the code that lets a shell complete verbs, options and files.",
-        epilog=_EPILOG,
+        "completion", "Print the code that lets a shell complete verbs, options and files.", epilog=_EPILOG
     )
     made.add_argument("shell", choices=_SHELLS, help="the shell")
     return made

@@ -16,13 +16,11 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.lease import LeaderElector, LeaseOptions
 from apiserver.cluster.namespaces import installation_namespace
-from apiserver.cluster.timestamps import utc_now
+from apiserver.cluster.timing import utc_now
 from apiserver.log import EventLogger
-from apiserver.serving.config import ConfigurationError
-from apiserver.serving.health import Readiness
-from apiserver.serving.process import run_server
+from apiserver.serving.config import ConfigurationError, run_verb
+from apiserver.serving.process import Readiness, run_server
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.startup import run_verb, server_options
 from controller.bindings.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,
     BindingSettings,
@@ -90,7 +88,7 @@ def _start(config: ControllerConfig) -> int:
     controller = Controller(config)
     return run_server(
         None,
-        server_options(config.serving, has_application=False),
+        config.serving,
         readiness=controller.readiness,
         metrics=controller.metrics,
         background=[controller.run],

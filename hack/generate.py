@@ -16,8 +16,7 @@ from typing import Final
 
 import yaml
 
-from apiserver.kinds.families import FAMILIES, Family
-from apiserver.kinds.registry import DEFINED, KINDS
+from apiserver.kinds.registry import DEFINED, FAMILIES, KINDS, Family
 from apiserver.kinds.settings import PriceDocument, ServiceClassDocument
 from apiserver.metrics.run import MetricsConfig
 from apiserver.schema.editor import editor_schema

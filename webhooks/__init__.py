@@ -1,14 +1,11 @@
 """Admission and conversion webhooks, served over HTTPS.
 
-`review` decodes and encodes the review envelopes; `decision` (with `admission`) and `convert` answer one
-request; `references` warns about other objects but never rejects; `app` serves the routes.
-
-`run` is the entry point. `process` answers conversions at once, while it loads `judging` for admission.
-
-- permissions: `permissions`, asked by `authorizer`
-- writers of objects: `authorship`, `tenancy`; scale targets: `scaling`, `claims`; caches of other objects:
-  `referents`
-- ConfigMaps of settings: `settings`; annotated `autoscalers`
-- what the API server calls: `registration`; configuration: `config`
-- large input: `large`
+- `run`: the entry point, with its `config`; `app`: the routes, and conversion, which is answered at once,
+  while `judging` is loaded for admission
+- `review`: decoding and encoding of reviews
+- `decision`: the response to one request; `admission`: its object and its writer; `judging`: what decides,
+  with ConfigMaps of settings and annotated autoscalers
+- `scaling`: what a writer must be allowed to do; `permissions`: checks of that
+- `referents`: warnings about other objects, which are never rejections
+- `registration`: what the API server calls
 """

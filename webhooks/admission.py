@@ -5,24 +5,34 @@ An update that leaves the spec unchanged is never judged, so that finalizers can
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 import msgspec
 
 from apiserver.kinds.annotations import annotation_advice
-from apiserver.kinds.authorship import telling_annotations
+from apiserver.kinds.authorship import (
+    WRITTEN_BY,
+    is_recorded,
+    record_of,
+    telling_annotations,
+    writer_record,
+    writer_values,
+)
 from apiserver.kinds.conversion import convert, kept_annotation, telling_label
-from apiserver.kinds.forms import Form, other_forms
-from apiserver.kinds.llmd.relabelling import kept_when_relabelled
+from apiserver.kinds.judgement import Form, other_forms
+from apiserver.kinds.llmd.conversion import kept_when_relabelled
 from apiserver.kinds.registry import find_version
+from apiserver.schema import errors
+from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue, same, without_depths
 from apiserver.schema.kind import Kind, Reference, Version
+from apiserver.schema.paths import FieldPath
 from apiserver.schema.validation import judge
-from webhooks.review import AdmissionRequest, ReviewedObject
+from webhooks.review import NULL, AdmissionRequest, ReviewedObject
 
 _WRITES: Final = frozenset({"CREATE", "UPDATE"})
-_NULL: Final = msgspec.Raw(b"null")
 _MOST_COMPARED: Final = 64
 """Changed annotations whose names are compared with ours; an object may have tens of thousands."""
 
@@ -59,14 +69,9 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         """Return the references to other objects in a well-typed object."""
         return list(self.version.references(self.value))
 
-    def claims(self, *, is_typed: bool) -> list[Reference]:
-        """Return the scale targets, in any form, that this request adds, without duplicates.
-
-        `is_typed` tells that the object is known to be well-typed.
-        """
-        if not self.version.names_others:
-            return []
-        named = self.references() if is_typed else self._fitting(self.value)
+    def claims(self) -> list[Reference]:
+        """Return the scale targets, in any form, that this request adds, without duplicates."""
+        named = self._fitting(self.value)
         known = [] if self.old is None else self._fitting(self.old)
         for form in self.forms:
             now, before = form.targets()
@@ -118,28 +123,26 @@ def annotation_warnings(request: AdmissionRequest) -> tuple[str, ...]:
     known = find_version(sent.api_version, sent.kind)
     if known is None:
         return ()
-    before = (stored.metadata or {}).get("annotations") or {}
-    now = (sent.metadata or {}).get("annotations") or {}
-    changed = ((name, text) for name, text in now.items() if before.get(name) != text)
+    before = _annotations(stored)
+    changed = ((name, text) for name, text in _annotations(sent).items() if before.get(name) != text)
     compared = dict(islice(changed, _MOST_COMPARED))
     return tuple(annotation_advice(known[0].kind, {"metadata": {"annotations": compared}}))
 
 
-def decode_object(value: ReviewedObject | msgspec.Raw | None) -> ReviewedObject | None:
-    """Return an object of a request decoded, or None for none. Raises UnreadableObjectError."""
-    if value is None or isinstance(value, ReviewedObject):
-        return value
-    return None if value == _NULL else _decode(_object, value)
+def decode_object(value: msgspec.Raw) -> ReviewedObject | None:
+    """Return an object of a request decoded, or None for null. Raises UnreadableObjectError."""
+    return None if value == NULL else _decode(_object, value)
 
 
 def _to_keep(kind: Kind, sent: ReviewedObject, stored: ReviewedObject) -> str | None:
-    if _label(kind, sent) == _label(kind, stored):
+    label = telling_label(kind)
+    if _labels(sent).get(label) == _labels(stored).get(label):
         return None
     return kept_when_relabelled(_whole(sent, stored), _whole(stored, stored))
 
 
 def _forms(kind: Kind, version: Version, sent: ReviewedObject, stored: ReviewedObject | None) -> list[Form]:
-    if _kept_annotation(kind, sent) is None:  # then every version has the same content
+    if _annotations(sent).get(kept_annotation(kind)) is None:  # then every version has the same content
         return []
     return other_forms(
         kind, version, _whole(sent, stored), None if stored is None else _whole(stored, stored)
@@ -196,10 +199,9 @@ def _is_untouched(kind: Kind, old: ReviewedObject, new: ReviewedObject) -> bool:
     if _aside(kind, old) == _aside(kind, new):
         return True
     kept = kept_annotation(kind)
-    is_removed = _kept_annotation(kind, new) is None and _aside(kind, old, but=kept) == _aside(
-        kind, new, but=kept
-    )
-    return is_removed and _has_same_specs(kind, old, new)
+    if kept in _annotations(new) or _aside(kind, old, but=kept) != _aside(kind, new, but=kept):
+        return False
+    return _has_same_specs(kind, old, new)
 
 
 def _has_same_specs(kind: Kind, old: ReviewedObject, new: ReviewedObject) -> bool:
@@ -215,23 +217,45 @@ def _has_same_spec(old: ReviewedObject, new: ReviewedObject) -> bool:
 
 
 def _aside(kind: Kind, value: ReviewedObject, *, but: str = "") -> tuple[JsonValue, ...]:
-    metadata = value.metadata or {}
-    labels, annotations = metadata.get("labels") or {}, metadata.get("annotations") or {}
-    telling = [annotations.get(name) for name in telling_annotations(kind) if name != but]
-    return metadata.get("ownerReferences"), labels.get(telling_label(kind)), *telling
+    telling = [_annotations(value).get(name) for name in telling_annotations(kind) if name != but]
+    owners = (value.metadata or {}).get("ownerReferences")
+    return owners, _labels(value).get(telling_label(kind)), *telling
 
 
-def _label(kind: Kind, value: ReviewedObject) -> str | None:
-    """Return the value of the label that conversion reads, if any."""
-    labels = (value.metadata or {}).get("labels")
-    return None if labels is None else labels.get(telling_label(kind))
+def _labels(value: ReviewedObject) -> dict[str, str]:
+    return (value.metadata or {}).get("labels") or {}
 
 
-def _kept_annotation(kind: Kind, value: ReviewedObject) -> str | None:
-    """Return the annotation in which conversion keeps fields of an object, if any."""
-    return _annotation(value, kept_annotation(kind))
+def _annotations(value: ReviewedObject) -> dict[str, str]:
+    return (value.metadata or {}).get("annotations") or {}
 
 
-def _annotation(value: ReviewedObject, name: str) -> str | None:
-    annotations = (value.metadata or {}).get("annotations")
-    return None if annotations is None else annotations.get(name)
+def due_record(subject: Subject, request: AdmissionRequest) -> str | None:
+    """Return the value that the annotation must have, or None where it stays as it is."""
+    return record_of(user_of(request)) if changes_writer(subject) else None
+
+
+def changes_writer(subject: Subject) -> bool:
+    """Tell whether the user of this request becomes the writer of the object.
+
+    The writer is the user who last changed the spec or another vouched part, the annotation included.
+    Defaults must already be set in the object.
+    """
+    if not is_recorded(subject.kind):
+        return False
+    old, value = subject.old, subject.value
+    return old is None or writer_values(subject.kind, old) != writer_values(subject.kind, value)
+
+
+def record_errors(subject: Subject, request: AdmissionRequest) -> Iterator[FieldError]:
+    """Yield an error if the annotation names another user. A missing annotation is no error."""
+    record = writer_record(subject.value)
+    if record is not None and due_record(subject, request) not in {None, record}:
+        path = FieldPath().child("metadata", "annotations").key(WRITTEN_BY)
+        yield errors.forbidden(path, "does not name the user of this request; admission sets it: try again")
+
+
+def user_of(request: AdmissionRequest) -> Json:
+    """Return the user who sent a request, as in `userInfo`."""
+    user = msgspec.json.decode(request.user_info)
+    return user if isinstance(user, dict) else {}

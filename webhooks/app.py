@@ -1,6 +1,7 @@
-"""HTTP routes of the webhooks, their size limits, and the mapping of malformed input to responses.
+"""The webhooks process: HTTP routes, their size limits, and the mapping of malformed input to responses.
 
-`/convert` converts a list of objects to another version, in order, without any lookup.
+`/convert` converts a list of objects to another version, in order, without any lookup. It is served from the
+start, and admission as soon as it is loaded.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from time import monotonic
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from aiohttp import web
@@ -19,11 +20,13 @@ from apiserver.kinds.conversion import convert
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json, JsonValue, without_depths
 from apiserver.serving.bodies import Bodies, Reply, Room, failure
+from apiserver.serving.process import Readiness, run_server
 from webhooks.review import (
     SMALL_BYTES,
     AdmissionRequest,
     AdmissionResponse,
     ConversionRequest,
+    Judges,
     MalformedReviewError,
     UnreadableRequestError,
     decode_admission,
@@ -31,7 +34,14 @@ from webhooks.review import (
     encode_conversion_failure,
     encode_converted,
     encode_response,
+    failure_status,
 )
+
+if TYPE_CHECKING:
+    from apiserver.serving.process_metrics import ProcessMetrics
+    from webhooks.config import WebhooksConfig
+    from webhooks.judging import Judging
+
 
 _TURN_SECONDS: Final = 0.02
 
@@ -103,11 +113,6 @@ bytes."""
 
 _log = EventLogger(__name__)
 
-Decide = Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]
-
-Judges = dict[str, Decide]
-"""The decision functions of the admission webhooks, by their paths: `mutate`, `validate` and others."""
-
 Load = Callable[[], Awaitable[Judges]]
 """Returns the decision functions, once they are loaded."""
 
@@ -153,7 +158,7 @@ async def _admission_reply(verb: str, load: Load, body: bytes) -> Reply:
     except MalformedReviewError as error:
         return failure(400, str(error))
     except UnreadableRequestError as error:
-        refusal = {"status": "Failure", "code": 400, "reason": "BadRequest", "message": str(error)}
+        refusal = failure_status(400, "BadRequest", str(error))
         return Reply(encode_response(error.uid, AdmissionResponse(refusal=refusal)))
     try:
         response = await (await load())[verb](review)
@@ -189,9 +194,7 @@ async def _converted_once(body: bytes) -> Reply:
 def _fault(verb: str, review: AdmissionRequest, error: Exception) -> AdmissionResponse:
     _log.exception("fault", webhook=verb, uid=review.uid)
     message = f"{type(error).__name__} in the webhook: please report it with the object; nothing was changed"
-    return AdmissionResponse(
-        refusal={"status": "Failure", "code": 500, "reason": "InternalError", "message": message}
-    )
+    return AdmissionResponse(refusal=failure_status(500, "InternalError", message))
 
 
 def _log_refusal(verb: str, request: AdmissionRequest, refusal: Json) -> None:
@@ -206,3 +209,43 @@ def _log_refusal(verb: str, request: AdmissionRequest, refusal: Json) -> None:
         fields=[cause["field"] for cause in details.get("causes", [])],
         why="" if details else refusal["message"],
     )
+
+
+def serve_webhooks(config: WebhooksConfig, metrics: ProcessMetrics) -> int:
+    """Serve until a termination signal arrives; return the exit code."""
+    admission = Admission(config)
+    app = application(
+        admission.judges,
+        admission_limit_bytes=config.admission_limit_bytes,
+        conversion_limit_bytes=config.conversion_limit_bytes,
+    )
+    return run_server(
+        app, config.serving, readiness=Readiness(), metrics=metrics, background=[admission.follow]
+    )
+
+
+class Admission:
+    """Admission whose decision functions `follow` loads; earlier reviews wait for them."""
+
+    def __init__(self, config: WebhooksConfig) -> None:
+        self._config = config
+        self._loaded = asyncio.Event()
+        self._judging: Judging | None = None
+
+    async def judges(self) -> Judges:
+        """Return the decision functions, once they are loaded."""
+        await self._loaded.wait()
+        assert self._judging is not None
+        return self._judging.judges
+
+    async def follow(self) -> None:
+        """Load admission in a thread, then keep its caches current until cancelled."""
+        self._judging = await asyncio.to_thread(_load, self._config)
+        self._loaded.set()
+        await self._judging.follow()
+
+
+def _load(config: WebhooksConfig) -> Judging:
+    from webhooks.judging import Judging  # noqa: PLC0415 (loading it takes longer than a conversion)
+
+    return Judging(config)

@@ -7,31 +7,61 @@ other mutating webhooks.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final
+from typing import Final, TypeVar, TypeVarTuple, Unpack
 
 import msgspec
 
 from apiserver.kinds.annotations import advice
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.conversion import kept_annotation
-from apiserver.kinds.forms import form_errors
-from apiserver.kinds.judgement import Judgement, complete_and_judge
+from apiserver.kinds.judgement import Judgement, complete_and_judge, form_errors
 from apiserver.schema import errors
 from apiserver.schema.defaulting import Addition
 from apiserver.schema.errors import FieldError
-from apiserver.schema.json import Json
 from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.validation import MOST_ERRORS
-from webhooks.admission import Subject, UnreadableObjectError, annotation_warnings, subject_of
-from webhooks.authorship import due_record, record_errors, user_of
-from webhooks.large import in_thread, is_costly
+from webhooks.admission import (
+    Subject,
+    UnreadableObjectError,
+    annotation_warnings,
+    due_record,
+    record_errors,
+    subject_of,
+    user_of,
+)
 from webhooks.permissions import Asked, UndecidedError, denials
-from webhooks.references import Referents, advise
-from webhooks.review import AdmissionRequest, AdmissionResponse
-from webhooks.scaling import Scaling
-from webhooks.tenancy import OPEN, Tenancy
+from webhooks.referents import Referents, reference_warnings
+from webhooks.review import SMALL_BYTES, AdmissionRequest, AdmissionResponse, failure_status
+from webhooks.scaling import OPEN, Scaling, Tenancy
+
+# One thread only: its work competes with the event loop for the GIL, and more threads would slow it down.
+_thread: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large")
+
+_EXPRESSION: Final = b'"regex"'
+_MOST_EXPRESSIONS: Final = 2
+"""The number of regular expressions in a small review. Compiling one can take 40 ms, and an object of 13 kB
+has room for hundreds."""
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+async def in_thread(work: Callable[[Unpack[Ts]], T], *args: *Ts) -> T:
+    """Return the result of work that runs in the thread."""
+    return await asyncio.get_running_loop().run_in_executor(_thread, work, *args)
+
+
+def is_costly(request: AdmissionRequest) -> bool:
+    """Tell whether the objects are large or have many expressions; an old one may be judged as well."""
+    texts = (request.object, request.old_object)
+    if sum(memoryview(text).nbytes for text in texts) > SMALL_BYTES:
+        return True
+    return sum(bytes(text).count(_EXPRESSION) for text in texts) > _MOST_EXPRESSIONS
+
 
 _UNAVAILABLE: Final = 503
 _MOST_ERRORS: Final = MOST_ERRORS + 1
@@ -90,7 +120,7 @@ def _warning_response(referents: Referents, assessed: _Assessment) -> AdmissionR
         return AdmissionResponse()
     subject = assessed.subject
     own = subject.kind.kind, subject.name
-    missing = advise(subject.references(), subject.value, referents, own)
+    missing = reference_warnings(subject.references(), subject.value, referents, own)
     return AdmissionResponse(warnings=(*assessed.advice, *missing))
 
 
@@ -113,7 +143,7 @@ async def _decide(
         if subject is None:
             return AdmissionResponse(warnings=() if is_final else annotation_warnings(request))
     except UnreadableObjectError as error:
-        return AdmissionResponse(refusal=_status(422, "Invalid", str(error)))
+        return AdmissionResponse(refusal=failure_status(422, "Invalid", str(error)))
     is_apart = is_costly(request)
     assess = partial(_assess, request, subject, scaling, tenancy, is_final=is_final)
     assessed = await in_thread(assess) if is_apart else assess()
@@ -122,7 +152,7 @@ async def _decide(
         return await in_thread(_rejection, assessed) if is_apart else _rejection(assessed)
     if assessed.undecided and is_final:
         return AdmissionResponse(
-            refusal=_status(_UNAVAILABLE, "ServiceUnavailable", f"{assessed.undecided}; try again")
+            refusal=failure_status(_UNAVAILABLE, "ServiceUnavailable", f"{assessed.undecided}; try again")
         )
     return admit(assessed)
 
@@ -148,7 +178,7 @@ def _assess(
         problems += record_errors(subject, request)
     assessed = _Assessment(subject=subject, judgement=judgement, advice=advised, errors=problems, asked=[])
     try:
-        if claims := subject.claims(is_typed=judgement.is_sound or bool(judgement.completion.is_typed)):
+        if claims := subject.claims():
             problems += scaling.errors(claims)
             assessed.asked += scaling.required_permissions(
                 claims, user=user_of(request), namespace=subject.namespace
@@ -170,7 +200,3 @@ def _rejection(assessed: _Assessment) -> AdmissionResponse:
     kind = subject.kind
     status = errors.invalid_status(kind.group, kind.kind, subject.name, listed[:_MOST_ERRORS])
     return AdmissionResponse(refusal=status)
-
-
-def _status(code: int, reason: str, message: str) -> Json:
-    return {"status": "Failure", "code": code, "reason": reason, "message": message}

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -16,27 +18,64 @@ import msgspec
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import NotConfigured
 from apiserver.cluster.namespaces import installation_namespace
+from apiserver.kinds.annotated import MANAGED, managed_autoscalers, term_problems
+from apiserver.kinds.annotations import annotation_advice
+from apiserver.kinds.autoscalers import KEDA_LABEL, autoscaler_of
+from apiserver.kinds.following import following_problems, variant_subject
+from apiserver.kinds.metric_labels import annotated_labels
 from apiserver.kinds.registry import KINDS
 from apiserver.kinds.scalable import Scalable
 from apiserver.kinds.settings import settings_errors
 from apiserver.kinds.settings_names import ALLOW_EMPTY, NamesConfig, are_settings, holds_back
 from apiserver.log import EventLogger
 from apiserver.schema import errors
-from apiserver.schema.json import Json
+from apiserver.schema.json import Json, as_object
 from apiserver.schema.validation import judge
-from webhooks.admission import UnreadableObjectError, decode_object
-from webhooks.app import Judges
-from webhooks.authorizer import ClusterAuthorizer
-from webhooks.autoscalers import advise
+from webhooks.admission import UnreadableObjectError, decode_object, plain_object
 from webhooks.config import ScalingConfig, WebhooksConfig
-from webhooks.decision import mutate, validate
-from webhooks.large import in_thread
+from webhooks.decision import in_thread, mutate, validate
 from webhooks.permissions import Authorizer
-from webhooks.references import Referents
-from webhooks.referents import CachedReferents
-from webhooks.review import AdmissionRequest, AdmissionResponse, ReviewedObject
-from webhooks.scaling import Scaling
-from webhooks.tenancy import OPEN, Tenancy
+from webhooks.referents import Referents
+from webhooks.review import AdmissionRequest, AdmissionResponse, Judges, ReviewedObject, failure_status
+from webhooks.scaling import OPEN, Scaling, Tenancy
+
+_MOST_WARNINGS: Final = 16
+_SHOWN_CHARACTERS: Final = 40
+_SWITCH: Final = frozenset({"true", "false"})
+
+_log = EventLogger(__name__)
+
+
+async def advise_on_autoscaler(request: AdmissionRequest) -> AdmissionResponse:
+    """Return the response to a write of an autoscaler, which is always allowed."""
+    try:
+        sent = decode_object(request.object)
+        if sent is None:
+            return AdmissionResponse()
+        warnings = autoscaler_warnings(plain_object(sent, request.namespace or ""))
+        return AdmissionResponse(warnings=tuple(islice(warnings, _MOST_WARNINGS)))
+    except Exception:  # noqa: BLE001 (without advice, the object is as good as before)
+        _log.exception("no advice about an autoscaler", uid=request.uid)
+        return AdmissionResponse()
+
+
+def autoscaler_warnings(value: Json) -> Iterator[str]:
+    """Yield what is wrong with a raw HorizontalPodAutoscaler as a variant; nothing for KEDA's copies."""
+    metadata = value["metadata"]
+    if KEDA_LABEL in as_object(metadata.get("labels")):
+        return
+    text = as_object(metadata.get("annotations")).get(MANAGED)
+    if text is not None and text not in _SWITCH:
+        shown = text if len(text) <= _SHOWN_CHARACTERS else f"{text[:_SHOWN_CHARACTERS]}…"
+        yield f"metadata.annotations[{MANAGED}]: only 'true' lets it be planned, was {shown!r}"
+    for item in managed_autoscalers([value], ()):
+        yield from term_problems(item)
+        yield from annotation_advice("HorizontalPodAutoscaler", item)
+        named = item["metadata"].get("name")  # with generateName, it is not known yet
+        subject = variant_subject(annotated_labels(item, {})) if named else None
+        for problem in following_problems([autoscaler_of(item)], subject) if subject else ():
+            yield problem.message
+
 
 _MOST_ERRORS: Final = 100
 _data: Final = msgspec.json.Decoder(dict[str, str] | None)
@@ -62,7 +101,7 @@ class SettingsAdmission:
             sent, stored = decode_object(request.object), decode_object(request.old_object)
             now, before = _entries(sent), _entries(stored)
         except UnreadableObjectError as error:
-            return AdmissionResponse(refusal=_unreadable(str(error)))
+            return AdmissionResponse(refusal=failure_status(422, "Invalid", str(error)))
         name = str(((sent.metadata or {}).get("name") or "") if sent else "")
         if request.namespace != self.namespace or not are_settings(name, self.names):
             return AdmissionResponse()
@@ -91,19 +130,12 @@ def _entries(value: ReviewedObject | None) -> dict[str, str]:
         raise UnreadableObjectError(f"the object cannot be read: {error}") from error
 
 
-def _unreadable(message: str) -> Json:
-    return {"status": "Failure", "code": 422, "reason": "Invalid", "message": message}
-
-
-_log = EventLogger(__name__)
-
-
 def judges_of(
     scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN, settings: SettingsAdmission | None = None
 ) -> Judges:
     """Return the decision functions for admission requests."""
     return {
-        "validate-autoscalers": advise,
+        "validate-autoscalers": advise_on_autoscaler,
         "validate-settings": (settings or SettingsAdmission(namespace="", names=NamesConfig())).validate,
         "mutate": lambda request: mutate(request, scaling, tenancy),
         "validate": lambda request: validate(request, scaling, referents, tenancy),
@@ -127,7 +159,7 @@ class Judging:
         namespace = config.namespace or installation_namespace(
             config.cluster.kubeconfig, config.cluster.context
         )
-        self._referents, self._authorizer = CachedReferents(namespace), ClusterAuthorizer()
+        self._referents, self._authorizer = Referents(namespace), Authorizer()
         tenancy = Tenancy(authorizer=self._authorizer, namespace=namespace) if config.tenants else OPEN
         settings = SettingsAdmission(namespace=namespace, names=config.names)
         scaling = scaling_of(config.scaling, self._authorizer)

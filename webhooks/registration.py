@@ -6,7 +6,7 @@ from typing import Final
 
 from apiserver.kinds.authorship import telling_annotations
 from apiserver.kinds.conversion import telling_label
-from apiserver.kinds.families import Family
+from apiserver.kinds.registry import Family
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
@@ -39,11 +39,7 @@ def registrations(family: Family) -> list[Json]:
         condition=f"{judged} || {annotations}",
     )
     validate = _webhook(
-        "validate",
-        family,
-        failure_policy=guard,
-        timeout_seconds=_VALIDATE_SECONDS,
-        condition=judged,
+        "validate", family, failure_policy=guard, timeout_seconds=_VALIDATE_SECONDS, condition=judged
     )
     others = [] if family.is_foreign else [_settings_webhook()]
     return [

@@ -1,16 +1,15 @@
 """Decoding and encoding of admission and conversion reviews.
 
-Contracts: `k8s.io/api/admission/v1` and `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`. A spec
-stays undecoded inside an admission request, so that an unchanged one is never decoded.
+Contracts: `k8s.io/api/admission/v1` and `k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1`. Objects
+stay undecoded inside an admission request, and so do their specs: an unchanged one is never decoded.
 """
 
 from __future__ import annotations
 
 import codecs
-import contextlib
 import re
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Final, Generic, Literal, TypedDict, TypeVar
 
 import msgspec
 
@@ -37,6 +36,9 @@ class UnreadableRequestError(Exception):
 T = TypeVar("T")
 Uid = Annotated[str, msgspec.Meta(min_length=1)]
 
+NULL: Final = msgspec.Raw(b"null")
+"""The text of an absent object."""
+
 
 class ReviewedMetadata(TypedDict, total=False):
     """The metadata that admission reads; managedFields and the rest stay undecoded."""
@@ -60,20 +62,16 @@ class ReviewedObject(msgspec.Struct, frozen=True, rename="camel"):
     data: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
-class _AdmissionRequest(msgspec.Struct, Generic[T], frozen=True, kw_only=True, gc=False, rename="camel"):
-    """An admission request: the operation, the user as JSON text, and the objects."""
+class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
+    """An admission request: the operation, and as JSON text the user and the objects."""
 
     uid: Uid
     operation: str = ""
     sub_resource: str | None = None
     namespace: str | None = None
     user_info: msgspec.Raw = msgspec.Raw(b"{}")
-    object: T = None  # type: ignore[assignment] # an absent object counts as null
-    old_object: T = None  # type: ignore[assignment] # as above
-
-
-AdmissionRequest: TypeAlias = _AdmissionRequest[ReviewedObject | None] | _AdmissionRequest[msgspec.Raw]
-"""An admission request. Its objects stay JSON text if it is large or one of them is of an unusual shape."""
+    object: msgspec.Raw = NULL
+    old_object: msgspec.Raw = NULL
 
 
 class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -109,8 +107,7 @@ class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False, rename="camel")
     api_version: str = ""
 
 
-_admission_review: Final = msgspec.json.Decoder(_Review[_AdmissionRequest[ReviewedObject | None]])
-_unusual_review: Final = msgspec.json.Decoder(_Review[_AdmissionRequest[msgspec.Raw]])
+_admission_review: Final = msgspec.json.Decoder(_Review[AdmissionRequest])
 _conversion_review: Final = msgspec.json.Decoder(_Review[ConversionRequest])
 _identified: Final = msgspec.json.Decoder(_Review[_Identified])
 _convertible: Final = msgspec.json.Decoder(_Review[_Converted])
@@ -140,17 +137,17 @@ class AdmissionResponse(msgspec.Struct, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
+Judges = dict[str, Callable[[AdmissionRequest], Awaitable[AdmissionResponse]]]
+"""The decision functions of the admission webhooks, by their paths: `mutate`, `validate` and others."""
+
+
 def decode_admission(body: bytes) -> AdmissionRequest:
     """Return the request of an AdmissionReview.
 
     Raises MalformedReviewError, or UnreadableRequestError if the body has at least a uid, and RecursionError
-    if it is nested too deeply. Only the objects of a small review are decoded: others would be delayed.
+    if it is nested too deeply.
     """
-    if len(body) <= SMALL_BYTES:
-        # One that is large, or whose objects are not all of the usual shape, is read below.
-        with contextlib.suppress(MalformedReviewError, UnreadableRequestError):
-            return _request(body, _admission_review, _ADMISSION)
-    return _request(body, _unusual_review, _ADMISSION)
+    return _request(body, _admission_review, _ADMISSION)
 
 
 def decode_conversion(body: bytes) -> ConversionRequest:
@@ -220,6 +217,11 @@ def _unreadable(body: bytes, error: Exception) -> Exception:
     if match is None:
         return MalformedReviewError(why)
     return UnreadableRequestError(match.group(1).decode(), why)
+
+
+def failure_status(code: int, reason: str, message: str) -> Json:
+    """Return the Status of a rejection without a list of errors."""
+    return {"status": "Failure", "code": code, "reason": reason, "message": message}
 
 
 def encode_response(uid: str, response: AdmissionResponse) -> bytes:

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from apiserver.serving.config import run_verb
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.startup import run_verb
 from webhooks.config import WebhooksConfig
 
 
@@ -28,6 +28,6 @@ def main(arguments: Sequence[str]) -> int:
 
 def _start(config: WebhooksConfig) -> int:
     metrics = ProcessMetrics("webhooks")
-    from webhooks.process import serve_webhooks  # noqa: PLC0415 (imports the HTTP library, which is slow)
+    from webhooks.app import serve_webhooks  # noqa: PLC0415 (imports the HTTP library, which is slow)
 
     return serve_webhooks(config, metrics)

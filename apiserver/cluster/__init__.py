@@ -12,8 +12,8 @@ Importing this package is cheap; `Cluster.connect` loads the client library, in 
 
 - connections: `client`, over `transport`, with `credentials`; the client library without generated code:
   `slim_import`
-- names of resources and of what is read of them: `resource`; errors: `errors`; times: `timestamps`
-- watches and retries: `watch`; local copies: `cache`, and `optional_cache` for objects that may be unreadable
+- names of resources and of what is read of them: `resource`; errors: `errors`; retries and times: `timing`
+- local copies: `cache`, and `optional_cache` for objects that may be unreadable
 - leader election: `lease`; the `heartbeat` on the same Lease, and which decisions it counts
 - statuses with their conditions: `status_writer`
 - events: `events`; permissions of users: `access`; `namespaces` if none is given

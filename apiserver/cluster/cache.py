@@ -1,24 +1,37 @@
-"""A local copy of a selection of objects, kept current by list and watch, and an index of cached objects."""
+"""A local copy of a selection of objects, kept current by list and watch, and an index of cached objects.
+
+The contract is that of client-go's reflector: list, then watch from the resource version of the list; resume
+a watch that ends from the last version seen, bookmarks included; list again if that version is too old (410).
+Errors of the server or the network are logged and retried with backoff.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from apiserver.cluster.errors import NotFound
+from apiserver.cluster.errors import ClusterError, Forbidden, NotFound, Unauthorized, Unavailable
 from apiserver.cluster.resource import Selection
-from apiserver.cluster.watch import Timing, Watcher
+from apiserver.cluster.timing import Backoff, Timing
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster
     from apiserver.cluster.resource import Resource
+    from apiserver.cluster.transport import WatchEvent
 
 
 _log = EventLogger(__name__)
+
+_SHORTEST_WATCH_SECONDS = 240
+_LONGEST_WATCH_SECONDS = 300
+_HEALTHY_SECONDS = 1.0
+# After these errors the known version is still valid; after any other, list again.
+_RESUMABLE = (Unavailable, Unauthorized, Forbidden)
 
 Key = tuple[str, str]
 """Namespace (empty for cluster-scoped objects) and name."""
@@ -62,8 +75,9 @@ class Cache:
         timing: Timing | None = None,
         ends_unserved: bool = False,
     ) -> None:
+        self._cluster = cluster
         self._timing = timing or Timing()
-        selection = Selection(
+        self._selection = Selection(
             resource=resource,
             namespace=namespace,
             label_selector=label_selector,
@@ -73,7 +87,9 @@ class Cache:
         self.resource = resource
         self.synced = asyncio.Event()
         """Set after the first list."""
-        self._watcher = Watcher(cluster, selection, self, timing=self._timing, ends_unserved=ends_unserved)
+        self._ends_unserved = ends_unserved
+        self._backoff = Backoff(random=self._timing.random)
+        self._version: str | None = None
         self._reduce = reduce
         self._entries: dict[Key, _Entry] = {}
         self._items: tuple[Json, ...] | None = ()
@@ -85,12 +101,22 @@ class Cache:
 
         With `ends_unserved`, the cache is cleared and NotFound raised when the kind is no longer served.
         """
-        try:
-            await self._watcher.run()
-        except NotFound:
-            self.replace(())
-            self.synced.clear()
-            raise
+        while True:
+            began = self._timing.clock()
+            try:
+                if self._version is None:
+                    await self._list()
+                await self._watch(self._version or "")
+                if self._timing.clock() - began < _HEALTHY_SECONDS:
+                    await self._wait("watch ended at once", None)
+            except ClusterError as error:
+                if self._ends_unserved and self._version is None and isinstance(error, NotFound):
+                    self.replace(())
+                    self.synced.clear()
+                    raise
+                if not isinstance(error, _RESUMABLE):
+                    self._version = None
+                await self._wait("watch interrupted", error)
 
     def get(self, namespace: str | None, name: str) -> Json | None:
         """Return an object, or None if it does not exist."""
@@ -131,7 +157,7 @@ class Cache:
         return None
 
     def entry_of(self, obj: Json) -> _Entry:
-        """Return the cache entry for an object (see `Sink`)."""
+        """Return the cache entry for an object, which is all that is kept while a list is read."""
         key, stamp = key_of(obj), _stamp_of(obj)
         known = self._entries.get(key)
         if known and known.stamp == stamp:
@@ -139,30 +165,68 @@ class Cache:
         return _Entry(key, stamp, self._reduce(obj) if self._reduce else obj)
 
     def replace(self, objects: Sequence[_Entry]) -> None:
-        """Replace the cache content by a list (see `Sink`); report objects missing in it as deleted."""
+        """Replace the cache content by a list; report objects missing in it as deleted."""
         listed = {entry.key for entry in objects}
         for key in [key for key in self._entries if key not in listed]:
             self._drop(key)
         for entry in objects:
-            self.upsert(entry)
+            self._upsert(entry)
         self.synced.set()
 
-    def upsert(self, obj: _Entry) -> None:
-        """Add or update an object (see `Sink`); ignore it if its version is unchanged."""
-        known = self._entries.get(obj.key)
-        if known and known.stamp == obj.stamp:
-            return
-        self._entries[obj.key] = obj
-        self._items = None
-        self._notify(Change(key=obj.key, old=known.object if known else None, new=obj.object))
-
-    def remove(self, obj: Json) -> None:
-        """Remove a deleted object (see `Sink`)."""
-        self._drop(key_of(obj))
-
-    def contact(self) -> None:
-        """Record the time of the last contact (see `Sink`)."""
+    async def _list(self) -> None:
+        objects, version = await self._cluster.list_kept(self._selection, self.entry_of)
+        self.replace(objects)
+        self._version = version
         self._contact_time = self._timing.clock()
+
+    async def _watch(self, version: str) -> None:
+        """Apply events until the server ends the watch; reset the backoff after a second without errors."""
+        began = self._timing.clock()
+        # At random, so that many watches do not end at the same time.
+        spread = int(self._timing.random() * (_LONGEST_WATCH_SECONDS - _SHORTEST_WATCH_SECONDS))
+        stream = self._cluster.watch(
+            self._selection, resource_version=version, timeout_seconds=_SHORTEST_WATCH_SECONDS + spread
+        )
+        async with aclosing(stream):
+            async for event in stream:
+                self._apply(event)
+                self._clear_backoff(began)
+        self._clear_backoff(began)
+        self._contact_time = self._timing.clock()
+
+    def _clear_backoff(self, began: float) -> None:
+        if self._timing.clock() - began >= _HEALTHY_SECONDS:
+            self._backoff.reset()
+
+    def _apply(self, event: WatchEvent) -> None:
+        version = event.resource_version
+        if event.type in {"ADDED", "MODIFIED"}:
+            self._upsert(self.entry_of(event.object))
+        elif event.type == "DELETED":
+            self._drop(key_of(event.object))
+        self._version = version
+        self._contact_time = self._timing.clock()
+
+    async def _wait(self, what: str, error: ClusterError | None) -> None:
+        seconds = self._backoff.next_seconds(error.retry_after_seconds if error else None)
+        level = _log.info if error is None or isinstance(error, Unavailable) else _log.warning
+        level(
+            what,
+            kind=self.resource.kind,
+            error=error.message if error else None,
+            code=error.code if error else None,
+            retry_in_seconds=round(seconds, 1),
+        )
+        await self._timing.sleep(seconds)
+
+    def _upsert(self, entry: _Entry) -> None:
+        """Add or update an object; ignore it if its version is unchanged."""
+        known = self._entries.get(entry.key)
+        if known and known.stamp == entry.stamp:
+            return
+        self._entries[entry.key] = entry
+        self._items = None
+        self._notify(Change(key=entry.key, old=known.object if known else None, new=entry.object))
 
     def _drop(self, key: Key) -> None:
         entry = self._entries.pop(key, None)

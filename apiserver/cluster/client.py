@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, TypeVar
 
 from apiserver.cluster.errors import Expired, Oversized, Unavailable
-from apiserver.cluster.resource import PODS, Selection
+from apiserver.cluster.resource import JSON_TYPE, PODS, Selection
 from apiserver.cluster.slim_import import credentials_module
 from apiserver.cluster.transport import CALL_SECONDS, Call, Transport, WatchEvent, events_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from apiserver.cluster.resource import Resource
-    from apiserver.schema.json import Json
+    from apiserver.schema.json import Json, JsonValue
 
 T = TypeVar("T")
 _Listed: TypeAlias = tuple[list[T], str]
@@ -84,10 +84,7 @@ class Cluster:
         return self
 
     async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         await self.close()
 
@@ -102,7 +99,7 @@ class Cluster:
     ) -> Json:
         """Return one object."""
         path = resource.path(namespace, name, subresource=subresource)
-        return await self._transport.json(Call(method="GET", path=path, timeout_seconds=timeout_seconds))
+        return await self._json("GET", path, timeout_seconds=timeout_seconds)
 
     async def list(
         self,
@@ -114,7 +111,10 @@ class Cluster:
         metadata_only: bool = False,
         page_size: int = PAGE_SIZE,
     ) -> Json:
-        """Return all objects as one list, read in pages, with `metadata.resourceVersion` to watch from."""
+        """Return all objects as one list, read in pages, with `metadata.resourceVersion` to watch from.
+
+        If the continue token expires, the list is read again in one piece.
+        """
         selection = Selection(
             resource=resource,
             namespace=namespace,
@@ -122,17 +122,10 @@ class Cluster:
             field_selector=field_selector,
             metadata_only=metadata_only,
         )
-        return await self.list_selection(selection, page_size=page_size)
-
-    async def list_selection(self, selection: Selection, *, page_size: int = PAGE_SIZE) -> Json:
-        """Return the list of a selection, see `list`.
-
-        If the continue token expires, the list is read again in one piece.
-        """
         items, version = await self.list_kept(selection, lambda item: item, page_size=page_size)
         return {
-            "apiVersion": selection.resource.api_version,
-            "kind": f"{selection.resource.kind}List",
+            "apiVersion": resource.api_version,
+            "kind": f"{resource.kind}List",
             "metadata": {"resourceVersion": version},
             "items": items,
         }
@@ -222,14 +215,10 @@ class Cluster:
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
         """Create an object, by default in its own namespace. Raises `AlreadyExists` if it exists."""
-        call = Call(
-            method="POST",
-            path=resource.path(namespace or _metadata(body).get("namespace")),
-            query=_dry_run(dry_run),
-            body=body,
-            timeout_seconds=timeout_seconds,
+        path = resource.path(namespace or _metadata(body).get("namespace"))
+        return await self._json(
+            "POST", path, query=_dry_run(dry_run), body=body, timeout_seconds=timeout_seconds
         )
-        return await self._transport.json(call)
 
     async def replace(
         self,
@@ -241,15 +230,10 @@ class Cluster:
         timeout_seconds: float = CALL_SECONDS,
     ) -> Json:
         """Replace an object. Raises `Conflict` if its `metadata.resourceVersion`, if set, is not current."""
-        metadata = _metadata(body)
-        call = Call(
-            method="PUT",
-            path=resource.path(metadata.get("namespace"), metadata.get("name", ""), subresource=subresource),
-            query=_dry_run(dry_run),
-            body=body,
-            timeout_seconds=timeout_seconds,
+        path = _own_path(resource, body, subresource)
+        return await self._json(
+            "PUT", path, query=_dry_run(dry_run), body=body, timeout_seconds=timeout_seconds
         )
-        return await self._transport.json(call)
 
     async def delete(
         self,
@@ -266,12 +250,7 @@ class Cluster:
             options["preconditions"] = {"uid": uid}
         if propagation_policy:
             options["propagationPolicy"] = propagation_policy
-        call = Call(
-            method="DELETE",
-            path=resource.path(namespace, name),
-            body=options,
-        )
-        return await self._transport.json(call)
+        return await self._json("DELETE", resource.path(namespace, name), body=options)
 
     async def apply(
         self,
@@ -287,18 +266,14 @@ class Cluster:
 
         Raises `Conflict` if another field manager owns one of them with a different value, unless forced.
         """
-        metadata = _metadata(body)
-        query = {"fieldManager": field_manager, "force": "true" if force else "false"}
-        identity = {"apiVersion": resource.api_version, "kind": resource.kind}
-        call = Call(
-            method="PATCH",
-            path=resource.path(metadata.get("namespace"), metadata.get("name", ""), subresource=subresource),
-            query=query,
-            body=identity | body,
+        return await self._json(
+            "PATCH",
+            _own_path(resource, body, subresource),
+            query={"fieldManager": field_manager, "force": "true" if force else "false"},
+            body={"apiVersion": resource.api_version, "kind": resource.kind} | body,
             content_type=_APPLY_PATCH,
             timeout_seconds=timeout_seconds,
         )
-        return await self._transport.json(call)
 
     async def patch_json(
         self,
@@ -310,13 +285,8 @@ class Cluster:
         subresource: str | None = None,
     ) -> Json:
         """Apply a JSON patch (RFC 6902). Raises `Invalid` if a `test` fails or a path does not exist."""
-        call = Call(
-            method="PATCH",
-            path=resource.path(namespace, name, subresource=subresource),
-            body=[*operations],
-            content_type=_JSON_PATCH,
-        )
-        return await self._transport.json(call)
+        path = resource.path(namespace, name, subresource=subresource)
+        return await self._json("PATCH", path, body=[*operations], content_type=_JSON_PATCH)
 
     async def patch_merge(
         self,
@@ -328,22 +298,10 @@ class Cluster:
         subresource: str | None = None,
     ) -> Json:
         """Apply a merge patch (RFC 7386). Raises `Conflict` if `metadata.resourceVersion` is outdated."""
-        call = Call(
-            method="PATCH",
-            path=resource.path(namespace, name, subresource=subresource),
-            body=change,
-            content_type=_MERGE_PATCH,
-        )
-        return await self._transport.json(call)
+        path = resource.path(namespace, name, subresource=subresource)
+        return await self._json("PATCH", path, body=change, content_type=_MERGE_PATCH)
 
-    async def evict(
-        self,
-        namespace: str,
-        name: str,
-        *,
-        uid: str,
-        dry_run: bool = False,
-    ) -> Json:
+    async def evict(self, namespace: str, name: str, *, uid: str, dry_run: bool = False) -> Json:
         """Evict a pod (policy/v1). Raises `Throttled` if a PodDisruptionBudget does not allow it now.
 
         Raises `Conflict` if the uid does not match.
@@ -354,23 +312,42 @@ class Cluster:
             "metadata": {"namespace": namespace, "name": name},
             "deleteOptions": {"preconditions": {"uid": uid}},
         }
-        call = Call(
-            method="POST",
-            path=PODS.path(namespace, name, subresource="eviction"),
-            query=_dry_run(dry_run),
-            body=eviction,
-        )
-        return await self._transport.json(call)
+        path = PODS.path(namespace, name, subresource="eviction")
+        return await self._json("POST", path, query=_dry_run(dry_run), body=eviction)
 
     async def get_path(self, path: str, *, query: Mapping[str, str] | None = None) -> Json:
         """Return the JSON object at any path, such as `/version` or `/apis`."""
-        call = Call(method="GET", path=path, query=dict(query or {}))
+        return await self._json("GET", path, query=query)
+
+    async def _json(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: JsonValue = None,
+        content_type: str = JSON_TYPE,
+        timeout_seconds: float = CALL_SECONDS,
+    ) -> Json:
+        call = Call(
+            method=method,
+            path=path,
+            query=dict(query or {}),
+            body=body,
+            content_type=content_type,
+            timeout_seconds=timeout_seconds,
+        )
         return await self._transport.json(call)
 
 
 def _metadata(body: Json) -> Json:
     metadata = body.get("metadata")
     return metadata if isinstance(metadata, dict) else {}
+
+
+def _own_path(resource: Resource, body: Json, subresource: str | None) -> str:
+    metadata = _metadata(body)
+    return resource.path(metadata.get("namespace"), metadata.get("name", ""), subresource=subresource)
 
 
 def _dry_run(wanted: bool) -> dict[str, str]:

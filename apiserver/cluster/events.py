@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from apiserver.cluster.errors import AlreadyExists, ClusterError, NotFound, Unavailable
 from apiserver.cluster.resource import EVENTS
-from apiserver.cluster.timestamps import rfc3339_micro, utc_now
-from apiserver.cluster.watch import Backoff, Timing
+from apiserver.cluster.timing import Backoff, Timing, rfc3339_micro, utc_now
 from apiserver.log import EventLogger
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeGuard
 
-from apiserver.cluster.timestamps import moment_of, rfc3339_micro
+from apiserver.cluster.timing import moment_of, rfc3339_micro
 from apiserver.schema.json import Json, JsonValue, as_list, as_object
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Unavailable
 from apiserver.cluster.resource import LEASES
-from apiserver.cluster.timestamps import rfc3339_micro, utc_now
-from apiserver.cluster.watch import Timing
+from apiserver.cluster.timing import Timing, rfc3339_micro, utc_now
 from apiserver.log import EventLogger
 
 if TYPE_CHECKING:
@@ -85,12 +84,7 @@ def with_holder(
         "renewTime": written,
         "leaseTransitions": transitions_of(old) + int(not kept and lease is not None),
     }
-    return {
-        "apiVersion": LEASES.api_version,
-        "kind": LEASES.kind,
-        "metadata": metadata,
-        "spec": old | claim,
-    }
+    return {"apiVersion": LEASES.api_version, "kind": LEASES.kind, "metadata": metadata, "spec": old | claim}
 
 
 def release(lease: Json, options: LeaseOptions, now: datetime) -> Json:

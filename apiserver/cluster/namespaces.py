@@ -11,7 +11,7 @@ import yaml
 
 from apiserver.cluster.errors import Forbidden, NotFound
 from apiserver.cluster.resource import VALIDATING_WEBHOOK_CONFIGURATIONS
-from apiserver.kinds.families import FAMILIES
+from apiserver.kinds.registry import FAMILIES
 from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.schema.json import Json, JsonValue, as_list, as_object
 

@@ -1,8 +1,8 @@
 """Declarations of the API kinds, one file for each kind and version. Data only, no I/O.
 
-- all served kinds: `registry`, grouped by `families`
-- complete validation of an object: `judgement`, and of its other versions: `forms`; conversion: `conversion`
-- shared types: `meta`, printer `columns`; namespace and name: `identity`
+- all served kinds, grouped by families: `registry`
+- complete validation of an object and of its other versions: `judgement`; conversion: `conversion`
+- shared types and printer columns: `meta`; namespace and name: `identity`
 - settings in ConfigMaps: `settings`, with `settings_names`
 - Stowplan's annotations: `annotations`; where requests are visible without replicas: `activity`
 - who acts for whom: `authorship`; what writers need: `privileges`

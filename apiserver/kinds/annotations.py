@@ -9,8 +9,7 @@ from typing import Final
 from apiserver.kinds.activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.activity import activity_problems
 from apiserver.kinds.authorship import WRITTEN_BY
-from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
-from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import CAPACITY, SERVICE_CLASS
 from apiserver.schema.document import nearest
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version

@@ -17,19 +17,22 @@ from apiserver.schema.json import Json, as_list, as_object
 from apiserver.schema.quantities import amount
 
 VARIANT_METRIC: Final = "wva_desired_replicas"
-"""The external metric through which a HorizontalPodAutoscaler follows a VariantAutoscaling."""
+"""The external metric through which a HorizontalPodAutoscaler follows a VariantAutoscaling: its desired
+replicas, for a target of type AverageValue 1."""
 
 VARIANT_METRIC_LEGACY: Final = "inferno_desired_replicas"
 """The same metric under its name in the oldest releases."""
 
 VARIANT_RATIO: Final = "wva_desired_ratio"
-"""The desired over the current replicas of a VariantAutoscaling."""
+"""The desired over the current replicas of a VariantAutoscaling, or the desired ones if there are none; for a
+target of type Value 1."""
 
 VARIANT_CURRENT: Final = "wva_current_replicas"
 """The replicas of a variant at its last decision; nothing scales by it."""
 
 BOUND_METRIC: Final = "policy_desired_replicas"
-"""The external metric through which a HorizontalPodAutoscaler follows an AutoscalingPolicyBinding."""
+"""The external metric through which a HorizontalPodAutoscaler follows an AutoscalingPolicyBinding: the
+desired replicas of a target, for a target of type AverageValue 1."""
 
 DECISION_METRICS: Final = frozenset({VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, BOUND_METRIC})
 """The external metrics through which autoscalers follow decisions."""

@@ -23,12 +23,7 @@ from apiserver.kinds.autoscalers import (
     MetricReading,
 )
 from apiserver.kinds.core.selecting import selects
-from apiserver.kinds.metric_labels import (
-    TARGET_LABELS,
-    VARIANT_LABELS,
-    VARIANT_NAME,
-    target_labels,
-)
+from apiserver.kinds.metric_labels import TARGET_LABELS, VARIANT_LABELS, VARIANT_NAME, target_labels
 from apiserver.schema.document import nearest
 from apiserver.schema.json import Json
 

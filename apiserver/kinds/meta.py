@@ -1,12 +1,23 @@
-"""Types shared by all API groups: references, conditions, and named constraints on text and numbers."""
+"""What all API groups share: references, conditions, constraints on text and numbers, printer columns.
+
+Length limits of references are ours where the API server has none.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from apiserver.kinds.core.names import ApiVersion, DnsSubdomain, KindName
+from apiserver.kinds.core.names import (
+    ApiVersion,
+    DnsLabelOrEmpty,
+    DnsSubdomain,
+    DnsSubdomainOrEmpty,
+    KindName,
+    KindNameOrEmpty,
+)
 from apiserver.schema import durations, quantities
 from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.kind import Column
 from apiserver.schema.markers import Format, Length, Pattern, Range, Width
 from apiserver.schema.rules import Cel
 
@@ -111,3 +122,61 @@ class Condition:
 
     message: Annotated[str, Length(maximum=32768)]
     """A human-readable explanation of the status, in one sentence."""
+
+
+@declaration()
+class LocalObjectReference:
+    """A reference to an object in the same namespace.
+
+    The name is required. The upstream type allows an empty one, but an object with such a reference has no
+    effect.
+    """
+
+    name: DnsSubdomain
+    """The name of the object."""
+
+
+@declaration()
+class ObjectReference:
+    """A reference to an object. The referring kind determines which fields are required."""
+
+    api_version: Maybe[ApiVersion] = UNSET
+    """The API version of the object, such as `apps/v1`."""
+
+    kind: Maybe[KindNameOrEmpty] = UNSET
+    """The kind of the object, such as `Deployment`."""
+
+    namespace: Maybe[DnsLabelOrEmpty] = UNSET
+    """The namespace of the object. Defaults to the namespace of the referring object."""
+
+    name: Maybe[DnsSubdomainOrEmpty] = UNSET
+    """The name of the object."""
+
+    uid: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """The UID of the object, which differs from that of a later object with the same name."""
+
+    resource_version: Maybe[Annotated[str, Length(maximum=64)]] = UNSET
+    """The resource version of the object."""
+
+    field_path: Maybe[Annotated[str, Length(maximum=1024)]] = UNSET
+    """The part of the object that is referred to, such as `spec.containers{engine}`."""
+
+
+AGE: Final = Column("Age", "date", ".metadata.creationTimestamp", "Time since the object was created.")
+"""The age of the object. It is the last of the columns that are shown without `-o wide`."""
+
+
+def condition(kind: str, name: str, *, description: str, member: str = "status", priority: int = 0) -> Column:
+    """Return a column that shows the status, or another member, of the condition of type `kind`."""
+    return Column(
+        name, "string", f'.status.conditions[?(@.type=="{kind}")].{member}', description, priority=priority
+    )
+
+
+READY: Final = (
+    condition("Ready", "Ready", description="Whether nothing prevents it from working."),
+    condition(
+        "Ready", "Reason", member="reason", description="Reason of the worst problem, of any condition."
+    ),
+)
+"""Whether an object is ready, and why not. kubectl prints the reason of a problem even if it is."""

@@ -17,28 +17,18 @@ INSTANCE_LABEL: Final = "wva.llmd.ai/controller-instance"
 """The label of an object that names a controller; charts of llm-d 0.5 select by it."""
 
 VARIANT_LABELS: Final = frozenset(
-    {
-        VARIANT_NAME,
-        "variant_id",
-        "namespace",
-        "exported_namespace",
-        "accelerator_type",
-        "model_id",
-        "controller_instance",
-    }
+    [
+        *(VARIANT_NAME, "variant_id", "namespace", "exported_namespace"),
+        *("accelerator_type", "model_id", "controller_instance"),
+    ]
 )
 """All labels that the metric of a variant can have; some depend on its status."""
 
 TARGET_LABELS: Final = frozenset(
-    {
-        "binding_name",
-        "policy_name",
-        "target_kind",
-        "target_name",
-        TARGET_ID,
-        "namespace",
-        "exported_namespace",
-    }
+    [
+        *("binding_name", "policy_name", "target_kind", "target_name"),
+        *(TARGET_ID, "namespace", "exported_namespace"),
+    ]
 )
 """All labels of the metric of a bound target."""
 

@@ -1,16 +1,85 @@
-"""The index of the metrics of all variants and bound targets, and its queries."""
+"""The metrics of all variants and bound targets, known and unknown ones; their index and its queries."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from apiserver.cluster.heartbeat import Heartbeat
-from apiserver.metrics.selector import Selector
-from apiserver.metrics.series import SUBJECTS, MetricValue, Unknown
+from apiserver.kinds.autoscalers import (
+    BOUND_METRIC,
+    VARIANT_CURRENT,
+    VARIANT_METRIC,
+    VARIANT_METRIC_LEGACY,
+    VARIANT_RATIO,
+)
+from apiserver.kinds.core.selecting import allowed_values, selects
+from apiserver.kinds.metric_labels import TARGET_ID, VARIANT_NAME
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
+from apiserver.schema.json import Json
+
+METRIC_NAMES: Final = (VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, VARIANT_CURRENT)
+"""The metrics of each variant."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """The subject of a metric: the kind of its objects, and the labels that name an entry and its object."""
+
+    kind: str
+    entry_label: str
+    object_label: str
+    called: str
+    """An object, for messages: a variant can also be an annotated autoscaler."""
+
+    sought: str
+    """The objects that have entries, for messages."""
+
+
+_VARIANT: Final = Subject(
+    kind="VariantAutoscaling",
+    entry_label=VARIANT_NAME,
+    object_label=VARIANT_NAME,
+    called="variant",
+    sought="variant",
+)
+SUBJECTS: Final[Mapping[str, Subject]] = {
+    **dict.fromkeys(METRIC_NAMES, _VARIANT),
+    BOUND_METRIC: Subject(
+        kind="AutoscalingPolicyBinding",
+        entry_label=TARGET_ID,
+        object_label="binding_name",
+        called="AutoscalingPolicyBinding",
+        sought="AutoscalingPolicyBinding with a decision",
+    ),
+}
+"""The subject of every served metric."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MetricValue:
+    """A number, and the time of the decision."""
+
+    metric_name: str
+    namespace: str
+    labels: Mapping[str, str]
+    value_milli: int
+    time: dt.datetime
+    """The time in UTC."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unknown:
+    """A number that is not available: queries for it return an error."""
+
+    metric_name: str
+    namespace: str
+    labels: Mapping[str, str]
+    why: str
+    """The reason, as a sentence without the final period."""
+
 
 _CLOCK_SKEW: Final = dt.timedelta(minutes=1)
 
@@ -66,7 +135,7 @@ class MetricIndex:
             self._heartbeat, self._unproven = beat, None
 
     def query(
-        self, *, namespace: str, metric_name: str, selector: Selector, now: dt.datetime
+        self, *, namespace: str, metric_name: str, selector: Json, now: dt.datetime
     ) -> Sequence[MetricValue]:
         """Return the matching series, at least one, sorted by name.
 
@@ -89,11 +158,11 @@ class MetricIndex:
             raise self._unavailable(entries, now)
         return series
 
-    def _matching(self, namespace: str, metric_name: str, selector: Selector) -> list[MetricValue | Unknown]:
+    def _matching(self, namespace: str, metric_name: str, selector: Json) -> list[MetricValue | Unknown]:
         bucket = self._buckets.get((namespace, metric_name), {})
-        names = selector.allowed_values(SUBJECTS[metric_name].entry_label)
+        names = allowed_values(selector, SUBJECTS[metric_name].entry_label)
         candidates = (bucket.get(name) for name in (bucket if names is None else names))
-        entries = [entry for entry in candidates if entry is not None and selector.matches(entry.labels)]
+        entries = [entry for entry in candidates if entry is not None and selects(selector, entry.labels)]
         return sorted(entries, key=_entry_name) if len(entries) > 1 else entries
 
     def _confirm(self, entry: MetricValue | Unknown) -> MetricValue | Unknown:

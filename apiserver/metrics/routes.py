@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 from aiohttp import web
 
+from apiserver.kinds.core.selecting import parse_selector
 from apiserver.log import EventLogger
 from apiserver.metrics import status
-from apiserver.metrics.provider import MetricIndex
-from apiserver.metrics.selector import parse_selector
-from apiserver.metrics.series import MetricValue
+from apiserver.metrics.provider import MetricIndex, MetricValue
 from apiserver.schema.json import Json
 
 _SUFFIXES: Final = ("m", "", "k", "M", "G", "T", "P", "E")
@@ -52,68 +49,15 @@ API_GROUP: Final = {"kind": "APIGroup", "apiVersion": "v1", **_GROUP}
 """The document at `/apis/GROUP`."""
 
 API_GROUP_LIST: Final = {"kind": "APIGroupList", "apiVersion": "v1", "groups": [_GROUP]}
-"""The document at `/apis`."""
+"""The document at `/apis`. kube-apiserver also accepts it in place of an aggregated one."""
 
 API_RESOURCE_LIST: Final[Json] = {
     "kind": "APIResourceList",
     "apiVersion": "v1",
     "groupVersion": API_VERSION,
-    "resources": [
-        {"name": _NAME, "singularName": "", "namespaced": True, "kind": _KIND, "verbs": _VERBS},
-    ],
+    "resources": [{"name": _NAME, "singularName": "", "namespaced": True, "kind": _KIND, "verbs": _VERBS}],
 }
 """The document at `/apis/GROUP/VERSION`."""
-
-
-def aggregated_discovery(version: str) -> Json:
-    """Return the `APIGroupDiscoveryList` at `/apis`, in `v2` or `v2beta1` of `apidiscovery.k8s.io`."""
-    resource = {
-        "resource": _NAME,
-        "responseKind": {"group": GROUP, "version": VERSION, "kind": _KIND},
-        "scope": "Namespaced",
-        "singularResource": "",
-        "verbs": _VERBS,
-    }
-    discovered = {"version": VERSION, "resources": [resource], "freshness": "Current"}
-    return {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": f"apidiscovery.k8s.io/{version}",
-        "metadata": {},
-        "items": [{"metadata": {"name": GROUP}, "versions": [discovered]}],
-    }
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Document:
-    """An encoded discovery document."""
-
-    content_type: str
-    body: bytes
-
-    @property
-    def etag(self) -> str:
-        """A digest of the body, quoted as the header requires."""
-        return f'"{hashlib.sha256(self.body).hexdigest().upper()}"'
-
-
-def negotiate(accept: str) -> Document:
-    """Return the document at `/apis` that a client prefers: the first supported one of its Accept header.
-
-    Otherwise it is the plain list: discovery is never rejected.
-    """
-    for wanted in accept.split(","):
-        media_type, *parameters = (part.strip() for part in wanted.split(";"))
-        if media_type != JSON_TYPE:
-            continue
-        named = dict(parameter.split("=", 1) for parameter in parameters if "=" in parameter)
-        if named.get("as") is None:
-            break
-        version = named.get("v", "")
-        if named["as"] == "APIGroupDiscoveryList" and version in {"v2", "v2beta1"}:
-            content_type = f"{JSON_TYPE};g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList"
-            body = msgspec.json.encode(aggregated_discovery(version))
-            return Document(content_type=content_type, body=body)
-    return Document(content_type=JSON_TYPE, body=msgspec.json.encode(API_GROUP_LIST))
 
 
 GROUP_PATH: Final = f"/apis/{GROUP}"
@@ -145,14 +89,14 @@ def routes(
         series = index.query(
             namespace=request.match_info["namespace"],
             metric_name=metric_name,
-            selector=parse_selector(request.query.get("labelSelector", "")),
+            selector=_selector(request.query.get("labelSelector", "")),
             now=clock(),
         )
         return web.Response(body=msgspec.json.encode(value_list(series)), content_type=JSON_TYPE)
 
     return [
         web.get("/", _document({"paths": ["/apis", GROUP_PATH, VERSION_PATH]})),
-        web.get("/apis", _groups),
+        web.get("/apis", _document(API_GROUP_LIST)),
         web.get(GROUP_PATH, _document(API_GROUP)),
         web.get(VERSION_PATH, _document(API_RESOURCE_LIST)),
         web.get(f"{VERSION_PATH}/namespaces/{{namespace}}/{{metric}}", values),
@@ -173,12 +117,7 @@ def value_list(entries: Sequence[MetricValue]) -> Json:
         }
         for series in entries
     ]
-    return {
-        "kind": "ExternalMetricValueList",
-        "apiVersion": API_VERSION,
-        "metadata": {},
-        "items": items,
-    }
+    return {"kind": "ExternalMetricValueList", "apiVersion": API_VERSION, "metadata": {}, "items": items}
 
 
 @web.middleware
@@ -210,6 +149,13 @@ def _failure(error: status.StatusError) -> web.Response:
     return web.Response(status=error.code, body=msgspec.json.encode(error.status()), content_type=JSON_TYPE)
 
 
+def _selector(text: str) -> Json:
+    try:
+        return parse_selector(text)
+    except ValueError as error:
+        raise status.BadRequestError(f"unable to parse the label selector {text!r}: {error}") from error
+
+
 def _require_json(request: web.Request) -> None:
     """Raise NotAcceptableError unless the caller accepts JSON; a request without the header does."""
     accept = request.headers.get("Accept", "*/*")
@@ -225,11 +171,3 @@ def _document(content: Json) -> Handler:
         return web.Response(body=body, content_type=JSON_TYPE)
 
     return answer
-
-
-async def _groups(request: web.Request) -> web.Response:
-    document = negotiate(request.headers.get("Accept", ""))
-    headers = {"ETag": document.etag, "Vary": "Accept", "Content-Type": document.content_type}
-    if request.headers.get("If-None-Match") == document.etag:
-        return web.Response(status=web.HTTPNotModified.status_code, headers=headers)
-    return web.Response(body=document.body, headers=headers)

@@ -18,15 +18,12 @@ from apiserver.metrics.provider import MetricIndex
 from apiserver.metrics.routes import Clock, Handler, routes, statuses
 from apiserver.metrics.status import ServiceUnavailableError
 from apiserver.metrics.tokens import TokenReviewer, bearer_token
-from apiserver.metrics.watched import Watched
+from apiserver.metrics.watches import Watches
 from apiserver.schema.declaration import declaration
 from apiserver.schema.markers import Length, Range
-from apiserver.serving.config import ClusterConfig, ServingConfig
-from apiserver.serving.health import Readiness, add_health_routes
-from apiserver.serving.process import run_server
+from apiserver.serving.config import ClusterConfig, ServingConfig, run_verb
+from apiserver.serving.process import Readiness, add_health_routes, run_server, server_tls
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.startup import run_verb, server_options
-from apiserver.serving.tls import ServerTls
 
 
 @declaration()
@@ -131,28 +128,25 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _start(config: MetricsConfig) -> int:
-    options = server_options(config.serving, has_application=True)
-    assert options.certificate_path is not None
-    assert options.key_path is not None
     # Client certificates are requested from the start, and trusted once the front proxy is known.
-    tls = ServerTls(options.certificate_path, options.key_path, client_authorities=b"")
+    tls = server_tls(config.serving, client_authorities=b"")
     index = MetricIndex(stale_after_seconds=config.stale_after_seconds)
     namespace = config.namespace or installation_namespace(config.cluster.kubeconfig, config.cluster.context)
-    watched, readiness = Watched(index, tls), Readiness()
-    readiness.add("variantautoscalings", watched.why_variants_unknown)
-    readiness.add("front-proxy", watched.why_front_proxy_unknown)
+    watches, readiness = Watches(index, tls), Readiness()
+    readiness.add("variantautoscalings", watches.why_variants_unknown)
+    readiness.add("front-proxy", watches.why_front_proxy_unknown)
     return run_server(
         application(
             index,
-            gate=lambda: watched.gate,
-            tokens=lambda: watched.tokens,
-            why_incomplete=watched.why_incomplete,
+            gate=lambda: watches.gate,
+            tokens=lambda: watches.tokens,
+            why_incomplete=watches.why_incomplete,
             readiness=readiness,
             clock=lambda: datetime.now(UTC),
         ),
-        options,
+        config.serving,
         readiness=readiness,
         metrics=ProcessMetrics("apiserver"),
-        background=[lambda: watched.follow(config.cluster, namespace=namespace, annotated=config.annotated)],
+        background=[lambda: watches.follow(config.cluster, namespace=namespace, annotated=config.annotated)],
         tls=tls,
     )

@@ -134,12 +134,7 @@ def invalid_status(group: str, kind: str, name: str, errors: Sequence[FieldError
         "code": 422,
         "reason": "Invalid",
         "message": f'{qualified} "{name}" is invalid: {listed}',
-        "details": {
-            "name": name,
-            "group": group,
-            "kind": kind,
-            "causes": causes,
-        },
+        "details": {"name": name, "group": group, "kind": kind, "causes": causes},
     }
 
 

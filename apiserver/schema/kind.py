@@ -76,11 +76,6 @@ class Version:
     references: Callable[[Json], Iterable[Reference]] = _no_references
     """A function that returns the references of a raw object with valid types."""
 
-    @property
-    def names_others(self) -> bool:
-        """Tell whether objects of this version refer to other objects."""
-        return self.references is not _no_references
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kind:
@@ -89,7 +84,6 @@ class Kind:
     group: str
     kind: str
     plural: str
-    singular: str
     short_names: tuple[str, ...]
     categories: tuple[str, ...]
     versions: tuple[Version, ...]
@@ -99,6 +93,11 @@ class Kind:
     def storage_version(self) -> Version:
         """Return the storage version, through which all others convert."""
         return next(version for version in self.versions if version.is_storage)
+
+    @property
+    def singular(self) -> str:
+        """Return the name of one object in command lines."""
+        return self.kind.lower()
 
     @property
     def crd_name(self) -> str:

@@ -89,21 +89,9 @@ def annotation_bytes(value: Json) -> int:
 
 MEMBERS: Final = frozenset(
     [
-        "name",
-        "generateName",
-        "namespace",
-        "selfLink",
-        "uid",
-        "resourceVersion",
-        "generation",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "deletionGracePeriodSeconds",
-        "labels",
-        "annotations",
-        "ownerReferences",
-        "finalizers",
-        "managedFields",
+        *("name", "generateName", "namespace", "selfLink", "uid", "resourceVersion", "generation"),
+        *("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"),
+        *("labels", "annotations", "ownerReferences", "finalizers", "managedFields"),
     ]
 )
 """The members of `metadata`."""

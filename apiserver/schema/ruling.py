@@ -96,23 +96,6 @@ def is_transition(rule: Rule) -> bool:
     return isinstance(rule, Transition)
 
 
-def keeps_rules(here: Ruled, value: JsonValue) -> bool:
-    """Tell whether a value of valid types breaks no rule. Most do not; this builds no paths for them."""
-    if here.most is not None:
-        value = value[: here.most]
-    for rule in here.rules:
-        if rule.check(value, _NOWHERE):
-            return False
-    for name, below in here.members:
-        if name in value and not keeps_rules(below, value[name]):
-            return False
-    if here.each is not None:
-        for item in value.values() if isinstance(value, dict) else value:
-            if not keeps_rules(here.each, item):
-                return False
-    return True
-
-
 def rule_errors(here: Ruled, value: JsonValue, parts: tuple[str | int, ...] = ()) -> Iterator[FieldError]:
     """Yield the errors of a value of valid types by the rules on and below it, in the order of the tree.
 

@@ -128,15 +128,7 @@ def _below(node: Node, key: str) -> Node:
 _UNDECLARED: Final = Node(type="any")
 
 
-_ZERO: Final[Mapping[str, Callable[[], JsonValue]]] = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "integer": int,
-    "number": int,
-    "boolean": bool,
-    "int-or-string": str,
-}
+_ZERO: Final[Mapping[str, Callable[[], JsonValue]]] = {**_EMPTY, "string": str, "integer": int, "number": int}
 
 
 @dataclass(slots=True)

@@ -5,7 +5,6 @@ Rules of structural schemas: `k8s.io/apiextensions-apiserver/pkg/apiserver/schem
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 from apiserver.schema.json import Json
@@ -37,7 +36,9 @@ def structural_schema(node: Node) -> Json:
     if node.declared is not None and (text := summary(node.declared)):
         schema["description"] = text
     if node.properties:
-        _add_properties(schema, node)
+        schema["properties"] = {prop.name: _property_schema(prop) for prop in node.properties}
+    if needed := [prop.name for prop in node.properties if prop.is_required]:
+        schema["required"] = needed
     if node.items is not None:
         schema["items"] = structural_schema(node.items)
     if node.values is not None:
@@ -49,31 +50,16 @@ def structural_schema(node: Node) -> Json:
 
 def judged_schema(node: Node) -> Json:
     """Return the schema for our own validation: without descriptions, with the bounds implied by widths."""
-    schema = {**node.bounds, **node.keywords, **_json_types(node), **_below(node, judged_schema)}
+    schema: Json = {**node.bounds, **node.keywords}
+    if node.type != "any":
+        schema["type"] = ["integer", "string"] if node.type == "int-or-string" else node.type
     if node.properties:
+        schema["properties"] = {prop.name: judged_schema(prop.node) for prop in node.properties}
         schema["required"] = [prop.name for prop in node.properties if prop.is_required]
-    return schema
-
-
-def types_schema(node: Node) -> Json:
-    """Return a schema with only the declared JSON types and the widths of integers."""
-    return {**node.bounds, **_json_types(node), **_below(node, types_schema)}
-
-
-def _json_types(node: Node) -> Json:
-    if node.type == "any":
-        return {}
-    return {"type": ["integer", "string"] if node.type == "int-or-string" else node.type}
-
-
-def _below(node: Node, schema_of: Callable[[Node], Json]) -> Json:
-    schema: Json = {}
-    if node.properties:
-        schema["properties"] = {prop.name: schema_of(prop.node) for prop in node.properties}
     if node.items is not None:
-        schema["items"] = schema_of(node.items)
+        schema["items"] = judged_schema(node.items)
     if node.values is not None:
-        schema["additionalProperties"] = schema_of(node.values)
+        schema["additionalProperties"] = judged_schema(node.values)
     return schema
 
 
@@ -83,12 +69,6 @@ def _type(node: Node) -> Json:
     if node.type == "int-or-string":
         return {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
     return {"type": node.type}
-
-
-def _add_properties(schema: Json, node: Node) -> None:
-    schema["properties"] = {prop.name: _property_schema(prop) for prop in node.properties}
-    if needed := [prop.name for prop in node.properties if prop.is_required]:
-        schema["required"] = needed
 
 
 def _property_schema(prop: Property) -> Json:

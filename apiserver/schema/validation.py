@@ -1,7 +1,6 @@
 """Validation of raw objects: a declaration is compiled once, and finds all errors at once.
 
-A valid object is recognized by the generated schema and by its rules, without building a path or message.
-The errors of an invalid object are listed in the order of the fields. Errors by the schema are recognized by
+The errors of an object are listed in the order of the fields. Errors by the schema are recognized by
 the keyword that fails, never by their text, and translated into the wording of Kubernetes: `jsonschema-rs`
 validates objects, and `jsonschema` documents of settings.
 """
@@ -24,16 +23,9 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.metadata import with_metadata
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.ruling import (
-    change_errors,
-    is_check,
-    is_transition,
-    keeps_rules,
-    rule_errors,
-    rules_on,
-)
+from apiserver.schema.ruling import change_errors, is_check, is_transition, rule_errors, rules_on
 from apiserver.schema.shape import Cut, cut_down, well_typed, without_nulls
-from apiserver.schema.structural import judged_schema, types_schema
+from apiserver.schema.structural import judged_schema
 
 _LARGE_BYTES: Final = 64 * 1024
 _encode: Final = msgspec.json.Encoder().encode
@@ -51,7 +43,6 @@ class Judge:
         self._schema = jsonschema_rs.Draft202012Validator(
             judged_schema(self.node), validate_formats=True, pattern_options=jsonschema_rs.RegexOptions()
         )
-        self._types = jsonschema_rs.Draft202012Validator(types_schema(self.node))
         self._checks = rules_on(self.node, is_check)
         self._changes = rules_on(self.node, is_transition)
 
@@ -62,39 +53,26 @@ class Judge:
         except ValueError:  # nested beyond the library's own limit, which is far beyond ours
             return False
 
-    def is_well_typed(self, value: Json) -> bool:
-        """Tell whether everything in a raw object has its declared JSON type, with no nulls."""
-        try:
-            return self._types.is_valid(value)
-        except ValueError:  # as above
-            return False
-
     def fitting(self, value: Json) -> Json:
-        """Return a raw object reduced to values of the declared types; itself if all of them fit."""
-        if self.is_well_typed(value):
+        """Return a raw object with only values of the declared types; itself if the schema allows it."""
+        if self.is_valid(value):
             return value
         fitting: Json = well_typed(self.node, without_nulls(self.node, value))
         return fitting
 
-    def validate(
-        self, value: Json, old: Json | None = None, *, fits: bool | None = None, is_typed: bool | None = None
-    ) -> list[FieldError]:
+    def validate(self, value: Json, old: Json | None = None, *, fits: bool | None = None) -> list[FieldError]:
         """Return everything wrong with a raw object; empty if it is valid.
 
         If the stored object `old` is given, transition rules apply as well. A null member counts as absent,
-        as on the API server. `fits` and `is_typed` are the results of `is_valid` and `is_well_typed`, if
-        known.
+        as on the API server. `fits` is the result of `is_valid`, if known.
         """
         if fits is None:
             fits = self.is_valid(value)
         changed = [] if old is None else self._change_errors(old, value, fits=fits)
         if fits:
-            is_kept = keeps_rules(self._checks, value)
-            broken = () if is_kept else islice(rule_errors(self._checks, value), MOST_ERRORS + 1)
-            return self._list([*changed, *broken], Cut())
+            return self._list([*changed, *islice(rule_errors(self._checks, value), MOST_ERRORS + 1)], Cut())
         cut = Cut()
-        is_typed = self.is_well_typed(value) if is_typed is None else is_typed
-        problems, ruled = self._of_misfit(value, cut, is_typed=is_typed)
+        problems, ruled = self._of_misfit(value, cut)
         known = [*problems, *changed]
         return self._list([*known, *islice(_unless_mistyped(ruled, known), MOST_ERRORS + 1)], cut)
 
@@ -107,11 +85,9 @@ class Judge:
         listed = sorted(_once(problems)[:MOST_ERRORS], key=lambda error: field_order(self.node, error.path))
         return listed + ([_and_more()] if len(problems) > MOST_ERRORS else [])
 
-    def _of_misfit(
-        self, value: Json, cut: Cut, *, is_typed: bool
-    ) -> tuple[list[FieldError], Iterator[FieldError]]:
+    def _of_misfit(self, value: Json, cut: Cut) -> tuple[list[FieldError], Iterator[FieldError]]:
         """Return the schema errors of a value, and the rule errors of its well-typed part."""
-        pruned = value if is_typed else without_nulls(self.node, value)
+        pruned = without_nulls(self.node, value)
         if _is_large(pruned):
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
         try:
@@ -119,8 +95,7 @@ class Judge:
         except ValueError:  # nested beyond the library's own limit
             pruned = cut_down(self.node, pruned, FieldPath(), cut)
             problems = self._schema_errors(pruned)
-        typed = pruned if is_typed else well_typed(self.node, pruned)
-        return problems, rule_errors(self._checks, typed)
+        return problems, rule_errors(self._checks, well_typed(self.node, pruned))
 
     def _schema_errors(self, value: Json) -> list[FieldError]:
         failures = islice(self._schema.iter_errors(value), MOST_ERRORS + 1)

@@ -88,11 +88,6 @@ def needs_renewal(certificate: bytes, now: datetime) -> bool:
     return not begin <= now < begin + (end - begin) * RENEW_AFTER
 
 
-def expiry_of(certificate: bytes) -> datetime:
-    """Return the end of the certificate's validity. Raises `ValueError` if it cannot be parsed."""
-    return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
-
-
 def is_issued_by(leaf: bytes, authority: bytes) -> bool:
     """Tell whether the certificate, the first one of a chain, is signed by the authority's key."""
     try:

@@ -1,4 +1,4 @@
-"""Configuration of a server subcommand: one YAML document, and flags that override it.
+"""Configuration of a server subcommand, one YAML document and flags that override it, and its start.
 
 The document is declared like a kind, so its schema, defaults and reference page derive from the same
 declaration. Every scalar field has a flag, except a few that can only be set in the file:
@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeVar
 
 import jsonschema_rs
 import msgspec
 
+from apiserver.log import configure_logging
 from apiserver.schema.declaration import declaration
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Length, Range
@@ -217,3 +220,45 @@ def _close(schema: Json) -> Json:
         return schema
     inner = {name: _close(item) for name, item in schema["properties"].items()}
     return schema | {"properties": inner, "additionalProperties": False}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """Limits on what clients may hold, and on the duration of a shutdown."""
+
+    keep_alive_seconds: float = 120.0
+    """How long an idle connection stays open. API servers close theirs after 90 s, so they close first and
+    never send a request on a connection that is being closed."""
+    unfinished_request_seconds: float = 10.0
+    """How long a request may take to arrive completely."""
+    connections: int = 1024
+    """The maximum number of connections of one listener."""
+    finish_seconds: float = 20.0
+    """How long requests in flight, and then background work, may take to end."""
+
+
+_WRONG_CONFIGURATION: Final = 2
+
+
+def run_verb(
+    declared: type[T],
+    arguments: Sequence[str],
+    *,
+    verb: str,
+    description: str,
+    serving: Callable[[T], ServingConfig],
+    start: Callable[[T], int],
+) -> int:
+    """Parse the configuration, set up logging, and run; return the exit code.
+
+    Every problem of an invalid configuration is printed to standard error, with exit code 2.
+    """
+    try:
+        config = parse(declared, program=f"stowplan {verb}", description=description, arguments=arguments)
+        logs = serving(config)
+        configure_logging(level=logs.log_level, format=None if logs.log_format == "auto" else logs.log_format)
+        return start(config)
+    except ConfigurationError as error:
+        for problem in error.problems:
+            print(f"stowplan {verb}: {problem}", file=sys.stderr)  # noqa: T201 (before logging is set up)
+        return _WRONG_CONFIGURATION

@@ -20,8 +20,8 @@ from apiserver.serving.connections import Connections
 if TYPE_CHECKING:
     import ssl
 
+    from apiserver.serving.config import Limits, ServingConfig
     from apiserver.serving.connections import Guard
-    from apiserver.serving.startup import Limits, ServerOptions
 
 
 log = EventLogger(__name__)
@@ -36,14 +36,14 @@ _TLS_CLOSE_SECONDS: Final = 1.0
 _PAUSE_SECONDS: Final = 0.1
 
 
-def listening_socket(host: str | None, port: int) -> socket.socket:
-    """Return a socket listening on `port` (0: any free one) of `host` (None: all addresses).
+def listening_socket(host: str, port: int) -> socket.socket:
+    """Return a socket listening on `port` (0: any free one) of `host` (empty: all addresses).
 
     Raises `OSError` if the port is in use.
     """
-    if host is None and socket.has_dualstack_ipv6():
+    if not host and socket.has_dualstack_ipv6():
         return socket.create_server(("", port), family=socket.AF_INET6, backlog=_BACKLOG, dualstack_ipv6=True)
-    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = addresses[0]
     return socket.create_server((str(address[0]), port), family=family, backlog=_BACKLOG)
 
@@ -120,12 +120,7 @@ _HEADER_LIMIT = 512
 class Listener:
     """An open port. Create it with `open`."""
 
-    def __init__(
-        self,
-        runner: web.AppRunner,
-        acceptor: Acceptor,
-        connections: Connections,
-    ) -> None:
+    def __init__(self, runner: web.AppRunner, acceptor: Acceptor, connections: Connections) -> None:
         self._runner = runner
         self._acceptor = acceptor
         self._connections = connections
@@ -137,11 +132,11 @@ class Listener:
         application: web.Application,
         limits: Limits,
         *,
-        host: str | None,
+        host: str,
         port: int,
         context: ssl.SSLContext | None = None,
     ) -> Self:
-        """Listen on a port (0: any free one) of `host` (None: all addresses). Raises `OSError` if in use."""
+        """Listen on a port (0: any free one) of `host` (empty: all addresses). Raises `OSError` if in use."""
         runner = web.AppRunner(
             application,
             access_log=None,
@@ -187,8 +182,9 @@ class Listener:
 class ProcessListeners:
     """The listeners of one process: HTTPS for its application, plain HTTP for health and metrics."""
 
-    def __init__(self, options: ServerOptions) -> None:
-        self._options = options
+    def __init__(self, serving: ServingConfig, limits: Limits) -> None:
+        self._serving = serving
+        self._limits = limits
         self._https: Listener | None = None
         self._metrics: Listener | None = None
         self._health: Listener | None = None
@@ -200,13 +196,13 @@ class ProcessListeners:
         return ", ".join(f"{name} {listener.port}" for name, listener in named.items() if listener)
 
     async def open_https(self, application: web.Application, context: ssl.SSLContext) -> None:
-        """Open the HTTPS port, if configured."""
-        self._https = await self._open(application, self._options.port, context=context)
+        """Open the HTTPS port."""
+        self._https = await self._open(application, self._serving.port, context=context)
 
     async def open_plain(self, *, health: web.Application, metrics: web.Application) -> None:
-        """Open the health and metrics ports, if configured."""
-        self._health = await self._open(health, self._options.health_port)
-        self._metrics = await self._open(metrics, self._options.metrics_port)
+        """Open the health and metrics ports."""
+        self._health = await self._open(health, self._serving.health_port)
+        self._metrics = await self._open(metrics, self._serving.metrics_port)
 
     async def close_https(self) -> None:
         """Close the HTTPS port after completing requests in flight."""
@@ -222,11 +218,8 @@ class ProcessListeners:
                 await listener.close()
 
     async def _open(
-        self, application: web.Application, port: int | None, *, context: ssl.SSLContext | None = None
-    ) -> Listener | None:
-        if port is None:
-            return None
-        options = self._options
+        self, application: web.Application, port: int, *, context: ssl.SSLContext | None = None
+    ) -> Listener:
         return await Listener.open(
-            application, options.limits, host=options.bind_address, port=port, context=context
+            application, self._limits, host=self._serving.bind_address, port=port, context=context
         )

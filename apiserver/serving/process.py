@@ -14,6 +14,7 @@ import gc
 import resource
 import signal
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import uvloop
@@ -22,10 +23,10 @@ from aiohttp import web
 from apiserver.log import EventLogger
 from apiserver.program import CannotRunError
 from apiserver.serving.bodies import LARGE_BYTES, ask_for_blocks, give_back_soon
+from apiserver.serving.config import Limits, ServingConfig
 from apiserver.serving.connections import Guard
-from apiserver.serving.health import health_application, metrics_application
 from apiserver.serving.listener import ProcessListeners
-from apiserver.serving.startup import ServerOptions
+from apiserver.serving.process_metrics import CONTENT_TYPE
 from apiserver.serving.tls import ServerTls
 
 if TYPE_CHECKING:
@@ -33,8 +34,87 @@ if TYPE_CHECKING:
 
     from aiohttp.typedefs import Handler, Middleware
 
-    from apiserver.serving.health import Readiness
     from apiserver.serving.process_metrics import ProcessMetrics
+
+
+Check = Callable[[], str | None]
+"""A readiness check: returns None if it passes, else the reason. It must be fast and must not raise."""
+
+
+class Readiness:
+    """The readiness checks of one process. While it drains it is not ready, whatever they return."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+        self._draining = False
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether the process is shutting down."""
+        return self._draining
+
+    def add(self, name: str, check: Check) -> None:
+        """Add a check. Raises `ValueError` if there is one of that name."""
+        if name in self._checks:
+            raise ValueError(f"there is already a readiness check {name!r}")
+        self._checks[name] = check
+
+    def drain(self) -> None:
+        """Mark the process as not ready, permanently."""
+        self._draining = True
+
+    def report(self, *, verbose: bool = False) -> tuple[bool, str]:
+        """Run all checks; return whether all passed, and the text of Kubernetes' own health endpoints.
+
+        The text is `ok`, or one line per check.
+        """
+        results = {name: check() for name, check in self._checks.items()}
+        results["shutdown"] = "the process is shutting down" if self._draining else None
+        is_ready = not any(results.values())
+        if is_ready and not verbose:
+            return True, "ok"
+        lines = [
+            f"[-]{name} failed: {reason}" if reason else f"[+]{name} ok" for name, reason in results.items()
+        ]
+        return is_ready, "\n".join([*lines, f"readyz check {'passed' if is_ready else 'failed'}", ""])
+
+
+_UNAVAILABLE = 503
+
+
+def add_health_routes(application: web.Application, readiness: Readiness) -> None:
+    """Add `/livez` and `/readyz` (with `?verbose`).
+
+    A process that responds at all is live: nothing outside of it can make `/livez` fail.
+    """
+
+    async def livez(_request: web.Request) -> web.Response:
+        return web.Response(text="ok")
+
+    async def readyz(request: web.Request) -> web.Response:
+        is_ready, text = readiness.report(verbose="verbose" in request.query)
+        return web.Response(text=text, status=200 if is_ready else _UNAVAILABLE)
+
+    application.router.add_get("/livez", livez)
+    application.router.add_get("/readyz", readyz)
+
+
+def health_application(readiness: Readiness) -> web.Application:
+    """Return an application with only the health routes."""
+    application = web.Application()
+    add_health_routes(application, readiness)
+    return application
+
+
+def metrics_application(metrics: ProcessMetrics) -> web.Application:
+    """Return an application with only `/metrics`."""
+
+    async def expose(_request: web.Request) -> web.Response:
+        return web.Response(body=metrics.exposition(), headers={"Content-Type": CONTENT_TYPE})
+
+    application = web.Application()
+    application.router.add_get("/metrics", expose)
+    return application
 
 
 log = EventLogger(__name__)
@@ -90,8 +170,6 @@ def _name_of(job: Job) -> str:
     return str(getattr(job, "__qualname__", None) or repr(job))
 
 
-log = EventLogger(__name__)
-
 _UNMATCHED: Final = "unmatched"
 _FAILED: Final = 500
 
@@ -136,20 +214,19 @@ def tracking(metrics: ProcessMetrics, readiness: Readiness, *, clock: Callable[[
     return track
 
 
-log = EventLogger(__name__)
-
 _OTHER_DESCRIPTORS = 512
 """The number of file descriptors for anything but the connections of three listeners."""
 
 
 def run_server(
     application: web.Application | None,
-    options: ServerOptions,
+    serving: ServingConfig,
     *,
     readiness: Readiness,
     metrics: ProcessMetrics,
     background: Sequence[Job],
     tls: ServerTls | None = None,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
 ) -> int:
     """Serve until a signal or a failure; return the exit code of the process.
 
@@ -157,35 +234,37 @@ def run_server(
     must run until cancelled. Pass `tls` to change its trusted client authorities later.
     """
     ask_for_blocks()
-    _allow_descriptors(3 * options.limits.connections + _OTHER_DESCRIPTORS)
+    _allow_descriptors(3 * limits.connections + _OTHER_DESCRIPTORS)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(
             _serve(
                 application,
-                options,
+                serving,
                 readiness=readiness,
                 metrics=metrics,
                 background=background,
                 tls=tls,
+                limits=limits,
             )
         )
 
 
 async def _serve(
     application: web.Application | None,
-    options: ServerOptions,
+    serving: ServingConfig,
     *,
     readiness: Readiness,
     metrics: ProcessMetrics,
     background: Sequence[Job],
     tls: ServerTls | None,
+    limits: Limits,
 ) -> int:
     stop = _Stop(asyncio.get_running_loop())
-    listeners = ProcessListeners(options)
+    listeners = ProcessListeners(serving, limits)
     jobs = [*background, metrics.probe_lag]
     try:
         if application is not None:
-            tls = tls or _tls_of(options)
+            tls = tls or server_tls(serving)
             jobs.append(tls.follow)
             _watch_certificate(tls, readiness=readiness, metrics=metrics)
             clock = asyncio.get_running_loop().time
@@ -193,19 +272,19 @@ async def _serve(
             await listeners.open_https(application, tls.context)
         await listeners.open_plain(health=health_application(readiness), metrics=metrics_application(metrics))
     except OSError as error:
-        log.critical("cannot listen", address=options.bind_address or "all", error=str(error))
+        log.critical("cannot listen", address=serving.bind_address or "all", error=str(error))
         await listeners.close_all()
         return 1
-    log.info("serving", address=options.bind_address or "all", ports=listeners.ports)
+    log.info("serving", address=serving.bind_address or "all", ports=listeners.ports)
     gc.freeze()  # objects from start-up stay for good: exempt them from garbage collection
     supervisor = Supervisor(jobs)
     await supervisor.until(stop.asked)
     readiness.drain()
-    log.info("shutting down", drain_seconds=options.drain_seconds if application else 0)
+    log.info("shutting down", drain_seconds=serving.drain_seconds if application else 0)
     if application is not None:
-        await stop.pause(options.drain_seconds)
+        await stop.pause(serving.drain_seconds)
         await listeners.close_https()
-    await supervisor.close(within_seconds=options.limits.finish_seconds)
+    await supervisor.close(within_seconds=limits.finish_seconds)
     await listeners.close_all()
     log.info("stopped")
     return int(supervisor.has_failed)
@@ -238,10 +317,10 @@ class _Stop:
                 await self._hurry.wait()
 
 
-def _tls_of(options: ServerOptions) -> ServerTls:
-    if options.certificate_path is None or options.key_path is None:
-        raise ValueError("an HTTPS application needs both certificate_path and key_path")
-    return ServerTls(options.certificate_path, options.key_path)
+def server_tls(serving: ServingConfig, *, client_authorities: bytes | None = None) -> ServerTls:
+    """Return the TLS of a process with the files of its certificate directory; see `ServerTls`."""
+    directory = Path(serving.certificate_directory)
+    return ServerTls(directory / "tls.crt", directory / "tls.key", client_authorities=client_authorities)
 
 
 def _watch_certificate(tls: ServerTls, *, readiness: Readiness, metrics: ProcessMetrics) -> None:

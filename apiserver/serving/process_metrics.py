@@ -93,19 +93,11 @@ class ProcessMetrics:
             buckets=LAG_BUCKETS,
             registry=self.registry,
         )
-        # Finding a child by its labels costs more than incrementing it.
-        self._counters: dict[tuple[str, str, int], Counter] = {}
-        self._histograms: dict[str, Histogram] = {}
 
     def observe_request(self, route: str, method: str, *, code: int, seconds: float) -> None:
         """Count an answered request; `route` must be a pattern, never a path chosen by a client."""
-        key = (route, method if method in _METHODS else "other", code)
-        counter = self._counters.get(key)
-        if counter is None:
-            counter = self._counters[key] = self._requests.labels(key[0], key[1], str(code))
-            self._histograms[route] = self._durations.labels(route)
-        counter.inc()
-        self._histograms[route].observe(seconds)
+        self._requests.labels(route, method if method in _METHODS else "other", str(code)).inc()
+        self._durations.labels(route).observe(seconds)
 
     async def probe_lag(
         self,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from apiserver.cluster.errors import ClusterError
-from apiserver.cluster.timestamps import moment_of
+from apiserver.cluster.timing import moment_of
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.binding_claims import Ask

@@ -31,7 +31,7 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from apiserver.kinds.annotations import PREFIX
-from apiserver.kinds.families import FAMILIES
+from apiserver.kinds.registry import FAMILIES
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from apiserver.schema.structural import CONVERSION_SERVICE

@@ -12,8 +12,8 @@ from typing import Final
 from apiserver.kinds.annotations import ROUTE_ORDERS
 from apiserver.kinds.kthena.groups import NETWORKING, SERVING
 from apiserver.kinds.kthena.modelbackend import DEFAULT_ROUTE_WEIGHT
-from apiserver.kinds.kthena.modelconfigadvice import transfer_of
 from apiserver.kinds.kthena.modelroute import MOST_ADAPTERS, MOST_TARGETS
+from apiserver.kinds.kthena.models import transfer_of
 from apiserver.schema.json import Json
 from controller.expansion.parts import (
     BACKEND_LABEL,

@@ -19,11 +19,14 @@ from apiserver.kinds.kthena.groups import NETWORKING
 from apiserver.schema.declaration import declaration
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, Range
-from apiserver.serving.config import ClusterConfig, ConfigurationError, ServingConfig
-from apiserver.serving.health import Readiness
-from apiserver.serving.process import run_server
+from apiserver.serving.config import (
+    ClusterConfig,
+    ConfigurationError,
+    ServingConfig,
+    run_verb,
+)
+from apiserver.serving.process import Readiness, run_server
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.startup import run_verb, server_options
 from controller.config import network_problems
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.expansion.expansion import S3_IMAGE, ExpansionSettings
@@ -123,7 +126,7 @@ def _start(config: ModelsConfig) -> int:
     controller = ModelController(config)
     return run_server(
         None,
-        server_options(config.serving, has_application=False),
+        config.serving,
         readiness=controller.readiness,
         metrics=controller.metrics,
         background=[controller.run],

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, Generic, TypeVar
 
 from apiserver.cluster.errors import ClusterError, NotLeading
-from apiserver.cluster.watch import Backoff
+from apiserver.cluster.timing import Backoff
 from apiserver.log import EventLogger
 from controller.replica import exit_at_once
 

@@ -21,9 +21,7 @@ from apiserver.kinds.annotations import (
     SCALE_TO_ZERO_GRACE,
     no_effect,
 )
-from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
-from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
-from apiserver.kinds.kthena.autoscalingpolicybinding_targets import SERVICE_CLASS
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import CAPACITY, SERVICE_CLASS, capacities_of
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json
 from controller.observe.claim import own_annotations

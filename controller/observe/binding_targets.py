@@ -11,8 +11,12 @@ from apiserver.kinds.activity import activity_source
 from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import FollowingProblem, Problem, following_problems, target_subject
 from apiserver.kinds.identity import Key, key_of, seniority
-from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import ANNOTATION as CAPACITY
-from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject, target_object, targets_of
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
+    CAPACITY,
+    TargetObject,
+    target_object,
+    targets_of,
+)
 from apiserver.schema.json import Json
 from controller.observe.activity import pods_in_front
 from controller.observe.binding_conditions import (

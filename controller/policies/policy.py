@@ -19,8 +19,7 @@ from apiserver.kinds.kthena.autoscaling import (
     AUTOSCALING_POLICY_BINDING,
     effective_policy,
 )
-from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
-from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject, target_object
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import TargetObject, capacities_of, target_object
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.durations import seconds
 from apiserver.schema.json import Json

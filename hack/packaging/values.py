@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from apiserver.kinds.core.affinity import Affinity
-from apiserver.kinds.core.env import EnvVar
+from apiserver.kinds.core.containers import EnvVar
 from apiserver.kinds.core.names import DnsLabel, DnsSubdomainOrEmpty
-from apiserver.kinds.core.references import LocalObjectReference
+from apiserver.kinds.meta import LocalObjectReference
 from apiserver.kinds.settings import PriceDocument, ServiceClassDocument
 from apiserver.metrics.run import MetricsConfig
 from apiserver.schema.declaration import UNSET, Maybe, declaration

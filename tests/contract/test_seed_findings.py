@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from apiserver.kinds.llmd.performance import NUMERIC
+from apiserver.kinds.llmd.v1alpha2 import NUMERIC
 from apiserver.schema.json import Json
 from hack.seeds.differences import differences
 from hack.seeds.findings import Contrast, contrasts
@@ -46,10 +46,7 @@ CONTRADICTED: dict[str, tuple[str, str, Json, list[Contrast]]] = {
         "VariantProfile",
         "maxBatchSize",
         {"type": "integer", "minimum": 2, "maximum": 9, "required": True},
-        [
-            Contrast("", "maximum", wanted=9, declared=None),
-            Contrast("", "minimum", wanted=2, declared=1),
-        ],
+        [Contrast("", "maximum", wanted=9, declared=None), Contrast("", "minimum", wanted=2, declared=1)],
     ),
     "a field that should not be required": (
         "VariantProfile",
@@ -133,11 +130,7 @@ BROKEN: dict[str, tuple[str, str, Json]] = {
         "webhook",
         {"test": "tests/contract/test_seeds.py::test_nothing"},
     ),
-    "a missing word": (
-        "VariantAutoscaling",
-        "status",
-        {"module": "hack/seeds/rows.py", "word": "weather"},
-    ),
+    "a missing word": ("VariantAutoscaling", "status", {"module": "hack/seeds/rows.py", "word": "weather"}),
 }
 
 

@@ -88,7 +88,7 @@ MADE_BINDING = manifest(
                     "cost": cost,
                 }
                 for name, low, high, cost in (("m-h100", 0, 4, 100), ("m-a100", 1, 8, 60))
-            ],
+            ]
         },
     },
 )

@@ -17,7 +17,7 @@ from support.polling import wait_for
 from apiserver import cli
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.events import EventRecorder
-from apiserver.cluster.timestamps import utc_now
+from apiserver.cluster.timing import utc_now
 from apiserver.kinds.authorship import WRITTEN_BY, writer_of
 from controller.bindings.autoscalingpolicybinding import (
     AutoscalingPolicyBindingReconciler,

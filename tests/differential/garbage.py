@@ -97,10 +97,7 @@ def review_of(number: int) -> bytes:
     request: Json = {"uid": f"{UID}-{number}", "operation": "CREATE", "namespace": "ns"}
     request |= {"userInfo": {"username": "u"}, "object": json.loads(case(kind, version, number).body)}
     if number % 3 == 0:
-        request |= {
-            "operation": "UPDATE",
-            "oldObject": json.loads(case(kind, version, number + 1).body),
-        }
+        request |= {"operation": "UPDATE", "oldObject": json.loads(case(kind, version, number + 1).body)}
     review = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": request}
     return json.dumps(review, separators=(",", ":")).encode()
 

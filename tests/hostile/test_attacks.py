@@ -74,11 +74,7 @@ async def over_tls(target: Attacked, sent: bytes = b"") -> asyncio.Transport:
     """Connect with TLS, and send bytes."""
     loop = asyncio.get_running_loop()
     transport, _ = await loop.create_connection(
-        asyncio.Protocol,
-        ADDRESS,
-        target.server.port,
-        ssl=target.server.context,
-        server_hostname=SERVER_NAME,
+        asyncio.Protocol, ADDRESS, target.server.port, ssl=target.server.context, server_hostname=SERVER_NAME
     )
     transport.write(sent)
     return transport

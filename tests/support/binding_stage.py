@@ -11,8 +11,8 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
-from apiserver.metrics.series import MetricValue
-from apiserver.metrics.watched import bound_essentials, bound_metrics_of
+from apiserver.metrics.provider import MetricValue
+from apiserver.metrics.watches import bound_essentials, bound_metrics_of
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 from controller.bindings.autoscalingpolicybinding import (

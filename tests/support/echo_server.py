@@ -11,10 +11,9 @@ from pathlib import Path
 from aiohttp import web
 
 from apiserver.log import configure_logging
-from apiserver.serving.health import Readiness
-from apiserver.serving.process import run_server
+from apiserver.serving.config import Limits, ServingConfig
+from apiserver.serving.process import Readiness, run_server
 from apiserver.serving.process_metrics import ProcessMetrics
-from apiserver.serving.startup import Limits, ServerOptions
 
 
 async def echo(request: web.Request) -> web.Response:
@@ -45,16 +44,15 @@ def main(settings: dict[str, object]) -> int:
     background = [partial(end, str(settings["job"]))] if "job" in settings else []
     return run_server(
         None if settings.get("plain") else application,
-        ServerOptions(
+        ServingConfig(
             bind_address="127.0.0.1",
             port=int(str(settings.get("port", 0))),
             metrics_port=0,
             health_port=0,
-            certificate_path=Path(str(settings["certificate"])),
-            key_path=Path(str(settings["key"])),
-            drain_seconds=float(str(settings.get("drain_seconds", 0.0))),
-            limits=Limits(finish_seconds=5.0),
+            certificate_directory=str(Path(str(settings["certificate"])).parent),
+            drain_seconds=int(str(settings.get("drain_seconds", 0))),
         ),
+        limits=Limits(finish_seconds=5.0),
         readiness=Readiness(),
         metrics=ProcessMetrics("echo"),
         background=background,

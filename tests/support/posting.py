@@ -10,8 +10,7 @@ from typing import TypeAlias
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from apiserver.serving.health import Readiness
-from apiserver.serving.process import tracking
+from apiserver.serving.process import Readiness, tracking
 from apiserver.serving.process_metrics import ProcessMetrics
 
 Client: TypeAlias = TestClient[web.Request, web.Application]

@@ -11,23 +11,21 @@ from apiserver.kinds.scalable import Scalable
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Reference
 from support.manifests import autoscaler
-from webhooks.claims import Claimant
 from webhooks.decision import mutate as ask_mutate
 from webhooks.decision import validate as ask_validate
-from webhooks.permissions import AccessRequest, UndecidedError
-from webhooks.references import Referents
-from webhooks.referents import CachedReferents
+from webhooks.permissions import AccessRequest, Authorizer, UndecidedError
+from webhooks.referents import Claimant, Referents
 from webhooks.review import AdmissionRequest, AdmissionResponse, decode_admission
-from webhooks.scaling import Scaling
-from webhooks.tenancy import OPEN, Tenancy
+from webhooks.scaling import OPEN, Scaling, Tenancy
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
 
 
-class Deployments:
+class Deployments(Referents):
     """A filled cache of Deployments."""
 
     def __init__(self, *names: str) -> None:
+        super().__init__("")
         self._names = names
 
     def has(self, reference: Reference, namespace: str) -> bool | None:
@@ -52,10 +50,11 @@ class Deployments:
         return (followed,) if (namespace, reference.name) == ("ns", "followed") else ()
 
 
-class Permissions:
+class Permissions(Authorizer):
     """Allows everything to some users, and records requests. Without users, it is unreachable."""
 
     def __init__(self, *users: str, refuses: tuple[str, ...] = ()) -> None:
+        super().__init__()
         self._users = users
         self._refuses = refuses
         self.asked: list[AccessRequest] = []
@@ -73,7 +72,7 @@ RESOURCES = {
     ("apps", "Deployment"): Scalable(resource="deployments"),
     ("workload.volcano.sh", "ModelInfer"): Scalable(resource="modelinfers", has_scale=False),
 }
-NOBODY = CachedReferents("")
+NOBODY = Referents("")
 ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
 
 

@@ -281,10 +281,10 @@ class Follower:
                 await asyncio.sleep(0.05)
 
     async def _list(self) -> str:
-        found = await self._cluster.list_selection(self._selection)
+        found, version = await self._cluster.list_kept(self._selection, lambda item: item)
         self.lists += 1
-        self.objects = {item["metadata"]["name"]: item for item in found["items"]}
-        return str(found["metadata"]["resourceVersion"])
+        self.objects = {item["metadata"]["name"]: item for item in found}
+        return version
 
     def _take(self, kind: str, item: Manifest) -> None:
         if kind in {"ADDED", "MODIFIED"}:
@@ -295,8 +295,8 @@ class Follower:
     async def has_caught_up(self) -> bool:
         """Tell whether it has the content of a list within a few seconds."""
         for _ in range(_LOOKS):
-            found = await self._cluster.list_selection(self._selection)
-            if {item["metadata"]["name"]: said(item) for item in found["items"]} == {
+            found, _ = await self._cluster.list_kept(self._selection, lambda item: item)
+            if {item["metadata"]["name"]: said(item) for item in found} == {
                 name: said(item) for name, item in self.objects.items()
             }:
                 return True

@@ -1,52 +1,103 @@
-"""Parse and evaluate label selectors with the semantics of the API server."""
+"""Label selectors with the grammar and the semantics of the API server: parsing and matching."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from apiserver.schema.json import Json
 
-_KEY: Final = r"[A-Za-z0-9][-A-Za-z0-9_./]*"
-_VALUE: Final = r"(?:[A-Za-z0-9][-A-Za-z0-9_.]*)?"
 _LONGEST_CHARACTERS: Final = 4096
-_SHOWN_CHARACTERS: Final = 80
-_VALUES_OR_COMMA: Final = re.compile(r"\([^()]*\)|,")
-_SET: Final = re.compile(rf"({_KEY})\s+(in|notin)\s*\(([^()]*)\)")
-_EQUAL: Final = re.compile(rf"({_KEY})\s*(==|=|!=)\s*({_VALUE})")
-_PRESENT: Final = re.compile(rf"(!?)\s*({_KEY})")
+_TOKEN: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)?", re.ASCII)
+_KEY: Final = re.compile(
+    r"(?:(?=.{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
+    r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+    re.ASCII,
+)
+_SYMBOLS: Final = frozenset(["=", "==", "!=", "!", "(", ")", ",", "<", ">"])
+_OPERATORS: Final = {"=": "In", "==": "In", "!=": "NotIn", "in": "In", "notin": "NotIn"}
+_END: Final = ""
 
 
 def parse_selector(text: str) -> Json:
-    """Return the selector for its text form, as in a scale's status.
+    """Return the selector for its text form: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 
-    Raises ValueError naming the part that is invalid, or if the text is too long to match many pods with it.
+    Keys must be label keys. Values are not validated: a model's identifier, for example, may contain a slash.
+    Raises ValueError naming the unexpected token, or if the text is too long to match many objects with it.
+
+    Source: `k8s.io/apimachinery/pkg/labels/selector.go`.
     """
     if len(text) > _LONGEST_CHARACTERS:
         raise ValueError(f"it has {len(text)} characters, of at most {_LONGEST_CHARACTERS}")
-    return {"matchExpressions": [_demand(part.strip()) for part in _parts(text)]}
+    return {"matchExpressions": _Parser(text).requirements()}
 
 
-def _parts(text: str) -> Iterator[str]:
-    """Yield the requirements; a comma in parentheses separates values."""
-    start = 0
-    for match in _VALUES_OR_COMMA.finditer(text):
-        if match[0] == ",":
-            yield text[start : match.start()]
-            start = match.end()
-    yield text[start:]
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._tokens = [token for token in _TOKEN.findall(text) if token]
+        self._tokens.reverse()
+
+    def requirements(self) -> list[Json]:
+        if not self._tokens:
+            return []
+        requirements = [self._requirement()]
+        while self._peek() != _END:
+            self._expect(",", wanted="',' or the end")
+            requirements.append(self._requirement())
+        return requirements
+
+    def _requirement(self) -> Json:
+        if self._peek() == "!":
+            self._take()
+            return {"key": self._key(), "operator": "DoesNotExist"}
+        key = self._key()
+        if self._peek() in {",", _END}:
+            return {"key": key, "operator": "Exists"}
+        operator = self._take()
+        if operator not in _OPERATORS:
+            raise _unexpected(operator, "one of: =, ==, !=, in, notin")
+        values = self._values() if operator.isalpha() else [self._value()]
+        return {"key": key, "operator": _OPERATORS[operator], "values": values}
+
+    def _key(self) -> str:
+        key = self._take()
+        if not _KEY.fullmatch(key):
+            raise _unexpected(key, "a label key")
+        return key
+
+    def _value(self) -> str:
+        """Return the next value; no token means the empty one."""
+        if self._peek() in {",", ")", _END}:
+            return ""
+        value = self._take()
+        if value in _SYMBOLS:
+            raise _unexpected(value, "a value")
+        return value
+
+    def _values(self) -> list[str]:
+        self._expect("(", wanted="'('")
+        values = [self._value()]
+        while self._peek() == ",":
+            self._take()
+            values.append(self._value())
+        self._expect(")", wanted="',' or ')'")
+        return values
+
+    def _peek(self) -> str:
+        return self._tokens[-1] if self._tokens else _END
+
+    def _take(self) -> str:
+        return self._tokens.pop() if self._tokens else _END
+
+    def _expect(self, token: str, *, wanted: str) -> None:
+        actual = self._take()
+        if actual != token:
+            raise _unexpected(actual, wanted)
 
 
-def _demand(part: str) -> Json:
-    if match := _SET.fullmatch(part):
-        values = [value.strip() for value in match[3].split(",")]
-        return {"key": match[1], "operator": "In" if match[2] == "in" else "NotIn", "values": values}
-    if match := _EQUAL.fullmatch(part):
-        return {"key": match[1], "operator": "NotIn" if match[2] == "!=" else "In", "values": [match[3]]}
-    if match := _PRESENT.fullmatch(part):
-        return {"key": match[2], "operator": "DoesNotExist" if match[1] else "Exists"}
-    raise ValueError(f"{part[:_SHOWN_CHARACTERS]!r} is not a label requirement")
+def _unexpected(token: str, expected: str) -> ValueError:
+    return ValueError(f"found {token!r}, expected {expected}")
 
 
 def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
@@ -57,6 +108,15 @@ def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in wanted.items()) and all(
         _meets(item, labels.get(item["key"])) for item in selector.get("matchExpressions") or []
     )
+
+
+def allowed_values(selector: Json, key: str) -> frozenset[str] | None:
+    """Return the values of a label that a parsed selector allows, or None if any value may match."""
+    allowed: frozenset[str] | None = None
+    for item in selector["matchExpressions"]:
+        if item["key"] == key and item["operator"] == "In":
+            allowed = frozenset(item["values"]) if allowed is None else allowed.intersection(item["values"])
+    return allowed
 
 
 def selected_keys(selector: Json) -> frozenset[str]:

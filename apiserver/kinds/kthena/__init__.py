@@ -3,14 +3,11 @@
 Those of its releases in networking.serving.volcano.sh are declared as well.
 
 - API groups: `groups`
-- Model: `model`, with `modelbackend`; lengths of names: `modelnames`; names, columns, defaults and warnings:
-  `models`; warnings about engines' settings: `modelconfigadvice`
+- Model: `model`, with `modelbackend`; names, columns, defaults and warnings: `models`
 - ModelRoute and ModelServer: `modelroute`, with `modelmatch`, and `modelserver`; those of the releases:
   `serving`; names, columns and warnings: `routing`
-- AutoscalingPolicy: `autoscalingpolicy`; defaults: `autoscalingpolicy_behavior`; warnings:
-  `autoscalingpolicy_advice`
-- AutoscalingPolicyBinding: `autoscalingpolicybinding` and `autoscalingpolicybinding_targets`; annotation:
-  `autoscalingpolicybinding_capacity`
+- AutoscalingPolicy: `autoscalingpolicy`, with its defaults and warnings
+- AutoscalingPolicyBinding: `autoscalingpolicybinding`; its references and their capacities:
+  `autoscalingpolicybinding_targets`
 - names, columns and warnings of the last two: `autoscaling`
-- texts: `hostport`, `regularexpressions`
 """

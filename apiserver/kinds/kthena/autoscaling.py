@@ -7,14 +7,11 @@ from typing import Final
 
 from apiserver.kinds.activity import ANNOTATION as ACTIVITY
 from apiserver.kinds.activity import activity_source
-from apiserver.kinds.columns import AGE, READY
-from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy
-from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
-from apiserver.kinds.kthena.autoscalingpolicy_behavior import behavior_fill
+from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy, behavior_fill, policy_advice
 from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
-from apiserver.kinds.kthena.autoscalingpolicybinding_capacity import capacities_of
-from apiserver.kinds.kthena.autoscalingpolicybinding_targets import named_by, targets_of
+from apiserver.kinds.kthena.autoscalingpolicybinding_targets import capacities_of, named_by, targets_of
 from apiserver.kinds.kthena.groups import REGISTRY
+from apiserver.kinds.meta import AGE, READY
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Filled, Kind, Version
@@ -83,7 +80,6 @@ AUTOSCALING_POLICY: Final = Kind(
     group=REGISTRY,
     kind="AutoscalingPolicy",
     plural="autoscalingpolicies",
-    singular="autoscalingpolicy",
     short_names=("asp",),
     categories=("stowplan", "autoscaling"),
     versions=(
@@ -124,7 +120,6 @@ AUTOSCALING_POLICY_BINDING: Final = Kind(
     group=REGISTRY,
     kind="AutoscalingPolicyBinding",
     plural="autoscalingpolicybindings",
-    singular="autoscalingpolicybinding",
     short_names=("aspb",),
     categories=("stowplan", "autoscaling"),
     versions=(

@@ -13,18 +13,22 @@ Length limits of text and lists are ours.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, cast
 
 import re2
 
 from apiserver.kinds.meta import Condition, Duration, Int32, PositiveQuantity
 from apiserver.schema import errors, quantities
 from apiserver.schema.declaration import UNSET, Maybe, declaration
+from apiserver.schema.durations import nanoseconds
 from apiserver.schema.errors import FieldError
-from apiserver.schema.json import JsonValue
+from apiserver.schema.json import Json, JsonValue
+from apiserver.schema.kind import Filled
 from apiserver.schema.markers import Items, Length, MapKeys, Range
+from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.rules import WebhookOnly, Within
 
@@ -171,3 +175,152 @@ class AutoscalingPolicy:
     status: Maybe[AutoscalingPolicyStatus] = UNSET
     """The observed state of the policy. Stowplan does not write it: the status of each
     AutoscalingPolicyBinding shows the effect of its policy."""
+
+
+# A schema default inside an absent parent has no effect, and that of a stabilization window depends on the
+# direction. So there is one set of defaults: those of the schema in every block, and the two windows here,
+# which are those of a HorizontalPodAutoscaler.
+UP_WINDOW: Final = "0s"
+"""The stabilization window for scaling up: the last recommendation applies at once."""
+
+DOWN_WINDOW: Final = "5m"
+"""The stabilization window for scaling down: the highest recommendation of five minutes applies."""
+
+_UP: Final = ("scaleUp", "stablePolicy", "stabilizationWindow")
+_DOWN: Final = ("scaleDown", "stabilizationWindow")
+
+
+def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[Filled]:
+    """Yield the absent parts of the scaling behavior of a policy spec, located at `path` of its object.
+
+    These are only the parts that the schema cannot express; its own defaults are filled in afterwards. The
+    first item carries one warning for all of them.
+    """
+    behavior = spec.get("behavior")
+    ways = ((_UP, UP_WINDOW), (_DOWN, DOWN_WINDOW))
+    absent = [(way, window) for way, window in ways if _depth(behavior or {}, way) < len(way)]
+    if not absent:
+        return
+    warning = _warning(path, dict(absent))
+    if behavior is None:
+        value = {way[0]: _nest(way[1:], window) for way, window in absent}
+        yield Filled(path=(*path, "behavior"), value=value, warning=warning)
+        return
+    for way, window in absent:
+        there = _depth(behavior, way)
+        value = _nest(way[there + 1 :], window)
+        yield Filled(path=(*path, "behavior", *way[: there + 1]), value=value, warning=warning)
+        warning = ""
+
+
+def _warning(path: tuple[str | int, ...], absent: dict[tuple[str, ...], str]) -> str:
+    windows = " and ".join(f"{window} for {way[0]}" for way, window in absent.items())
+    return f"{FieldPath((*path, 'behavior'))}: filled in stabilizationWindow {windows}"
+
+
+def _depth(behavior: Json, way: tuple[str, ...]) -> int:
+    """Return how many leading names of a path exist."""
+    here: JsonValue = behavior
+    for depth, name in enumerate(way):
+        here = here.get(name)
+        if here is None:
+            return depth
+    return len(way)
+
+
+def _nest(names: tuple[str, ...], value: JsonValue) -> JsonValue:
+    for name in reversed(names):
+        value = {name: value}
+    return value
+
+
+USUAL_INTERVAL: Final = "15s"
+"""The interval between decisions unless the controller is configured otherwise."""
+
+_DEFAULT_TOLERANCE_PERCENT: Final = 10
+_TEXT_NAME: Final = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+
+
+def policy_advice(spec: Json, path: tuple[str | int, ...]) -> list[str]:
+    """Return warnings about a valid policy spec, located at `path` of its object.
+
+    Only blocks that are present are checked, completed with the defaults of the schema. An absent block has
+    sound defaults.
+    """
+    behavior = spec.get("behavior", {})
+    up, down = behavior.get("scaleUp", {}), behavior.get("scaleDown")
+    stable, panic = up.get("stablePolicy"), up.get("panicPolicy")
+    tolerance = spec.get("tolerancePercent", _DEFAULT_TOLERANCE_PERCENT)
+    warnings = list(_spec_advice(spec, tolerance, path))
+    if stable is not None:
+        stable = _STABLE | stable
+        if texts := list(_stable_advice(stable, "up")):
+            warnings += _with_places(texts, *path, "behavior", "scaleUp", "stablePolicy")
+    if panic is not None and (texts := list(_panic_advice(_PANIC | panic, stable or _STABLE, tolerance))):
+        warnings += _with_places(texts, *path, "behavior", "scaleUp", "panicPolicy")
+    if down is not None and (texts := list(_stable_advice(_STABLE | down, "down"))):
+        warnings += _with_places(texts, *path, "behavior", "scaleDown")
+    return warnings
+
+
+def _with_places(texts: list[str], *path: str | int) -> list[str]:
+    return [f"{FieldPath(path)}: {text}" for text in texts]
+
+
+def _spec_advice(spec: Json, tolerance_percent: int, path: tuple[str | int, ...]) -> Iterator[str]:
+    if tolerance_percent == 100:  # noqa: PLR2004 (100 percent)
+        yield f"{FieldPath((*path, 'tolerancePercent'))}: at 100, nothing is scaled down except to 0"
+    for position, metric in enumerate(spec["metrics"]):
+        if not _TEXT_NAME.fullmatch(metric["metricName"]):
+            where = FieldPath((*path, "metrics", position, "metricName"))
+            yield f"{where}: not a Prometheus metric name; no pod can expose it"
+
+
+def _stable_advice(block: Json, way: str) -> Iterator[str]:
+    period = _length(block["period"])
+    if period < _USUAL_LENGTH:
+        yield _short_period(period, lifted="both limits")
+    if period == 0:
+        return
+    limits = (block["instances"], block["percent"])
+    if block["selectPolicy"] == "And" and 0 in limits:
+        yield f"And with a limit of 0 never scales {way}"
+    elif limits == (0, 0):
+        yield f"instances 0 and percent 0 never scale {way}"
+    if 0 < _length(block.get("stabilizationWindow", "0s")) < _USUAL_LENGTH:
+        yield f"stabilizationWindow is below {USUAL_INTERVAL}, the usual interval"
+
+
+def _panic_advice(block: Json, stable: Json, tolerance_percent: int) -> Iterator[str]:
+    period = _length(block["period"])
+    if period < _USUAL_LENGTH:
+        yield _short_period(period, lifted="the limit")
+    if block["percent"] == 0 and period:
+        yield "percent 0 never scales up while panic lasts"
+    elif period and _is_slower(block, stable):
+        yield "slower than stablePolicy, in percent and period"
+    if block["panicThresholdPercent"] <= 100 + tolerance_percent:
+        yield f"with tolerancePercent {tolerance_percent}, every scale-up is a panic"
+    if _length(block["panicModeHold"]) < _USUAL_LENGTH:
+        yield f"panicModeHold is below {USUAL_INTERVAL}, the usual interval"
+
+
+def _short_period(period: int, *, lifted: str) -> str:
+    return f"period is below {USUAL_INTERVAL}, the usual interval" if period else f"period 0s lifts {lifted}"
+
+
+def _is_slower(panic: Json, stable: Json) -> bool:
+    period = _length(stable["period"])
+    return period == 0 or (panic["percent"] < stable["percent"] and _length(panic["period"]) >= period)
+
+
+def _defaults_of(declared: type) -> Json:
+    return {prop.name: prop.default for prop in node_of(declared).properties if prop.has_default}
+
+
+_length: Final = cast("Callable[[str], int]", nanoseconds)
+"""A duration of a valid policy in nanoseconds."""
+
+_STABLE: Final = _defaults_of(AutoscalingPolicyStablePolicy)
+_PANIC: Final = _defaults_of(AutoscalingPolicyPanicPolicy) | {"period": USUAL_INTERVAL}
+_USUAL_LENGTH: Final = _length(USUAL_INTERVAL)

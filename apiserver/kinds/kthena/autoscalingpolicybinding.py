@@ -17,14 +17,13 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal
 
-from apiserver.kinds.core.labels import LABELS, LabelValue
-from apiserver.kinds.core.references import LocalObjectReference, ObjectReference
+from apiserver.kinds.core.names import LABELS, LabelValue
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import (
     distinct_targets,
     fully_named,
     own_namespace,
 )
-from apiserver.kinds.meta import Condition, Int32, Time
+from apiserver.kinds.meta import Condition, Int32, LocalObjectReference, ObjectReference, Time
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.errors import FORBIDDEN, REQUIRED
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Properties, Range

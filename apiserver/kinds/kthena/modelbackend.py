@@ -17,9 +17,8 @@ from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from apiserver.kinds.core.affinity import Affinity
-from apiserver.kinds.core.env import EnvFromSource, EnvVar
+from apiserver.kinds.core.containers import EnvFromSource, EnvVar, ResourceRequirements
 from apiserver.kinds.core.names import LABEL_PATTERN, LABEL_SAYS
-from apiserver.kinds.core.resources import ResourceRequirements
 from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicySpec, HalfHour
 from apiserver.kinds.meta import Int32
 from apiserver.schema.declaration import UNSET, Maybe, declaration

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from apiserver.kinds.core.labels import LABELS, LabelKey, Labels, LabelValue
+from apiserver.kinds.core.names import LABELS, LabelKey, Labels, LabelValue
 from apiserver.kinds.kthena.modelmatch import ServedModelName
 from apiserver.kinds.meta import Condition, Duration, Int32
 from apiserver.schema.declaration import UNSET, Maybe, declaration

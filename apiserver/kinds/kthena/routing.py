@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from apiserver.kinds.columns import AGE, READY, condition
 from apiserver.kinds.kthena.groups import NETWORKING, SERVING
 from apiserver.kinds.kthena.modelroute import DEFAULT_WEIGHT, ModelRoute
 from apiserver.kinds.kthena.modelserver import ModelServer
 from apiserver.kinds.kthena.serving import ServingModelRoute, ServingModelServer
+from apiserver.kinds.meta import AGE, READY, condition
 from apiserver.schema import durations
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Kind, Reference, Version
@@ -289,7 +289,6 @@ MODEL_ROUTE: Final = Kind(
     group=NETWORKING,
     kind="ModelRoute",
     plural="modelroutes",
-    singular="modelroute",
     short_names=(),
     categories=("stowplan",),
     versions=(
@@ -308,7 +307,6 @@ MODEL_SERVER: Final = Kind(
     group=NETWORKING,
     kind="ModelServer",
     plural="modelservers",
-    singular="modelserver",
     short_names=(),
     categories=("stowplan",),
     versions=(

@@ -7,12 +7,103 @@ Both functions are total: they run in every read, so no object of an unexpected 
 from __future__ import annotations
 
 import re
+from operator import is_
 from typing import Final
 
-from apiserver.kinds.llmd.candidates import PROFILED, in_use, profile_of, to_remember
-from apiserver.kinds.llmd.identity import UNKNOWN, identifier_of, implied_target, variant_identifier
-from apiserver.schema.conversion import Direction, annotation_bytes_wanted, convert_object
-from apiserver.schema.json import Json, JsonValue, as_object, without
+from apiserver.kinds.llmd.identity import (
+    ACCELERATOR_LABEL,
+    UNKNOWN,
+    identifier_of,
+    implied_target,
+    label_of,
+    variant_identifier,
+)
+from apiserver.schema.conversion import (
+    Direction,
+    Kept,
+    annotation_bytes_wanted,
+    convert_object,
+    kept_text,
+    read_kept,
+)
+from apiserver.schema.json import Json, JsonValue, as_list, as_object, same, without
+from apiserver.schema.metadata import take_annotation
+
+PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
+"""The fields of the hub that describe a variant as an entry of `accelerators` describes a candidate."""
+
+_PROFILED: Final = frozenset(PROFILED)
+
+
+def in_use(value: Json, profile: JsonValue, remembered: JsonValue = None) -> tuple[Json, Json]:
+    """Return the hub's fields for the candidate in use, and what converting back needs of the modelProfile.
+
+    The latter is empty if the profile could not be restored. `remembered` is the accelerator in use; it takes
+    precedence over the label.
+    """
+    entries = as_list(as_object(profile).get("accelerators"))
+    candidates = _objects(entries)
+    if not candidates:
+        return {}, {}
+    position = _position(value, candidates, remembered)
+    is_told_again = len(candidates) == len(entries)
+    source: Json = {"modelProfile": profile, "position": position} if is_told_again else {}
+    return _fields(candidates[position]), source
+
+
+def _objects(entries: list[JsonValue]) -> list[Json]:
+    return [entry for entry in entries if isinstance(entry, dict)]
+
+
+def _fields(entry: Json) -> Json:
+    profile = {name: entry[name] for name in ("perfParms", "maxBatchSize") if name in entry}
+    fields: Json = {"variantProfile": profile} if profile else {}
+    for name, source in (("accelerator", "acc"), ("acceleratorCount", "accCount")):
+        if source in entry:
+            fields[name] = entry[source]
+    return fields
+
+
+def to_remember(value: Json, profile: JsonValue, accelerator: JsonValue) -> Json:
+    """Return what `in_use` must be given to find the accelerator in use; empty if it does so by itself."""
+    if label_of(value) == accelerator:  # conversion has put a candidate in its place
+        return {}
+    candidates = _objects(as_list(as_object(profile).get("accelerators")))
+    chosen = candidates[_position(value, candidates, None)].get("acc") if candidates else None
+    return {} if same(chosen, accelerator) else {"accelerator": accelerator}
+
+
+def _position(value: Json, entries: list[Json], remembered: JsonValue) -> int:
+    """Return the index of the candidate in use: by `remembered`, else by label, else by status, else 0."""
+    names = [entry.get("acc") for entry in entries]
+    for accelerator in (remembered, label_of(value)):
+        if accelerator and accelerator in names:
+            return names.index(accelerator)
+    current = as_object(as_object(value.get("status")).get("currentAlloc")).get("accelerator")
+    return names.index(current) if current and current in names else 0
+
+
+def profile_of(spec: Json, source: Json) -> Json:
+    """Return the remembered modelProfile with current values in the entry in use; empty if they are missing.
+
+    The profile is returned as it is if its values are already the current ones.
+    """
+    profile, position = as_object(source.get("modelProfile")), source.get("position")
+    entries = as_list(profile.get("accelerators"))
+    if not isinstance(position, int) or not 0 <= position < len(entries):
+        return {}
+    entry = entries[position]
+    if not isinstance(entry, dict) or not spec.keys() >= _PROFILED:
+        return {}
+    today = {
+        "acc": spec["accelerator"],
+        "accCount": spec["acceleratorCount"],
+        **as_object(spec["variantProfile"]),
+    }
+    if all(map(is_, map(entry.get, today), today.values())):
+        return profile
+    return profile | {"accelerators": [*entries[:position], entry | today, *entries[position + 1 :]]}
+
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"
@@ -117,3 +208,36 @@ def _speakable_identifier(spec: Json) -> str:
 _TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub)
 _TO_SPOKE: Final = Direction(api_version=SPOKE, convert=_from_hub)
 _WAYS: Final = {HUB: (_TO_HUB, _TO_SPOKE), SPOKE: (_TO_SPOKE, _TO_HUB)}
+
+
+def kept_when_relabelled(value: Json, old: Json) -> str | None:
+    """Return the annotation that preserves the accelerator in use across an update; None if not needed.
+
+    Among the candidates of a modelProfile, the label selects the one in use when the object is created. If it
+    took effect later, it would change the spec of one version but not of the other, without a new generation.
+    Both objects must include their status, which may determine the candidate in use.
+    """
+    if label_of(value) == label_of(old) or "modelProfile" not in as_object(value.get("spec")):
+        return None
+    in_use = _in_use(old)
+    if not isinstance(in_use, str) or in_use == _in_use(value):
+        return None
+    kept = read_kept(take_annotation(value, ANNOTATION)[1])
+    return kept_text(Kept(fields=kept.fields, source=kept.source | {"accelerator": in_use}))
+
+
+def label_advice(value: Json) -> list[str]:
+    """Return a warning if an object's label names an accelerator other than the one in use."""
+    label, in_use = label_of(value), value["spec"].get("accelerator")
+    if label is None or label in {in_use, _in_use(value)}:
+        return []
+    where = f"metadata.labels[{ACCELERATOR_LABEL}]: {label!r} has no effect"
+    if in_use is not None:
+        return [f"{where}: spec.accelerator is {in_use!r}"]
+    if "modelProfile" in value["spec"]:
+        return [f"{where}: another candidate is in use, by spec.accelerator of v1alpha2"]
+    return []
+
+
+def _in_use(value: Json) -> JsonValue:
+    return as_object(convert(value, HUB).get("spec")).get("accelerator")

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeAlias
 
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE, convert
-from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL, UNKNOWN, identifier_of, implied_target
+from apiserver.kinds.llmd.identity import (
+    ACCELERATOR_LABEL,
+    UNKNOWN,
+    identifier_of,
+    implied_target,
+    label_of,
+    names_deployment,
+    variant_identifier,
+)
 from apiserver.kinds.llmd.shapes_facts import Facts, brief_json, facts_of
-from apiserver.kinds.llmd.shapes_lost import lost_cost, lost_fields
 from apiserver.kinds.llmd.shapes_released import (
     CURRENT,
     LEGACY,
@@ -25,8 +32,8 @@ from apiserver.kinds.llmd.shapes_released import (
     SHAPES,
     Family,
     Shape,
+    released_status,
 )
-from apiserver.kinds.llmd.shapes_status import released_status
 from apiserver.schema.json import Json, JsonValue, as_list, as_object, same
 from apiserver.schema.metadata import take_annotation
 
@@ -44,10 +51,6 @@ _NO_PARAMETERS: Final = {"decodeParms": {"unknown": "0"}, "prefillParms": {"unkn
 missing. It therefore skips the object and scales nothing by numbers that were never measured."""
 
 
-def _model(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _fact_or_placeholder(facts.model, UNKNOWN, "spec.modelID", made_up)
-
-
 def _model_profile(facts: Facts, made_up: list[str]) -> JsonValue:
     where = "spec.modelProfile.accelerators[0]"
     entry = {
@@ -58,10 +61,6 @@ def _model_profile(facts: Facts, made_up: list[str]) -> JsonValue:
     return {"accelerators": [entry]}
 
 
-def _variant_profile(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _performance(facts, "spec.variantProfile", made_up)
-
-
 def _performance(facts: Facts, where: str, made_up: list[str]) -> Json:
     return {
         "perfParms": _fact_or_placeholder(facts.parameters, _NO_PARAMETERS, f"{where}.perfParms", made_up),
@@ -69,20 +68,9 @@ def _performance(facts: Facts, where: str, made_up: list[str]) -> Json:
     }
 
 
-def _accelerator(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _fact_or_placeholder(facts.accelerator, UNKNOWN, "spec.accelerator", made_up)
-
-
-def _count(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _fact_or_placeholder(facts.count, 1, "spec.acceleratorCount", made_up)
-
-
-def _service_class(facts: Facts, made_up: list[str]) -> JsonValue:
-    return _fact_or_placeholder(facts.service_class, _NO_SERVICE_CLASS, "spec.sloClassRef", made_up)
-
-
-def _target(facts: Facts, _: list[str]) -> JsonValue:
-    return facts.target
+def _fact(name: str, placeholder: JsonValue, path: str) -> Maker:
+    """Return the constructor of a field from one of the facts."""
+    return lambda facts, made_up: _fact_or_placeholder(getattr(facts, name), placeholder, path, made_up)
 
 
 def _identifier(facts: Facts, made_up: list[str]) -> JsonValue:
@@ -103,21 +91,23 @@ def _most_replicas(facts: Facts, made_up: list[str]) -> JsonValue:
     return most
 
 
-MAKERS: Final[Mapping[str, Callable[[Facts, list[str]], JsonValue]]] = {
-    "modelID": _model,
+Maker: TypeAlias = Callable[[Facts, list[str]], JsonValue]
+"""Constructor of a field of the spec. It appends one sentence to the list for each value that it makes up."""
+
+_MAKERS: Final[Mapping[str, Maker]] = {
+    "modelID": _fact("model", UNKNOWN, "spec.modelID"),
     "modelProfile": _model_profile,
     "variantID": _identifier,
-    "accelerator": _accelerator,
-    "acceleratorCount": _count,
-    "sloClassRef": _service_class,
-    "variantProfile": _variant_profile,
-    "scaleTargetRef": _target,
+    "accelerator": _fact("accelerator", UNKNOWN, "spec.accelerator"),
+    "acceleratorCount": _fact("count", 1, "spec.acceleratorCount"),
+    "sloClassRef": _fact("service_class", _NO_SERVICE_CLASS, "spec.sloClassRef"),
+    "variantProfile": lambda facts, made_up: _performance(facts, "spec.variantProfile", made_up),
+    "scaleTargetRef": lambda facts, _: facts.target,
     "maxReplicas": _most_replicas,
 }
-"""Constructor of each spec field. It appends one sentence to the list for each value that it makes up."""
 
 
-def with_parameters(spec: Json, made_up: list[str]) -> Json:
+def _with_parameters(spec: Json, made_up: list[str]) -> Json:
     """Return the profiles of a spec that lack parameters, with placeholder parameters added."""
     own = spec.get("variantProfile")
     if isinstance(own, dict) and "perfParms" not in own:
@@ -204,7 +194,7 @@ def in_shape(value: Json, shape: Shape) -> Shaped:
     if shape.status is not None:
         shaped = released_status(shaped, facts_of(hub), shape.status, title=str(shape), lost=lost_status)
     shaped = _with_label(shaped, hub, is_other=is_other)
-    lost = [*lost_fields(plain, hub, shaped, shape), *lost_cost(shaped, shape, is_other=is_other)]
+    lost = [*_lost_fields(plain, hub, shaped, shape), *_lost_cost(shaped, shape, is_other=is_other)]
     lost += lost_status
     return Shaped(value=shaped, lost=lost, made_up=made_up)
 
@@ -228,8 +218,8 @@ def _spec(plain: Json, hub: Json, shape: Shape, *, is_other: bool, made_up: list
         spec["variantCost"] = facts.cost
     for name in _missing_facts(shape, facts):
         if name not in spec:
-            spec[name] = MAKERS[name](facts, made_up)
-    return spec | with_parameters(spec, made_up) if shape.demands_parameters else spec
+            spec[name] = _MAKERS[name](facts, made_up)
+    return spec | _with_parameters(spec, made_up) if shape.demands_parameters else spec
 
 
 def _with_identity(plain: Json) -> Json:
@@ -259,3 +249,72 @@ def _with_label(value: Json, hub: Json, *, is_other: bool) -> Json:
     if not is_other and is_told:
         return value
     return value | {"metadata": as_object(metadata) | {"labels": labels | {ACCELERATOR_LABEL: accelerator}}}
+
+
+def _lost_fields(plain: Json, hub: Json, shaped: Json, shape: Shape) -> Iterator[str]:
+    """Yield a sentence for each field that the shaped object has lost.
+
+    `plain` is the object in v1alpha1 without our annotation; `hub` is the complete object in v1alpha2.
+    """
+    before, again = as_object(hub.get("spec")), as_object(convert(shaped, HUB).get("spec"))
+    for name, item in before.items():
+        is_back = name in again and _is_in(item, again[name])
+        if not is_back and name not in {"scaleTargetRef", "accelerator"}:
+            yield f"spec.{name}: {shape} has no field for {brief_json(item)}"
+    if not same(before.get("accelerator"), again.get("accelerator", label_of(shaped))):
+        yield from _lost_accelerator(before, shaped, shape)
+    yield from _lost_target(before, shaped, shape)
+    yield from _lost_from_spoke(as_object(plain.get("spec")), before, shaped, shape)
+    if "decision" in as_object(hub.get("status")):
+        yield "status.decision: only v1alpha2 has this field"
+
+
+def _is_in(item: JsonValue, again: JsonValue) -> bool:
+    """Tell whether the restored value contains the original one; it may have further, made-up members."""
+    if isinstance(item, dict) and isinstance(again, dict):
+        return all(name in again and same(inner, again[name]) for name, inner in item.items())
+    return same(item, again)
+
+
+def _lost_accelerator(before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
+    if "accelerator" not in before:
+        return
+    label = label_of(shaped)
+    instead = f", which uses the label {ACCELERATOR_LABEL}: {label}" if label else ""
+    yield f"spec.accelerator: {brief_json(before['accelerator'])} has no field in {shape}{instead}"
+
+
+def _lost_target(before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
+    target = before.get("scaleTargetRef")
+    if "scaleTargetRef" in shape.fields or not isinstance(target, dict):
+        return
+    name = as_object(shaped.get("metadata")).get("name")
+    if not names_deployment(target) or target.get("name") != name:
+        named = f"{target.get('kind')} {target.get('name')}"
+        yield (
+            f"spec.scaleTargetRef: {named} is scaled; {shape} scales the Deployment with the name of the"
+            f" object, {name}"
+        )
+
+
+def _lost_from_spoke(spoke: Json, before: Json, shaped: Json, shape: Shape) -> Iterator[str]:
+    spec = as_object(shaped.get("spec"))
+    identifier = spoke.get("variantID")
+    if "variantID" not in spec and identifier is not None and identifier != variant_identifier(before):
+        yield f"spec.variantID: {shape} has no field for {brief_json(identifier)}"
+    if "modelProfile" in spec:
+        return
+    in_use = before.get("accelerator")
+    candidates = as_object(spoke.get("modelProfile")).get("accelerators")
+    for position, entry in enumerate(candidates if isinstance(candidates, list) else []):
+        candidate = as_object(entry).get("acc")
+        if candidate != in_use:
+            where = f"spec.modelProfile.accelerators[{position}]"
+            yield f"{where}: {shape} has no field for the candidate {brief_json(candidate)}"
+
+
+def _lost_cost(shaped: Json, shape: Shape, *, is_other: bool) -> Iterator[str]:
+    """Yield a sentence if a cost implied by the accelerator is replaced by the default of the shape."""
+    spec = shaped.get("spec")
+    if is_other and shape.family is Family.CURRENT and isinstance(spec, dict) and "variantCost" not in spec:
+        yield f"spec.variantCost: {shape} ignores the accelerator's unit cost and uses 10.0"

@@ -136,10 +136,7 @@ _LEGACY_RULES: Final = (
 )
 
 
-@declaration(
-    *_LEGACY_RULES,
-    LessOrEqual("minReplicas", "maxReplicas"),
-)
+@declaration(*_LEGACY_RULES, LessOrEqual("minReplicas", "maxReplicas"))
 class VariantAutoscalingSpec:
     """The desired state of a VariantAutoscaling: its model, scale target and service level."""
 

@@ -8,18 +8,12 @@ from typing import Final
 
 from msgspec import UNSET
 
-from apiserver.kinds.columns import AGE, READY, condition
 from apiserver.kinds.core.names import group_of
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
-from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP
-from apiserver.kinds.llmd.identity import (
-    MOST_COST,
-    implied_target,
-    is_planned,
-    variant_identifier,
-)
-from apiserver.kinds.llmd.performance import missing_parameters
-from apiserver.kinds.llmd.relabelling import label_advice
+from apiserver.kinds.llmd.conversion import ANNOTATION, GROUP, label_advice
+from apiserver.kinds.llmd.identity import MOST_COST, implied_target, is_planned, variant_identifier
+from apiserver.kinds.llmd.v1alpha2 import missing_parameters
+from apiserver.kinds.meta import AGE, READY, condition
 from apiserver.schema.conversion import read_kept
 from apiserver.schema.json import Json, as_object
 from apiserver.schema.kind import Column, Filled, Kind, Reference, Version
@@ -145,7 +139,6 @@ VARIANT_AUTOSCALING: Final = Kind(
     group=GROUP,
     kind="VariantAutoscaling",
     plural="variantautoscalings",
-    singular="variantautoscaling",
     short_names=("va",),
     categories=("stowplan", "autoscaling"),
     has_conversion=True,

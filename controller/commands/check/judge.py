@@ -11,8 +11,7 @@ import msgspec
 from apiserver.kinds.annotated import is_managed, term_problems
 from apiserver.kinds.annotations import advice, annotation_advice
 from apiserver.kinds.conversion import kept_annotation
-from apiserver.kinds.forms import form_errors, other_forms
-from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.judgement import complete_and_judge, form_errors, other_forms
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import targets_of
 from apiserver.kinds.registry import KINDS, find_version

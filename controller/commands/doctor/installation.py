@@ -14,7 +14,7 @@ from typing import Final
 from cryptography import x509
 
 from apiserver.cluster.resource import NODES
-from apiserver.kinds.families import FAMILIES
+from apiserver.kinds.registry import FAMILIES
 from apiserver.schema.json import Json, as_list, as_object
 from controller.commands.doctor.evidence import Evidence
 from controller.commands.upgrade.definitions import is_ours, served_versions

@@ -11,12 +11,12 @@ from typing import Final
 from apiserver.kinds.scalable import SCALABLE
 from hack.bench.in_process import Answerer
 from webhooks.decision import mutate, validate
-from webhooks.referents import CachedReferents
+from webhooks.referents import Referents
 from webhooks.review import AdmissionResponse, decode_admission, encode_response
 from webhooks.scaling import Scaling
 
 _SCALING: Final = Scaling(resources=SCALABLE, authorizer=None)
-_REFERENTS: Final = CachedReferents("")
+_REFERENTS: Final = Referents("")
 
 
 def answer_mutate(body: bytes) -> bytes:

@@ -14,7 +14,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.watch import Timing
+from apiserver.cluster.timing import Timing
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

@@ -1,4 +1,4 @@
-"""The informer cache: lists, watches, resumption and recovery from server faults."""
+"""The cache: list and watch, with recovery from interruptions, and an index of its objects."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from apiserver.cluster.cache import Cache, Change
+from apiserver.cluster.cache import Cache, Change, Grouped
 from apiserver.cluster.resource import CONFIG_MAPS
+from apiserver.schema.json import Json
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from unit.cluster.conftest import Clock, FakeApiServer
 
     from apiserver.cluster.client import Cluster
-    from apiserver.cluster.watch import Timing
+    from apiserver.cluster.timing import Timing
 
 PATH = "/api/v1/namespaces/default/configmaps"
 LISTS = {"limit": "500"}
@@ -320,3 +321,30 @@ async def test_an_exception_of_a_subscriber_ends_the_cache(api: FakeApiServer, c
     cache.subscribe(fail)
     with pytest.raises(ZeroDivisionError):
         await cache.run()
+
+
+def item(name: str, group: str, text: str = "") -> Json:
+    """Return an object of a group."""
+    return {"metadata": {"name": name}, "group": group, "text": text}
+
+
+def change(old: Json | None, new: Json | None) -> Change:
+    """Return a change of an object."""
+    return Change(key=("ns", (new or old or {})["metadata"]["name"]), old=old, new=new)
+
+
+def test_objects_are_found_by_group_after_every_change() -> None:
+    """An update keeps the order, as long as the object stays in its group."""
+    grouped = Grouped(lambda value: (str(value["group"]), str(value["metadata"]["name"])))
+    one, two = item("one", "a"), item("two", "a")
+    for new in (one, two):
+        grouped.take(change(None, new))
+
+    changed = item("one", "a", "changed")
+    grouped.take(change(one, changed))
+    assert list(grouped.of("a").items()) == [("one", changed), ("two", two)]
+
+    moved = item("one", "b")
+    grouped.take(change(changed, moved))
+    grouped.take(change(two, None))
+    assert (grouped.of("a"), grouped.of("b")) == ({}, {"one": moved})

@@ -219,12 +219,7 @@ async def test_watch_of_an_old_version_raises_expired(cluster: Cluster, api: Fak
     ],
 )
 async def test_invalid_responses_raise_a_client_error_without_long_delay(
-    cluster: Cluster,
-    api: FakeApiServer,
-    *,
-    fault: dict[str, Any],
-    want: type[Exception],
-    message: str,
+    cluster: Cluster, api: FakeApiServer, *, fault: dict[str, Any], want: type[Exception], message: str
 ) -> None:
     """Every fault maps to one of the client's error classes."""
     api.fail("GET", times=3, **fault)

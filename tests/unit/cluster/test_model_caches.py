@@ -1,4 +1,4 @@
-"""Keys of Models that their caches report, and what the caches keep of objects."""
+"""Caches of Models and of Gateways."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import pytest
 from support.models import model
 
 from controller.expansion.adapters import LIST
+from controller.expansion.parts import MANAGED_BY
 from controller.expansion.steps import ChildKey
+from controller.gateways.inputs import HTTP_ROUTES
 from controller.models.caches import UNREAD, ModelCaches
+from controller.models.gateways import GatewayCaches
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster
@@ -150,3 +153,31 @@ async def test_a_model_with_too_many_values_is_not_read(api: FakeApiServer, clus
     assert (dense["spec"], dense[UNREAD]) == ({}, why)
     assert usual["spec"] == named("usual")["spec"]
     assert caches.model(("chat", "none")) is None
+
+
+ROUTES = "/apis/gateway.networking.k8s.io/v1/namespaces/chat/httproutes"
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+async def test_what_a_reconciliation_reads_does_not_change_afterwards(
+    api: FakeApiServer, cluster: Cluster
+) -> None:
+    """It is evaluated in a thread, for which a change during an iteration is an error."""
+    told: asyncio.Queue[str] = asyncio.Queue()
+    spec = {"group": "gateway.networking.k8s.io", "versions": []}
+    api.put(f"{DEFINITIONS}/{HTTP_ROUTES}", {"metadata": {"name": HTTP_ROUTES, "uid": "u"}, "spec": spec})
+    owner = {"apiVersion": "v1", "kind": "ModelRoute", "name": "first", "uid": "u1", "controller": True}
+    metadata = {"name": "first", "namespace": "chat", "labels": MANAGED_BY, "ownerReferences": [owner]}
+    api.put(f"{ROUTES}/first", {"metadata": metadata, "spec": {"rules": []}})
+    caches = GatewayCaches(cluster, lambda _, name: told.put_nowait(name))
+    running = asyncio.create_task(caches.run())
+    async with asyncio.timeout(20):
+        while await told.get() != "first":
+            pass
+        made = caches.made("chat")
+        api.drop(f"{ROUTES}/first")
+        while caches.made("chat"):
+            await told.get()
+    running.cancel()
+
+    assert {key.name for key in made} == {"first"}

@@ -94,10 +94,7 @@ async def running(cluster: Cluster, *, ask_again_seconds: float) -> AsyncIterato
 
 async def test_a_settled_cache_has_listed_a_readable_collection(tmp_path: Path) -> None:
     """The first decision can already use its objects."""
-    async with (
-        connected(Server([]), tmp_path) as cluster,
-        running(cluster, ask_again_seconds=600.0) as cache,
-    ):
+    async with connected(Server([]), tmp_path) as cluster, running(cluster, ask_again_seconds=600.0) as cache:
         assert [item["metadata"]["name"] for item in cache.items()] == ["q"]
 
 

@@ -23,11 +23,7 @@ from apiserver.cluster.resource import DEPLOYMENTS, NODES, PODS, Resource
     ],
 )
 def test_path_is_that_of_the_api_server(
-    kind: Resource,
-    namespace: str | None,
-    name: str | None,
-    subresource: str | None,
-    want: str,
+    kind: Resource, namespace: str | None, name: str | None, subresource: str | None, want: str
 ) -> None:
     """Namespace, name and subresource are optional."""
     assert kind.path(namespace, name, subresource=subresource) == want

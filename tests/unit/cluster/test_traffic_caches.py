@@ -101,10 +101,7 @@ CHANGES: dict[str, tuple[Json, set[str]]] = {
         pod("a-1", B, is_ready=False) | {"kind": "Pod"},
         {"a", "chat", "urgent", "b", "other"},
     ),
-    "an irrelevant field of a pod": (
-        POD | {"status": POD["status"] | {"podIP": "10.0.0.1"}},
-        set(),
-    ),
+    "an irrelevant field of a pod": (POD | {"status": POD["status"] | {"podIP": "10.0.0.1"}}, set()),
     "the spec of a ModelServer": (
         SERVER | {"metadata": SERVER["metadata"] | {"generation": 3}},
         {"a", "chat", "urgent", "lost"},

@@ -1,10 +1,10 @@
-"""Values of every JSON type and size in every field: an error at that field, and never an exception."""
+"""Any value in any field is validated, and an update is held to what it changes."""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -15,9 +15,10 @@ from differential.generate import case
 from differential.places import Place, each
 from support.campaign import TIMES, often
 
-from apiserver.kinds.core.resources import ResourceRequirements
+from apiserver.kinds.core.containers import ResourceRequirements
 from apiserver.kinds.judgement import complete_and_judge
-from apiserver.schema.defaulting import schema_defaults
+from apiserver.kinds.registry import find_version
+from apiserver.schema.defaulting import schema_defaults, with_defaults
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind, Version
@@ -171,3 +172,94 @@ def _expect_refused_if_wrong(kind: Kind, version: Version, value: Json, place: P
 def _is_held(place: Place, number: float) -> bool:
     bounds = place.node.bounds
     return bounds["minimum"] <= number <= bounds["maximum"]
+
+
+MODEL: Json = {
+    "apiVersion": "registry.volcano.sh/v1alpha1",
+    "kind": "Model",
+    "metadata": {"name": "llama"},
+    "spec": {
+        "owner": "ann",
+        "backends": [
+            {
+                "name": "h100",
+                "type": "vLLM",
+                "modelURI": "hf://meta/llama",
+                "minReplicas": 1,
+                "maxReplicas": 3,
+                "workers": [{"image": "vllm:1"}],
+            }
+        ],
+    },
+}
+"""An object from before equal bounds were required for backends without a policy."""
+
+BAD = {"name": "bad", "modelMatch": {"uri": {"regex": "("}}, "targetModels": [{"modelServerName": "a"}]}
+GOOD = {"name": "good", "targetModels": [{"modelServerName": "b"}]}
+ROUTE: Json = {
+    "apiVersion": "networking.volcano.sh/v1alpha1",
+    "kind": "ModelRoute",
+    "metadata": {"name": "chat"},
+    "spec": {"modelName": "llama", "rules": [BAD]},
+}
+"""An object from before regular expressions were compiled at admission."""
+
+
+def set_owner(value: Json) -> None:
+    """Change a field that no rule is about."""
+    value["spec"]["owner"] = "bob"
+
+
+def set_image(value: Json) -> None:
+    """Change a field beside the invalid one."""
+    value["spec"]["backends"][0]["workers"][0]["image"] = "vllm:2"
+
+
+def set_fewest(value: Json) -> None:
+    """Change the invalid field to another invalid value."""
+    value["spec"]["backends"][0]["minReplicas"] = 2
+
+
+def lower_the_other_bound(value: Json) -> None:
+    """Break a rule over two fields whose error is at the unchanged one, and a bound."""
+    value["spec"]["backends"][0]["maxReplicas"] = 0
+
+
+def put_in_front(value: Json) -> None:
+    """Move the invalid item."""
+    value["spec"]["rules"].insert(0, GOOD)
+
+
+def break_another(value: Json) -> None:
+    """Add an invalid item."""
+    value["spec"]["rules"].append(GOOD | {"name": "worse", "modelMatch": {"uri": {"regex": "["}}})
+
+
+UPDATES = {
+    "a field that no rule is about": (MODEL, set_owner, []),
+    "another field of the invalid item": (MODEL, set_image, []),
+    "the invalid field itself": (MODEL, set_fewest, ["spec.backends[0].minReplicas"]),
+    "the other field of a newly broken rule": (
+        MODEL,
+        lower_the_other_bound,
+        ["spec.backends[0].minReplicas", "spec.backends[0].maxReplicas"],
+    ),
+    "a new position of the invalid item": (ROUTE, put_in_front, []),
+    "a new invalid item": (ROUTE, break_another, ["spec.rules[1].modelMatch.uri.regex"]),
+}
+
+
+@pytest.mark.parametrize(("stored", "change", "want"), UPDATES.values(), ids=UPDATES.keys())
+def test_an_update_is_rejected_only_for_errors_in_what_it_changes(
+    stored: Json, change: Callable[[Json], None], want: list[str]
+) -> None:
+    """An object that was accepted once stays editable."""
+    found = find_version(stored["apiVersion"], stored["kind"])
+    assert found is not None
+    old = with_defaults(found[1], stored)
+    new = copy.deepcopy(old)
+    change(new)
+
+    errors = complete_and_judge(*found, new, old).errors
+
+    assert [str(error.path) for error in errors] == want

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, effective_policy
-from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy
-from apiserver.kinds.kthena.autoscalingpolicy_advice import policy_advice
+from apiserver.kinds.kthena.autoscalingpolicy import AutoscalingPolicy, policy_advice
 from apiserver.schema.defaulting import complete
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
@@ -69,21 +68,9 @@ HALF_HOUR = "must be between 0s and 30m"
 
 REFUSED = {
     "no metrics": ({}, ["spec.metrics: Required value"]),
-    "an empty list of metrics": (
-        policy(metrics=[]),
-        ["spec.metrics: Invalid value: []: must have at least 1 item"],
-    ),
-    "a metric without a name": (
-        metric(metricName=""),
-        ['spec.metrics[0].metricName: Invalid value: "": must be at least 1 character long'],
-    ),
     "an empty metric": (
         policy(metrics=[{}]),
         ["spec.metrics[0].metricName: Required value", "spec.metrics[0].targetValue: Required value"],
-    ),
-    "one metric twice": (
-        policy(metrics=[METRIC, METRIC | {"targetValue": 5}]),
-        ['spec.metrics[1]: Duplicate value: {"metricName":"vllm:num_requests_waiting"}'],
     ),
     "a target of zero": (
         metric(targetValue=0),
@@ -113,10 +100,6 @@ REFUSED = {
         metric(targetValue=[4]),
         ["spec.metrics[0].targetValue: Invalid value: [4]: must be an integer or a string"],
     ),
-    "a tolerance above 100 percent": (
-        policy(tolerancePercent=101),
-        ["spec.tolerancePercent: Invalid value: 101: must be less than or equal to 100"],
-    ),
     "times longer than half an hour": (
         down(period="30m1ns", stabilizationWindow="31m"),
         [
@@ -131,16 +114,6 @@ REFUSED = {
     "a time in days": (
         up(stablePolicy={"period": "1d"}),
         [f'spec.behavior.scaleUp.stablePolicy.period: Invalid value: "1d": {TIME}'],
-    ),
-    "a choice in lower case": (
-        down(selectPolicy="or"),
-        [
-            'spec.behavior.scaleDown.selectPolicy: Unsupported value: "or": supported values: "Or", "And"',
-        ],
-    ),
-    "a panic policy without a period": (
-        up(panicPolicy={}),
-        ["spec.behavior.scaleUp.panicPolicy.period: Required value"],
     ),
     "a panic policy beyond all bounds": (
         up(panicPolicy={"period": "1h", "percent": -1, "panicThresholdPercent": 109, "panicModeHold": "40m"}),
@@ -213,10 +186,7 @@ ADVISED = {
     ),
     "no period": (down(period="0s", percent=0), [f"{DOWN_AT}: period 0s lifts both limits"]),
     "a short period": (up(stablePolicy={"period": "14s"}), [f"{UP_AT}: period {INTERVAL}"]),
-    "a short window": (
-        down(stabilizationWindow="1s"),
-        [f"{DOWN_AT}: stabilizationWindow {INTERVAL}"],
-    ),
+    "a short window": (down(stabilizationWindow="1s"), [f"{DOWN_AT}: stabilizationWindow {INTERVAL}"]),
     "And with an instances limit of 0": (
         down(selectPolicy="And", instances=0),
         [f"{DOWN_AT}: And with a limit of 0 never scales down"],

@@ -103,13 +103,6 @@ REFUSED = {
         optimizer(param("llama", cost=-1)),
         ["spec.optimizerConfiguration.params[0].cost: Invalid value: -1: must be greater than or equal to 0"],
     ),
-    "a rate below zero": (
-        optimizer(param("llama"), costExpansionRatePercent=-1),
-        [
-            "spec.optimizerConfiguration.costExpansionRatePercent: Invalid value: -1: must be greater than or"
-            " equal to 0"
-        ],
-    ),
     "one target twice": (
         optimizer(param("a"), param("b"), param("a", cost=5)),
         ['spec.optimizerConfiguration.params[2].target.targetRef: Duplicate value: {"name":"a"}'],
@@ -154,13 +147,6 @@ REFUSED = {
     "an apiVersion without a kind": (
         reference(apiVersion="apps/v1", name="llama"),
         [f"{SCALING_REF}.kind: Required value: must be set together with `apiVersion`"],
-    ),
-    "the label that holds the name of the target": (
-        target(additionalMatchLabels={"modelinfer.volcano.sh/name": "another"}),
-        [
-            "spec.scalingConfiguration.target.additionalMatchLabels: Forbidden: may not have the key"
-            " `modelinfer.volcano.sh/name`, which is always the name of the target"
-        ],
     ),
     "too many labels": (
         target(additionalMatchLabels={f"label-{number}": "" for number in range(11)}),

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from apiserver.kinds.core.env import EnvFromSource, EnvVar
-from apiserver.kinds.core.resources import ResourceRequirements, can_be_overcommitted
+from apiserver.kinds.core.containers import EnvFromSource, EnvVar, ResourceRequirements, can_be_overcommitted
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 
@@ -70,11 +69,7 @@ ACCEPTED: dict[str, tuple[type, Json]] = {
 }
 
 REFUSED: dict[str, tuple[type, Json, list[str]]] = {
-    "a variable without a name": (
-        EnvVar,
-        {"value": "1"},
-        ["name: Required value"],
-    ),
+    "a variable without a name": (EnvVar, {"value": "1"}, ["name: Required value"]),
     "an equals sign in a name": (
         EnvVar,
         {"name": "A=B"},

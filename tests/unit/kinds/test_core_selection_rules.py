@@ -1,4 +1,4 @@
-"""Validation of affinities, selectors and references by the rules of the API server."""
+"""Rules of core types with selectors, label keys and affinity."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.kinds.core.affinity import Affinity
-from apiserver.kinds.core.labels import LabelSelector, label_key_errors, label_value_errors
-from apiserver.kinds.core.references import LocalObjectReference, ObjectReference
+from apiserver.kinds.core.affinity import Affinity, PodAffinityTerm
+from apiserver.kinds.core.names import LabelSelector, label_key_errors, label_value_errors
+from apiserver.kinds.kthena.modelserver import PDGroup
+from apiserver.kinds.meta import LocalObjectReference, ObjectReference
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
 
@@ -181,18 +182,12 @@ REFUSED: dict[str, tuple[type, Json, list[str]]] = {
             f'matchExpressions[0].values[0]: Invalid value: "-": {VALUE}',
         ],
     ),
-    "a local reference without a name": (
-        LocalObjectReference,
-        {},
-        ["name: Required value"],
-    ),
+    "a local reference without a name": (LocalObjectReference, {}, ["name: Required value"]),
 }
 
 KEYS = {
     "a": [],
-    "Example_1.x/y": [
-        "prefix part must be a lowercase RFC 1123 subdomain such as example.com",
-    ],
+    "Example_1.x/y": ["prefix part must be a lowercase RFC 1123 subdomain such as example.com"],
     "example.com/team": [],
     "": ["name part must be non-empty"],
     "example.com/": ["name part must be non-empty"],
@@ -233,3 +228,41 @@ def test_a_text_without_a_prefix_that_is_no_label_value_is_no_label_key_either(t
     """Unlike values, keys may have a prefix and must not be empty."""
     if "/" not in text and list(label_value_errors(text)):
         assert list(label_key_errors(text))
+
+
+LONGEST_DOMAIN = ".".join(["a" * 63] * 3 + ["a" * 61])
+TOO_LONG = "prefix part must be no more than 253 characters"
+
+
+def group(key: str) -> Json:
+    """Return a group with this key."""
+    return {"groupKey": key, "prefillLabels": {"role": "prefill"}, "decodeLabels": {"role": "decode"}}
+
+
+def test_the_domain_has_its_own_length_limit() -> None:
+    """A short name does not allow a longer domain."""
+    assert not validate(PDGroup, group(f"{LONGEST_DOMAIN}/group"))
+
+    (error,) = validate(PDGroup, group(f"{LONGEST_DOMAIN}a/group"))
+
+    assert str(error).startswith("groupKey: Invalid value: ")
+    assert str(error).endswith(TOO_LONG)
+
+
+@pytest.mark.parametrize("field", ["matchLabelKeys", "mismatchLabelKeys"])
+def test_the_length_of_a_key_in_a_list_is_limited_as_well(field: str) -> None:
+    """The error names the item."""
+    term = {"labelSelector": {}, "topologyKey": "zone", field: [f"{LONGEST_DOMAIN}a/group"]}
+
+    (error,) = validate(PodAffinityTerm, term)
+
+    assert str(error).startswith(f"{field}[0]: ")
+    assert error.body.endswith(TOO_LONG)
+
+
+def test_a_key_beyond_the_total_limit_gets_no_error_about_its_domain() -> None:
+    """It is reported as too long; only the pattern that it violates may be reported as well."""
+    errors = validate(PDGroup, group(f"{'a' * 400}/{'b' * 10}"))
+
+    assert [error.body for error in errors if TOO_LONG in error.body] == []
+    assert any(error.reason == "FieldValueTooLong" for error in errors)

@@ -122,18 +122,9 @@ CASES: dict[str, tuple[Json, set[FollowingProblem]]] = {
         scaler(selector=by_labels(model_id="m")),
         {PROBLEM.SELECTOR_DIFFERS},
     ),
-    "a Value multiplies": (
-        scaler(target={"type": "Value", "value": "1"}),
-        {PROBLEM.TARGET_DIFFERS},
-    ),
-    "an AverageValue of 2 halves": (
-        scaler(target=AVERAGE | {"averageValue": "2"}),
-        {PROBLEM.TARGET_DIFFERS},
-    ),
-    "an AverageValue of the ratio is wrong": (
-        scaler(name="wva_desired_ratio"),
-        {PROBLEM.TARGET_DIFFERS},
-    ),
+    "a Value multiplies": (scaler(target={"type": "Value", "value": "1"}), {PROBLEM.TARGET_DIFFERS}),
+    "an AverageValue of 2 halves": (scaler(target=AVERAGE | {"averageValue": "2"}), {PROBLEM.TARGET_DIFFERS}),
+    "an AverageValue of the ratio is wrong": (scaler(name="wva_desired_ratio"), {PROBLEM.TARGET_DIFFERS}),
     "a maximum of 0 never scales": (scaler(most=0), {PROBLEM.NEVER_SCALES}),
     "that of KEDA has names of its own": (of_keda(), set()),
     "that of KEDA with metricType Value multiplies": (

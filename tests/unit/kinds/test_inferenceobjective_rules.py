@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from apiserver.kinds.inference.inferenceobjective import InferenceObjective
-from apiserver.kinds.inference.objectives import INFERENCE_OBJECTIVE, objective_advice
+from apiserver.kinds.inference.inferenceobjective import (
+    INFERENCE_OBJECTIVE,
+    InferenceObjective,
+    objective_advice,
+)
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
@@ -38,7 +41,6 @@ ACCEPTED: dict[str, Json] = {
 }
 
 REFUSED: dict[str, tuple[Json, list[str]]] = {
-    "an empty spec": ({"spec": {}}, ["spec.poolRef: Required value"]),
     "a pool without a name": ({"spec": {"poolRef": {}}}, ["spec.poolRef.name: Required value"]),
     "a priority that is text": (
         priority("high"),
@@ -64,10 +66,6 @@ REFUSED: dict[str, tuple[Json, list[str]]] = {
             'spec.poolRef.kind: Invalid value: "invalid/kind": must be a kind such as InferencePool: a'
             " letter, then letters, digits and dashes"
         ],
-    ),
-    "an empty name": (
-        pool(name=""),
-        ['spec.poolRef.name: Invalid value: "": must be at least 1 character long'],
     ),
 }
 

@@ -1,4 +1,4 @@
-"""The external metrics API over TLS, with the front proxy and with other clients."""
+"""The application: values, discovery documents, errors and authentication."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from pathlib import Path
 
 import aiohttp
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.certified import Certified, issued
 
 from apiserver.cluster.cache import Change
 from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.routes import API_GROUP, API_RESOURCE_LIST, canonical_quantity
 from apiserver.metrics.run import application
-from apiserver.metrics.watched import Watched
-from apiserver.serving.health import Readiness
+from apiserver.metrics.watches import Watches
+from apiserver.serving.config import Limits
 from apiserver.serving.listener import Listener
-from apiserver.serving.startup import Limits
+from apiserver.serving.process import Readiness
 from apiserver.serving.tls import ServerTls
 
 NOW = dt.datetime.now(dt.UTC)
@@ -31,7 +34,7 @@ class Server:
     """A running server, its watched objects, and certificates for clients."""
 
     url: str
-    watched: Watched
+    watched: Watches
     certificate: Certified
     authority: Certified
     directory: Path
@@ -78,7 +81,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
     serving = issued("localhost")
     tls = ServerTls(*serving.write(tmp_path / "server"), client_authorities=b"")
     index = MetricIndex(stale_after_seconds=180)
-    watched = Watched(index, tls)
+    watched = Watches(index, tls)
     why_incomplete: list[str] = []
     app = application(
         index,
@@ -150,11 +153,7 @@ async def test_an_autoscaler_gets_a_value_list(server: Server) -> None:
             id="an invalid selector",
         ),
         pytest.param(
-            "GET",
-            "/namespaces/team/wva_desired_replicas?watch=true",
-            405,
-            "MethodNotAllowed",
-            id="a watch",
+            "GET", "/namespaces/team/wva_desired_replicas?watch=true", 405, "MethodNotAllowed", id="a watch"
         ),
         pytest.param("POST", "/namespaces/team/wva_desired_replicas", 405, "MethodNotAllowed", id="a write"),
         pytest.param("DELETE", "", 405, "MethodNotAllowed", id="a deletion"),
@@ -186,14 +185,6 @@ async def test_discovery_documents_are_served(server: Server, path: str) -> None
     async with server.session() as session, session.get(path) as answer:
         assert answer.status == 200
         assert await answer.json()
-
-
-async def test_an_unchanged_discovery_document_gets_304(server: Server) -> None:
-    """The client sends the document's ETag."""
-    async with server.session() as session, session.get("/apis") as first:
-        tag = first.headers["ETag"]
-        async with session.get("/apis", headers={"If-None-Match": tag}) as second:
-            assert second.status == 304
 
 
 @pytest.mark.parametrize("path", ["/openapi/v2", "/openapi/v3", "/version"])
@@ -302,3 +293,56 @@ async def test_an_internal_error_is_returned_without_its_text(
 
     assert (answer.status, body["reason"]) == (500, "InternalError")
     assert "secret" not in str(body)
+
+
+def test_one_resource_represents_all_metrics() -> None:
+    """Without a resource kubectl reports an error; one per metric would slow down every kubectl call."""
+    assert [(r["name"], r["kind"], r["verbs"], r["namespaced"]) for r in API_RESOURCE_LIST["resources"]] == [
+        ("externalmetrics", "ExternalMetricValueList", ["get"], True)
+    ]
+
+
+def test_the_group_prefers_its_only_version() -> None:
+    """An API group document must have a preferred version."""
+    assert API_GROUP["preferredVersion"] == {
+        "groupVersion": "external.metrics.k8s.io/v1beta1",
+        "version": "v1beta1",
+    }
+
+
+SCALE_MILLI = {
+    "m": 1,
+    "": 1000,
+    "k": 1000**2,
+    "M": 1000**3,
+    "G": 1000**4,
+    "T": 1000**5,
+    "P": 1000**6,
+    "E": 1000**7,
+}
+
+
+@pytest.mark.parametrize(
+    ("value_milli", "want"),
+    [
+        (0, "0"),
+        (1, "1m"),
+        (3000, "3"),
+        (3300, "3300m"),
+        (-500, "-500m"),
+        (1_000_000, "1k"),
+        (1_100_000, "1100"),
+    ],
+)
+def test_the_largest_exact_suffix_is_used(value_milli: int, want: str) -> None:
+    """For example, thousandths have the suffix `m` and thousands `k`."""
+    assert canonical_quantity(value_milli) == want
+
+
+@given(st.integers(-(10**24), 10**24))
+def test_parsing_the_text_gives_the_same_value(value_milli: int) -> None:
+    """No digit is lost."""
+    text = canonical_quantity(value_milli)
+    digits = text.rstrip("mkMGTPE")
+
+    assert int(digits) * SCALE_MILLI[text[len(digits) :]] == value_milli

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.metrics.series import METRIC_NAMES, MetricValue, Unknown
-from apiserver.metrics.watched import essentials, metrics_of
+from apiserver.metrics.provider import METRIC_NAMES, MetricValue, Unknown
+from apiserver.metrics.watches import essentials, metrics_of
 
 TIME = "2026-11-21T12:00:00Z"
 LEAVES = (

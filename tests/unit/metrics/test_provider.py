@@ -7,11 +7,10 @@ import datetime as dt
 import pytest
 
 from apiserver.cluster.heartbeat import Heartbeat
-from apiserver.metrics.provider import MetricIndex
-from apiserver.metrics.selector import parse_selector
-from apiserver.metrics.series import METRIC_NAMES
+from apiserver.kinds.core.selecting import parse_selector
+from apiserver.metrics.provider import METRIC_NAMES, MetricIndex
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
-from apiserver.metrics.watched import metrics_of
+from apiserver.metrics.watches import metrics_of
 
 NOW = dt.datetime(2026, 11, 21, 12, tzinfo=dt.UTC)
 

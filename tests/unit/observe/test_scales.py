@@ -10,7 +10,6 @@ from support.manifests import variant
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Forbidden, NotFound, Unavailable
 from apiserver.cluster.resource import Resource
-from apiserver.kinds.core.selecting import parse_selector, selects
 from apiserver.schema.json import Json
 from controller.bindings.scale_reader import ScaleReader
 from controller.observe.accelerators import accelerators_of
@@ -27,30 +26,6 @@ REFERENCE = {"apiVersion": API, "kind": "Server", "name": "chat"}
 LATER = REFERENCE | {"apiVersion": "serving.example/v2"}
 
 
-@pytest.mark.parametrize(
-    ("text", "labels", "want"),
-    [
-        pytest.param("app=chat", {"app": "chat"}, True, id="equal"),
-        pytest.param("app==chat, tier != test", {"app": "chat"}, True, id="not equal, and absent"),
-        pytest.param("app=chat,tier!=test", {"app": "chat", "tier": "test"}, False, id="not equal"),
-        pytest.param("app in (a, chat),x.io/y", {"app": "chat", "x.io/y": ""}, True, id="one of"),
-        pytest.param("app notin (a,chat)", {"app": "chat"}, False, id="none of"),
-        pytest.param("!app", {"app": "chat"}, False, id="absent"),
-        pytest.param("app=", {"app": ""}, True, id="an empty value"),
-    ],
-)
-def test_a_selector_in_text_form_selects_pods(text: str, labels: dict[str, str], *, want: bool) -> None:
-    """The syntax is that of kubectl's -l option."""
-    assert selects(parse_selector(text), labels) is want
-
-
-def test_an_overlong_selector_is_rejected() -> None:
-    """Each pod of the namespace is compared with each of its requirements."""
-    assert len(parse_selector(",".join(["a"] * 2048))["matchExpressions"]) == 2048
-    with pytest.raises(ValueError, match="it has 4097 characters, of at most 4096"):
-        parse_selector("a" * 4097)
-
-
 def scale(replicas: object = 2, selector: object = "app=chat") -> Json:
     """Return a scale subresource."""
     return {"spec": {"replicas": replicas}, "status": {"replicas": 2, "selector": selector}}
@@ -62,7 +37,7 @@ def scale(replicas: object = 2, selector: object = "app=chat") -> Json:
         pytest.param(scale(selector=None), "no status.selector", id="no selector"),
         pytest.param(scale(selector=" "), "no status.selector", id="a blank selector"),
         pytest.param(
-            scale(selector="app in (a"), "'app in .a' is not a label requirement", id="an incomplete selector"
+            scale(selector="app in (a"), "cannot be read: found '', expected", id="an incomplete selector"
         ),
         pytest.param(scale(-1), "requests -1 replicas", id="a negative number of replicas"),
         pytest.param(scale(True), "requests True replicas", id="replicas that are not a number"),

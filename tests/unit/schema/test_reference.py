@@ -87,7 +87,6 @@ def page(*short_names: str) -> str:
             group="example.com",
             kind="Thing",
             plural="things",
-            singular="thing",
             short_names=short_names,
             categories=(),
             versions=(Version(name="v1", declaration=Thing, columns=(), is_storage=True),),

@@ -47,9 +47,7 @@ HEADED = EachItem(
     "workers",
     "role",
     When(
-        unless="!has(self.isSplit)",
-        applies=lambda value: "isSplit" in value,
-        words="when `isSplit` is set",
+        unless="!has(self.isSplit)", applies=lambda value: "isSplit" in value, words="when `isSplit` is set"
     ),
     expression="(has(item.role) ? item.role : 'all') != 'all'",
     holds=lambda item: item.get("role", "all") != "all",
@@ -98,16 +96,8 @@ BROKEN: dict[str, tuple[Rule, JsonValue, list[str]]] = {
             "c: Forbidden: may not be set together with `a` or `b`",
         ],
     ),
-    "none of the fields": (
-        ONE,
-        {},
-        ["a: Required value: exactly one of `a`, `b` and `c` must be set"],
-    ),
-    "two of the fields": (
-        ONE,
-        {"b": 1, "c": 2},
-        ["c: Forbidden: may not be set together with `a` or `b`"],
-    ),
+    "none of the fields": (ONE, {}, ["a: Required value: exactly one of `a`, `b` and `c` must be set"]),
+    "two of the fields": (ONE, {"b": 1, "c": 2}, ["c: Forbidden: may not be set together with `a` or `b`"]),
     "a member that is absent": (NAMED, {}, ["name: Required value: must be set and not empty"]),
     "a long list": (FEW, ["a", "b", "c"], ["<nil>: Invalid value: 3: must have at most 2 items"]),
     "two of three items": (

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
 from typing import TYPE_CHECKING, Final
 
 import pytest
 from aiohttp import StreamReader, web
 from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import RawTestServer, make_mocked_request
+from support.posting import client_of
 
-from apiserver.serving.bodies import Bodies, Reply, Room
+from apiserver.serving.bodies import Answer, Bodies, Reply, Room
+from apiserver.serving.config import Limits
 from apiserver.serving.listener import Listener
-from apiserver.serving.startup import Limits
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -309,3 +312,32 @@ async def test_a_client_that_leaves_is_no_error(
         await listener.close()
 
     assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+class Held:
+    """An object in a local variable of a handler, such as the body of a request."""
+
+
+def application(answer: Answer) -> web.Application:
+    """Return an application with one route, `/known`."""
+    bodies = Bodies(arriving_bytes=4 << 20, small_bytes=1 << 20, large_bytes=2 << 20, shared=Room(2 << 20))
+    made = web.Application()
+    made.router.add_post("/known", bodies.handler(answer, limit_bytes=2 << 20, times=1))
+    return made
+
+
+async def test_a_rejected_request_holds_no_memory_while_its_connection_is_idle() -> None:
+    """Otherwise many clients with one rejected request each could exhaust the memory."""
+    held: list[weakref.ref[Held]] = []
+
+    async def refuse(_: bytes) -> Reply:
+        local = Held()
+        held.append(weakref.ref(local))
+        raise web.HTTPServiceUnavailable(headers={"Retry-After": "1"}, text="later\n")
+
+    async with client_of(application(refuse)) as client:
+        async with client.post("/known") as response:
+            assert (response.status, response.headers["Retry-After"]) == (503, "1")
+            assert await response.text() == "later\n"
+        gc.collect()
+        assert [found() for found in held] == [None]

@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from apiserver.metrics.run import MetricsConfig
-from apiserver.serving.config import ConfigurationError, ServingConfig, load, parse
-from apiserver.serving.startup import server_options
+from apiserver.serving.config import ConfigurationError, load, parse
 from controller.config import ControllerConfig, config_problems
 from controller.config_planning import budgets_of, pools_of, settings_of, sizing_of
 from controller.models.run import ModelsConfig
@@ -266,8 +265,7 @@ def test_pools_and_budgets_are_converted_for_planning(tmp_path: Path) -> None:
     )
     budget = "{name: team, costPerHour: '12.50', namespaces: [chat]}"
     file.write_text(
-        f"planning: {{nodePools: [{pool}], budgets: [{budget}], standingSeconds: 900}}\n",
-        encoding="utf-8",
+        f"planning: {{nodePools: [{pool}], budgets: [{budget}], standingSeconds: 900}}\n", encoding="utf-8"
     )
 
     planning = parsed([], file).planning
@@ -318,11 +316,7 @@ def test_planning_has_its_own_defaults_and_every_field_is_translated(tmp_path: P
 
     assert settings_of(ControllerConfig().planning) == Settings(names_all=False)
     assert settings_of(parsed([], file).planning) == Settings(
-        standing_seconds=900.0,
-        names_all=True,
-        most_moves=2,
-        deterministic_seconds=4.0,
-        wall_seconds=40.0,
+        standing_seconds=900.0, names_all=True, most_moves=2, deterministic_seconds=4.0, wall_seconds=40.0
     )
 
 
@@ -381,9 +375,3 @@ def test_help_fits_a_screen(declared: type, capsys: pytest.CaptureFixture[str]) 
     assert len(lines) <= SCREEN_LINES
     assert all(line.startswith("  -") for line in lines[lines.index("options:") + 1 :])
     assert max(map(len, lines)) <= 110
-
-
-def test_without_an_address_listeners_bind_to_all_addresses() -> None:
-    """This covers IPv4 and IPv6; a cluster may have only one of them."""
-    assert server_options(ServingConfig(), has_application=False).bind_address is None
-    assert server_options(ServingConfig(bind_address="::1"), has_application=False).bind_address == "::1"

@@ -63,7 +63,7 @@ async def test_no_request_is_lost_when_a_process_is_replaced(
     start: Callable[..., Any], client: aiohttp.ClientSession
 ) -> None:
     """Clients with kept-alive connections get responses from the terminated process or its successor."""
-    async with start(drain_seconds=0.5) as old, start() as new:
+    async with start(drain_seconds=1) as old, start() as new:
         caller = Caller(client, [old, new])
         done = asyncio.Event()
         tasks = [asyncio.create_task(caller.call_until(done)) for _ in range(8)]

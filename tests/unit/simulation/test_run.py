@@ -64,12 +64,12 @@ def test_metrics_are_published_when_they_are_due(scenario: Scenario, interval: f
     policy = ConstantPolicy(replicas=1, scaled=frozenset({"h100"}), interval_seconds=interval)
     moments: list[float] = []
 
-    class Watched(ConstantPolicy):
+    class Watches(ConstantPolicy):
         async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
             moments.append(cluster.now_seconds)
             return await policy.publish(cluster)
 
-    asyncio.run(play(scenario, Watched(replicas=1, scaled=policy.scaled, interval_seconds=interval)))
+    asyncio.run(play(scenario, Watches(replicas=1, scaled=policy.scaled, interval_seconds=interval)))
 
     assert all(moment % step == 0 for moment in moments)
     assert len(moments) == -(-300 // max(interval, 15.0))

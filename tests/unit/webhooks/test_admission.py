@@ -11,7 +11,7 @@ from support.reviews import TARGET, Deployments, legacy, mutate, review, validat
 from apiserver.kinds.conversion import convert
 from apiserver.schema.defaulting import Addition
 from apiserver.schema.json import Json, without_depths
-from webhooks.review import MalformedReviewError, UnreadableRequestError, decode_admission, encode_response
+from webhooks.review import UnreadableRequestError, decode_admission, encode_response
 
 
 def causes(request: Json) -> list[str]:
@@ -140,10 +140,7 @@ ODD = {
         ["spec.modelID"],
     ),
     "a null in metadata": ({"metadata": None}, []),
-    "500 nested lists": (
-        {"spec": {"modelID": nested(500)}},
-        ["spec.scaleTargetRef", "spec.modelID"],
-    ),
+    "500 nested lists": ({"spec": {"modelID": nested(500)}}, ["spec.scaleTargetRef", "spec.modelID"]),
 }
 
 
@@ -228,35 +225,6 @@ def test_a_response_is_encoded_as_an_admission_response() -> None:
 
     assert (answer["uid"], answer["allowed"], answer["patchType"]) == ("u1", True, "JSONPatch")
     assert json.loads(base64.b64decode(answer["patch"]))[0]["op"] == "add"
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        b"",
-        b"{",
-        b"[]",
-        b'"x"',
-        b"\xff\xfe",
-        b'{"kind":"AdmissionReview"}',
-        b'{"kind":"AdmissionReview","request":[]}',
-        b'{"kind":"AdmissionReview","request":{"uid":7}}',
-        b'{"kind":"AdmissionReview","request":{"uid":""}}',
-        b'{"kind":"ConversionReview","request":{"uid":"u"}}',
-    ],
-)
-def test_a_body_that_is_not_an_admission_review_raises_an_error(body: bytes) -> None:
-    """Every kind of malformed body raises the same error."""
-    with pytest.raises(MalformedReviewError):
-        decode_admission(body)
-
-
-def test_the_error_for_a_request_with_wrong_types_has_its_uid() -> None:
-    """With the uid, the sender gets a response that states what is wrong."""
-    with pytest.raises(UnreadableRequestError) as caught:
-        decode_admission(b'{"kind":"AdmissionReview","request":{"uid":"u9","operation":7}}')
-
-    assert caught.value.uid == "u9"
 
 
 ODD_METADATA = {

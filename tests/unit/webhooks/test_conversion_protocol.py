@@ -17,9 +17,10 @@ from apiserver.kinds.conversion import convert
 from apiserver.schema.json import Json, JsonValue, same
 from apiserver.serving.bodies import SMALL_ANSWER_BYTES
 from hack.calling import variants
-from webhooks.app import Judges, application
+from webhooks.app import application
 from webhooks.judging import judges_of
-from webhooks.referents import CachedReferents
+from webhooks.referents import Referents
+from webhooks.review import Judges
 from webhooks.scaling import Scaling
 
 OLD, NEW = "llmd.ai/v1alpha1", "llmd.ai/v1alpha2"
@@ -36,7 +37,7 @@ async def client() -> AsyncIterator[Client]:
     scaling = Scaling(resources={}, authorizer=None)
 
     async def judges() -> Judges:
-        return judges_of(scaling, CachedReferents(""))
+        return judges_of(scaling, Referents(""))
 
     app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=64 << 20)
     async with client_of(app) as started:
@@ -274,14 +275,8 @@ ODD_REQUESTS = {
     "objects that are null": review(None),
     "a review of an unsupported API version": review([]) | {"apiVersion": "apiextensions.k8s.io/v1beta1"},
     "a desired version that is a number": review([], desired=7),
-    "no desired version": {
-        "kind": "ConversionReview",
-        "request": {"uid": UID, "objects": []},
-    },
-    "no objects": {
-        "kind": "ConversionReview",
-        "request": {"uid": UID, "desiredAPIVersion": NEW},
-    },
+    "no desired version": {"kind": "ConversionReview", "request": {"uid": UID, "objects": []}},
+    "no objects": {"kind": "ConversionReview", "request": {"uid": UID, "desiredAPIVersion": NEW}},
 }
 
 

@@ -1,8 +1,10 @@
-"""Permission checks for scale targets at admission."""
+"""Permissions to scale: who names a target must be allowed to resize it."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from dataclasses import replace
 
 import pytest
 from support.reviews import (
@@ -19,7 +21,10 @@ from support.reviews import (
 )
 
 from apiserver.kinds.conversion import convert
+from apiserver.schema.errors import FieldError, forbidden
 from apiserver.schema.json import Json
+from apiserver.schema.paths import FieldPath
+from webhooks.permissions import AccessRequest, Asked, Authorizer, UndecidedError, denials
 from webhooks.scaling import Scaling
 
 
@@ -299,3 +304,45 @@ def test_a_user_who_changes_the_bounds_of_a_target_needs_permission_to_scale_it(
     assert refusal is not None
     (cause,) = refusal["details"]["causes"]
     assert cause["field"] == "spec.scalingConfiguration.target.targetRef"
+
+
+AT_ONCE = 4
+
+
+class Slow(Authorizer):
+    """Answers nothing but the request for `broken`, which is undecided; records running checks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running = 0
+        self.most = 0
+
+    async def may(self, request: AccessRequest) -> bool:
+        """Wait until cancelled."""
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await asyncio.sleep(0)
+            if request.name == "broken":
+                raise UndecidedError("too many requests")
+            await asyncio.Event().wait()
+            return True
+        finally:
+            self.running -= 1
+
+
+def asked(*names: str) -> list[tuple[AccessRequest, FieldError]]:
+    """Return requests to scale Deployments with these names."""
+    of = AccessRequest(user={}, verb="update", namespace="ns", group="apps", resource="deployments", name="")
+    return [(replace(of, name=name), forbidden(FieldPath().child(name), "no")) for name in names]
+
+
+async def test_no_check_outlives_a_request_that_is_undecided() -> None:
+    """Otherwise the checks of one large request would occupy the places of the process for others."""
+    slow = Slow()
+
+    with pytest.raises(UndecidedError, match="too many requests"):
+        await denials(Asked(slow, asked("a", "b", "broken", *map(str, range(10)))))
+    await asyncio.sleep(0)
+
+    assert (slow.running, slow.most) == (0, AT_ONCE)

@@ -22,10 +22,10 @@ from support.posting import Client, client_of
 from apiserver.kinds.scalable import SCALABLE
 from apiserver.schema.json import JsonValue
 from apiserver.serving.authority import new_authority, new_leaf
-from webhooks.app import Judges, application
+from webhooks.app import application
 from webhooks.judging import judges_of
-from webhooks.referents import CachedReferents
-from webhooks.review import SMALL_BYTES
+from webhooks.referents import Referents
+from webhooks.review import SMALL_BYTES, Judges
 from webhooks.scaling import Scaling
 
 ENDPOINTS = ("/mutate", "/validate", "/convert")
@@ -40,7 +40,7 @@ async def client() -> AsyncIterator[Client]:
     scaling = Scaling(resources=SCALABLE, authorizer=None)
 
     async def judges() -> Judges:
-        return judges_of(scaling, CachedReferents(""))
+        return judges_of(scaling, Referents(""))
 
     app = application(judges, admission_limit_bytes=8 << 20, conversion_limit_bytes=16 << 20)
     async with client_of(app) as started:
@@ -130,10 +130,7 @@ async def test_the_webhooks_process_answers_malformed_requests_over_tls(tmp_path
     """
 
     async def answer_to(path: str, body: bytes) -> tuple[int, JsonValue]:
-        async with (
-            asyncio.timeout(PATIENCE_SECONDS),
-            session.post(path, data=io.BytesIO(body)) as response,
-        ):
+        async with asyncio.timeout(PATIENCE_SECONDS), session.post(path, data=io.BytesIO(body)) as response:
             return response.status, json.loads(await response.read())
 
     paths = [ENDPOINTS[number % 3] for number in range(SOME)]

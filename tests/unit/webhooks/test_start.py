@@ -19,9 +19,10 @@ from support.reviews import ANYBODY, review, variant
 
 from apiserver.schema.json import Json
 from apiserver.serving.authority import new_authority, new_leaf
-from webhooks.app import Judges, application
+from webhooks.app import application
 from webhooks.judging import judges_of
-from webhooks.referents import CachedReferents
+from webhooks.referents import Referents
+from webhooks.review import Judges
 
 PATIENCE_SECONDS = 60
 MEGABYTE = 1 << 20
@@ -127,7 +128,7 @@ async def test_reviews_wait_for_admission_to_be_ready_and_conversion_does_not(pa
 
     async def judges() -> Judges:
         await there.wait()
-        return judges_of(ANYBODY, CachedReferents(""))
+        return judges_of(ANYBODY, Referents(""))
 
     app = application(judges, admission_limit_bytes=MEGABYTE, conversion_limit_bytes=MEGABYTE)
     async with asyncio.timeout(PATIENCE_SECONDS), client_of(app) as client:

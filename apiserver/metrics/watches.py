@@ -22,13 +22,15 @@ from apiserver.cluster.heartbeat import (
     replicas_in,
 )
 from apiserver.cluster.optional_cache import OptionalCache
-from apiserver.cluster.resource import (
-    AUTOSCALING_POLICY_BINDINGS,
-    CONFIG_MAPS,
-    LEASES,
-    VARIANT_AUTOSCALINGS,
+from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS, CONFIG_MAPS, LEASES, VARIANT_AUTOSCALINGS
+from apiserver.cluster.timing import moment_of, utc_now
+from apiserver.kinds.autoscalers import (
+    BOUND_METRIC,
+    VARIANT_CURRENT,
+    VARIANT_METRIC,
+    VARIANT_METRIC_LEGACY,
+    VARIANT_RATIO,
 )
-from apiserver.cluster.timestamps import moment_of, utc_now
 from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.decision_record import read_record
 from apiserver.kinds.identity import Key
@@ -41,17 +43,7 @@ from apiserver.metrics.authentication import (
     FrontProxyUnknownError,
     Gate,
 )
-from apiserver.metrics.provider import MetricIndex
-from apiserver.metrics.series import (
-    BOUND_REPLICAS,
-    CURRENT_REPLICAS,
-    DESIRED_RATIO,
-    DESIRED_REPLICAS,
-    DESIRED_REPLICAS_LEGACY,
-    METRIC_NAMES,
-    MetricValue,
-    Unknown,
-)
+from apiserver.metrics.provider import METRIC_NAMES, MetricIndex, MetricValue, Unknown
 from apiserver.metrics.tokens import TokenReviewer
 from apiserver.schema.json import Json, as_object
 from apiserver.serving.config import ClusterConfig
@@ -128,10 +120,10 @@ def _ratio_milli(status: Json) -> int:
 
 
 _VALUES: Final[Mapping[str, Callable[[Json], int]]] = {
-    DESIRED_REPLICAS: _desired_milli,
-    DESIRED_REPLICAS_LEGACY: _desired_milli,
-    DESIRED_RATIO: _ratio_milli,
-    CURRENT_REPLICAS: _current_milli,
+    VARIANT_METRIC: _desired_milli,
+    VARIANT_METRIC_LEGACY: _desired_milli,
+    VARIANT_RATIO: _ratio_milli,
+    VARIANT_CURRENT: _current_milli,
 }
 
 
@@ -166,16 +158,16 @@ def _of_target(value: Json, status: Json, target: Json) -> MetricValue | Unknown
     labels = target_labels(value, str(target.get("kind", "")), str(target.get("name", "")))
     replicas, time = bound_replicas(target), moment_of(status.get("lastDecisionTime"))
     if replicas is None or time is None:
-        return Unknown(metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, why=_UNDECIDED)
+        return Unknown(metric_name=BOUND_METRIC, namespace=namespace, labels=labels, why=_UNDECIDED)
     return MetricValue(
-        metric_name=BOUND_REPLICAS, namespace=namespace, labels=labels, value_milli=1000 * replicas, time=time
+        metric_name=BOUND_METRIC, namespace=namespace, labels=labels, value_milli=1000 * replicas, time=time
     )
 
 
 _LOG: Final = EventLogger(__name__)
 
 
-class Watched:
+class Watches:
     """Updates the index from our objects and the controller's Lease, and gate and TLS from a ConfigMap."""
 
     def __init__(self, index: MetricIndex, tls: ServerTls) -> None:
@@ -214,8 +206,21 @@ class Watched:
             front_proxy.subscribe(self.take_front_proxy)
             lease = Cache(cluster, LEASES, namespace=namespace, field_selector=f"metadata.name={LEASE_NAME}")
             lease.subscribe(self.take_lease)
-            self._bindings = self._cache_of_bindings(cluster)
-            self._records = self._cache_of_records(cluster) if annotated else None
+            self._bindings = OptionalCache(
+                cluster,
+                AUTOSCALING_POLICY_BINDINGS,
+                without="AutoscalingPolicyBindings",
+                reduce=bound_essentials,
+            )
+            self._bindings.subscribe(self.take_binding)
+            if annotated:
+                self._records = OptionalCache(
+                    cluster,
+                    CONFIG_MAPS,
+                    without="decisions on annotated autoscalers",
+                    field_selector=f"metadata.name={DECISIONS}",
+                )
+                self._records.subscribe(self.take_records)
             async with asyncio.TaskGroup() as group:
                 if self._records is not None:
                     group.create_task(self._records.run())
@@ -256,27 +261,6 @@ class Watched:
             )
         self._index.put(bound_metrics_of(change.new) if change.new else (), now=utc_now())
 
-    def _cache_of_bindings(self, cluster: Cluster) -> OptionalCache:
-        """Return the cache of bindings, whose kind need not be installed."""
-        cache = OptionalCache(
-            cluster,
-            AUTOSCALING_POLICY_BINDINGS,
-            without="AutoscalingPolicyBindings",
-            reduce=bound_essentials,
-        )
-        cache.subscribe(self.take_binding)
-        return cache
-
-    def _cache_of_records(self, cluster: Cluster) -> OptionalCache:
-        cache = OptionalCache(
-            cluster,
-            CONFIG_MAPS,
-            without="decisions on annotated autoscalers",
-            field_selector=f"metadata.name={DECISIONS}",
-        )
-        cache.subscribe(self.take_records)
-        return cache
-
     def take_lease(self, change: Change) -> None:
         """Handle a change of the controller's Lease; without it, decisions count from their own time."""
         self._index.beat(heartbeat_of(change.new) if change.new else None)
@@ -294,7 +278,7 @@ class Watched:
 
     def why_incomplete(self, metric_name: str) -> str | None:
         """Return why the index must not be used yet for a metric, or None."""
-        if metric_name != BOUND_REPLICAS:
+        if metric_name != BOUND_METRIC:
             return self.why_variants_unknown() or self._why_records_unknown()
         if self._bindings is not None and self._bindings.settled.is_set():
             return None
