@@ -197,7 +197,7 @@ def test_the_image_is_small_and_idle_processes_use_what_they_request(
 ) -> None:
     """Idle processes use no more memory than they request.
 
-    The times until the pods were ready are printed and not checked, because other tests use the same processors.
+    The times until pods were ready are printed and not checked: other tests use the same processors.
     """
     (image,) = (image for image in installed.node.images if "stowplan" in image.name)
     working, requested = {}, {}
