@@ -56,9 +56,11 @@ def test_nodes_of_a_pool_are_requested(plan: Plan, parts: Parts) -> None:
     """The plan counts on them, and states which variants they are for."""
     given = listed(*parts(nodes=1), POOL)
 
-    code, out, err = plan("-f", "-", "--demand", "chat=48", given=given)
+    code, out, err = plan("-f", "-", "--demand", "chat=48", "--html", "p.html", given=given)
 
-    assert "add 1 node of pool more for 1 x default/chat, 1 x default/code\n" in out
+    request = "1 node of pool more for 1 x default/chat, 1 x default/code"
+    assert f"add {request}\n" in out
+    assert f"<li>{request}</li>" in Path("p.html").read_text(encoding="utf-8")
     assert (code, err) == (0, [])
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -77,6 +78,8 @@ def test_a_pod_of_another_workload_is_moved_if_annotated_as_movable(plan: Plan, 
     assert fourth["metadata"]["name"] == "node-4"
     files["b.yaml"] = listed(fourth, job)
 
-    _, out, _ = plan("-f", "a.yaml", "-f", "b.yaml", "--config", "c.yaml", files=files)
+    _, out, _ = plan("-f", "a.yaml", "-f", "b.yaml", "--config", "c.yaml", "--html", "p.html", files=files)
 
-    assert "evict 1 x pod default/job-node-4 from node-4, to make room for default/large" in out
+    move = "1 x pod default/job-node-4 from node-4, to make room for default/large"
+    assert f"evict {move}" in out
+    assert f"<li>{move}</li>" in Path("p.html").read_text(encoding="utf-8")
