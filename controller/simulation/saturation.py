@@ -17,8 +17,8 @@ from statistics import fmean, median
 from typing import Literal
 
 from controller.simulation.autoscaler import Autoscaler
+from controller.simulation.batch import Histogram
 from controller.simulation.cluster import VirtualCluster
-from controller.simulation.measures import Histogram
 from controller.simulation.outcome import PolicyDecision
 from controller.simulation.scenario import Scenario, VariantSetup
 from controller.simulation.server import Server

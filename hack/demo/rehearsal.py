@@ -21,7 +21,7 @@ from controller.simulation.batch import Completion
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.manifests import Manifests
 from controller.simulation.outcome import PolicyOutcome
-from controller.simulation.reconciled import ReconciledPolicy
+from controller.simulation.reconciler import ReconciledPolicy
 from controller.simulation.run import play
 from controller.simulation.scenario import Scenario
 from controller.simulation.workload import Played, TraceEntry

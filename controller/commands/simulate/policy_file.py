@@ -22,7 +22,7 @@ from controller.policies.policy import (
     read_binding,
     read_policy,
 )
-from controller.simulation.bound import PolicyFile
+from controller.simulation.policies import PolicyFile
 from controller.simulation.scenario import Scenario, VariantSetup
 
 _KINDS = {item.kind: item for item in (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING)}

@@ -30,8 +30,8 @@ from controller.commands.simulate.text import MOST_CHANGES, over_time
 from controller.policies.history import History
 from controller.policies.policy import Binding, lone_binding
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
-from controller.simulation.bound import PolicyFile, binding_point, target_names
 from controller.simulation.outcome import BindingCourse
+from controller.simulation.policies import PolicyFile, binding_point, target_names
 from controller.sizing.records import SizingSettings
 
 _MOST_UNBOUND: Final = 1000

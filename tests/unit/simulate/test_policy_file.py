@@ -10,7 +10,7 @@ from controller.commands.check.documents import Source
 from controller.commands.simulate.policy_file import remarks, with_targets
 from controller.commands.simulate.scenario_file import read_scenario
 from controller.policies.policy import Binding, BoundTarget, lone_binding, read_policy
-from controller.simulation.bound import PolicyFile
+from controller.simulation.policies import PolicyFile
 from controller.simulation.scenario import Scenario
 
 POLICY = read_policy(
