@@ -11,7 +11,7 @@ from apiserver.kinds.annotated import managed_autoscalers, reference_of
 from apiserver.kinds.identity import key_of, seniority
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json, as_object
-from controller.commands.plan.assumed import NOT_ASKED
+from controller.commands.plan.assumptions import NOTHING_ASKS
 from controller.commands.plan.gathering import (
     completed_node,
     policies_in,
@@ -111,7 +111,7 @@ class _Reader:
             likeness = self._with_past(self._supplied.reads_past, likeness)
         variants = [made for claim, spec in claimed if (made := self._setup(claim, spec))]
         if not variants and not self.problems:
-            self.problems.append(f"nothing to simulate: {NOT_ASKED}")
+            self.problems.append(f"nothing to simulate: {NOTHING_ASKS}")
         self._nodes = list(self._free_nodes())
         if not self._nodes and self._claims:
             self.problems.append(

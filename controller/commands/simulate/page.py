@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from controller.commands.plan.template import render
+from controller.commands.plan.page import render
 from controller.commands.simulate.chart import (
     HEIGHT,
     MOST_POINTS,

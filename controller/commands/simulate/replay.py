@@ -19,7 +19,7 @@ from rich.console import RenderableType
 
 from apiserver.schema.json import Json
 from controller.commands.plan.configuring import Configuring
-from controller.commands.plan.template import render
+from controller.commands.plan.page import render
 from controller.commands.plan.terminal import Tone, labelled_line, show, wrapping_text
 from controller.commands.simulate.chart import HEIGHT, MOST_POINTS, WIDTH, Chart, Mark, time_scale
 from controller.commands.simulate.page import decided_charts

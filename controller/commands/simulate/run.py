@@ -17,7 +17,7 @@ from apiserver.cluster.namespaces import DEFAULT
 from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.program import exit_code
 from controller.commands.check.documents import Source, read_sources
-from controller.commands.plan.assumed import with_assumed
+from controller.commands.plan.assumptions import with_assumptions
 from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.reading import read
 from controller.commands.plan.terminal import harmless, show
@@ -107,7 +107,7 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
         return given if options.scenario or not options.trace else _with_trace(given, options)
     workloads, problems = _workloads(options)
     namespace = options.namespace or DEFAULT
-    assumed = with_assumed(read(list(read_sources(options.files)), namespace=namespace))
+    assumed = with_assumptions(read(list(read_sources(options.files)), namespace=namespace))
     sys.stderr.write(assumed.objects.skipped_note)
     supplied = Supplied(
         workloads=workloads,

@@ -14,8 +14,7 @@ from apiserver.schema.paths import camel_case
 from apiserver.serving.config import ConfigurationError, load
 from controller.commands.check.documents import Source
 from controller.commands.check.tree import UnreadableError
-from controller.commands.plan.reading import InputProblem
-from controller.commands.plan.yaml_text import documents_of, with_lines
+from controller.commands.plan.reading import InputProblem, documents_of, with_lines
 from controller.commands.simulate.declared import ModelFile, ScenarioFile, VariantFile, WorkloadFile
 from controller.commands.simulate.engines import EngineOrigins
 from controller.commands.simulate.recorded import trace_of
