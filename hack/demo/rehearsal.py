@@ -15,7 +15,7 @@ from apiserver.kinds.settings_names import NamesConfig
 from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.reading import FileContents, of_kind, read
 from controller.commands.simulate.engines import Supplied
-from controller.commands.simulate.exported import read_export
+from controller.commands.simulate.export import read_export
 from controller.config_planning import settings_of, sizing_of
 from controller.simulation.batch import Completion
 from controller.simulation.cluster import VirtualCluster

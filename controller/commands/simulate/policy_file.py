@@ -14,7 +14,7 @@ from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, AUTOSCALING_P
 from apiserver.schema.json import Json, JsonValue
 from controller.commands.check.documents import EXTENSIONS, read_documents
 from controller.commands.check.tree import UnreadableError
-from controller.commands.simulate.recorded import one_source
+from controller.commands.simulate.recordings import one_source
 from controller.policies.policy import (
     BoundTarget,
     UnreadablePolicyError,
