@@ -99,3 +99,9 @@ def percent(share: float) -> str:
 def listing(parts: Sequence[str]) -> str:
     """Return `a`, `a and b`, `a, b and c`."""
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """Return the names as a list; if there are more than `most`, the first of them and how many follow."""
+    more = len(names) - most
+    return ", ".join(names) if more <= 0 else f"{', '.join(names[:most])} and {more} more"

@@ -8,8 +8,7 @@ Engines under load, which know no cluster:
 
     profile      performance of one engine on one accelerator type
     workload     the requests of one model, from a trace or along a curve
-    measures     the metrics of an engine
-    batch        the state of requests in an engine, and its running batch
+    batch        the state of requests in an engine, its running batch, and its metrics
     engine       continuous batching, iteration by iteration, with preemption
     server       the engines of one replica, and their metrics under vLLM's names
     router       the servers of a model, and which of them gets a request
@@ -26,9 +25,8 @@ The cluster around them:
 Policies and results:
 
     outcome      what is recorded, and how it is scored
-    policies     the interface of policies; HPAs on load, and constant fleets
-    reconciled   the real controller
-    bound        an AutoscalingPolicy
+    policies     the interface of policies; HPAs on load, constant fleets, and AutoscalingPolicies
+    reconciler   the real controller
     horizontal   the autoscalers of an export
     saturation   the rules of the llm-d workload variant autoscaler
     lower_bound  the least cost that is possible

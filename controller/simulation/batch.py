@@ -1,4 +1,4 @@
-"""What an engine keeps of its requests: their state, the running batch, and its use of the KV cache.
+"""What an engine keeps of its requests: their state, the running batch, use of the KV cache, and metrics.
 
 All decoding sequences grow together, by as many tokens each, so a clock of tokens is common to them: a
 sequence opens a new block every `block_size` ticks, always in the same residue class. Counting sequences per
@@ -7,8 +7,10 @@ class makes the growth by a token a single lookup, however many sequences run.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from bisect import bisect_left
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import partial
 from heapq import heappop, heappush
 
 from controller.simulation.profile import EngineProfile
@@ -100,59 +102,8 @@ class Patience:
         return ended
 
 
-class BlockLedger:
-    """The number of used blocks, and of blocks that the next tokens will open."""
-
-    def __init__(self, *, total_blocks: int, block_size: int) -> None:
-        self.total_blocks = total_blocks
-        self.block_size = block_size
-        self.used_blocks = 0
-        self._growing = [0] * block_size
-        self._growing_sequences = 0
-
-    @property
-    def free_blocks(self) -> int:
-        """Number of unused blocks."""
-        return self.total_blocks - self.used_blocks
-
-    @property
-    def usage(self) -> float:
-        """Used share of all blocks, 0.0 to 1.0."""
-        return self.used_blocks / self.total_blocks
-
-    def blocks(self, tokens: int) -> int:
-        """Return the number of blocks that hold this many tokens."""
-        return -(-tokens // self.block_size)
-
-    def start_growing(self, tokens: int, *, clock: int) -> None:
-        """Record that a sequence of `tokens` gains one token at `clock` and at each later tick."""
-        self._growing[(clock - tokens) % self.block_size] += 1
-        self._growing_sequences += 1
-
-    def stop_growing(self, tokens: int, *, clock: int) -> None:
-        """Undo `start_growing`; `tokens` is what the sequence would hold before `clock`."""
-        self._growing[(clock - tokens) % self.block_size] -= 1
-        self._growing_sequences -= 1
-
-    def growth(self, clock: int, *, ticks: int = 1) -> int:
-        """Return the blocks that growing sequences open in `ticks` ticks from `clock` on."""
-        size, growing = self.block_size, self._growing
-        first = clock % size
-        if ticks == 1:
-            return growing[first]
-        rounds, rest = divmod(ticks, size)
-        opened = sum(growing[first : first + rest]) + sum(growing[: max(0, first + rest - size)])
-        return rounds * self._growing_sequences + opened
-
-    def safe_ticks(self) -> int:
-        """Return a number of ticks that fit for all residue classes; 0 if the next one may not."""
-        if not self._growing_sequences:
-            return 0
-        return self.free_blocks // self._growing_sequences * self.block_size
-
-
 class Batch:
-    """Sequences in order of admission, the clock of tokens, and the block ledger.
+    """Sequences in order of admission, the clock of tokens, and the blocks of the KV cache.
 
     A sequence is either prefilling or decoding. `clock` counts the tokens that each decoding sequence has
     gained since the engine started: one per iteration, or with speculative decoding as many on average as the
@@ -161,7 +112,11 @@ class Batch:
 
     def __init__(self, profile: EngineProfile) -> None:
         self.clock = 0
-        self.ledger = BlockLedger(total_blocks=profile.num_gpu_blocks, block_size=profile.block_size)
+        self.total_blocks, self.block_size = profile.num_gpu_blocks, profile.block_size
+        self.used_blocks = 0
+        self._growing = [0] * profile.block_size
+        """Decoding sequences by the residue class of the ticks at which they open a block."""
+
         self.prefilling: list[Sequence] = []
         self.decodes = 0
         mean = Fraction(profile.accepted_tokens_per_step).limit_denominator(1000)
@@ -177,14 +132,19 @@ class Batch:
     def __contains__(self, sequence: Sequence) -> bool:
         return self._sequences.get(sequence.request.request_id) is sequence
 
+    @property
+    def free_blocks(self) -> int:
+        """Number of unused blocks."""
+        return self.total_blocks - self.used_blocks
+
     def sequences(self) -> list[Sequence]:
         """Return all sequences, in order of admission."""
         return list(self._sequences.values())
 
     def has_room(self, sequence: Sequence) -> bool:
         """Return whether the sequence may enter now, with its whole context in the cache."""
-        blocks = self.ledger.blocks(sequence.context_tokens)
-        return len(self._sequences) < self._max_num_seqs and blocks <= self.ledger.free_blocks
+        blocks = self._blocks(sequence.context_tokens)
+        return len(self._sequences) < self._max_num_seqs and blocks <= self.free_blocks
 
     def clock_after(self, iterations: int) -> int:
         """Return the clock after a number of iterations from now."""
@@ -199,16 +159,22 @@ class Batch:
     def growth(self, *, after: int = 0, iterations: int = 1) -> int:
         """Return the blocks that `iterations` iterations open, the first of which comes `after` others."""
         begin = self.clock_after(after) if after else self.clock
-        return self.ledger.growth(begin, ticks=self.clock_after(after + iterations) - begin)
+        ticks, size, growing = self.clock_after(after + iterations) - begin, self.block_size, self._growing
+        first = begin % size
+        if ticks == 1:
+            return growing[first]
+        rounds, rest = divmod(ticks, size)
+        opened = sum(growing[first : first + rest]) + sum(growing[: max(0, first + rest - size)])
+        return rounds * self.decodes + opened
 
     def grow(self, *, after: int = 0, iterations: int = 1) -> None:
         """Take the blocks that `growth` returns."""
-        self.ledger.used_blocks += self.growth(after=after, iterations=iterations)
+        self.used_blocks += self.growth(after=after, iterations=iterations)
 
     def admit(self, sequence: Sequence) -> None:
         """Admit the sequence, to be prefilled except for what is found in the prefix cache."""
         self._sequences[sequence.request.request_id] = sequence
-        self.ledger.used_blocks += self.ledger.blocks(sequence.context_tokens)
+        self.used_blocks += self._blocks(sequence.context_tokens)
         sequence.uncomputed_tokens = sequence.context_tokens - sequence.found_tokens
         self.prefilling.append(sequence)
 
@@ -217,7 +183,7 @@ class Batch:
         self.prefilling.remove(sequence)
         sequence.decode_clock = self.clock
         self.decodes += 1
-        self.ledger.start_growing(sequence.cached_tokens(self.clock), clock=self.clock)
+        self._growing[self._residue(sequence.cached_tokens(self.clock))] += 1
         heappush(self._finishing, (sequence.last_clock, sequence.request.request_id, sequence))
 
     def remove(self, sequence: Sequence) -> None:
@@ -226,9 +192,9 @@ class Batch:
         if sequence.decode_clock is None:
             self.prefilling.remove(sequence)
         else:
-            self.ledger.stop_growing(tokens, clock=self.clock)
+            self._growing[self._residue(tokens)] -= 1
             self.decodes -= 1
-        self.ledger.used_blocks -= self.ledger.blocks(tokens)
+        self.used_blocks -= self._blocks(tokens)
         del self._sequences[sequence.request.request_id]
 
     def preempt(self) -> Sequence:
@@ -241,8 +207,12 @@ class Batch:
         return victim
 
     def safe_iterations(self) -> int:
-        """Return a number of iterations for which the cache has room, whatever blocks they open."""
-        return self.ledger.safe_ticks() * self._per_iterations // self._tokens
+        """Return a number of iterations for which the cache has room, whatever blocks they open.
+
+        It is 0 if the next one may not fit; some sequence must be decoding.
+        """
+        ticks = self.free_blocks // self.decodes * self.block_size
+        return ticks * self._per_iterations // self._tokens
 
     def iterations_to_finish(self) -> int:
         """Return the iterations until a sequence gets its last token; some must be decoding."""
@@ -257,13 +227,101 @@ class Batch:
             finished.append(sequence)
         return finished
 
+    def _blocks(self, tokens: int) -> int:
+        return -(-tokens // self.block_size)
+
+    def _residue(self, tokens: int) -> int:
+        """Return the residue class of a sequence of `tokens` that gains one at the next tick."""
+        return (self.clock - tokens) % self.block_size
+
     def _next_finish(self) -> int:
         """Return the next tick that yields a last token."""
-        while not self._is_due(*self._finishing[0]):
-            heappop(self._finishing)
-        return self._finishing[0][0]
-
-    def _is_due(self, last_clock: int, request_id: int, sequence: Sequence) -> bool:
         # A preempted sequence leaves its heap entry behind; when it decodes again, it ends at a later tick.
-        is_decoding = sequence.decode_clock is not None and request_id in self._sequences
-        return is_decoding and sequence.last_clock == last_clock
+        while True:
+            last_clock, request_id, sequence = self._finishing[0]
+            is_decoding = sequence.decode_clock is not None and request_id in self._sequences
+            if is_decoding and sequence.last_clock == last_clock:
+                return last_clock
+            heappop(self._finishing)
+
+
+# The bucket bounds are those of vLLM's own histograms, so that queries written for it have the same
+# resolution.
+TIME_TO_FIRST_TOKEN_SECONDS = (
+    0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0,
+    80.0, 160.0, 640.0, 2560.0,
+)  # fmt: skip
+"""Bucket bounds of the time to first token."""
+
+INTER_TOKEN_SECONDS = (
+    0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 20.0, 40.0, 80.0,
+)  # fmt: skip
+"""Bucket bounds of the time between two tokens, and of its mean over a request."""
+
+REQUEST_SECONDS = (
+    0.3, 0.5, 0.8, 1.0, 1.5, 2.0, 2.5, 5.0, 10.0, 15.0, 20.0, 30.0, 40.0, 50.0, 60.0, 120.0, 240.0, 480.0,
+    960.0, 1920.0, 7680.0,
+)  # fmt: skip
+"""Bucket bounds of request latencies and queueing times."""
+
+REQUEST_TOKENS = (
+    1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000,
+)  # fmt: skip
+"""Bucket bounds of token counts per request."""
+
+ITERATION_TOKENS = (1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384)
+"""Bucket bounds of tokens per iteration."""
+
+
+class Histogram:
+    """Counts per bucket, and the sum of all observations."""
+
+    __slots__ = ("bounds", "counts", "total")
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.total = 0.0
+
+    @property
+    def count(self) -> int:
+        """Number of observations."""
+        return sum(self.counts)
+
+    def observe(self, value: float, times: int = 1) -> None:
+        """Record one value, or the same value several times."""
+        self.counts[bisect_left(self.bounds, value)] += times
+        self.total += value * times
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """Return (upper bound in Prometheus' notation, cumulative count) of each bucket."""
+        running, pairs = 0, []
+        for bound, count in zip((*self.bounds, float("inf")), self.counts, strict=True):
+            running += count
+            pairs.append(("+Inf" if bound == float("inf") else str(float(bound)), float(running)))
+        return pairs
+
+
+@dataclass(slots=True)
+class Measures:
+    """Counters and histograms of one engine since its start."""
+
+    time_to_first_token_seconds: Histogram = field(
+        default_factory=partial(Histogram, TIME_TO_FIRST_TOKEN_SECONDS)
+    )
+    inter_token_seconds: Histogram = field(default_factory=partial(Histogram, INTER_TOKEN_SECONDS))
+    request_token_seconds: Histogram = field(default_factory=partial(Histogram, INTER_TOKEN_SECONDS))
+    """Mean time per token after the first, of each finished request; 0 for a single token."""
+
+    queue_seconds: Histogram = field(default_factory=partial(Histogram, REQUEST_SECONDS))
+    latency_seconds: Histogram = field(default_factory=partial(Histogram, REQUEST_SECONDS))
+    request_prompt_tokens: Histogram = field(default_factory=partial(Histogram, REQUEST_TOKENS))
+    request_generation_tokens: Histogram = field(default_factory=partial(Histogram, REQUEST_TOKENS))
+    request_prefill_computed_tokens: Histogram = field(default_factory=partial(Histogram, REQUEST_TOKENS))
+    iteration_tokens: Histogram = field(default_factory=partial(Histogram, ITERATION_TOKENS))
+    prompt_tokens: int = 0
+    generation_tokens: int = 0
+    finished_requests: int = 0
+    preemptions: int = 0
+    prefix_queried_tokens: int = 0
+    prefix_found_tokens: int = 0

@@ -6,6 +6,7 @@ finishes those that it has, up to its grace period; the remaining ones are retri
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -170,7 +171,7 @@ class VirtualCluster:
 
     def advance(self, until_seconds: float) -> None:
         """Process all events that are due by then, each at its time."""
-        while (due_seconds := self._next_due_seconds()) <= until_seconds:
+        while (due_seconds := min(self._due_moments(), default=math.inf)) <= until_seconds:
             self._pass(due_seconds)
             self._change()
         self._pass(until_seconds)
@@ -183,9 +184,6 @@ class VirtualCluster:
                 if pod.node is not None:
                     self.replica_seconds[pod.variant] += elapsed
         self.now_seconds = max(self.now_seconds, until_seconds)
-
-    def _next_due_seconds(self) -> float:
-        return min(self._due_moments(), default=float("inf"))
 
     def _due_moments(self) -> Iterator[float]:
         for seconds, _ in self._switches[:1]:
@@ -249,7 +247,9 @@ class VirtualCluster:
             for pod in self._leaving(pods)[: max(0, excess)]:
                 self._delete(pod, variant)
             for _ in range(-excess):
-                self._order(variant)
+                self._made += 1
+                new = f"{name}-0000000000-{self._made:05d}"
+                self.pods[new] = VirtualPod(name=new, variant=name, created_seconds=self.now_seconds)
         self._bind()
 
     def _leaving(self, pods: list[VirtualPod]) -> list[VirtualPod]:
@@ -265,11 +265,6 @@ class VirtualCluster:
         if pod.is_ready:
             self.fleet.cordon(pod.name, model_id=variant.model_id, now_us=self._now_us)
         self._drain(pod, self.now_seconds)
-
-    def _order(self, variant: VariantSetup) -> None:
-        self._made += 1
-        name = f"{variant.name}-0000000000-{self._made:05d}"
-        self.pods[name] = VirtualPod(name=name, variant=variant.name, created_seconds=self.now_seconds)
 
     def _bind(self) -> None:
         for pod in self.pods.values():

@@ -14,8 +14,7 @@ import random
 from collections import deque
 from dataclasses import dataclass
 
-from controller.simulation.batch import Batch, Completion, Patience, Sequence
-from controller.simulation.measures import Measures
+from controller.simulation.batch import Batch, Completion, Measures, Patience, Sequence
 from controller.simulation.profile import EngineProfile
 from controller.simulation.workload import Request
 
@@ -52,7 +51,6 @@ class SimulatedEngine:
         self._batch = Batch(profile)
         self._step: _Iteration | None = None
         self._now_us = now_us
-        self._advanced_us = now_us
 
     @property
     def running(self) -> int:
@@ -72,7 +70,7 @@ class SimulatedEngine:
     @property
     def kv_usage(self) -> float:
         """Used share of the KV cache, 0.0 to 1.0."""
-        return self._batch.ledger.usage
+        return self._batch.used_blocks / self._batch.total_blocks
 
     @property
     def next_change_us(self) -> int | None:
@@ -88,26 +86,20 @@ class SimulatedEngine:
 
         It never decreases before then, because no sequence leaves.
         """
-        ledger, step = self._batch.ledger, self._step
+        batch, step = self._batch, self._step
         if step is None or step.iterations == 1:
-            return ledger.usage
+            return batch.used_blocks / batch.total_blocks
         begun = -((self._now_us - now_us) // step.each_us)
-        coming = self._batch.growth(after=1, iterations=max(begun, 1) - 1)
-        return (ledger.used_blocks + coming) / ledger.total_blocks
+        coming = batch.growth(after=1, iterations=max(begun, 1) - 1)
+        return (batch.used_blocks + coming) / batch.total_blocks
 
     def submit(self, request: Request, *, now_us: int, patience_end_us: int | None = None) -> None:
         """Queue a request; it is considered when the iteration in progress ends.
 
-        Its client gives up at `patience_end_us` unless it has a first token by then; None for never. The
-        engine must have advanced to `now_us`. Raises ValueError if the KV cache could never hold the request,
-        if `now_us` has passed, or if the client has given up already.
+        Its client gives up at `patience_end_us`, which is later, unless it has a first token by then; None
+        for never. The engine must have advanced to `now_us`, and not further. Raises ValueError if the KV
+        cache could never hold the request.
         """
-        if now_us < self._advanced_us:
-            raise ValueError(
-                f"now_us must not be earlier than {self._advanced_us}, to which the engine has advanced"
-            )
-        if patience_end_us is not None and patience_end_us <= now_us:
-            raise ValueError(f"patience_end_us must be later than now_us, {now_us}")
         if not self.profile.fits(prompt_tokens=request.prompt_tokens, output_tokens=request.output_tokens):
             raise ValueError(
                 f"{request.prompt_tokens} + {request.output_tokens} tokens exceed the KV cache of "
@@ -153,7 +145,6 @@ class SimulatedEngine:
                 break
             finished += self._complete(step)
             self._abort(end_us)
-        self._advanced_us = max(self._advanced_us, until_us)
         return finished
 
     def pop_abandoned(self) -> list[Request]:
@@ -216,7 +207,7 @@ class SimulatedEngine:
         each_us = self.profile.iteration_us(
             decodes=batch.decodes,
             prompt_tokens=prompt_tokens,
-            cached_tokens=batch.ledger.used_blocks * batch.ledger.block_size,
+            cached_tokens=batch.used_blocks * batch.block_size,
         )
         if self._chance is None:
             return each_us
@@ -226,7 +217,7 @@ class SimulatedEngine:
     def _make_room(self) -> bool:
         """Preempt until the next iteration's new blocks are free, and return whether that was necessary."""
         batch, before = self._batch, self.measures.preemptions
-        while batch.growth() > batch.ledger.free_blocks:
+        while batch.growth() > batch.free_blocks:
             victim = batch.preempt()
             victim.last_token_us = self._now_us if victim.first_token_us is not None else 0
             self._queue.appendleft(victim)

@@ -8,15 +8,32 @@ of the moment: the delay of a scrape is not simulated.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from controller.simulation.autoscaler import Autoscaler
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.manifests import Manifests, VirtualPod
 from controller.simulation.outcome import PolicyDecision
-from controller.simulation.scaling_rules import Gauge, Refusal, Rule, Scaler, Term, refusal_text, scaler_of
+from controller.simulation.scaling_rules import (
+    Aggregation,
+    Gauge,
+    Refusal,
+    Rule,
+    Scaler,
+    Term,
+    refusal_text,
+    scaler_of,
+)
 from controller.simulation.scenario import Scenario, VariantSetup
+
+_AGGREGATIONS: Final[Mapping[Aggregation, Callable[[Sequence[float]], float]]] = {
+    "sum": sum,
+    "avg": lambda values: sum(values) / len(values),
+    "max": max,
+    "min": min,
+}
 
 
 def scalers_of(manifests: Manifests) -> tuple[Mapping[str, Scaler], str]:
@@ -185,14 +202,4 @@ def _value(term: Term, own: Sequence[_Series], series: Sequence[_Series]) -> flo
         for item in (own if term.is_own else series)
         if all(matcher.holds(item.labels) for matcher in term.matchers)
     ]
-    if not values:
-        return None
-    match term.aggregation:
-        case "sum":
-            return sum(values)
-        case "avg":
-            return sum(values) / len(values)
-        case "max":
-            return max(values)
-        case "min":
-            return min(values)
+    return _AGGREGATIONS[term.aggregation](values) if values else None

@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from ortools.linear_solver import pywraplp
@@ -72,20 +72,14 @@ def lower_bound(
         program = _Program(scenario, model, asked[model.model_id], attainment)
         variants += program.solve()
         dropped += program.may_drop
-        count += program.load.requests
+        count += program.requests
     return PolicyOutcome(
         scenario=scenario.name,
         policy=name,
         cost=sum(item.cost for item in variants),
         requests=round(count),
         missed=dropped / count if count else 0.0,
-        missed_ttft=0.0,
-        missed_itl=0.0,
-        never_finished=0.0,
-        abandoned=0.0,
-        models=(),
         variants=tuple(variants),
-        points=(),
         note=(
             f"serving {100 * attainment:g} % of each model's requests in time costs at least this; it is not"
             " simulated"
@@ -134,7 +128,7 @@ def _cached_tokens(request: Request) -> float:
 
 
 @dataclass(kw_only=True, slots=True)
-class LoadClass:
+class _LoadClass:
     """Requests of one step and similar lengths; `lag` groups those with similar output lengths.
 
     `needed` is the sum over its requests of the least share, over all variants, that a request has of the
@@ -152,58 +146,19 @@ class LoadClass:
     most: float
 
 
-@dataclass(kw_only=True, slots=True)
-class Load:
-    """All classes, the longest output of each lag group, and the requests that no variant serves in time."""
-
-    classes: list[LoadClass] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
-    requests: int = 0
-    hopeless: int = 0
-
-
-def load_of(
-    requests: Sequence[Request],
-    work_seconds: Mapping[str, Work],
-    *,
-    since_us: int,
-    step_seconds: float,
-) -> Load:
-    """Return the classes of the requests that arrive from `since_us` on; work is given by variant."""
-    scored = [request for request in requests if request.arrival_us >= since_us]
-    outputs = _bounds([request.output_tokens for request in scored], _OUTPUT_SHARES)
-    prompts = _bounds([request.prompt_tokens for request in scored], _PROMPT_SHARES)
-    classes: dict[tuple[int, int, int], list[dict[str, float]]] = {}
-    hopeless = 0
-    for request in scored:
-        works = {name: work(request) for name, work in work_seconds.items()}
-        works = {name: work for name, work in works.items() if work < math.inf}
-        hopeless += not works
-        if works:
-            step = int((request.arrival_us - since_us) / 1e6 / step_seconds)
-            lag = bisect_left(outputs, request.output_tokens)
-            classes.setdefault((step, lag, bisect_left(prompts, request.prompt_tokens)), []).append(works)
-    return Load(
-        classes=[_class(step, lag, works) for (step, lag, _), works in sorted(classes.items())],
-        outputs=outputs,
-        requests=len(scored),
-        hopeless=hopeless,
-    )
-
-
 def _bounds(lengths: Sequence[int], shares: Sequence[float]) -> list[int]:
     """Return the lengths at these shares of the requests, and the longest."""
     ordered = sorted(lengths)
     return [ordered[int(share * (len(ordered) - 1))] for share in (*shares, 1.0)] if ordered else []
 
 
-def _class(step: int, lag: int, works: Sequence[Mapping[str, float]]) -> LoadClass:
+def _class(step: int, lag: int, works: Sequence[Mapping[str, float]]) -> _LoadClass:
     totals: dict[str, float] = {}
     for item in works:
         for name, work in item.items():
             totals[name] = totals.get(name, 0.0) + work
     least = [min(work / totals[name] for name, work in item.items()) for item in works]
-    return LoadClass(
+    return _LoadClass(
         step=step,
         lag=lag,
         requests=len(works),
@@ -226,13 +181,29 @@ class _Program:
         self._step_seconds = scenario.duration_seconds / self._steps
         self._ends = self._steps + math.ceil(LAST_SECONDS / self._step_seconds)
         works = {item.name: least_work(item, model, requests) for item in self._variants}
-        self.load: Load = load_of(
-            requests,
-            works,
-            since_us=round(scenario.warm_up_seconds * 1e6),
-            step_seconds=self._step_seconds,
-        )
-        self.may_drop = max((1 - attainment) * self.load.requests, self.load.hopeless)
+        since_us = round(scenario.warm_up_seconds * 1e6)
+        scored = [request for request in requests if request.arrival_us >= since_us]
+        self.requests = len(scored)
+        self._outputs = _bounds([request.output_tokens for request in scored], _OUTPUT_SHARES)
+        """The longest output of each lag group."""
+
+        self._hopeless = 0
+        """Requests that no variant serves in time."""
+
+        prompts = _bounds([request.prompt_tokens for request in scored], _PROMPT_SHARES)
+        classes: dict[tuple[int, int, int], list[dict[str, float]]] = {}
+        for request in scored:
+            seconds = {name: work(request) for name, work in works.items()}
+            seconds = {name: work for name, work in seconds.items() if work < math.inf}
+            if not seconds:
+                self._hopeless += 1
+                continue
+            step = int((request.arrival_us - since_us) / 1e6 / self._step_seconds)
+            lag = bisect_left(self._outputs, request.output_tokens)
+            key = step, lag, bisect_left(prompts, request.prompt_tokens)
+            classes.setdefault(key, []).append(seconds)
+        self._classes = [_class(step, lag, items) for (step, lag, _), items in sorted(classes.items())]
+        self.may_drop = max((1 - attainment) * self.requests, self._hopeless)
         """Requests that may be late, with those that must."""
 
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
@@ -261,8 +232,6 @@ class _Program:
             model_id=variant.model_id,
             cost=hours * variant.price_per_hour,
             replica_hours=hours,
-            reversals_per_hour=0.0,
-            decided_reversals_per_hour=0.0,
             peak_replicas=math.ceil(round(max(replicas, default=0.0), 6)),
         )
 
@@ -270,13 +239,13 @@ class _Program:
         """Return for each class the share of its work on each variant that this variant does."""
         solver, dropped = self._solver, []
         shares: list[_Shares] = []
-        for item in self.load.classes:
+        for item in self._classes:
             share = {name: solver.NumVar(0.0, 1.0, "") for name in item.work_seconds}
             lost = solver.NumVar(0.0, item.requests, "")
             solver.Add(solver.Sum(list(share.values())) + item.most * lost >= item.needed)
             shares.append(share)
             dropped.append(lost)
-        solver.Add(solver.Sum(dropped) <= self.may_drop - self.load.hopeless)
+        solver.Add(solver.Sum(dropped) <= self.may_drop - self._hopeless)
         return shares
 
     def _start(
@@ -305,9 +274,9 @@ class _Program:
         """Let ready replicas do the work of each lag group, between its arrival and the time it is due."""
         solver, name = self._solver, variant.name
         done: list[list[pywraplp.Variable]] = []
-        for lag, output in enumerate(self.load.outputs):
+        for lag, output in enumerate(self._outputs):
             arrives: list[list[pywraplp.Variable]] = [[] for _ in range(self._steps)]
-            for item, share in zip(self.load.classes, assigned, strict=True):
+            for item, share in zip(self._classes, assigned, strict=True):
                 if item.lag == lag and name in share:
                     arrives[item.step].append(item.work_seconds[name] * share[name])
             came, served = [_real(solver) for _ in range(self._ends)], []

@@ -102,8 +102,8 @@ class VariantOutcome:
     model_id: str
     cost: float
     replica_hours: float
-    reversals_per_hour: float
-    decided_reversals_per_hour: float
+    reversals_per_hour: float = 0.0
+    decided_reversals_per_hour: float = 0.0
     peak_replicas: int
 
 
@@ -151,13 +151,13 @@ class PolicyOutcome:
     cost: float
     requests: int
     missed: float
-    missed_ttft: float
-    missed_itl: float
-    never_finished: float
-    abandoned: float
-    models: tuple[ModelOutcome, ...]
-    variants: tuple[VariantOutcome, ...]
-    points: tuple[Point, ...]
+    missed_ttft: float = 0.0
+    missed_itl: float = 0.0
+    never_finished: float = 0.0
+    abandoned: float = 0.0
+    models: tuple[ModelOutcome, ...] = ()
+    variants: tuple[VariantOutcome, ...] = ()
+    points: tuple[Point, ...] = ()
     decisions: tuple[PolicyDecision, ...] = ()
     decided: tuple[BindingCourse, ...] = ()
     """The decisions of an AutoscalingPolicy for each of its bindings; empty for other policies."""

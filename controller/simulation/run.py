@@ -12,20 +12,22 @@ from typing import Final
 
 from controller.planning.inputs import Settings
 from controller.simulation.autoscaler import Autoscaler
-from controller.simulation.bound import BoundPolicy, PolicyFile, unbound_problem
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.horizontal import HorizontalPolicy, scalers_of
 from controller.simulation.lower_bound import ATTAINMENT, lower_bound
 from controller.simulation.manifests import Manifests, manifests_of
 from controller.simulation.outcome import ModelPoint, Point, PolicyOutcome, VariantPoint, quantile, score
 from controller.simulation.policies import (
+    BoundPolicy,
     ConstantPolicy,
     LoadPolicy,
     Policy,
+    PolicyFile,
     chosen_variants,
     scaled_variants,
+    unbound_problem,
 )
-from controller.simulation.reconciled import ReconciledPolicy
+from controller.simulation.reconciler import ReconciledPolicy
 from controller.simulation.saturation import SaturationV1Policy, SaturationV2Policy
 from controller.simulation.scenario import LAST_SECONDS, Scenario
 from controller.simulation.workload import Request
@@ -266,6 +268,7 @@ class Recorder:
         elapsed_seconds = cluster.now_seconds - self._last_seconds
         self._last_seconds = cluster.now_seconds
         counts = {name: cluster.counts(name) for name in cluster.variants}
+        wanted = {name: metric / self._per_replica.get(name, 1.0) for name, metric in published.items()}
         models, variants = self._scenario.models, cluster.variants
         self.points.append(
             Point(
@@ -276,7 +279,7 @@ class Recorder:
                     VariantPoint(
                         name=name,
                         published=published.get(name),
-                        wanted=self._replicas_of(name, published.get(name)),
+                        wanted=wanted.get(name),
                         spec=seen.spec,
                         ready=seen.ready,
                         starting=seen.starting,
@@ -285,9 +288,6 @@ class Recorder:
                 ),
             )
         )
-
-    def _replicas_of(self, name: str, metric: float | None) -> float | None:
-        return None if metric is None else metric / self._per_replica.get(name, 1.0)
 
     def _model(self, cluster: VirtualCluster, model_id: str, elapsed_seconds: float) -> ModelPoint:
         arrived = cluster.fleet.routers[model_id].arrived

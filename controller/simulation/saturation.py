@@ -10,15 +10,15 @@ v2 compares the tokens in flight with the capacity of replicas. Source: `analyze
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
-from typing import Literal
 
 from controller.simulation.autoscaler import Autoscaler
+from controller.simulation.batch import Histogram
 from controller.simulation.cluster import VirtualCluster
-from controller.simulation.measures import Histogram
 from controller.simulation.outcome import PolicyDecision
 from controller.simulation.scenario import Scenario, VariantSetup
 from controller.simulation.server import Server
@@ -30,8 +30,8 @@ QUEUE_TRIGGER = 3
 SCALE_UP_THRESHOLD = 0.85
 SCALE_DOWN_BOUNDARY = 0.70
 HISTORY_LENGTH = 10
-SHORT_OUTPUT_TOKENS = 100
-LONG_OUTPUT_TOKENS = 500
+OUTPUT_TOKENS = (100, 500)
+"""Bounds of the classes of output lengths by which full replicas are remembered."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -96,11 +96,10 @@ def targets(variants: Sequence[VariantState]) -> Mapping[str, int]:
     if spare.is_short:
         chosen = min(reporting, key=lambda variant: (variant.cost, variant.name))
         return current | {chosen.name: current[chosen.name] + 1}
-    if spare.may_lose_one:
-        several = [variant for variant in reporting if variant.replicas > 1]
-        if several:
-            chosen = max(several, key=lambda variant: (variant.cost, variant.name))
-            return current | {chosen.name: current[chosen.name] - 1}
+    several = [variant for variant in reporting if variant.replicas > 1]
+    if spare.may_lose_one and several:
+        chosen = max(several, key=lambda variant: (variant.cost, variant.name))
+        return current | {chosen.name: current[chosen.name] - 1}
     return current
 
 
@@ -137,9 +136,6 @@ class SaturationV1Policy:
         return {name: float(replicas) for name, replicas in self._desired.items()}
 
 
-Bucket = Literal["short", "medium", "long"]
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReplicaTokens:
     """One replica: tokens of its cache, tokens in use, requests in its queue, and recent mean lengths."""
@@ -168,13 +164,6 @@ class VariantTokens:
     min_replicas: int = 0
 
 
-def output_bucket(output_tokens: float) -> Bucket:
-    """Return the class of output lengths by which full replicas are remembered."""
-    if output_tokens < SHORT_OUTPUT_TOKENS:
-        return "short"
-    return "medium" if output_tokens < LONG_OUTPUT_TOKENS else "long"
-
-
 def derived_tokens(*, batched_tokens: int, sequences: int, inputs: float, outputs: float) -> float:
     """Return the tokens of the largest batch for requests of these lengths; 0 if unknown."""
     if inputs + outputs <= 0:
@@ -187,12 +176,12 @@ class CapacityHistory:
     """Recent tokens of full replicas, by model, accelerator and output length."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, str, Bucket], deque[float]] = {}
+        self._seen: dict[tuple[str, str, int], deque[float]] = {}
 
     def capacity(self, replica: ReplicaTokens, variant: VariantSetup) -> float:
         """Return the capacity of a replica: its share of memory, or what computing allows if that is less."""
         memory = replica.kv_tokens * KV_THRESHOLD
-        key = (variant.model_id, variant.accelerator, output_bucket(replica.output_tokens))
+        key = (variant.model_id, variant.accelerator, bisect_right(OUTPUT_TOKENS, replica.output_tokens))
         if replica.queue >= QUEUE_THRESHOLD and replica.in_use > 0:
             self._seen.setdefault(key, deque(maxlen=HISTORY_LENGTH)).append(replica.in_use)
             return min(memory, replica.in_use)
@@ -211,9 +200,8 @@ def required_and_spare(demand: float, variants: Sequence[VariantTokens]) -> tupl
     """Return the missing and the spare tokens of capacity."""
     anticipated = sum(item.current * item.capacity for item in variants)
     supply = sum((item.current - item.pending) * item.capacity for item in variants)
-    return max(0.0, demand / SCALE_UP_THRESHOLD - anticipated), max(
-        0.0, supply - demand / SCALE_DOWN_BOUNDARY
-    )
+    spare = max(0.0, supply - demand / SCALE_DOWN_BOUNDARY)
+    return max(0.0, demand / SCALE_UP_THRESHOLD - anticipated), spare
 
 
 def optimize(required: float, spare: float, variants: Sequence[VariantTokens]) -> Mapping[str, int]:

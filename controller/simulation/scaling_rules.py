@@ -53,6 +53,9 @@ _TERM: Final = re.compile(
 _MATCHER: Final = re.compile(
     r'\s*(?P<label>[a-zA-Z_][a-zA-Z0-9_]*)\s*(?P<comparison>=~|!~|!=|=)\s*"(?P<value>(?:[^"\\]|\\.)*)"\s*(?:,|\Z)'
 )
+_PLUS: Final = re.compile(r"\+(?![^{]*\})")
+"""Matches a plus sign that is not within braces."""
+
 _OR_ZERO: Final = re.compile(r"\s+or\s+vector\(\s*0\s*\)\s*\Z")
 
 
@@ -163,7 +166,18 @@ def scaler_of(
             refused.append(Refusal(place=place, reason=str(error)))
     if not rules:
         return None, tuple(refused) or (Refusal(place=shown, reason="an autoscaler without metrics"),)
-    bounds, behaviour, remarks = _scaled_bounds(spec) if scaled_object else _bounds(spec)
+    remarks: list[str] = []
+    if scaled_object:
+        least = int(spec.get("minReplicaCount") or 0)
+        remarks += [] if least else ["KEDA's scaling to zero is not simulated: one replica stays"]
+        bounds = max(1, least), int(spec.get("maxReplicaCount", KEDA_MOST_REPLICAS))
+        behaviour = behaviour_of(
+            as_object(as_object(spec.get("advanced")).get("horizontalPodAutoscalerConfig"))
+        )
+    else:
+        fewest = spec.get("minReplicas")
+        bounds = 1 if fewest is None else int(fewest), int(spec["maxReplicas"])
+        behaviour = behaviour_of(spec)
     remarks += [f"{shown}: {text}" for rule in rules for text in _label_remarks(rule)]
     return (
         Scaler(
@@ -178,20 +192,6 @@ def scaler_of(
         ),
         (),
     )
-
-
-def _bounds(spec: Json) -> tuple[tuple[int, int], Behaviour, list[str]]:
-    least = spec.get("minReplicas")
-    bounds = (1 if least is None else int(least), int(spec["maxReplicas"]))
-    return bounds, behaviour_of(spec), []
-
-
-def _scaled_bounds(spec: Json) -> tuple[tuple[int, int], Behaviour, list[str]]:
-    least = int(spec.get("minReplicaCount") or 0)
-    most = int(spec.get("maxReplicaCount", KEDA_MOST_REPLICAS))
-    advanced = as_object(as_object(spec.get("advanced")).get("horizontalPodAutoscalerConfig"))
-    remarks = [] if least else ["KEDA's scaling to zero is not simulated: one replica stays"]
-    return (max(1, least), most), behaviour_of(advanced), remarks
 
 
 def _metric_rule(item: Json) -> Rule:
@@ -246,24 +246,10 @@ def terms_of(query: str) -> tuple[Term, ...]:
     """Return the terms of a query. Raises UnsupportedRuleError for one that is not understood."""
     if len(query) > _LONGEST_QUERY:
         raise UnsupportedRuleError(f"its query has {len(query)} characters, of at most {_LONGEST_QUERY}")
-    parts = _split(_OR_ZERO.sub("", query.strip()))
+    parts = _PLUS.split(_OR_ZERO.sub("", query.strip()))
     if len(parts) > _MOST_TERMS:
         raise UnsupportedRuleError(f"its query has {len(parts)} terms, of at most {_MOST_TERMS}")
     return tuple(_query_term(part) for part in parts)
-
-
-def _split(query: str) -> list[str]:
-    """Return the parts of a query between plus signs that are not within quotes or braces."""
-    parts, quoted, depth, begin = [], False, 0, 0
-    for place, letter in enumerate(query):
-        if letter == '"' and query[place - 1 : place] != "\\":
-            quoted = not quoted
-        elif not quoted and letter in "{}":
-            depth += 1 if letter == "{" else -1
-        elif not quoted and not depth and letter == "+":
-            parts.append(query[begin:place])
-            begin = place + 1
-    return [*parts, query[begin:]]
 
 
 def _query_term(text: str) -> Term:

@@ -16,9 +16,8 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from controller.simulation.batch import Completion, Sequence
+from controller.simulation.batch import Completion, Histogram, Sequence
 from controller.simulation.engine import SimulatedEngine
-from controller.simulation.measures import Histogram
 from controller.simulation.profile import EngineProfile
 from controller.simulation.workload import Request
 

@@ -12,7 +12,7 @@ from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 
-from controller.commands.simulate.recorded import read_trace
+from controller.commands.simulate.recordings import read_trace
 from controller.simulation.workload import Trace
 
 

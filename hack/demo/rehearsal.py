@@ -15,13 +15,13 @@ from apiserver.kinds.settings_names import NamesConfig
 from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.reading import FileContents, of_kind, read
 from controller.commands.simulate.engines import Supplied
-from controller.commands.simulate.exported import read_export
+from controller.commands.simulate.export import read_export
 from controller.config_planning import settings_of, sizing_of
 from controller.simulation.batch import Completion
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.manifests import Manifests
 from controller.simulation.outcome import PolicyOutcome
-from controller.simulation.reconciled import ReconciledPolicy
+from controller.simulation.reconciler import ReconciledPolicy
 from controller.simulation.run import play
 from controller.simulation.scenario import Scenario
 from controller.simulation.workload import Played, TraceEntry

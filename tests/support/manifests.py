@@ -100,6 +100,26 @@ def node(
     }
 
 
+def pod_of(name: str, node: str, *, accelerators: int = 1, **annotations: str) -> Manifest:
+    """Return the ready pod of a Deployment on a node."""
+    reference = {"kind": "ReplicaSet", "name": f"{name}-abc", "controller": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": f"{name}-{node}",
+            "labels": {"app": name, "pod-template-hash": "abc"},
+            "annotations": annotations,
+            "ownerReferences": [reference],
+        },
+        "spec": {
+            "nodeName": node,
+            "containers": [{"resources": {"limits": {"nvidia.com/gpu": str(accelerators)}}}],
+        },
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+    }
+
+
 def l4_node(name: str, *, accelerators: int = 4, labels: dict[str, str] | None = None) -> Manifest:
     """Return the manifest of a node with L4 accelerators."""
     found = node(name, accelerators=accelerators, product="NVIDIA-L4", labels=labels)

@@ -1,4 +1,4 @@
-"""Types of the fixtures that run `stowplan plan`, which `tests/unit/plan/conftest.py` defines."""
+"""Types of the fixtures that run `stowplan plan` and `simulate`, from the `conftest.py` of their tests."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 
 Plan = Callable[..., tuple[int, str, list[str]]]
 """A function that writes files and runs the command; it returns exit code, output, and error lines."""
+
+Simulate = Callable[..., tuple[int, str, list[str]]]
+"""A function that runs the command; it returns exit code, output, and error lines."""
 
 Parts = Callable[..., list[dict[str, Any]]]
 """A function that returns the objects of a small cluster."""

@@ -10,8 +10,7 @@ from typing import Final
 from controller.commands.dashboard.history import Decided, History, Sample
 from controller.commands.dashboard.what_if import MOST_FACTOR, MOST_NODES, Answer, Question
 from controller.commands.plan.layout import by_type, codes_for, codes_of, layouts, running_layouts
-from controller.commands.plan.page import blocks, colours, pointed_at
-from controller.commands.plan.template import render
+from controller.commands.plan.page import blocks, colours, pointed_at, render
 from controller.commands.plan.text import helps, request_text
 from controller.commands.simulate.chart import (
     HEIGHT,

@@ -10,7 +10,7 @@ from typing import Final
 
 from apiserver.kinds.identity import Key
 from controller.commands.plan.changes import Changes, apply_changes, with_loads
-from controller.commands.plan.published import with_capacities
+from controller.commands.plan.statuses import with_capacities
 from controller.planning.decision import Decision, Plan
 from controller.planning.inputs import PlanningInputs
 from controller.planning.inventory import Addition

@@ -18,14 +18,13 @@ from apiserver.schema.json import as_object
 from controller.commands.doctor.evidence import Evidence
 from controller.commands.doctor.installation import unknown
 from controller.commands.plan.gathering import Gathering
-from controller.commands.plan.naming import first_of
 from controller.commands.status.fleet import Fleet, Severity
 from controller.commands.upgrade.report import Finding, note, ok, problem
 from controller.engines.exposition import SERIES, Meaning
 from controller.observe.inventory import accelerators_on, type_of
 from controller.observe.observed import Observed
 from controller.observe.scalers import autoscalers_by_target
-from controller.planning.wording import count
+from controller.planning.wording import count, first_of
 
 _MOST_NAMED: Final = 5
 _MOST_PROBLEMS: Final = 10

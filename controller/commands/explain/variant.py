@@ -17,8 +17,7 @@ from apiserver.kinds.annotated import VARIANT_COST, reference_of
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json
 from controller.commands.explain.evidence import Evidence
-from controller.commands.plan.table import price
-from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
+from controller.commands.plan.terminal import Tone, labelled_line, price, wrapping_text
 from controller.observe.declarations import claimant_of
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
 from controller.observe.targets import target_key

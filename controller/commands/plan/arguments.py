@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
@@ -40,22 +41,6 @@ answer in time, 2 wrong usage or unreadable input
 """
 
 
-class _Once(argparse.Action):
-    """Stores the value of an option that must not be repeated."""
-
-    def __call__(
-        self,
-        parser: argparse.ArgumentParser,
-        namespace: argparse.Namespace,
-        values: object,
-        option_string: str | None = None,
-    ) -> None:
-        """Store the value, or end with a usage error if there is one already."""
-        if getattr(namespace, self.dest) is not None:
-            parser.error(f"argument {option_string}: must be given once only")
-        setattr(namespace, self.dest, values)
-
-
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     made = command_parser(
@@ -64,7 +49,15 @@ def parser() -> argparse.ArgumentParser:
         usage="%(prog)s -f FILE [-f ...] [options]",
         epilog=_EPILOG,
     )
-    _add_input(made)
+    add = made.add_argument_group("input").add_argument
+    add_files(add, is_required=True)
+    add(
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="controller configuration, or the ConfigMap that contains it",
+    )
+    add_settings_namespace(add)
     _add_changes(made)
     add = made.add_argument
     add(
@@ -84,13 +77,14 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def _add_input(made: argparse.ArgumentParser) -> None:
-    add = made.add_argument_group("input").add_argument
+def add_files(add: Callable[..., argparse.Action], *, is_required: bool) -> None:
+    """Add the options for files with objects."""
     add(
         "-f",
         dest="files",
         action="append",
-        required=True,
+        required=is_required,
+        default=[],
         metavar="FILE",
         help="file, directory, or - for standard input; may be repeated",
     )
@@ -98,16 +92,13 @@ def _add_input(made: argparse.ArgumentParser) -> None:
         "-n",
         "--namespace",
         type=namespace_argument,
-        default="default",
         metavar="NS",
         help="namespace of objects that do not specify one (default: default)",
     )
-    add(
-        "--config",
-        type=Path,
-        metavar="FILE",
-        help="controller configuration, or the ConfigMap that contains it",
-    )
+
+
+def add_settings_namespace(add: Callable[..., argparse.Action]) -> None:
+    """Add the option for the namespace of prices and service classes."""
     add(
         "--settings-namespace",
         type=namespace_argument,
@@ -146,8 +137,9 @@ def _add_changes(made: argparse.ArgumentParser) -> None:
     add("--drain", action="append", default=[], metavar="NODE", help="drain a node: no replica stays on it")
     add(
         "--budget",
-        action=_Once,
+        action="append",
         type=_cost,
+        default=[],
         metavar="COST",
         help="limit for the cost of all replicas per hour",
     )

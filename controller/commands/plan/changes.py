@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import Final
 
-from controller.commands.plan.naming import first_of
 from controller.planning.cluster import Budget
 from controller.planning.inputs import PlanningInputs
 from controller.planning.inventory import Addition, new_nodes
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.wording import first_of
 
 Key = tuple[str, str]
 
@@ -48,27 +48,22 @@ class Changes:
     scales_to_zero: bool = False
 
 
-@dataclass(slots=True)
-class _Work:
-    snapshot: Snapshot
-    problems: list[str] = field(default_factory=list)
-
-
 def apply_changes(inputs: PlanningInputs, changes: Changes) -> tuple[PlanningInputs, tuple[str, ...]]:
     """Return the inputs with all changes made, and a message for each that cannot be made."""
-    work = _Work(inputs.snapshot)
-    _demands(work, changes)
-    _capacities(work, changes.capacities)
-    _additions(work, changes.additions)
-    _drains(work, changes.drained)
+    problems: list[str] = []
+    snapshot = _with_demands(inputs.snapshot, changes.demands, problems)
+    snapshot = _with_capacities(snapshot, changes.capacities, problems)
+    for addition in changes.additions:
+        snapshot = replace(snapshot, nodes=(*snapshot.nodes, *new_nodes(snapshot, addition)))
+    snapshot = _without_nodes(snapshot, changes.drained, problems)
     if changes.budget is not None:
         budget = Budget(name=BUDGET_NAME, cost_per_hour=changes.budget)
-        others = (item for item in work.snapshot.budgets if item.name != BUDGET_NAME)
-        work.snapshot = replace(work.snapshot, budgets=(*others, budget))
+        others = (item for item in snapshot.budgets if item.name != BUDGET_NAME)
+        snapshot = replace(snapshot, budgets=(*others, budget))
     if changes.scales_to_zero:
-        freed = tuple(replace(variant, may_scale_to_zero=True) for variant in work.snapshot.variants)
-        work.snapshot = replace(work.snapshot, variants=freed)
-    return replace(inputs, snapshot=work.snapshot), tuple(work.problems)
+        freed = tuple(replace(variant, may_scale_to_zero=True) for variant in snapshot.variants)
+        snapshot = replace(snapshot, variants=freed)
+    return replace(inputs, snapshot=snapshot), tuple(problems)
 
 
 def stated_load(model: Key, requests_per_second: float, known: ModelLoad | None) -> ModelLoad:
@@ -111,7 +106,7 @@ def resolve(name: str, keys: Iterable[Key], *, what: str) -> Key:
 
 
 def _by_key(
-    work: _Work, rates: Iterable[Rate], keys: Collection[Key], *, option: str, what: str
+    rates: Iterable[Rate], keys: Collection[Key], problems: list[str], *, option: str, what: str
 ) -> dict[Key, Rate]:
     """Return the rates by what they are for; report names that are unknown or given more than once."""
     by_key: dict[Key, Rate] = {}
@@ -119,55 +114,45 @@ def _by_key(
         try:
             key = resolve(rate.name, keys, what=what)
         except UnknownNameError as error:
-            work.problems.append(f"{option}: {error}")
+            problems.append(f"{option}: {error}")
             continue
         if key in by_key:
-            work.problems.append(f"{option}: {what} {'/'.join(key)} is given more than once")
+            problems.append(f"{option}: {what} {'/'.join(key)} is given more than once")
         by_key[key] = rate
     return by_key
 
 
-def _demands(work: _Work, changes: Changes) -> None:
-    known = {(load.namespace, load.model_id): load for load in work.snapshot.loads}
+def _with_demands(snapshot: Snapshot, demands: Sequence[Rate], problems: list[str]) -> Snapshot:
+    known = {(load.namespace, load.model_id): load for load in snapshot.loads}
     models: dict[Key, set[Key]] = defaultdict(set)
-    for variant in work.snapshot.variants:
+    for variant in snapshot.variants:
         planned = variant.namespace, variant.model_id
         models[planned].add(planned)
         models[variant.namespace, variant.pair or variant.model_id].add(planned)  # requests need all roles
-    for key, rate in _by_key(work, changes.demands, models, option="--demand", what="model").items():
+    for key, rate in _by_key(demands, models, problems, option="--demand", what="model").items():
         for model in sorted(models[key]):
             load = stated_load(model, rate.requests_per_second, known.get(model))
             if rate.lengths is not None:
                 load = replace(load, prompt_tokens=rate.lengths[0], output_tokens=rate.lengths[1])
-            work.snapshot = with_loads(work.snapshot, [load])
+            snapshot = with_loads(snapshot, [load])
+    return snapshot
 
 
-def _capacities(work: _Work, rates: Sequence[Rate]) -> None:
-    variants = {variant.key: variant for variant in work.snapshot.variants}
-    for key, rate in _by_key(work, rates, variants, option="--capacity", what="variant").items():
+def _with_capacities(snapshot: Snapshot, rates: Sequence[Rate], problems: list[str]) -> Snapshot:
+    variants = {variant.key: variant for variant in snapshot.variants}
+    for key, rate in _by_key(rates, variants, problems, option="--capacity", what="variant").items():
         capacity = Capacity(requests_per_second=rate.requests_per_second, source=CapacitySource.STATED)
         variants[key] = replace(variants[key], capacity=capacity)
-    work.snapshot = replace(work.snapshot, variants=tuple(variants.values()))
+    return replace(snapshot, variants=tuple(variants.values()))
 
 
-def _additions(work: _Work, additions: Sequence[Addition]) -> None:
-    for addition in additions:
-        nodes = (*work.snapshot.nodes, *new_nodes(work.snapshot, addition))
-        work.snapshot = replace(work.snapshot, nodes=nodes)
-
-
-def _drains(work: _Work, names: Sequence[str]) -> None:
-    known = [node.name for node in work.snapshot.nodes]
-    gone = frozenset(names)
-    for name in sorted(gone - set(known)):
-        work.problems.append(f"--drain: no node {name!r}: {_there_are(known, name)}")
-    work.snapshot = replace(
-        work.snapshot,
-        nodes=tuple(
-            replace(n, schedulable=n.schedulable and n.name not in gone) for n in work.snapshot.nodes
-        ),
-        variants=tuple(_evict(variant, gone) for variant in work.snapshot.variants),
-    )
+def _without_nodes(snapshot: Snapshot, names: Sequence[str], problems: list[str]) -> Snapshot:
+    """Return the snapshot with some nodes drained."""
+    known, gone = [node.name for node in snapshot.nodes], frozenset(names)
+    problems += [f"--drain: no node {name!r}: {_there_are(known, name)}" for name in sorted(gone - {*known})]
+    nodes = (replace(node, schedulable=False) if node.name in gone else node for node in snapshot.nodes)
+    variants = tuple(_evict(variant, gone) for variant in snapshot.variants)
+    return replace(snapshot, nodes=tuple(nodes), variants=variants)
 
 
 def _evict(variant: Variant, gone: frozenset[str]) -> Variant:

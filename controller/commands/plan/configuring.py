@@ -12,9 +12,7 @@ from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.config import ConfigurationError, load
 from controller.commands.check.tree import UnreadableError
-from controller.commands.plan.naming import first_of
-from controller.commands.plan.reading import InputProblem
-from controller.commands.plan.yaml_text import documents_of, with_lines
+from controller.commands.plan.reading import InputProblem, documents_of, with_lines
 from controller.config import ControllerConfig, further_accelerators
 from controller.config_planning import (
     budgets_of,
@@ -29,6 +27,7 @@ from controller.observe.gather import NO_TERMS, Terms
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
 from controller.planning.inputs import PlanningInputs, Settings
 from controller.planning.inventory import growing
+from controller.planning.wording import first_of
 from controller.sizing.records import SizingSettings
 
 _KEY: Final = "config.yaml"

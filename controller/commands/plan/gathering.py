@@ -6,7 +6,6 @@ import copy
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Final
 
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
@@ -21,13 +20,12 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.commands.check.matching import strict_errors
 from controller.commands.plan.configuring import Configuring
-from controller.commands.plan.published import with_published
 from controller.commands.plan.reading import FileContents, InputProblem, Manifest, of_kind
+from controller.commands.plan.statuses import with_statuses
 from controller.observe.accelerators import accelerators_in
 from controller.observe.claim import Claims
 from controller.observe.devices import FurtherAccelerators, Translation
 from controller.observe.gather import Gathered, World, claims_in, gather
-from controller.observe.objectives import ObjectiveRules, Objectives
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource
 from controller.observe.settings_reading import LastValid, read_last_valid, read_policies
@@ -38,8 +36,6 @@ from controller.planning.snapshot import Snapshot
 from controller.sizing.records import VariantFacts
 
 Key = tuple[str, str]
-
-_READY: Final = ({"type": "Ready", "status": "True"},)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,7 +93,11 @@ def gather_objects(
     policies, doubts = policies_in(objects, configuring.names, settings_namespace)
     world = _world(objects, [*variants.values()], further)
     claims = claims_in(world)
-    objectives = _objectives(objects, configuring.objectives)
+    # Not by kind, namespace and name: both API groups may have a pool of the same name.
+    objectives, pools = (
+        [item.value for item in objects.manifests if item.kind[1] == kind]
+        for kind in ("InferenceObjective", "InferencePool")
+    )
     try:
         seen = gather(
             world,
@@ -106,7 +106,7 @@ def gather_objects(
             now_seconds=now_seconds,
             may_scale_to_zero=configuring.scales_to_zero,
             terms=configuring.terms,
-            objectives=objectives,
+            objectives=configuring.objectives.counting(objectives, pools),
         )
     except ValueError as error:
         return Gathering(inputs=nothing, problems=(InputProblem(file="", line=0, text=str(error)),))
@@ -116,7 +116,7 @@ def gather_objects(
         *_warnings(seen, objects, claims, missing, are_assumed=are_assumed),
         *(f"{problem}: it is left out" for problem in chain.from_iterable(broken.values())),
     )
-    snapshot = with_published(seen)
+    snapshot = with_statuses(seen)
     return Gathering(
         inputs=replace(nothing, snapshot=snapshot),
         seen=seen,
@@ -154,23 +154,19 @@ def _warnings(
 ) -> Iterator[str]:
     """Yield what is wrong with single variants."""
     titles = {item.key: f"{item.value['kind']} {'/'.join(key_of(item.value))}" for item in claims.claimants}
-    yield from _misunderstood(claims, titles)
-    yield from _classless(seen)
+    for claim in claims.readable:
+        yield from (f"{titles[claim.key]}: {problem}" for problem in claim.orders.problems)
+    for key, observed in seen.observed.items():
+        is_resolved, _, text = observed.service_class
+        if not is_resolved:
+            yield f"VariantAutoscaling {'/'.join(key)}: spec.sloClassRef: {text}"
     yield from seen.problems
     yield from (text for item in seen.observed.values() for text in item.claim.problems)
-    yield from () if are_assumed else _unfollowed(seen, titles)
-    yield from _misread(seen, titles)
-    yield from _left_out(seen, objects, claims, missing, titles=titles)
-
-
-def _left_out(
-    seen: Gathered,
-    objects: FileContents,
-    claims: Claims,
-    missing: Mapping[Key, InputProblem],
-    *,
-    titles: Mapping[Key, str],
-) -> Iterator[str]:
+    items = [(titles[key], item) for key, item in sorted(seen.observed.items())]
+    if not are_assumed:
+        yield from (f"{name}: {problem.message}" for name, item in items for problem in item.misread)
+    yield from (f"{name}: {item.mistyped}" for name, item in items if item.mistyped)
+    yield from (f"{name}: {item.target.difference}" for name, item in items if item.target.difference)
     targets = {claim.key: claim.target for claim in claims.readable}
     for key, why in sorted(seen.unplanned.items()):
         name, target = titles[key], targets.get(key)
@@ -181,33 +177,6 @@ def _left_out(
         else:
             text = why.message
         yield f"{name} is omitted: {text}"
-
-
-def _unfollowed(seen: Gathered, titles: Mapping[Key, str]) -> Iterator[str]:
-    """Yield the autoscalers that do not follow decisions."""
-    for key, item in sorted(seen.observed.items()):
-        yield from (f"{titles[key]}: {problem.message}" for problem in item.misread)
-
-
-def _misread(seen: Gathered, titles: Mapping[Key, str]) -> Iterator[str]:
-    """Yield the pods that differ from declarations."""
-    items = [(titles[key], item) for key, item in sorted(seen.observed.items())]
-    yield from (f"{name}: {item.mistyped}" for name, item in items if item.mistyped)
-    yield from (f"{name}: {item.target.difference}" for name, item in items if item.target.difference)
-
-
-def _misunderstood(claims: Claims, titles: Mapping[Key, str]) -> Iterator[str]:
-    """Yield the annotations that are not understood."""
-    for claim in claims.readable:
-        yield from (f"{titles[claim.key]}: {problem}" for problem in claim.orders.problems)
-
-
-def _classless(seen: Gathered) -> Iterator[str]:
-    """Yield the service classes that VariantAutoscalings name and that do not exist."""
-    for key, item in seen.observed.items():
-        is_resolved, _, text = item.service_class
-        if not is_resolved:
-            yield f"VariantAutoscaling {'/'.join(key)}: spec.sloClassRef: {text}"
 
 
 def _claimless(objects: FileContents) -> Iterator[str]:
@@ -307,9 +276,7 @@ def policies_in(
 
 
 def _world(objects: FileContents, autoscalings: Sequence[Json], further: FurtherAccelerators) -> World:
-    def values(kind: str) -> list[Json]:
-        return [item.value for item in of_kind(objects.manifests, kind).values()]
-
+    values = objects.values
     dynamic = Translation(
         slices=values("ResourceSlice"),
         claims=values("ResourceClaim"),
@@ -335,18 +302,9 @@ def _world(objects: FileContents, autoscalings: Sequence[Json], further: Further
     )
 
 
-def _objectives(objects: FileContents, rules: ObjectiveRules) -> Objectives:
-    # Not keyed by kind, namespace and name: both API groups may have a pool of the same name.
-    named = {
-        kind: [item.value for item in objects.manifests if item.kind[1] == kind]
-        for kind in ("InferenceObjective", "InferencePool")
-    }
-    return rules.counting(named["InferenceObjective"], named["InferencePool"])
-
-
 def completed_node(node: Json) -> Json:
     """Return a node with defaults for what files often omit: it is ready, and its capacity is allocatable."""
     status = node.get("status") or {}
     allocatable = status.get("allocatable") or status.get("capacity") or {}
-    conditions = status.get("conditions") or list(_READY)
+    conditions = status.get("conditions") or [{"type": "Ready", "status": "True"}]
     return node | {"status": status | {"allocatable": allocatable, "conditions": conditions}}

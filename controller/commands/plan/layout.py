@@ -1,21 +1,44 @@
-"""The pods on each node after the plan, by accelerators. Pure."""
+"""The pods on each node after the plan, by accelerators, and their drawing in letters.
+
+A drawing has one cell per accelerator, grouped by type, with equal nodes once.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from string import ascii_lowercase, ascii_uppercase
+from itertools import product
+from string import ascii_lowercase, ascii_uppercase, digits
 from typing import Final
 
+from rich.columns import Columns
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Column, Table
+from rich.text import Text
+
+from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
 from controller.planning.cluster import Node
 from controller.planning.decision import Decision, Plan
 from controller.planning.demand import staying_replicas
 from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.wording import count
 
 Key = tuple[str, str]
 
 _LETTERS: Final = ascii_uppercase + ascii_lowercase
+_PALETTE: Final = (
+    "cyan", "magenta", "blue", "green", "yellow",
+    "bright_cyan", "bright_magenta", "bright_blue", "bright_green", "bright_yellow",
+)  # fmt: skip
+_GAP: Final = 3
+_INDENT: Final = 2
+_LONGEST_NAME: Final = 32
+_LEGEND: Final = (
+    "letter: an accelerator of a pod, + of a new one, # of other workloads, . free, ! no new pods"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -79,7 +102,12 @@ def codes_for(keys: Sequence[Key]) -> Mapping[Key, str]:
     length = 1
     while len(_LETTERS) ** length < len(keys):
         length += 1
-    return {key: _code(number, length) for number, key in enumerate(keys)}
+    return dict(zip(keys, map("".join, product(_LETTERS, repeat=length)), strict=False))
+
+
+def colour_of(code: str) -> str:
+    """Return the colour of a variant's code in a terminal."""
+    return _PALETTE[sum(ord(letter) * 53**at for at, letter in enumerate(reversed(code))) % len(_PALETTE)]
 
 
 def running_layouts(snapshot: Snapshot, codes: Mapping[Key, str]) -> tuple[NodeLayout, ...]:
@@ -136,20 +164,19 @@ def unplaced_variants(snapshot: Snapshot, plan: Plan) -> frozenset[Key]:
     for item in plan.placements:
         placed[item.namespace, item.name] += item.pods
     for request in plan.requests:
-        for namespace, name, count in request.pods:
-            placed[namespace, name] += count
+        for namespace, name, pods in request.pods:
+            placed[namespace, name] += pods
     granted = {(item.namespace, item.name): item.replicas for item in plan.decisions}
     return frozenset(
         variant.key
         for variant in snapshot.variants
         if variant.accelerators_per_replica
-        and _lacks_places(variant, granted.get(variant.key, 0), placed[variant.key])
+        and _new_pods(variant, granted.get(variant.key, 0)) > placed[variant.key]
     )
 
 
-def _lacks_places(variant: Variant, granted: int, placed_pods: int) -> bool:
-    new = granted - len(_kept_places(variant, granted))
-    return new * variant.pods_per_replica > placed_pods
+def _new_pods(variant: Variant, granted: int) -> int:
+    return (granted - len(_kept_places(variant, granted))) * variant.pods_per_replica
 
 
 def by_type(nodes: Sequence[NodeLayout]) -> Mapping[str, tuple[NodeLayout, ...]]:
@@ -174,24 +201,76 @@ def _kept_places(variant: Variant, granted: int) -> list[tuple[str, ...]]:
     return bound[max(0, len(bound) - granted) :]
 
 
-def _code(number: int, length: int) -> str:
-    letters = ""
-    for _ in range(length):
-        number, letter = divmod(number, len(_LETTERS))
-        letters = _LETTERS[letter] + letters
-    return letters
-
-
-def _natural(name: str) -> tuple[tuple[int, str], ...]:
+def _natural(name: str) -> list[tuple[int, str]]:
     """Return a sort key for which node-2 comes before node-10."""
-    parts: list[tuple[int, str]] = []
-    digits = ""
-    for letter in f"{name}\0":
-        if letter.isascii() and letter.isdigit():
-            digits += letter
-            continue
-        if digits:
-            parts.append((int(digits), ""))
-            digits = ""
-        parts.append((-1, letter))
-    return tuple(parts)
+    parts = re.findall(r"[0-9]+|[^0-9]", f"{name}\0")
+    return [(int(part), "") if part[0] in digits else (-1, part) for part in parts]
+
+
+def drawing_parts(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[RenderableType]:
+    """Yield the drawing and its legend."""
+    width = max((len(item.code) for layout in nodes for item in layout.holdings), default=1)
+    for accelerator, group in by_type(nodes).items():
+        yield wrapping_text(_title(accelerator, group), Tone.HEADING)
+        yield _group(group, code_width=width, columns=columns)
+    yield labelled_line("  ", _LEGEND, Tone.FAINT)
+
+
+def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
+    total = sum(item.node.accelerators_allocatable for item in group)
+    numbers = f"{sum(item.taken for item in group)} taken, {sum(item.others for item in group)} by others"
+    free = sum(item.free for item in group)
+    kind = accelerator or "no known type"
+    return f"{kind}: {count(len(group), 'node')}, {count(total, 'accelerator')}: {numbers}, {free} free"
+
+
+def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> RenderableType:
+    """Return the nodes side by side; the cells of a large node wrap."""
+    places = {item.node.name: place for place, item in enumerate(group)}
+    entries = [(wrapping_text(_name(same, places)), _cells(same[0], code_width)) for same in alike(group)]
+    names = min(_LONGEST_NAME, max(name.cell_len for name, _ in entries))
+    in_line = max(1, (columns - _INDENT - names - 1) // (code_width + 1))
+    drawn = []
+    for name, cells in entries:
+        lines = (Text.assemble(*cells[at : at + in_line]) for at in range(0, len(cells), in_line))
+        grid = Table.grid(Column(width=names + 1), Column(no_wrap=True))
+        grid.add_row(name, Text("\n").join(lines))
+        drawn.append(grid)
+    return Padding(Columns(drawn, padding=(0, _GAP), equal=True), (0, 0, 0, _INDENT))
+
+
+def _name(same: Sequence[NodeLayout], places: Mapping[str, int]) -> str:
+    """Return the names of equal nodes, such as `4 x node-1, node-3 .. node-5`, shortened by `...`."""
+    mark = "" if same[0].node.schedulable else "!"
+    if len(same) == 1:
+        return f"{mark}{same[0].node.name}"
+    number = f"{mark}{len(same)} x "
+    runs = _runs([item.node.name for item in same], places)
+    names = [run[0] if len(run) == 1 else f"{run[0]} .. {run[-1]}" for run in runs]
+    for shown in range(len(names), 0, -1):
+        text = number + ", ".join([*names[:shown], *(["..."] if shown < len(names) else [])])
+        if len(text) <= _LONGEST_NAME:
+            return text
+    return f"{number}{same[0].node.name}, ..."
+
+
+def _runs(names: Sequence[str], places: Mapping[str, int]) -> Sequence[Sequence[str]]:
+    """Return the names in runs of consecutive nodes."""
+    runs: list[list[str]] = []
+    for name in names:
+        if runs and places[name] == places[runs[-1][-1]] + 1:
+            runs[-1].append(name)
+        else:
+            runs.append([name])
+    return runs
+
+
+def _cells(layout: NodeLayout, code_width: int) -> list[tuple[str, str]]:
+    """Return the text of each accelerator, all of the same width, with its style."""
+    cells: list[tuple[str, str]] = []
+    for item in layout.holdings:
+        for replicas, mark in ((item.stays, " "), (item.comes, "+")):
+            cells += [(item.code + mark, colour_of(item.code))] * (replicas * item.accelerators)
+    cells += [("#" * code_width + " ", Tone.FAINT)] * layout.others
+    cells += [(".".ljust(code_width + 1), Tone.FAINT)] * layout.free
+    return cells

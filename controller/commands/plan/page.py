@@ -7,14 +7,27 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from colorsys import hls_to_rgb
 from dataclasses import dataclass
 from typing import Final
 
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
 from controller.commands.plan.layout import NodeLayout, by_type, codes_of, in_order, layouts
-from controller.commands.plan.table import goes_short, place, price, tone_of
-from controller.commands.plan.template import render
-from controller.commands.plan.text import Shown, conclusion, helps, level_text, move_text, proof, request_text
-from controller.planning.decision import Decision, LevelReport
+from controller.commands.plan.terminal import harmless, price
+from controller.commands.plan.text import (
+    Shown,
+    conclusion,
+    goes_short,
+    helps,
+    level_text,
+    move_text,
+    place,
+    proof,
+    request_text,
+    tone_of,
+)
+from controller.planning.decision import Decision
 from controller.planning.wording import count, percent, rate_text
 
 _GOLDEN_DEGREES: Final = 137.508
@@ -35,25 +48,19 @@ def colours(codes: Mapping[tuple[str, str], str]) -> Mapping[str, str]:
 
 def contrast_with_white(hue_degrees: float, saturation: float, lightness: float) -> float:
     """Return the WCAG contrast ratio between a colour and white."""
-    return _WHITE / (_luminance(hue_degrees, saturation, lightness) + 0.05)
+    channels = hls_to_rgb(hue_degrees / 360, lightness, saturation)
+    luminance = sum(share * _linear(channel) for share, channel in zip(_SHARES, channels, strict=True))
+    return _WHITE / (luminance + 0.05)
 
 
 def _colour(position: int) -> str:
-    hue = round(position * _GOLDEN_DEGREES % 360)
-    wanted = _CONTRASTS[position % len(_CONTRASTS)]
+    hue, contrast = round(position * _GOLDEN_DEGREES % 360), _CONTRASTS[position % len(_CONTRASTS)]
     lightness = next(
         percent
         for percent in range(60, 0, -1)
-        if contrast_with_white(hue, _SATURATION, percent / 100) >= wanted
+        if contrast_with_white(hue, _SATURATION, percent / 100) >= contrast
     )
     return f"hsl({hue} {_SATURATION:.0%} {lightness}%)"
-
-
-def _luminance(hue_degrees: float, saturation: float, lightness: float) -> float:
-    spread = saturation * min(lightness, 1 - lightness)
-    offsets = ((offset + hue_degrees / 30) % 12 for offset in (0, 8, 4))
-    channels = (lightness - spread * max(-1, min(at - 3, 9 - at, 1)) for at in offsets)
-    return sum(share * _linear(channel) for share, channel in zip(_SHARES, channels, strict=True))
 
 
 def _linear(channel: float) -> float:
@@ -77,6 +84,13 @@ def page(shown: Shown) -> str:
     nodes = layouts(shown.snapshot, plan)
     by_key = {(item.namespace, item.name): item for item in decided}
     variants = sorted(shown.snapshot.variants, key=lambda variant: (variant.accelerator, variant.key))
+    models: dict[tuple[int, str, str], list[Decision]] = defaultdict(list)
+    for item in decided:
+        models[item.priority, item.namespace, item.model_id].append(item)
+    levels = [
+        (level.level, *level_text(level), percent(level.gap), percent(level.improvable))
+        for level in plan.solver.levels
+    ]
     functions = (
         blocks, pointed_at, place, price, tone_of, percent, helps, request_text, move_text, rate_text,
     )  # fmt: skip
@@ -87,7 +101,7 @@ def page(shown: Shown) -> str:
         title="Stowplan: placement plan",
         shown=shown,
         plan=plan,
-        verdict=_verdict(shown),
+        verdict="bad" if not shown.is_enough else "advice" if shown.unknown else "good",
         conclusion=conclusion(shown),
         tiles=_tiles(shown, nodes),
         nodes=by_type(nodes),
@@ -97,10 +111,10 @@ def page(shown: Shown) -> str:
         decided=decided,
         groups=_groups(decided),
         tones={tone_of(item) for item in decided},
-        models=_models(decided),
+        models=[*models.values()],
         priced=[(variant, by_key[variant.key]) for variant in variants],
         proof=proof(plan),
-        levels=[_level(level) for level in plan.solver.levels],
+        levels=levels,
     )
 
 
@@ -161,18 +175,21 @@ def _groups(decided: Sequence[Decision]) -> Mapping[str, Sequence[Decision]]:
     return groups
 
 
-def _models(decided: Sequence[Decision]) -> Sequence[Sequence[Decision]]:
-    groups: dict[tuple[int, str, str], list[Decision]] = defaultdict(list)
-    for item in decided:
-        groups[item.priority, item.namespace, item.model_id].append(item)
-    return [*groups.values()]
+def render(package: str, template: str, **values: object) -> str:
+    """Return a page from a package's template, which can include those of plans and of charts."""
+    shared = ("controller.commands.plan", "controller.commands.simulate")
+    loader = ChoiceLoader([PackageLoader(name) for name in (package, *shared)])
+    environment = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template).render(values)
 
 
-def _level(level: LevelReport) -> tuple[str, ...]:
-    return level.level, *level_text(level), percent(level.gap), percent(level.improvable)
-
-
-def _verdict(shown: Shown) -> str:
-    if not shown.is_enough:
-        return "bad"
-    return "advice" if shown.unknown else "good"
+def _harmless(value: object) -> object:
+    """Return markup unchanged, and other values as text without control characters."""
+    return value if hasattr(value, "__html__") else "\n".join(map(harmless, str(value).split("\n")))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
+import yaml
 
+from apiserver.schema.document import duplicate_fields
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 from controller.commands.check.documents import Source, read_documents
@@ -22,7 +23,11 @@ from controller.planning.inputs import PlanningInputs, from_json
 _LIST: Final = "List"
 _HEAD: Final = ("apiVersion", "kind")
 _SAVED: Final = frozenset({"snapshot", "settings"})
-_MOST_NAMED: Final = 20
+_SAVED_HEAD: Final = re.compile(rb'\s*\{\s*"snapshot"')
+"""The beginning of a saved decision, which may be malformed."""
+
+_PATH: Final = re.compile(r"[A-Za-z0-9_.\-/\[\]]+(?=: )")
+_PART: Final = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
 _CLUSTER_WIDE: Final = frozenset({"Node", "NodePool", "ResourceSlice", "DeviceClass"})
 
 
@@ -86,6 +91,10 @@ class FileContents:
     skipped: Counter[str] = field(default_factory=Counter)
     """The number of objects of kinds that planning ignores, by kind."""
 
+    def values(self, kind: str) -> list[Json]:
+        """Return the objects of one kind."""
+        return [item.value for item in of_kind(self.manifests, kind).values()]
+
     @property
     def skipped_note(self) -> str:
         """The line about these objects; empty without any."""
@@ -100,7 +109,11 @@ def read(sources: Sequence[Source], *, namespace: str) -> FileContents:
         if source.problem:
             content.problems.append(InputProblem(file=source.name, line=0, text=source.problem))
         elif _is_saved(source):
-            _take_saved(content, source)
+            try:
+                content.saved.append(from_json(source.data))
+            except ValueError as error:
+                text = f"the saved decision cannot be read: {error}"
+                content.problems.append(InputProblem(file=source.name, line=0, text=text))
         else:
             _take_documents(content, source, namespace)
     content.problems += _repetitions(content.manifests)
@@ -120,45 +133,14 @@ def contents_of(objects: Iterable[Json]) -> FileContents:
 
 def _is_saved(source: Source) -> bool:
     """Return whether a file is a saved decision, which may lack its snapshot if the file was named."""
-    if not source.data.lstrip().startswith(b"{"):
-        return False
     try:
         members = msgspec.json.decode(source.data, type=dict[str, msgspec.Raw]).keys()
-    except (msgspec.MsgspecError, RecursionError):
-        members = _with_endless(source.data).keys()
+    except RecursionError:
+        return False
+    except msgspec.MsgspecError:
+        return bool(_SAVED_HEAD.match(source.data))
     wanted = _SAVED if source.is_named else {"snapshot"}
     return not members.isdisjoint(wanted) and "kind" not in members
-
-
-def _take_saved(content: FileContents, source: Source) -> None:
-    try:
-        content.saved.append(from_json(source.data))
-    except ValueError as error:
-        endless = [f"{path}: must be a finite number" for path in _endless(_with_endless(source.data), "")]
-        for reason in endless[:_MOST_NAMED] or [str(error)]:
-            text = f"the saved decision cannot be read: {reason}"
-            content.problems.append(InputProblem(file=source.name, line=0, text=text))
-
-
-def _with_endless(data: bytes) -> Json:
-    """Return a JSON object in which numbers may be NaN or infinite; empty for any other text."""
-    try:
-        value = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _endless(value: JsonValue, path: str) -> Iterator[str]:
-    """Yield the paths of numbers that are infinite or NaN, which JSON lacks."""
-    if isinstance(value, float) and not math.isfinite(value):
-        yield path
-    elif isinstance(value, dict):
-        for name, item in value.items():
-            yield from _endless(item, f"{path}.{name}" if path else name)
-    elif isinstance(value, list):
-        for position, item in enumerate(value):
-            yield from _endless(item, f"{path}[{position}]")
 
 
 def _take_documents(content: FileContents, source: Source, namespace: str) -> None:
@@ -185,7 +167,8 @@ def _missing_separator(source: Source, document: Tree) -> InputProblem | None:
 def _objects(tree: Tree) -> Iterator[Tree]:
     """Yield the objects of a document, with lists expanded."""
     value = tree.value
-    if not _is_list(value):
+    is_list = isinstance(value, dict) and str(value.get("kind")).endswith(_LIST)
+    if not is_list or not isinstance(value.get("items"), list):
         yield tree
         return
     kind = value["kind"].removesuffix(_LIST)
@@ -196,14 +179,6 @@ def _objects(tree: Tree) -> Iterator[Tree]:
             for name, default in implied.items():
                 item.setdefault(name, default)
         yield from _objects(tree.part(item, lines[position]))
-
-
-def _is_list(value: JsonValue) -> bool:
-    return (
-        isinstance(value, dict)
-        and str(value.get("kind")).endswith(_LIST)
-        and isinstance(value.get("items"), list)
-    )
 
 
 def _take_object(content: FileContents, source: Source, tree: Tree, namespace: str) -> None:
@@ -278,3 +253,45 @@ def _repetitions(manifests: Sequence[Manifest]) -> Iterator[InputProblem]:
 def of_kind(manifests: Sequence[Manifest], kind: str) -> Mapping[tuple[str, str], Manifest]:
     """Return the objects of one kind by namespace and name."""
     return {manifest.key: manifest for manifest in manifests if manifest.kind[1] == kind}
+
+
+def documents_of(data: bytes) -> list[JsonValue]:
+    """Return the documents of a file, without those that contain only comments.
+
+    Raises UnreadableError, also for duplicate fields.
+    """
+    try:
+        text = data.decode("utf-8-sig")
+        documents = [item for item in yaml.safe_load_all(text) if item is not None]
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise UnreadableError(f"not UTF-8: byte {data[error.start]:#04x}", line) from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise UnreadableError(f"not YAML: {error.problem}", mark.line + 1 if mark else 0) from error
+    except RecursionError as error:
+        raise UnreadableError("nested too deeply", 0) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise UnreadableError(f"not YAML: {' '.join(str(error).split())}", 0) from error
+    if repeated := duplicate_fields(text):
+        more = [f"line {duplicate.line}: {duplicate}" for duplicate in repeated[1:]]
+        raise UnreadableError("; ".join([str(repeated[0]), *more]), repeated[0].line)
+    return documents
+
+
+def with_lines(file: str, data: bytes, texts: Iterable[str]) -> tuple[InputProblem, ...]:
+    """Return problems with the lines of the fields that they begin with, in the order of the lines."""
+    problems = [InputProblem(file=file, line=_line_of(data, text), text=text) for text in texts]
+    return tuple(sorted(problems, key=lambda problem: problem.line))
+
+
+def _line_of(data: bytes, problem: str) -> int:
+    """Return the line of the field with whose path a message begins, or of its nearest parent.
+
+    Return 0 for a message without a path. `data` is readable, and contains one mapping.
+    """
+    match, tree = _PATH.match(problem), next(read_documents(data), None)
+    if match is None or not isinstance(tree, Tree):
+        return 0
+    parts = (int(key) if key.isdigit() else key or name for key, name in _PART.findall(match[0]))
+    return tree.line_of(FieldPath(tuple(parts)))

@@ -1,4 +1,8 @@
-"""The fields that planning reads of other projects' kinds, for validation with a place in the file."""
+"""The fields that planning reads of other projects' kinds, for validation with a place in the file.
+
+A shape is a type of the declaration language, a list with the shape of its items, or a mapping of fields to
+their shapes, in which the names of required ones end in `*`.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,7 @@ from apiserver.schema.validation import Judge
 from controller.observe.accelerators import RESOURCE_NAMES
 
 GroupKind = tuple[str, str]
+_Shape = Mapping[str, object]
 
 _Count = Annotated[int, Range(0)]
 _Positive = Annotated[int, Range(1)]
@@ -40,254 +45,176 @@ def _whole_accelerators(value: Json, path: FieldPath) -> list[FieldError]:
     ]
 
 
-_METADATA: Final = object_node(
-    "name",
-    name=Annotated[str, Length(1, 253)],
-    namespace=Annotated[str, Length(1, 63)],
-    generation=int,
-    labels=_Labels,
-    annotations=_Labels,
-    ownerReferences=list_node(object_node("kind name", kind=str, name=str, controller=bool)),
-)
-
-
-def _kind(required: str = "", **members: object) -> Node:
-    return object_node(f"metadata {required}", metadata=_METADATA, **members)
-
-
-_IDENTIFIED: Final = _kind()
-_CONDITIONS: Final = list_node(object_node("type status", type=str, status=str))
-_STATUS: Final = object_node(conditions=_CONDITIONS)
-_TAINTS: Final = list_node(object_node("key effect", key=str, value=str, effect=str))
-_REQUIREMENTS: Final = list_node(object_node("key operator", key=str, operator=str, values=_Texts))
-_SELECTOR: Final = object_node(matchLabels=_Labels, matchExpressions=_REQUIREMENTS)
+_METADATA: Final[_Shape] = {
+    "name*": Annotated[str, Length(1, 253)],
+    "namespace": Annotated[str, Length(1, 63)],
+    "generation": int,
+    "labels": _Labels,
+    "annotations": _Labels,
+    "ownerReferences": [{"kind*": str, "name*": str, "controller": bool}],
+}
+_OBJECT: Final[_Shape] = {"metadata*": _METADATA}
+_CONDITIONS: Final = [{"type*": str, "status*": str}]
+_TAINTS: Final = [{"key*": str, "value": str, "effect*": str}]
+_REQUIREMENTS: Final = [{"key*": str, "operator*": str, "values": _Texts}]
+_SELECTOR: Final[_Shape] = {"matchLabels": _Labels, "matchExpressions": _REQUIREMENTS}
 
 _RESOURCES: Final = replace(
     object_node(limits=_Quantities, requests=_Quantities),
     rules=(WebhookOnly(_whole_accelerators, "Numbers of accelerators are integers."),),
 )
-_CONTAINERS: Final = list_node(
-    object_node(
-        command=_Texts,
-        args=_Texts,
-        resources=_RESOURCES,
-    )
-)
-_SPREAD: Final = object_node(
-    "topologyKey",
-    topologyKey=str,
-    maxSkew=_Positive,
-    whenUnsatisfiable=str,
-    labelSelector=_SELECTOR,
-    matchLabelKeys=_Texts,
-    minDomains=_Positive,
-    nodeAffinityPolicy=str,
-)
-_POD_SPEC: Final = object_node(
-    containers=_CONTAINERS,
-    initContainers=_CONTAINERS,
-    nodeName=str,
-    nodeSelector=_Labels,
-    tolerations=list_node(object_node(key=str, operator=str, value=str, effect=str)),
-    affinity=Affinity,
-    volumes=list_node(object_node(name=str, emptyDir=object_node(medium=str))),
-    topologySpreadConstraints=list_node(_SPREAD),
-    priority=int,
-    resourceClaims=list_node(
-        object_node("name", name=str, resourceClaimName=str, resourceClaimTemplateName=str)
-    ),
-)
-_POD: Final = _kind(
-    "spec",
-    spec=_POD_SPEC,
-    status=object_node(
-        phase=str,
-        conditions=_CONDITIONS,
-        resourceClaimStatuses=list_node(object_node("name", name=str, resourceClaimName=str)),
-    ),
-)
+_CONTAINERS: Final = [{"command": _Texts, "args": _Texts, "resources": _RESOURCES}]
+_SPREAD: Final[_Shape] = {
+    "topologyKey*": str,
+    "maxSkew": _Positive,
+    "whenUnsatisfiable": str,
+    "labelSelector": _SELECTOR,
+    "matchLabelKeys": _Texts,
+    "minDomains": _Positive,
+    "nodeAffinityPolicy": str,
+}
+_POD_SPEC: Final[_Shape] = {
+    "containers": _CONTAINERS,
+    "initContainers": _CONTAINERS,
+    "nodeName": str,
+    "nodeSelector": _Labels,
+    "tolerations": [{"key": str, "operator": str, "value": str, "effect": str}],
+    "affinity": Affinity,
+    "volumes": [{"name": str, "emptyDir": {"medium": str}}],
+    "topologySpreadConstraints": [_SPREAD],
+    "priority": int,
+    "resourceClaims": [{"name*": str, "resourceClaimName": str, "resourceClaimTemplateName": str}],
+}
+_POD_STATUS: Final[_Shape] = {
+    "phase": str,
+    "conditions": _CONDITIONS,
+    "resourceClaimStatuses": [{"name*": str, "resourceClaimName": str}],
+}
 
-_TEMPLATE_METADATA: Final = object_node(labels=_Labels)
-_TEMPLATE: Final = object_node("spec", metadata=_TEMPLATE_METADATA, spec=_POD_SPEC)
-_DEPLOYMENT: Final = _kind("spec", spec=object_node("template", replicas=_Count, template=_TEMPLATE))
-_STATEFUL_SET: Final = _kind(
-    "spec",
-    spec=object_node(
-        "template", replicas=_Count, template=_TEMPLATE, volumeClaimTemplates=list_node(_IDENTIFIED)
-    ),
-)
-_LEADER_WORKER_SET: Final = _kind(
-    "spec",
-    spec=object_node(
-        "leaderWorkerTemplate",
-        replicas=_Count,
-        leaderWorkerTemplate=object_node(
-            "workerTemplate",
-            size=_Positive,
-            leaderTemplate=_TEMPLATE,
-            workerTemplate=_TEMPLATE,
-            volumeClaimTemplates=list_node(_IDENTIFIED),
-        ),
-    ),
-)
+_TEMPLATE: Final[_Shape] = {"metadata": {"labels": _Labels}, "spec*": _POD_SPEC}
+_WORKLOAD: Final[_Shape] = {"replicas": _Count, "template*": _TEMPLATE}
+_GROUP: Final[_Shape] = {
+    "size": _Positive,
+    "leaderTemplate": _TEMPLATE,
+    "workerTemplate*": _TEMPLATE,
+    "volumeClaimTemplates": [_OBJECT],
+}
 
-_SCALING_RULES: Final = object_node(
-    stabilizationWindowSeconds=_Count,
-    selectPolicy=Literal["Max", "Min", "Disabled"],
-    policies=list_node(
-        object_node(
-            "type value periodSeconds",
-            type=Literal["Pods", "Percent"],
-            value=_Positive,
-            periodSeconds=_Positive,
-        )
-    ),
-    tolerance=Quantity,
-)
-_AUTOSCALER: Final = _kind(
-    "spec",
-    spec=object_node(
-        "scaleTargetRef maxReplicas",
-        scaleTargetRef=object_node("kind name", apiVersion=str, kind=str, name=str),
-        minReplicas=_Count,
-        maxReplicas=_Positive,
-        behavior=object_node(scaleUp=_SCALING_RULES, scaleDown=_SCALING_RULES),
-    ),
-    status=_STATUS,
-)
-_SCALED_OBJECT: Final = _kind(
-    "spec",
-    spec=object_node(
-        "scaleTargetRef",
-        scaleTargetRef=object_node("name", apiVersion=str, kind=str, name=str),
-        minReplicaCount=_Count,
-        maxReplicaCount=_Count,
-        advanced=object_node(
-            horizontalPodAutoscalerConfig=object_node(
-                behavior=object_node(scaleUp=_SCALING_RULES, scaleDown=_SCALING_RULES)
-            )
-        ),
-    ),
-)
+_PACE: Final[_Shape] = {
+    "type*": Literal["Pods", "Percent"],
+    "value*": _Positive,
+    "periodSeconds*": _Positive,
+}
+_SCALING_RULES: Final[_Shape] = {
+    "stabilizationWindowSeconds": _Count,
+    "selectPolicy": Literal["Max", "Min", "Disabled"],
+    "policies": [_PACE],
+    "tolerance": Quantity,
+}
+_BEHAVIOR: Final[_Shape] = {"scaleUp": _SCALING_RULES, "scaleDown": _SCALING_RULES}
+_AUTOSCALER: Final[_Shape] = {
+    "scaleTargetRef*": {"apiVersion": str, "kind*": str, "name*": str},
+    "minReplicas": _Count,
+    "maxReplicas*": _Positive,
+    "behavior": _BEHAVIOR,
+}
+_SCALED_OBJECT: Final[_Shape] = {
+    "scaleTargetRef*": {"apiVersion": str, "kind": str, "name*": str},
+    "minReplicaCount": _Count,
+    "maxReplicaCount": _Count,
+    "advanced": {"horizontalPodAutoscalerConfig": {"behavior": _BEHAVIOR}},
+}
 
-_NODE: Final = _kind(
-    spec=object_node(unschedulable=bool, taints=_TAINTS),
-    status=object_node(allocatable=_Quantities, capacity=_Quantities, conditions=_CONDITIONS),
-)
-_NODE_POOL: Final = _kind(
-    "spec",
-    spec=object_node(
-        "template",
-        template=object_node(
-            "spec",
-            metadata=_TEMPLATE_METADATA,
-            spec=object_node(requirements=_REQUIREMENTS, taints=_TAINTS),
-        ),
-        limits=_Quantities,
-        replicas=_Count,
-    ),
-    status=_STATUS,
-)
-_CONFIG_MAP: Final = _kind(data=_Labels)
-_QUOTA: Final = _kind(
-    "spec",
-    spec=object_node(
-        hard=_Quantities,
-        scopes=_Texts,
-        scopeSelector=object_node(
-            matchExpressions=list_node(
-                object_node("scopeName operator", scopeName=str, operator=str, values=_Texts)
-            )
-        ),
-    ),
-)
-_DISRUPTION_BUDGET: Final = _kind(
-    "spec",
-    spec=object_node(selector=_SELECTOR),
-    status=object_node(disruptionsAllowed=_Count, observedGeneration=int),
-)
+_NODE_STATUS: Final[_Shape] = {
+    "allocatable": _Quantities,
+    "capacity": _Quantities,
+    "conditions": _CONDITIONS,
+}
+_NODE_TEMPLATE: Final[_Shape] = {
+    "metadata": {"labels": _Labels},
+    "spec*": {"requirements": _REQUIREMENTS, "taints": _TAINTS},
+}
+_NODE_POOL: Final[_Shape] = {"template*": _NODE_TEMPLATE, "limits": _Quantities, "replicas": _Count}
+_SCOPES: Final = [{"scopeName*": str, "operator*": str, "values": _Texts}]
+_QUOTA: Final[_Shape] = {
+    "hard": _Quantities,
+    "scopes": _Texts,
+    "scopeSelector": {"matchExpressions": _SCOPES},
+}
 
 # Dynamic Resource Allocation: fields of requests and devices are accepted in the structure of v1 and in that
 # of v1beta1, which nests a device's attributes under `basic`, and has the fields of `exactly` in the request.
 _ATTRIBUTES: Final = Node(type="object", values=object_node(string=str))
-_RESOURCE_SLICE: Final = _kind(
-    "spec",
-    spec=object_node(
-        "driver pool",
-        driver=str,
-        nodeName=str,
-        pool=object_node("name", name=str, generation=int, resourceSliceCount=int),
-        devices=list_node(
-            object_node(
-                "name",
-                name=str,
-                attributes=_ATTRIBUTES,
-                basic=object_node(attributes=_ATTRIBUTES),
-                taints=list_node(object_node("effect", effect=str)),
-            )
-        ),
-    ),
-)
-_EXACT_REQUEST: Final[Mapping[str, object]] = {
+_DEVICE: Final[_Shape] = {
+    "name*": str,
+    "attributes": _ATTRIBUTES,
+    "basic": {"attributes": _ATTRIBUTES},
+    "taints": [{"effect*": str}],
+}
+_SLICE: Final[_Shape] = {
+    "driver*": str,
+    "nodeName": str,
+    "pool*": {"name*": str, "generation": int, "resourceSliceCount": int},
+    "devices": [_DEVICE],
+}
+_EXACT: Final[_Shape] = {
     "deviceClassName": str,
     "allocationMode": str,
     "count": _Positive,
     "adminAccess": bool,
 }
-_CLAIM_SPEC: Final = object_node(
-    devices=object_node(
-        requests=list_node(
-            object_node(
-                "name",
-                name=str,
-                exactly=object_node(**_EXACT_REQUEST),
-                firstAvailable=list_node(object_node(**_EXACT_REQUEST)),
-                **_EXACT_REQUEST,
-            )
-        )
-    )
-)
-_ALLOCATED: Final = object_node("driver pool device", driver=str, pool=str, device=str, adminAccess=bool)
-_RESOURCE_CLAIM: Final = _kind(
-    spec=_CLAIM_SPEC,
-    status=object_node(allocation=object_node(devices=object_node(results=list_node(_ALLOCATED)))),
-)
-_RESOURCE_CLAIM_TEMPLATE: Final = _kind("spec", spec=object_node(spec=_CLAIM_SPEC))
-_DEVICE_CLASS: Final = _kind(
-    spec=object_node(selectors=list_node(object_node(cel=object_node(expression=str))))
-)
+_REQUEST: Final[_Shape] = {"name*": str, "exactly": _EXACT, "firstAvailable": [_EXACT], **_EXACT}
+_CLAIM: Final[_Shape] = {"devices": {"requests": [_REQUEST]}}
+_ALLOCATED: Final = [{"driver*": str, "pool*": str, "device*": str, "adminAccess": bool}]
+_POOL_REFERENCE: Final[_Shape] = {"group": str, "kind": str, "name*": str}
 
-_OBJECTIVE: Final = _kind(
-    spec=object_node("poolRef", priority=int, poolRef=object_node("name", group=str, kind=str, name=str))
-)
-_POOL: Final = _kind("spec", spec=object_node(selector=_SELECTOR))
-_FORMER_POOL: Final = _kind("spec", spec=object_node(selector=_Labels))
-
-_SHAPES: Final[Mapping[GroupKind, Node]] = {
-    ("llmd.ai", "VariantAutoscaling"): _IDENTIFIED,
-    ("apps", "Deployment"): _DEPLOYMENT,
-    ("apps", "StatefulSet"): _STATEFUL_SET,
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _LEADER_WORKER_SET,
-    ("", "Pod"): _POD,
-    ("", "Node"): _NODE,
-    ("", "ConfigMap"): _CONFIG_MAP,
-    ("autoscaling", "HorizontalPodAutoscaler"): _AUTOSCALER,
-    ("keda.sh", "ScaledObject"): _SCALED_OBJECT,
-    ("", "ResourceQuota"): _QUOTA,
-    ("karpenter.sh", "NodePool"): _NODE_POOL,
-    ("policy", "PodDisruptionBudget"): _DISRUPTION_BUDGET,
-    ("resource.k8s.io", "ResourceSlice"): _RESOURCE_SLICE,
-    ("resource.k8s.io", "ResourceClaim"): _RESOURCE_CLAIM,
-    ("resource.k8s.io", "ResourceClaimTemplate"): _RESOURCE_CLAIM_TEMPLATE,
-    ("resource.k8s.io", "DeviceClass"): _DEVICE_CLASS,
-    (FORMER_POOL_GROUP, "InferenceObjective"): _OBJECTIVE,
-    (POOL_GROUP, POOL_KIND): _POOL,
-    (FORMER_POOL_GROUP, POOL_KIND): _FORMER_POOL,
+_SHAPES: Final[Mapping[GroupKind, _Shape]] = {
+    ("llmd.ai", "VariantAutoscaling"): {},
+    ("apps", "Deployment"): {"spec*": _WORKLOAD},
+    ("apps", "StatefulSet"): {"spec*": {**_WORKLOAD, "volumeClaimTemplates": [_OBJECT]}},
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): {
+        "spec*": {"replicas": _Count, "leaderWorkerTemplate*": _GROUP}
+    },
+    ("", "Pod"): {"spec*": _POD_SPEC, "status": _POD_STATUS},
+    ("", "Node"): {"spec": {"unschedulable": bool, "taints": _TAINTS}, "status": _NODE_STATUS},
+    ("", "ConfigMap"): {"data": _Labels},
+    ("autoscaling", "HorizontalPodAutoscaler"): {
+        "spec*": _AUTOSCALER,
+        "status": {"conditions": _CONDITIONS},
+    },
+    ("keda.sh", "ScaledObject"): {"spec*": _SCALED_OBJECT},
+    ("", "ResourceQuota"): {"spec*": _QUOTA},
+    ("karpenter.sh", "NodePool"): {"spec*": _NODE_POOL, "status": {"conditions": _CONDITIONS}},
+    ("policy", "PodDisruptionBudget"): {
+        "spec*": {"selector": _SELECTOR},
+        "status": {"disruptionsAllowed": _Count, "observedGeneration": int},
+    },
+    ("resource.k8s.io", "ResourceSlice"): {"spec*": _SLICE},
+    ("resource.k8s.io", "ResourceClaim"): {
+        "spec": _CLAIM,
+        "status": {"allocation": {"devices": {"results": _ALLOCATED}}},
+    },
+    ("resource.k8s.io", "ResourceClaimTemplate"): {"spec*": {"spec": _CLAIM}},
+    ("resource.k8s.io", "DeviceClass"): {"spec": {"selectors": [{"cel": {"expression": str}}]}},
+    (FORMER_POOL_GROUP, "InferenceObjective"): {"spec": {"priority": int, "poolRef*": _POOL_REFERENCE}},
+    (POOL_GROUP, POOL_KIND): {"spec*": {"selector": _SELECTOR}},
+    (FORMER_POOL_GROUP, POOL_KIND): {"spec*": {"selector": _Labels}},
 }
+
+
+def _node(shape: object) -> object:
+    """Return the schema of a shape, or the type that it is."""
+    if isinstance(shape, list):
+        return list_node(_as_object(shape[0]))
+    return _as_object(shape) if isinstance(shape, dict) else shape
+
+
+def _as_object(shape: _Shape) -> Node:
+    required = " ".join(name.removesuffix("*") for name in shape if name.endswith("*"))
+    return object_node(required, **{name.removesuffix("*"): _node(item) for name, item in shape.items()})
 
 
 @functools.cache
 def judge_of(kind: GroupKind) -> Judge | None:
     """Return the validation of a kind; None if planning does not read it."""
-    shape = _SHAPES.get(kind)
-    return Judge(shape) if shape else None
+    return Judge(_as_object({**_OBJECT, **_SHAPES[kind]})) if kind in _SHAPES else None

@@ -6,10 +6,13 @@ import json
 import re
 import shutil
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from decimal import Decimal
 from enum import StrEnum
+from pathlib import Path
 from typing import Final
 
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -28,6 +31,7 @@ _THEME: Final = Theme(
 _COLUMNS_OF_A_FILE: Final = 120
 _FEWEST_COLUMNS: Final = 60
 _WIDEST: Final = 10_000
+_GAP: Final = 2
 
 
 class Tone(StrEnum):
@@ -46,6 +50,12 @@ def harmless(text: str) -> str:
     return _STEERING.sub("\ufffd", text)
 
 
+def price(amount: Decimal) -> str:
+    """Return an amount of money without trailing zeros."""
+    text = f"{amount:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
 def wrapping_text(text: str, style: str = "") -> Text:
     """Return a piece of text that wraps if it is too long."""
     return Text(harmless(text), style=style)
@@ -62,7 +72,7 @@ def labelled_line(label: str | Text, text: str, tone: Tone = Tone.PLAIN) -> Tabl
 
 def table(heads: Sequence[str], *, words: Collection[str], wrapped: Collection[str] = ()) -> Table:
     """Return an empty table: columns in `words` are left-aligned, others right; `wrapped` ones may wrap."""
-    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style=Tone.HEADING)
+    made = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style=Tone.HEADING)
     for head in heads:
         made.add_column(
             head,
@@ -71,6 +81,29 @@ def table(heads: Sequence[str], *, words: Collection[str], wrapped: Collection[s
             overflow="fold",
         )
     return made
+
+
+def fitting_heads(
+    rows: Sequence[Mapping[str, str]],
+    columns: int,
+    *,
+    droppable: Sequence[str],
+    least_width: Mapping[str, int],
+) -> Sequence[str]:
+    """Return the heads of the columns that fit; none without rows.
+
+    `droppable` ones are left out, in this order; `least_width` is that of columns that may wrap.
+    """
+    if not rows:
+        return ()
+    widths = {
+        head: min(max(cell_len(row[head]) for row in [*rows, {head: head}]), least_width.get(head, columns))
+        for head in rows[0]
+    }
+    for head in droppable:
+        if sum(widths.values()) + _GAP * (len(widths) - 1) > columns:
+            widths.pop(head, None)
+    return [*widths]
 
 
 def uncut(made: Table) -> Table:
@@ -100,7 +133,7 @@ def present(output: str, document: Callable[[], Json], parts: Iterable[Renderabl
     match output:
         case "json":
             text = json.dumps(document(), indent=2, ensure_ascii=False)
-            sys.stdout.write(_STEERING_IN_JSON.sub(_escaped, text) + "\n")
+            sys.stdout.write(_STEERING_IN_JSON.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n")
         case "yaml":
             sys.stdout.write(_STEERING_IN_JSON.sub("\ufffd", as_yaml(document())))
         case _:
@@ -108,8 +141,13 @@ def present(output: str, document: Callable[[], Json], parts: Iterable[Renderabl
     sys.stdout.flush()
 
 
-def _escaped(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
+def write_file(path: Path, content: bytes) -> str:
+    """Write a file besides the output; return why it cannot be written, or nothing."""
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        return f"cannot be written: {error.strerror or error}"
+    return ""
 
 
 def show(parts: Iterable[RenderableType]) -> None:

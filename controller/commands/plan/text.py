@@ -1,32 +1,31 @@
-"""A plan as text: the replicas of each variant with reasons, the nodes, the cost and the optimality gap.
-
-Nodes are drawn in letters: one cell per accelerator, grouped by type, equal nodes once.
-"""
+"""A plan as text: the replicas of each variant with reasons, the nodes, the cost and the optimality gap."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from rich.columns import Columns
 from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Table
 
 from controller.commands.plan.layout import (
-    NodeLayout,
-    alike,
-    by_type,
     codes_of,
+    colour_of,
+    drawing_parts,
     in_order,
     layouts,
     unplaced_variants,
 )
-from controller.commands.plan.naming import first_of
-from controller.commands.plan.table import colour_of, goes_short, price, tone_of, variants_table
-from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
+from controller.commands.plan.terminal import (
+    Tone,
+    fitting_heads,
+    harmless,
+    labelled_line,
+    price,
+    table,
+    wrapping_text,
+)
 from controller.planning.decision import (
     BoundBy,
     Decision,
@@ -34,94 +33,22 @@ from controller.planning.decision import (
     Move,
     NodeRequest,
     Plan,
+    Reason,
     Relief,
 )
 from controller.planning.problem import PER_MILLE
 from controller.planning.ranges import cost_of
-from controller.planning.snapshot import Snapshot
-from controller.planning.wording import count, percent
-
-_GAP: Final = 3
-_INDENT: Final = 2
-_LONGEST_NAME: Final = 32
-_LEGEND: Final = (
-    "letter: an accelerator of a pod, + of a new one, # of other workloads, . free, ! no new pods"
-)
-
-
-def drawing_parts(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[RenderableType]:
-    """Yield the drawing and its legend."""
-    width = max((len(item.code) for layout in nodes for item in layout.holdings), default=1)
-    for accelerator, group in by_type(nodes).items():
-        yield wrapping_text(_title(accelerator, group), Tone.HEADING)
-        yield _group(group, code_width=width, columns=columns)
-    yield labelled_line("  ", _LEGEND, Tone.FAINT)
-
-
-def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
-    total = sum(item.node.accelerators_allocatable for item in group)
-    numbers = f"{sum(item.taken for item in group)} taken, {sum(item.others for item in group)} by others"
-    free = sum(item.free for item in group)
-    kind = accelerator or "no known type"
-    return f"{kind}: {count(len(group), 'node')}, {count(total, 'accelerator')}: {numbers}, {free} free"
-
-
-def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> RenderableType:
-    """Return the nodes side by side; the cells of a large node wrap."""
-    places = {item.node.name: place for place, item in enumerate(group)}
-    entries = [(wrapping_text(_name(same, places)), _cells(same[0], code_width)) for same in alike(group)]
-    names = min(_LONGEST_NAME, max(name.cell_len for name, _ in entries))
-    in_line = max(1, (columns - _INDENT - names - 1) // (code_width + 1))
-    drawn = []
-    for name, cells in entries:
-        lines = (Text.assemble(*cells[at : at + in_line]) for at in range(0, len(cells), in_line))
-        grid = Table.grid(Column(width=names + 1), Column(no_wrap=True))
-        grid.add_row(name, Text("\n").join(lines))
-        drawn.append(grid)
-    return Padding(Columns(drawn, padding=(0, _GAP), equal=True), (0, 0, 0, _INDENT))
-
-
-def _name(same: Sequence[NodeLayout], places: Mapping[str, int]) -> str:
-    """Return the names of equal nodes, such as `4 x node-1, node-3 .. node-5`, shortened by `...`."""
-    mark = "" if same[0].node.schedulable else "!"
-    if len(same) == 1:
-        return f"{mark}{same[0].node.name}"
-    number = f"{mark}{len(same)} x "
-    names = [_run(run) for run in _runs([item.node.name for item in same], places)]
-    for shown in range(len(names), 0, -1):
-        text = number + ", ".join([*names[:shown], *(["..."] if shown < len(names) else [])])
-        if len(text) <= _LONGEST_NAME:
-            return text
-    return f"{number}{same[0].node.name}, ..."
-
-
-def _runs(names: Sequence[str], places: Mapping[str, int]) -> Sequence[Sequence[str]]:
-    """Return the names in runs of consecutive nodes."""
-    runs: list[list[str]] = []
-    for name in names:
-        if runs and places[name] == places[runs[-1][-1]] + 1:
-            runs[-1].append(name)
-        else:
-            runs.append([name])
-    return runs
-
-
-def _run(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} .. {names[-1]}"
-
-
-def _cells(layout: NodeLayout, code_width: int) -> list[tuple[str, str]]:
-    """Return the text of each accelerator, all of the same width, with its style."""
-    cells: list[tuple[str, str]] = []
-    for item in layout.holdings:
-        for replicas, mark in ((item.stays, " "), (item.comes, "+")):
-            cells += [(item.code + mark, colour_of(item.code))] * (replicas * item.accelerators)
-    cells += [("#" * code_width + " ", Tone.FAINT)] * layout.others
-    cells += [(".".ljust(code_width + 1), Tone.FAINT)] * layout.free
-    return cells
-
+from controller.planning.snapshot import Snapshot, Variant
+from controller.planning.wording import count, first_of, percent
 
 Key = tuple[str, str]
+
+_WORDS: Final = frozenset({"", "VARIANT", "MODEL", "ON", "REPLICAS", "WHY"})
+_LEAST_WIDTH: Final = {"MODEL": 10, "VARIANT": 20}
+"""Minimum widths of wrapped columns before other columns are dropped."""
+
+_DROPPABLE: Final = ("MODEL", "WANTED", "COST/H", "ON", "PRIO")
+"""Columns that may be dropped, in this order; other parts of the text contain the same facts."""
 
 _COST: Final = "cost"
 """Planning's name for the cost level, which covers replicas including starts and stops."""
@@ -202,6 +129,52 @@ def text_parts(shown: Shown, *, columns: int) -> Iterator[RenderableType]:
     yield wrapping_text(conclusion(shown), Tone.GOOD if shown.is_enough else Tone.BAD)
 
 
+def variants_table(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, columns: int) -> Table:
+    """Return a table with a row for each variant, in the order in which they are served."""
+    variants = {variant.key: variant for variant in snapshot.variants}
+    decided = in_order(plan)
+    rows = [_row(item, variants[item.namespace, item.name], codes) for item in decided]
+    heads = fitting_heads(rows, columns, droppable=_DROPPABLE, least_width=_LEAST_WIDTH)
+    made = table(heads, words=_WORDS, wrapped=_LEAST_WIDTH)
+    for item, row in zip(decided, rows, strict=True):
+        code, *cells = (row[head] for head in heads)
+        made.add_row(wrapping_text(code, colour_of(code)), *cells, style=tone_of(item))
+    return made
+
+
+def tone_of(decision: Decision) -> Tone:
+    """Return the tone of a decision."""
+    if goes_short(decision):
+        return Tone.BAD
+    return Tone.ADVICE if decision.reason is Reason.HOLDING else Tone.PLAIN
+
+
+def goes_short(decision: Decision) -> bool:
+    """Tell whether a variant's model gets less than it needs."""
+    return decision.unmet_per_mille > 0 or decision.reason is Reason.SHORTAGE
+
+
+def place(decision: Decision, variant: Variant) -> str:
+    """Return the accelerators of one replica, such as `H100 x4`."""
+    kind = decision.accelerator or "any"
+    return f"{kind} x{variant.accelerators_per_replica}" if variant.accelerators_per_replica else "none"
+
+
+def _row(decision: Decision, variant: Variant, codes: Mapping[Key, str]) -> Mapping[str, str]:
+    return {
+        "": codes[variant.key],
+        "VARIANT": harmless("/".join(variant.key)),
+        "MODEL": harmless(decision.model_id),
+        "PRIO": str(decision.priority),
+        "ON": harmless(place(decision, variant)),
+        "REPLICAS": f"{decision.current_replicas} -> {decision.replicas}",
+        "WANTED": str(decision.unconstrained_replicas),
+        "UNMET": percent(decision.unmet_per_mille / PER_MILLE) if decision.unmet_per_mille else "-",
+        "COST/H": price(variant.cost_per_replica * decision.replicas),
+        "WHY": f"{decision.reason}: {decision.bound_by}",
+    }
+
+
 def _cost_sources(shown: Shown, codes: Mapping[Key, str]) -> Iterator[RenderableType]:
     """Yield where the costs of replicas come from, with the codes of the variants."""
     by_source: dict[str, list[str]] = {}
@@ -215,12 +188,14 @@ def _cost_sources(shown: Shown, codes: Mapping[Key, str]) -> Iterator[Renderable
 
 def conclusion(shown: Shown) -> str:
     """Return the conclusion in one sentence."""
-    omitted = f"{count(len(shown.omitted), 'variant')} omitted: {first_of(shown.omitted, _MOST_NAMED)}"
-    broken = ""
-    if shown.left_out:
-        named = first_of(shown.left_out, _MOST_NAMED)
-        broken = f"{count(len(shown.left_out), 'invalid object')} left out: {named}"
-    omitted = "; ".join(text for text in (omitted if shown.omitted else "", broken) if text)
+    omitted = "; ".join(
+        f"{count(len(names), noun)} {verb}: {first_of(names, _MOST_NAMED)}"
+        for names, noun, verb in (
+            (shown.omitted, "variant", "omitted"),
+            (shown.left_out, "invalid object", "left out"),
+        )
+        if names
+    )
     after = f"; {omitted}" if omitted else ""
     if shown.short:
         return f"{count(len(shown.short), 'model')} short: {first_of(shown.short, _MOST_NAMED)}{after}"

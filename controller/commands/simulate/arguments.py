@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import re
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from apiserver.program import command_parser
-from controller.commands.check.matching import namespace_argument
-from controller.commands.plan.arguments import output_file
+from controller.commands.plan.arguments import add_files, add_settings_namespace, output_file
 from controller.commands.profile.arguments import add_prometheus
 from controller.commands.simulate.engines import profile_of
 from controller.sizing.records import StepParameters
@@ -80,7 +80,8 @@ def parser() -> argparse.ArgumentParser:
         help="policy to simulate, or a FILE with one; may be repeated",
     )
     add("--seed", type=_whole, metavar="N", help="random seed; runs with the same seed have the same outcome")
-    add("--duration", type=_duration, metavar="SECONDS", help="simulated time that is scored")
+    scored = partial(_seconds, least=SHORTEST_SECONDS)
+    add("--duration", type=scored, metavar="SECONDS", help="simulated time that is scored")
     add(
         "--start",
         choices=("warm", "cold"),
@@ -121,27 +122,8 @@ def _add_recorded(made: argparse.ArgumentParser) -> None:
 
 def _add_cluster(made: argparse.ArgumentParser) -> None:
     add = made.add_argument_group("objects of a live cluster").add_argument
-    add(
-        "-f",
-        dest="files",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="file, directory, or - for standard input; may be repeated",
-    )
-    add(
-        "-n",
-        "--namespace",
-        type=namespace_argument,
-        metavar="NS",
-        help="namespace of objects that do not specify one (default: default)",
-    )
-    add(
-        "--settings-namespace",
-        type=namespace_argument,
-        metavar="NS",
-        help="namespace of the ConfigMaps with prices and service classes (default: stowplan-system)",
-    )
+    add_files(add, is_required=False)
+    add_settings_namespace(add)
     add(
         "--start-up",
         action="append",
@@ -189,10 +171,6 @@ def _seconds(text: str, least: float = 0) -> float:
         allowed = f"a number of seconds from {least:g} to {_MOST_SECONDS}"
         raise argparse.ArgumentTypeError(f"{text!r}: must be {allowed}")
     return seconds
-
-
-def _duration(text: str) -> float:
-    return _seconds(text, SHORTEST_SECONDS)
 
 
 def _trace(text: str) -> tuple[str, str]:

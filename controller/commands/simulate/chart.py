@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
 _STEPS: Final = (1.0, 2.0, 5.0, 10.0)
@@ -158,15 +159,10 @@ def thin(course: Course, most: int = MOST_POINTS) -> Course:
 
 
 def _runs(course: Course) -> Iterator[list[tuple[float, float]]]:
-    run: list[tuple[float, float]] = []
-    for seconds, value in course:
-        if value is not None:
-            run.append((seconds, value))
-        elif run:
-            yield run
-            run = []
-    if run:
-        yield run
+    """Yield the stretches of a course without gaps."""
+    for _, run in groupby(course, lambda point: point[1] is None):
+        if points := [(seconds, value) for seconds, value in run if value is not None]:
+            yield points
 
 
 def _piece(chart: Chart, line: Line, run: Sequence[tuple[float, float]]) -> str:

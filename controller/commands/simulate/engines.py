@@ -90,8 +90,7 @@ def choose_engine(
     """Return the engine of a variant; `spec` is that of its VariantAutoscaling, and empty without one."""
     name, estimate = claim.name, expected_performance(claim, target)
     steps = next(_step_times(claim, spec, supplied, estimate), None)
-    size = engine_argument(target.engine_spec, "block-size") or _BLOCK_SIZE
-    tokens = next(_kv_tokens(claim, target, supplied, estimate, block_size=size), None)
+    tokens = next(_kv_tokens(claim, target, supplied, estimate), None)
     problems = [*_unknown(name, estimate, has_steps=steps is not None, has_tokens=tokens is not None)]
     if steps is None or tokens is None:
         return ChosenEngine(profile=None, problems=tuple(problems))
@@ -102,15 +101,7 @@ def choose_engine(
         variant=name, step_times=steps_from, kv_tokens=tokens_from, start_up=start_from, basis=basis
     )
     try:
-        profile = _profile(
-            claim,
-            spec,
-            target,
-            parameters,
-            blocks=kv_tokens // size,
-            block_size=size,
-            hits=_prefix_hits(supplied.measured.get(name)),
-        )
+        profile = _profile(claim, spec, target, parameters, kv_tokens, measured=supplied.measured.get(name))
     except ValueError as error:
         return ChosenEngine(profile=None, problems=(f"{name}: {error}",))
     return ChosenEngine(
@@ -126,28 +117,32 @@ def _profile(
     spec: Json,
     target: Target,
     parameters: StepParameters,
+    kv_tokens: int,
     *,
-    blocks: int,
-    block_size: int,
-    hits: float,
+    measured: Measured | None,
 ) -> EngineProfile:
-    engine = target.engine_spec
+    """Return the profile of an engine. Raises ValueError."""
+    engine, role, hits = target.engine_spec, role_of(target), 0.0
+    if measured and measured.lengths and not role:
+        found = 1 - measured.lengths.computed / measured.lengths.prompt
+        hits = min(_MOST_HITS, max(0.0, found))
     declared = (spec.get("variantProfile") or {}).get("maxBatchSize")
     batch = engine_argument(engine, "max-num-seqs") or declared or MAX_NUM_SEQS
     budget = engine_argument(engine, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS
+    size = engine_argument(engine, "block-size") or _BLOCK_SIZE
     return EngineProfile(
         model_id=claim.model_id,
         alpha_ms=parameters.alpha_ms,
         beta_ms=parameters.beta_ms,
         gamma_ms=parameters.gamma_ms,
         delta_ms=parameters.delta_ms,
-        num_gpu_blocks=blocks,
-        block_size=block_size,
+        num_gpu_blocks=kv_tokens // size,
+        block_size=size,
         max_num_seqs=batch,
         max_num_batched_tokens=max(budget, batch),
         ranks=engine_argument(engine, "data-parallel-size") or 1,
-        role=role_of(target),
-        prefix_hit_share=0.0 if role_of(target) else hits,
+        role=role,
+        prefix_hit_share=hits,
     )
 
 
@@ -171,13 +166,14 @@ def _step_times(
 
 
 def _kv_tokens(
-    claim: Claim, target: Target, supplied: Supplied, estimate: Estimate | None, *, block_size: int
+    claim: Claim, target: Target, supplied: Supplied, estimate: Estimate | None
 ) -> Iterator[tuple[int, Origin]]:
     """Yield the sizes of the KV cache of one engine that are known, best first."""
     if stated := supplied.kv_tokens.get(claim.name):
         yield stated, Origin.STATED
     if blocks := engine_argument(target.engine_spec, "num-gpu-blocks-override"):
-        yield blocks * block_size, Origin.ARGUMENTS
+        size = engine_argument(target.engine_spec, "block-size") or _BLOCK_SIZE
+        yield blocks * size, Origin.ARGUMENTS
     measured = supplied.measured.get(claim.name)
     if measured and measured.kv_tokens:
         yield measured.kv_tokens, Origin.MEASURED
@@ -186,13 +182,6 @@ def _kv_tokens(
         yield max(1, claim.learned.kv_tokens // ranks), Origin.LEARNED
     if estimate and estimate.kv_tokens:
         yield estimate.kv_tokens, Origin.CATALOG
-
-
-def _prefix_hits(measured: Measured | None) -> float:
-    """Return the share of prompt tokens that was found in the prefix cache; 0 if it is unknown."""
-    if measured is None or measured.lengths is None:
-        return 0.0
-    return min(_MOST_HITS, max(0.0, 1 - measured.lengths.computed / measured.lengths.prompt))
 
 
 def _start_up(claim: Claim, pods: Sequence[Json], supplied: Supplied) -> Iterator[tuple[float, Origin]]:
@@ -211,16 +200,12 @@ def _unknown(name: str, estimate: Estimate | None, *, has_steps: bool, has_token
     why = "the catalog does not know its model and accelerator"
     if estimate and not estimate.kv_tokens:
         why = f"the weights of {estimate.basis} do not fit into its memory"
-    if not has_steps:
-        yield (
-            f"{name}: the performance of its engine is unknown, and {why}: use --prometheus URL, or"
-            f" --profile {name}=ALPHA,BETA,DELTA"
-        )
-    if not has_tokens:
-        yield (
-            f"{name}: the size of its KV cache is unknown, and {why}: use --prometheus URL, or --kv-tokens"
-            f" {name}=TOKENS"
-        )
+    for is_known, what, option in (
+        (has_steps, "the performance of its engine", f"--profile {name}=ALPHA,BETA,DELTA"),
+        (has_tokens, "the size of its KV cache", f"--kv-tokens {name}=TOKENS"),
+    ):
+        if not is_known:
+            yield f"{name}: {what} is unknown, and {why}: use --prometheus URL, or {option}"
 
 
 def _warnings(origins: EngineOrigins, start_seconds: float) -> Iterator[str]:

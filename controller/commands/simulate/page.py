@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from typing import NamedTuple
 
-from controller.commands.plan.template import render
+from controller.commands.plan.page import render
 from controller.commands.simulate.chart import (
     HEIGHT,
     MOST_POINTS,
@@ -23,6 +21,7 @@ from controller.commands.simulate.results import (
     Results,
     amount,
     clock,
+    courses_of,
     model_row,
     model_text,
     moment,
@@ -30,9 +29,8 @@ from controller.commands.simulate.results import (
     row_of,
     summary,
 )
-from controller.commands.simulate.text import courses_of
 from controller.simulation.outcome import BindingCourse, ModelPoint, Point, PolicyOutcome
-from controller.simulation.scenario import Scenario, ScenarioModel, VariantSetup
+from controller.simulation.scenario import ScenarioModel, VariantSetup
 from controller.sizing.capacity import duration
 
 
@@ -57,7 +55,7 @@ def page(results: Results) -> str:
         model_rows=[row for _, row in models],
         model_anchors=[anchor for anchor, _ in models],
         remarks=_remarks(results),
-        charts_of=partial(charts_of, scenario, axes_of(results)),
+        charts_of=_Charts(results).of,
         amount=amount,
         percent=percent,
         clock=clock,
@@ -77,133 +75,82 @@ def _remarks(results: Results) -> Iterator[str]:
         yield f"Each point is the greatest value of {-(-longest // MOST_POINTS)} intervals."
 
 
-class ModelAxes(NamedTuple):
-    """The axes of one model."""
-
-    load: Scale
-    ttft: Scale
-    itl: Scale
-
-
-class Axes(NamedTuple):
-    """Axes that are the same for every policy, so that their charts can be compared visually.
+class _Charts:
+    """Charts of policies, whose axes are the same for every policy, so that they can be compared visually.
 
     Replicas have individual axes: next to a policy that starts a hundred, the others would be illegible.
     """
 
-    time: Scale
-    cost: Scale
-    models: Mapping[str, ModelAxes]
+    def __init__(self, results: Results) -> None:
+        self._scenario = scenario = results.scenario
+        points = [point for outcome in results.outcomes for point in outcome.points]
+        self._time = time_scale(-scenario.warm_up_seconds, scenario.duration_seconds)
+        self._cost = linear(point.cost_rate for point in points)
+        self._axes = {model.model_id: _axes(model, points) for model in scenario.models}
 
+    def of(self, outcome: PolicyOutcome, anchor: str) -> Mapping[str, Sequence[Chart]]:
+        """Return the charts by title: of each model, the total cost, and what a policy decided.
 
-def axes_of(results: Results) -> Axes:
-    """Return axes that fit the charts of all policies."""
-    scenario = results.scenario
-    points = [point for outcome in results.outcomes for point in outcome.points]
-    return Axes(
-        time=time_scale(-scenario.warm_up_seconds, scenario.duration_seconds),
-        cost=linear(point.cost_rate for point in points),
-        models={model.model_id: _model_axes(model, points) for model in scenario.models},
-    )
+        The lower bound, which is not simulated, has none.
+        """
+        if not outcome.points:
+            return {}
+        charts: dict[str, list[Chart]] = {}
+        for model in self._scenario.models:
+            variants = self._scenario.variants_of(model.model_id)
+            replicas = (self._replicas(outcome, item, anchor) for item in variants)
+            charts[model.model_id] = [*self._served(outcome, model), *replicas]
+        title = "All models" if len(charts) > 1 else next(iter(charts), "")
+        course = [(point.seconds, point.cost_rate) for point in outcome.points]
+        line = Line(name="of all replicas", look="cost", course=course, is_stepped=True, is_area=True)
+        cost = Chart(title="Cost per hour", lines=(line,), time=self._time, values=self._cost)
+        decided = {
+            f"Decided for {', '.join(item.targets)}": list(decided_charts(item, self._time))
+            for item in outcome.decided
+        }
+        return charts | {title: [*charts.get(title, ()), cost]} | decided
 
+    def _served(self, outcome: PolicyOutcome, model: ScenarioModel) -> Iterator[Chart]:
+        """Yield the charts of the load and the latencies of a model."""
+        course = [(point.seconds, seen) for point in outcome.points for seen in _of_model(point, model)]
+        load, ttft, itl = self._axes[model.model_id]
+        arrivals = [(seconds, seen.arrivals_per_second) for seconds, seen in course]
+        line = Line(name="requests per second", look="load", course=arrivals)
+        yield Chart(title="Load", lines=(line,), time=self._time, values=load)
+        first_tokens = [(seconds, seen.ttft_p90_seconds) for seconds, seen in course]
+        gaps = [(seconds, seen.itl_p90_seconds) for seconds, seen in course]
+        for title, scale, latencies, target in (
+            ("Time to first token, p90", ttft, first_tokens, model.targets.ttft_seconds),
+            ("Time between tokens, p90", itl, gaps, model.targets.itl_seconds),
+        ):
+            yield Chart(
+                title=title,
+                lines=(Line(name="of requests that finished", look="latency", course=latencies),),
+                time=self._time,
+                values=scale,
+                value_text=duration,
+                target=target,
+                target_text="" if target is None else f"target {duration(target)}",
+            )
 
-def _model_axes(model: ScenarioModel, points: Sequence[Point]) -> ModelAxes:
-    targets = model.targets
-    course = [seen for point in points for seen in point.models if seen.model_id == model.model_id]
-    return ModelAxes(
-        load=linear(seen.arrivals_per_second for seen in course),
-        ttft=logarithmic([targets.ttft_seconds, *(seen.ttft_p90_seconds for seen in course)]),
-        itl=linear([targets.itl_seconds, *(seen.itl_p90_seconds for seen in course)]),
-    )
-
-
-def charts_of(
-    scenario: Scenario, axes: Axes, outcome: PolicyOutcome, anchor: str
-) -> Mapping[str, Sequence[Chart]]:
-    """Return the charts of one policy by title: of each model, the total cost, and what a policy decided.
-
-    The lower bound, which is not simulated, has none.
-    """
-    if not outcome.points:
-        return {}
-    charts = {model.model_id: _model(scenario, outcome, model, axes, anchor) for model in scenario.models}
-    title = "All models" if len(charts) > 1 else next(iter(charts), "")
-    decided = {
-        f"Decided for {', '.join(item.targets)}": list(decided_charts(item, axes.time))
-        for item in outcome.decided
-    }
-    return charts | {title: [*charts.get(title, ()), _cost(outcome, axes)]} | decided
-
-
-def _cost(outcome: PolicyOutcome, axes: Axes) -> Chart:
-    course = [(point.seconds, point.cost_rate) for point in outcome.points]
-    line = Line(name="of all replicas", look="cost", course=course, is_stepped=True, is_area=True)
-    return Chart(title="Cost per hour", lines=(line,), time=axes.time, values=axes.cost)
-
-
-def _model(
-    scenario: Scenario, outcome: PolicyOutcome, model: ScenarioModel, axes: Axes, anchor: str
-) -> Sequence[Chart]:
-    course = [
-        (point.seconds, seen)
-        for point in outcome.points
-        for seen in point.models
-        if seen.model_id == model.model_id
-    ]
-    variants = scenario.variants_of(model.model_id)
-    replicas = (_replicas(outcome, variant, axes, anchor) for variant in variants)
-    return [*_served_charts(model, course, axes), *replicas]
-
-
-def _served_charts(
-    model: ScenarioModel, course: list[tuple[float, ModelPoint]], axes: Axes
-) -> Iterator[Chart]:
-    targets, scales = model.targets, axes.models[model.model_id]
-    load = [(seconds, seen.arrivals_per_second) for seconds, seen in course]
-    ttft = [(seconds, seen.ttft_p90_seconds) for seconds, seen in course]
-    itl = [(seconds, seen.itl_p90_seconds) for seconds, seen in course]
-    line = Line(name="requests per second", look="load", course=load)
-    yield Chart(title="Load", lines=(line,), time=axes.time, values=scales.load)
-    for title, scale, seen, target in (
-        ("Time to first token, p90", scales.ttft, ttft, targets.ttft_seconds),
-        ("Time between tokens, p90", scales.itl, itl, targets.itl_seconds),
-    ):
-        yield Chart(
-            title=title,
-            lines=(Line(name="of requests that finished", look="latency", course=seen),),
-            time=axes.time,
-            values=scale,
-            value_text=duration,
-            target=target,
-            target_text="" if target is None else f"target {duration(target)}",
-        )
-
-
-def _replicas(outcome: PolicyOutcome, variant: VariantSetup, axes: Axes, anchor: str) -> Chart:
-    course = [
-        (point.seconds, seen)
-        for point in outcome.points
-        for seen in point.variants
-        if seen.name == variant.name
-    ]
-    on_the_way = [(seconds, float(seen.ready + seen.starting)) for seconds, seen in course]
-    ready = [(seconds, float(seen.ready)) for seconds, seen in course]
-    spec = [(seconds, float(seen.spec)) for seconds, seen in course]
-    wanted = [(seconds, seen.wanted) for seconds, seen in course]
-    return Chart(
-        title=f"{variant.name}: replicas",
-        lines=(
+    def _replicas(self, outcome: PolicyOutcome, variant: VariantSetup, anchor: str) -> Chart:
+        course = [
+            (point.seconds, seen)
+            for point in outcome.points
+            for seen in point.variants
+            if seen.name == variant.name
+        ]
+        on_the_way = [(seconds, float(seen.ready + seen.starting)) for seconds, seen in course]
+        ready = [(seconds, float(seen.ready)) for seconds, seen in course]
+        spec = [(seconds, float(seen.spec)) for seconds, seen in course]
+        wanted = [(seconds, seen.wanted) for seconds, seen in course]
+        lines = (
             Line(name="starting", look="starting", course=on_the_way, is_stepped=True, is_area=True),
             Line(name="ready", look="ready", course=ready, is_stepped=True, is_area=True),
             Line(name="spec.replicas", look="spec", course=spec, is_stepped=True),
             Line(name="wanted", look="wanted", course=wanted, is_stepped=True),
-        ),
-        time=axes.time,
-        values=linear(
-            (max(seen.spec, seen.ready + seen.starting, seen.wanted or 0.0) for _, seen in course),
-            least_step=1.0,
-        ),
-        marks=tuple(
+        )
+        marks = tuple(
             Mark(
                 seconds=item.seconds,
                 value=item.replicas,
@@ -212,7 +159,24 @@ def _replicas(outcome: PolicyOutcome, variant: VariantSetup, axes: Axes, anchor:
             )
             for position, item in enumerate(outcome.decisions)
             if item.variant == variant.name
-        ),
+        )
+        highest = linear((value for line in lines for _, value in line.course), least_step=1.0)
+        return Chart(
+            title=f"{variant.name}: replicas", lines=lines, time=self._time, values=highest, marks=marks
+        )
+
+
+def _of_model(point: Point, model: ScenarioModel) -> Iterator[ModelPoint]:
+    return (seen for seen in point.models if seen.model_id == model.model_id)
+
+
+def _axes(model: ScenarioModel, points: Sequence[Point]) -> tuple[Scale, Scale, Scale]:
+    """Return the axes of the load and the latencies of a model."""
+    course = [seen for point in points for seen in _of_model(point, model)]
+    return (
+        linear(seen.arrivals_per_second for seen in course),
+        logarithmic([model.targets.ttft_seconds, *(seen.ttft_p90_seconds for seen in course)]),
+        linear([model.targets.itl_seconds, *(seen.itl_p90_seconds for seen in course)]),
     )
 
 

@@ -14,7 +14,7 @@ from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, AUTOSCALING_P
 from apiserver.schema.json import Json, JsonValue
 from controller.commands.check.documents import EXTENSIONS, read_documents
 from controller.commands.check.tree import UnreadableError
-from controller.commands.simulate.recorded import one_source
+from controller.commands.simulate.recordings import one_source
 from controller.policies.policy import (
     BoundTarget,
     UnreadablePolicyError,
@@ -22,7 +22,7 @@ from controller.policies.policy import (
     read_binding,
     read_policy,
 )
-from controller.simulation.bound import PolicyFile
+from controller.simulation.policies import PolicyFile
 from controller.simulation.scenario import Scenario, VariantSetup
 
 _KINDS = {item.kind: item for item in (AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING)}

@@ -19,19 +19,18 @@ from rich.console import RenderableType
 
 from apiserver.schema.json import Json
 from controller.commands.plan.configuring import Configuring
-from controller.commands.plan.template import render
-from controller.commands.plan.terminal import Tone, labelled_line, show, wrapping_text
+from controller.commands.plan.page import render
+from controller.commands.plan.terminal import Tone, labelled_line, show, wrapping_text, write_file
 from controller.commands.simulate.chart import HEIGHT, MOST_POINTS, WIDTH, Chart, Mark, time_scale
 from controller.commands.simulate.page import decided_charts
 from controller.commands.simulate.policy_file import is_policy_file, read_policy_file
-from controller.commands.simulate.recorded import MetricTrace, is_metric_trace, read_metric_trace
-from controller.commands.simulate.results import clock, moment
-from controller.commands.simulate.text import MOST_CHANGES, over_time
+from controller.commands.simulate.recordings import MetricTrace, is_metric_trace, read_metric_trace
+from controller.commands.simulate.results import MOST_CHANGES, clock, moment, over_time
 from controller.policies.history import History
 from controller.policies.policy import Binding, lone_binding
 from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
-from controller.simulation.bound import PolicyFile, binding_point, target_names
 from controller.simulation.outcome import BindingCourse
+from controller.simulation.policies import PolicyFile, binding_point, target_names
 from controller.sizing.records import SizingSettings
 
 _MOST_UNBOUND: Final = 1000
@@ -90,11 +89,8 @@ def run_replay(options: argparse.Namespace, configuring: Configuring) -> list[st
         )
         for name, policy in policies.items()
     ]
-    if options.html:
-        try:
-            options.html.write_bytes(_page(replays).encode())
-        except OSError as error:
-            return [f"{options.html}: cannot be written: {error.strerror or error}"]
+    if options.html and (problem := write_file(options.html, _page(replays).encode())):
+        return [f"{options.html}: {problem}"]
     if options.output == "json":
         sys.stdout.write(json.dumps(_document(replays), ensure_ascii=False) + "\n")
     else:

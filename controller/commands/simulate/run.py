@@ -17,22 +17,27 @@ from apiserver.cluster.namespaces import DEFAULT
 from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.program import exit_code
 from controller.commands.check.documents import Source, read_sources
-from controller.commands.plan.assumed import with_assumed
+from controller.commands.plan.assumptions import with_assumptions
 from controller.commands.plan.configuring import Configuring, read_configuration
 from controller.commands.plan.reading import read
-from controller.commands.plan.terminal import harmless, show
+from controller.commands.plan.terminal import harmless, show, write_file
 from controller.commands.profile.arguments import credentials
 from controller.commands.simulate.arguments import SHORTEST_SECONDS, parser
 from controller.commands.simulate.engines import PastReader, Supplied
-from controller.commands.simulate.exported import read_export
+from controller.commands.simulate.export import read_export
 from controller.commands.simulate.history import read_past
 from controller.commands.simulate.page import page
 from controller.commands.simulate.policy_file import is_policy_file, read_policy_file, remarks, with_targets
-from controller.commands.simulate.recorded import one_source, trace_of
+from controller.commands.simulate.recordings import one_source, trace_of
 from controller.commands.simulate.replay import is_replay, run_replay
-from controller.commands.simulate.results import Results, as_document, metric_warnings, target_warnings
+from controller.commands.simulate.results import (
+    Results,
+    as_document,
+    metric_warnings,
+    target_warnings,
+    text_parts,
+)
 from controller.commands.simulate.scenario_file import Given, read_scenario
-from controller.commands.simulate.text import text_parts
 from controller.simulation.scenario import WARM_UP_SECONDS, Scenario
 from controller.simulation.workload import Played, Workload
 from controller.variants.solver_worker import without_collection
@@ -80,25 +85,14 @@ def _run(options: argparse.Namespace) -> int:
         assumed=given.assumed,
     )
     # Before anything is printed: the reader of the output may stop early.
-    is_written = _write_page(options.html, results)
+    unwritten = write_file(options.html, page(results).encode()) if options.html else ""
+    _tell([f"{options.html}: {unwritten}"] if unwritten else [])
     if options.output == "json":
         sys.stdout.write(json.dumps(as_document(results), ensure_ascii=False) + "\n")
     else:
         show(text_parts(results))
     sys.stdout.flush()
-    return _PLAYED if is_written else _UNREADABLE
-
-
-def _write_page(path: Path | None, results: Results) -> bool:
-    """Write the page if one is requested, and return whether that succeeded."""
-    if path is None:
-        return True
-    try:
-        path.write_bytes(page(results).encode())
-    except OSError as error:
-        _tell([f"{path}: cannot be written: {error.strerror or error}"])
-        return False
-    return True
+    return _UNREADABLE if unwritten else _PLAYED
 
 
 def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
@@ -107,7 +101,7 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
         return given if options.scenario or not options.trace else _with_trace(given, options)
     workloads, problems = _workloads(options)
     namespace = options.namespace or DEFAULT
-    assumed = with_assumed(read(list(read_sources(options.files)), namespace=namespace))
+    assumed = with_assumptions(read(list(read_sources(options.files)), namespace=namespace))
     sys.stderr.write(assumed.objects.skipped_note)
     supplied = Supplied(
         workloads=workloads,

@@ -14,18 +14,17 @@ from apiserver.schema.paths import camel_case
 from apiserver.serving.config import ConfigurationError, load
 from controller.commands.check.documents import Source
 from controller.commands.check.tree import UnreadableError
-from controller.commands.plan.reading import InputProblem
-from controller.commands.plan.yaml_text import documents_of, with_lines
-from controller.commands.simulate.declared import ModelFile, ScenarioFile, VariantFile, WorkloadFile
+from controller.commands.plan.reading import InputProblem, documents_of, with_lines
 from controller.commands.simulate.engines import EngineOrigins
-from controller.commands.simulate.recorded import trace_of
+from controller.commands.simulate.recordings import trace_of
+from controller.commands.simulate.scenario_fields import ModelFile, ScenarioFile, VariantFile, WorkloadFile
 from controller.observe.accelerators import short_name
 from controller.simulation.autoscaler import behaviour_of
 from controller.simulation.manifests import Manifests
 from controller.simulation.profile import EngineProfile
 from controller.simulation.router import Routing
 from controller.simulation.scenario import WARM_UP_SECONDS, NodeGroup, Scenario, ScenarioModel, VariantSetup
-from controller.simulation.workload import Curve, Drawn, Played, Trace, Workload, piece
+from controller.simulation.workload import Curve, Drawn, Played, Workload, piece
 from controller.sizing.records import Targets
 
 _BLOCK_SIZE = 16
@@ -187,11 +186,7 @@ class _Reader:
             except ValueError as error:
                 self.problems.append(f"{where}.curve: {_as_fields(error)}")
                 return None
-        return self._played_trace(
-            where, declared, piece(trace, from_seconds=declared.from_seconds, to_seconds=_ANY_SECONDS)
-        )
-
-    def _played_trace(self, where: str, declared: WorkloadFile, trace: Trace) -> Workload | None:
+        trace = piece(trace, from_seconds=declared.from_seconds, to_seconds=_ANY_SECONDS)
         if not trace:
             text = f"{where}.fromSeconds: the trace has no request from {declared.from_seconds:g} s on"
             self.problems.append(text)

@@ -21,7 +21,6 @@ from apiserver.cluster.resource import (
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json, as_object
 from controller.commands.plan.gathering import Gathering
-from controller.commands.plan.naming import first_of
 from controller.commands.status.fleet import (
     FINE,
     AcceleratorUse,
@@ -43,7 +42,7 @@ from controller.planning.cluster import Node
 from controller.planning.load import ModelLoad
 from controller.planning.problem import PER_MILLE
 from controller.planning.snapshot import LOWEST_PRIORITY, Snapshot
-from controller.planning.wording import count
+from controller.planning.wording import count, first_of
 from controller.variants.publishing import without_numbers
 from controller.variants.status import UNPLANNED
 

@@ -8,8 +8,15 @@ from typing import Final
 
 from rich.console import RenderableType
 
-from controller.commands.plan.table import fitting_heads, price
-from controller.commands.plan.terminal import Tone, harmless, labelled_line, table, wrapping_text
+from controller.commands.plan.terminal import (
+    Tone,
+    fitting_heads,
+    harmless,
+    labelled_line,
+    price,
+    table,
+    wrapping_text,
+)
 from controller.commands.status.fleet import (
     FINE,
     AcceleratorUse,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.simulation.profile import EngineProfile
-from controller.simulation.reconciled import ReconciledPolicy
+from controller.simulation.reconciler import ReconciledPolicy
 from controller.simulation.run import play, silent
 from controller.simulation.scenario import ScenarioModel
 from controller.simulation.workload import load_trace

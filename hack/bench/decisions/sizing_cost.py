@@ -12,7 +12,7 @@ from typing import Final
 
 from apiserver.kinds.identity import Key
 from controller.planning.snapshot import Replica, Snapshot, Variant
-from controller.simulation.measures import INTER_TOKEN_SECONDS
+from controller.simulation.batch import INTER_TOKEN_SECONDS
 from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
     DEFAULT_SIZING,

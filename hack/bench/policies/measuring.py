@@ -13,7 +13,7 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from controller.commands.simulate.text import sparkline
+from controller.commands.simulate.results import sparkline
 from controller.simulation.run import silent
 from controller.variants.solver_worker import without_collection
 from hack.bench.frame import Frame

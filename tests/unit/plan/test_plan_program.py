@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 import yaml
-from support.manifests import PERF_PARMS, deployment, legacy_variant, listed, profiled_variant, variant
+from support.manifests import (
+    PERF_PARMS,
+    deployment,
+    legacy_variant,
+    listed,
+    pod_of,
+    profiled_variant,
+    variant,
+)
 from support.plan_verb import Granted, Parts, Plan, World
 
 from apiserver import cli
@@ -101,15 +109,7 @@ def test_every_version_and_shape_of_a_variant_is_read(plan: Plan, shape: dict[st
 
 def test_a_saved_decision_gives_the_same_plan(plan: Plan, world: World) -> None:
     """It contains all options of the command, and saving it again gives the same bytes."""
-    asked = (
-        "--demand",
-        "chat=90",
-        "--budget",
-        "99.5",
-        "--drain",
-        "node-1",
-        "--scale-to-zero",
-    )
+    asked = ("--demand", "chat=90", "--budget", "99.5", "--drain", "node-1", "--scale-to-zero")
     first = plan("-f", "-", *asked, "--save", "a.json", "-o", "json", given=world())
     again = plan("-f", "a.json", "--save", "b.json", "-o", "json")
 
@@ -134,17 +134,8 @@ def test_values_and_bounds_are_reported_for_each_level(plan: Plan) -> None:
 def test_a_demand_argument_overrides_the_status(plan: Plan, world: World, granted: Granted) -> None:
     """The argument may have a namespace and a fraction."""
     exported = plan("-f", "-", "-o", "json", given=world(demand=25))
-    stated = plan(
-        "-f",
-        "-",
-        "-o",
-        "json",
-        "--demand",
-        "chat=33.5",
-        "--demand",
-        "default/code=0",
-        given=world(demand=25),
-    )
+    demands = ("--demand", "chat=33.5", "--demand", "default/code=0")
+    stated = plan("-f", "-", "-o", "json", *demands, given=world(demand=25))
 
     assert granted(exported[1]) == {"chat": 3, "code": 3}
     assert granted(stated[1]) == {"chat": 4, "code": 1}
@@ -287,10 +278,7 @@ def test_nodes_can_be_added_and_drained(
 
 def test_only_pods_on_a_drained_node_move(plan: Plan, parts: Parts) -> None:
     """A pod in the files stays on its node until that is drained."""
-    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "chat-5d", "controller": True}
-    metadata = {"name": "chat-5d-1", "labels": {"pod-template-hash": "5d"}, "ownerReferences": [owner]}
-    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"nodeName": "node-2"}}
-    given = listed(*parts(), pod)
+    given = listed(*parts(), pod_of("chat", "node-2"))
 
     places = []
     for arguments in ([], ["--drain", "node-2"]):

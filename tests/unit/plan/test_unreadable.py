@@ -104,13 +104,9 @@ UNREADABLE = {
             "a.yaml: error: the saved decision cannot be read: snapshot.nodes: must be `array`, was `int`",
         ],
     ),
-    "NaN and infinity in a saved decision": (
-        '{"snapshot": {"nodes": [{"name": "a", "spare": NaN}], "taken_seconds": -Infinity}}',
-        [
-            "a.yaml: error: the saved decision cannot be read: snapshot.nodes[0].spare: must be a "
-            "finite number",
-            "a.yaml: error: the saved decision cannot be read: snapshot.taken_seconds: must be a finite",
-        ],
+    "NaN in a saved decision": (
+        '{"snapshot": {"nodes": [{"name": "a", "spare": NaN}]}}',
+        ["a.yaml: error: the saved decision cannot be read: JSON is malformed: invalid character (byte 47)"],
     ),
     "a saved decision without a snapshot": (
         '{"settings": {}}',

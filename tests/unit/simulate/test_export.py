@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from support.annotated import TERMS, scaled_object
 from support.manifests import PERF_PARMS, Manifest, autoscaler, deployment, l4_node, listed, variant
+from support.plan_verb import Simulate
 
 from apiserver.kinds.settings_names import NamesConfig
 from controller.commands.check.documents import Source
 from controller.commands.plan.reading import read
 from controller.commands.simulate.engines import Origin, Supplied
-from controller.commands.simulate.exported import read_export
+from controller.commands.simulate.export import read_export
 from controller.commands.simulate.run import title_of
 from controller.commands.simulate.scenario_file import Given
 from controller.simulation.scenario import Scenario
@@ -28,18 +30,23 @@ def _exported(**spec: Any) -> Given:
 
 def _read(*objects: Manifest) -> Given:
     """Return the scenario read from objects about one Deployment."""
-    text = listed(l4_node("n"), deployment("chat", product="NVIDIA-L4", accelerators=1), *objects)
-    found = read([Source(name="live.json", data=text.encode())], namespace="default")
     profile = StepParameters(alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03)
-    supplied = Supplied(
-        workloads={"": Played(trace=load_trace(included_traces()[0])[:10])},
+    return _read_with(
+        *(deployment("chat", product="NVIDIA-L4", accelerators=1), *objects),
         start_up_seconds={"chat": 60},
         profiles={"chat": profile},
         kv_tokens={"chat": 100_000},
     )
-    likeness = Scenario(name="live", models=(), variants=(), nodes=())
+
+
+def _read_with(*objects: Manifest, **supplied: Any) -> Given:
+    text = listed(l4_node("n"), *objects)
     return read_export(
-        found, supplied, settings_namespace="stowplan-system", scenario=likeness, names=NamesConfig()
+        read([Source(name="live.json", data=text.encode())], namespace="default"),
+        Supplied(workloads={"": Played(trace=load_trace(included_traces()[0])[:10])}, **supplied),
+        settings_namespace="stowplan-system",
+        scenario=Scenario(name="live", models=(), variants=(), nodes=()),
+        names=NamesConfig(),
     )
 
 
@@ -109,40 +116,24 @@ def test_wrong_annotations_are_reported() -> None:
     assert any("default/chat is omitted: another object decides" in text for text in second.warnings)
 
 
-@pytest.mark.parametrize("source", [".", "../exports", "./", "../exports/live.yaml"])
 def test_a_simulation_is_titled_by_the_name_of_its_file_or_directory(
-    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever path leads there."""
+    """Whatever path leads there; a dash is standard input."""
     (tmp_path / "exports").mkdir()
     monkeypatch.chdir(tmp_path / "exports")
 
-    assert title_of(source) == ("live.yaml" if source.endswith("yaml") else "exports")
-
-
-def test_standard_input_is_called_so() -> None:
-    """Its argument is a dash."""
+    assert {title_of(source) for source in (".", "../exports", "./")} == {"exports"}
+    assert title_of("../exports/live.yaml") == "live.yaml"
     assert title_of("-") == "standard input"
 
 
-def _of_engine(arguments: list[str], *objects: Manifest, model: str = "acme/chat", **supplied: Any) -> Given:
+def _of_engine(arguments: list[str], *objects: Manifest, model: str = "acme/chat") -> Given:
     """Return the scenario of one variant with engine arguments, of which nothing else is supplied."""
     workload = deployment("chat", product="NVIDIA-L4", accelerators=1)
     workload["spec"]["template"]["spec"]["containers"][0]["args"] = arguments
-    own = [item for item in objects if item["kind"] == "VariantAutoscaling"] or [
-        variant("chat", modelID=model)
-    ]
-    others = [item for item in objects if item["kind"] != "VariantAutoscaling"]
-    text = listed(l4_node("n"), workload, *own, *others)
-    found = read([Source(name="live.json", data=text.encode())], namespace="default")
-    workloads = {"": Played(trace=load_trace(included_traces()[0])[:10])}
-    return read_export(
-        found,
-        Supplied(workloads=workloads, **supplied),
-        settings_namespace="stowplan-system",
-        scenario=Scenario(name="live", models=(), variants=(), nodes=()),
-        names=NamesConfig(),
-    )
+    has_own = any(item["kind"] == "VariantAutoscaling" for item in objects)
+    return _read_with(workload, *objects, *([] if has_own else [variant("chat", modelID=model)]))
 
 
 def test_without_a_profile_and_without_the_catalog_options_are_named() -> None:
@@ -272,3 +263,31 @@ def test_variants_of_one_name_in_two_namespaces_are_refused() -> None:
 
     assert given.scenario is None
     assert any("of default and prod cannot be simulated together" in text for text in given.problems)
+
+
+def test_engines_of_an_export_without_variants_are_simulated(simulate: Simulate) -> None:
+    """One variant is assumed for each Deployment, and said so in the warnings and in JSON."""
+    workload = deployment("chat", product="NVIDIA-L4", accelerators=1)
+    workload["spec"]["template"]["spec"]["containers"][0]["args"] = ["--model=meta-llama/Llama-3.2-3B"]
+    nameless = deployment("dark", product="NVIDIA-L4", accelerators=1)
+    Path("live.json").write_text(listed(l4_node("n"), workload, nameless))
+    Path("trace.csv").write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n0,100,10\n20,100,10\n")
+
+    code, out, _ = simulate("-f", "live.json", "--trace", "trace.csv", "--policy", "constant:1", "-o", "json")
+
+    found = json.loads(out)
+    assert code == 0
+    assert found["assumed"] == ["Deployment default/chat"]
+    assert [item["model_id"] for item in found["scenario"]["models"]] == ["meta-llama/Llama-3.2-3B"]
+    assert sum("1 variant is assumed" in text for text in found["warnings"]) == 1
+    assert any("Deployment default/dark" in text for text in found["warnings"])
+
+
+def test_an_export_without_engines_is_refused(simulate: Simulate) -> None:
+    """What to export is said."""
+    Path("live.json").write_text(listed(l4_node("n")))
+
+    code, _, errors = simulate("-f", "live.json")
+
+    assert code == 2
+    assert "nothing to simulate: the input contains no VariantAutoscaling" in errors[0]

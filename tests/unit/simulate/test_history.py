@@ -15,12 +15,11 @@ from aiohttp import web
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.manifests import deployment, l4_node, listed, variant
+from support.plan_verb import Simulate
 from support.served import served
 
-from apiserver import cli
 from controller.commands.simulate import history
-from controller.commands.simulate.history import PastVariant, read_past
-from controller.commands.simulate.request_sampling import LengthCounts, RequestSampler
+from controller.commands.simulate.history import LengthCounts, PastVariant, RequestSampler, read_past
 from controller.engines.requests import NO_CREDENTIALS
 from controller.sizing.lengths import Lengths
 
@@ -156,18 +155,13 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("arguments", "text"), WRONG.values(), ids=WRONG)
-def test_wrong_usage_is_explained(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    text: str,
-) -> None:
+def test_wrong_usage_is_explained(simulate: Simulate, arguments: list[str], text: str) -> None:
     """With exit code 2."""
     claimed = variant("chat", modelID="meta/llama-3.2-3b")
     workload = deployment("chat", product="NVIDIA-L4", accelerators=1)
-    (tmp_path / "live.yaml").write_text(listed(l4_node("n"), workload, claimed), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+    Path("live.yaml").write_text(listed(l4_node("n"), workload, claimed), encoding="utf-8")
 
-    assert cli.main(["simulate", *arguments]) == 2
-    assert text in capsys.readouterr().err
+    code, _, errors = simulate(*arguments)
+
+    assert code == 2
+    assert any(text in line for line in errors)

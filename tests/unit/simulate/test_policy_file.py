@@ -10,7 +10,7 @@ from controller.commands.check.documents import Source
 from controller.commands.simulate.policy_file import remarks, with_targets
 from controller.commands.simulate.scenario_file import read_scenario
 from controller.policies.policy import Binding, BoundTarget, lone_binding, read_policy
-from controller.simulation.bound import PolicyFile
+from controller.simulation.policies import PolicyFile
 from controller.simulation.scenario import Scenario
 
 POLICY = read_policy(
@@ -78,29 +78,15 @@ def test_the_variants_are_the_targets_of_the_policies(
     assert {item.accelerator for item in found.variants} == {found.nodes[0].accelerator}
 
 
-ASSUMED = {
-    "a binding": ([bound("a", 1, 5)], ["there is no scenario"]),
-    "no binding": ([bound("a", 1, 5), BARE], ["there is no scenario", "a file has no binding"]),
-    "a binding that may scale to zero": (
-        [bound("a", 0, 5)],
-        ["there is no scenario", "all minReplicas of a binding are 0"],
-    ),
-}
+def test_warnings_state_the_assumptions(example: Scenario) -> None:
+    """Each is given once; that about zero replicas applies with and without an annotation for activity."""
 
+    def warnings(*policies: PolicyFile) -> list[str]:
+        return [text.split(":")[0] for text in remarks(example, policies)]
 
-@pytest.mark.parametrize(("policies", "told"), ASSUMED.values(), ids=ASSUMED)
-def test_warnings_state_the_assumptions(
-    example: Scenario, policies: list[PolicyFile], told: list[str]
-) -> None:
-    """Each is given once."""
-    assert [text.split(":")[0] for text in remarks(example, policies)] == told
-
-
-def test_the_warning_about_zero_replicas_does_not_mention_an_activity_annotation(example: Scenario) -> None:
-    """Its reason applies to bindings with and without this annotation."""
-    *_, told = remarks(example, [bound("a", 0, 5)])
-
-    assert told == (
+    assert warnings(bound("a", 1, 5)) == ["there is no scenario"]
+    assert warnings(bound("a", 1, 5), BARE) == ["there is no scenario", "a file has no binding"]
+    assert list(remarks(example, [bound("a", 0, 5)]))[1:] == [
         "all minReplicas of a binding are 0: requests in front of the replicas are not simulated, so nothing"
         " starts again at 0 replicas"
-    )
+    ]

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
+from support.plan_verb import Simulate
 
-from apiserver import cli
-
-Simulate = Callable[..., tuple[int, str, list[str]]]
 POLICY = """\
 apiVersion: registry.volcano.sh/v1alpha1
 kind: AutoscalingPolicy
@@ -49,21 +46,13 @@ REQUESTS = "TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(
 )
 
 
-@pytest.fixture
-def simulate(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Simulate:
-    """Return a function that runs the verb in a folder of files: exit code, output and lines of errors."""
-    monkeypatch.chdir(tmp_path)
-    Path("p.yaml").write_text(POLICY)
-    Path("both.yaml").write_text(POLICY + BINDING)
-    Path("m.csv").write_text(METRICS)
-    Path("r.csv").write_text(REQUESTS)
-
-    def run(*arguments: str) -> tuple[int, str, list[str]]:
-        code = cli.main(["simulate", *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err.splitlines()
-
-    return run
+@pytest.fixture(autouse=True)
+def files_with_policies(tmp_path: Path) -> None:
+    """Write policies, metrics and requests."""
+    (tmp_path / "p.yaml").write_text(POLICY)
+    (tmp_path / "both.yaml").write_text(POLICY + BINDING)
+    (tmp_path / "m.csv").write_text(METRICS)
+    (tmp_path / "r.csv").write_text(REQUESTS)
 
 
 def replicas(output: str) -> list[int]:

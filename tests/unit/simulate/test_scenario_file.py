@@ -7,21 +7,27 @@ import re
 from pathlib import Path
 
 import pytest
+from support.plan_verb import Simulate
 
-from apiserver import cli
 from controller.commands.check.documents import Source
-from controller.commands.simulate.scenario_file import read_scenario
+from controller.commands.simulate.scenario_file import Given, read_scenario
+from controller.simulation import run
 from controller.simulation.router import Routing
-from controller.simulation.run import simulate
 
 SMALL = """
 name: small
 durationSeconds: 300
-models: [{id: m, workload: {curve: {shape: constant, high: 5, low: LOW}, trace: TRACE}}]
+models: [{id: m, workload: {curve: {shape: constant, high: 5, low: ~}, trace: ~}}]
 variants:
 - {name: v, accelerator: H100, pricePerHour: 1, profile: {alpha: 8, beta: 0.05, delta: 0.03, kvTokens: 9600}}
 nodes: [{accelerator: H100}]
 """
+
+
+def read_small(text: str, change: tuple[str, str] = ("name", "name")) -> Given:
+    """Return the small scenario with more lines, and with a change."""
+    return read_scenario(Source(name="s.yaml", data=(SMALL.replace(*change) + text).encode()))
+
 
 EMPTY = {
     "an empty section": "behavior:\n  # scaleUp: {}\n",
@@ -33,9 +39,7 @@ EMPTY = {
 @pytest.mark.parametrize("text", EMPTY.values(), ids=EMPTY.keys())
 def test_an_empty_member_is_treated_as_absent(text: str) -> None:
     """It gets its default."""
-    data = (SMALL.replace("LOW", "~").replace("TRACE", "~") + text).encode()
-
-    given = read_scenario(Source(name="s.yaml", data=data))
+    given = read_small(text)
 
     assert given.problems == ()
     assert given.scenario is not None
@@ -44,11 +48,8 @@ def test_an_empty_member_is_treated_as_absent(text: str) -> None:
 def test_kinds_of_engines_are_read() -> None:
     """Chunks of prompts, hits of the prefix cache, speculative decoding and data parallelism."""
     fields = "maxNumBatchedTokens: 512, prefixHitShare: 0.5, acceptedTokensPerStep: 2.4, ranks: 8"
-    text = (
-        SMALL.replace("LOW", "~").replace("TRACE", "~").replace("kvTokens: 9600", f"kvTokens: 96, {fields}")
-    )
 
-    given = read_scenario(Source(name="s.yaml", data=text.encode()))
+    given = read_small("", ("kvTokens: 9600", f"kvTokens: 96, {fields}"))
 
     assert given.scenario is not None
     profile = given.scenario.variants[0].profile
@@ -74,9 +75,7 @@ ROUTERS: dict[str, tuple[str, Routing | None, tuple[str, ...]]] = {
 @pytest.mark.parametrize(("line", "routing", "problems"), ROUTERS.values(), ids=ROUTERS.keys())
 def test_the_router_is_read(line: str, routing: Routing | None, problems: tuple[str, ...]) -> None:
     """Its policy, and how old its information is."""
-    text = SMALL.replace("LOW", "~").replace("TRACE", "~") + line
-
-    given = read_scenario(Source(name="s.yaml", data=text.encode()))
+    given = read_small(line)
 
     assert given.problems == problems
     assert (given.scenario and given.scenario.routing) == routing
@@ -84,22 +83,16 @@ def test_the_router_is_read(line: str, routing: Routing | None, problems: tuple[
 
 def test_a_start_deviates_by_at_most_its_mean() -> None:
     """A start cannot take less than no time."""
-    text = SMALL.replace("LOW", "~").replace("TRACE", "~")
-    text = text.replace("pricePerHour: 1,", "pricePerHour: 1, startUpSeconds: 60, startUpJitterSeconds: 61,")
+    times = "startUpSeconds: 60, startUpJitterSeconds: 61,"
 
-    given = read_scenario(Source(name="s.yaml", data=text.encode()))
+    (problem,) = read_small("", ("pricePerHour: 1,", f"pricePerHour: 1, {times}")).problems
 
-    (problem,) = given.problems
     assert problem.endswith(".startUpJitterSeconds: must not be greater than startUpSeconds")
 
 
 def test_errors_are_sorted_by_line() -> None:
     """They come from different checks."""
-    data = (
-        SMALL.replace("LOW", "0").replace(", trace: TRACE", "") + "node: 1\nseed: -1\nmodle: 2\n"
-    ).encode()
-
-    given = read_scenario(Source(name="s.yaml", data=data))
+    given = read_small("node: 1\nseed: -1\nmodle: 2\n")
 
     lines = [int(problem.split(":")[1]) for problem in given.problems]
     assert len(lines) == 3
@@ -125,19 +118,14 @@ PATIENCES = {
 
 @pytest.mark.parametrize(("line", "options", "seconds"), PATIENCES.values(), ids=PATIENCES.keys())
 def test_clients_have_the_patience_of_the_file_or_the_command_line(
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-    line: str,
-    options: tuple[str, ...],
-    seconds: float | None,
+    simulate: Simulate, line: str, options: tuple[str, ...], seconds: float | None
 ) -> None:
     """There is no engine, so all requests are missed, and abandoned unless clients never give up."""
-    path = tmp_path / "scenario.yaml"
-    path.write_text(HASTY + line)
+    Path("s.yaml").write_text(HASTY + line)
 
-    cli.main(["simulate", str(path), *options, "--duration", "15", "--policy", "constant:0", "-o", "json"])
+    _, out, _ = simulate("s.yaml", *options, "--duration", "15", "--policy", "constant:0", "-o", "json")
 
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(out)
     assert found["scenario"]["patience_seconds"] == seconds
     assert found["outcomes"][0]["abandoned"] == (0 if seconds is None else 1)
     assert found["outcomes"][0]["missed"] == 1
@@ -151,7 +139,7 @@ def test_the_surge_sample_misses_the_share_stated_in_its_comment() -> None:
     """TTFT exceeds its target only within 150 s after the step, while replicas start and queues drain."""
     scenario = read_scenario(Source(name=str(SURGE), data=SURGE.read_bytes())).scenario
     assert scenario is not None
-    outcome = simulate(scenario, "stowplan")
+    outcome = run.simulate(scenario, "stowplan")
 
     said = re.search(r"(\d+\.\d) % of the requests miss", SURGE.read_text())
     assert said is not None

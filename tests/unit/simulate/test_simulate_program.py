@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from support.plan_verb import Simulate
 
 from apiserver import cli
 from controller.commands.check.documents import Source
@@ -16,20 +16,6 @@ from controller.commands.simulate.scenario_file import read_scenario
 
 SAMPLES = Path(__file__).resolve().parents[3] / "manifests" / "samples" / "simulate"
 PLAN_SAMPLES = SAMPLES.parent / "plan"
-
-Simulate = Callable[..., tuple[int, str, list[str]]]
-
-
-@pytest.fixture
-def simulate(capsys: pytest.CaptureFixture[str]) -> Simulate:
-    """Return a function that runs the verb: exit code, output and lines of errors."""
-
-    def run(*arguments: str) -> tuple[int, str, list[str]]:
-        code = cli.main(["simulate", *arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err.splitlines()
-
-    return run
 
 
 def document(**changes: Any) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from support.outline import outline
+from support.plan_verb import Simulate
 
-from apiserver import cli
 from controller.commands.simulate.page import page
 from controller.commands.simulate.results import Results
 from controller.simulation.outcome import (
@@ -92,8 +92,7 @@ def _outcome(scenario: Scenario, policy: str) -> PolicyOutcome:
         ),
         variants=tuple(
             VariantOutcome(
-                name=item.name, model_id=item.model_id, cost=12, replica_hours=1, reversals_per_hour=0,
-                decided_reversals_per_hour=0, peak_replicas=3,
+                name=item.name, model_id=item.model_id, cost=12, replica_hours=1, peak_replicas=3
             )
             for item in scenario.variants
         ),
@@ -228,19 +227,16 @@ policies: ["lower-bound:90"]
 """
 
 
-def test_the_lower_bound_has_a_cost_and_nothing_that_is_simulated(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_lower_bound_has_a_cost_and_nothing_that_is_simulated(simulate: Simulate) -> None:
     """Its row has the share that is dropped; its section of the page has the note and no charts."""
-    path, page = tmp_path / "scenario.yaml", tmp_path / "page.html"
-    path.write_text(SCENARIO)
+    Path("scenario.yaml").write_text(SCENARIO)
 
-    assert cli.main(["simulate", str(path), "--html", str(page)]) == 0
+    code, out, _ = simulate("scenario.yaml", "--html", "page.html")
 
-    out = capsys.readouterr().out
     row = next(line.split() for line in out.splitlines() if line.startswith("lower-bound:90 "))
-    assert float(row[1]) > 0
+    text = Path("page.html").read_text()
+    assert (code, float(row[1]) > 0) == (0, True)
     assert row[2:] == ["10.00%", *["-"] * 8, "v", "1"]
     assert "lower-bound:90: serving 90 %" in out
-    assert "serving 90 %" in page.read_text()
-    assert "<svg" not in page.read_text()
+    assert "serving 90 %" in text
+    assert "<svg" not in text

@@ -9,8 +9,7 @@ import pytest
 from controller.commands.plan.terminal import print_lines, terminal
 from controller.commands.simulate.chart import linear
 from controller.commands.simulate.page import decided_charts
-from controller.commands.simulate.results import Results, amount
-from controller.commands.simulate.text import Courses, courses_of, over_time, text_parts
+from controller.commands.simulate.results import Courses, Results, amount, courses_of, over_time, text_parts
 from controller.simulation.outcome import BindingCourse, BindingPoint, PolicyDecision, PolicyOutcome
 from controller.simulation.scenario import Scenario
 
@@ -31,19 +30,7 @@ def changes(*decisions: PolicyDecision) -> list[str]:
     """Return the lines below the heading of the decisions."""
     scenario = Scenario(name="s", models=(), variants=(), nodes=())
     outcome = PolicyOutcome(
-        scenario="s",
-        policy="stowplan",
-        cost=0.0,
-        requests=0,
-        missed=0.0,
-        missed_ttft=0.0,
-        missed_itl=0.0,
-        never_finished=0.0,
-        abandoned=0.0,
-        models=(),
-        variants=(),
-        points=(),
-        decisions=decisions,
+        scenario="s", policy="stowplan", cost=0.0, requests=0, missed=0.0, decisions=decisions
     )
     parts = text_parts(Results(scenario=scenario, outcomes=(outcome,)))
     lines = print_lines(parts, terminal(120)).splitlines()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -26,6 +27,15 @@ def autoscaler(
 ) -> Autoscaler:
     """Return an autoscaler with a target of 10 per replica."""
     return Autoscaler(behaviour=behaviour, min_replicas=low, max_replicas=high, target_average=average)
+
+
+def course(scaler: Autoscaler, replicas: int, metrics: Sequence[float | None]) -> list[int]:
+    """Return the replicas after each sync, every 15 s, all of which are ready."""
+    found = []
+    for tick, metric in enumerate(metrics):
+        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=metric)
+        found.append(replicas)
+    return found
 
 
 @pytest.mark.parametrize(
@@ -58,33 +68,22 @@ def test_replicas_are_raised_to_the_minimum_whatever_the_metric() -> None:
 
 def test_scale_down_waits_for_the_window_because_initial_replicas_count_as_a_recommendation() -> None:
     """Of ten initial replicas, two are needed at once; the scale-down follows after 300 s."""
-    scaler, replicas, course = autoscaler(), 10, []
-    for tick in range(23):
-        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=20.0)
-        course.append(replicas)
-
-    assert course[:20] == [10] * 20
-    assert course[20] == 2
+    assert course(autoscaler(), 10, [20.0] * 21) == [*[10] * 20, 2]
 
 
 def test_scale_down_goes_to_the_largest_recommendation_within_the_window() -> None:
     """The window is 300 s."""
-    scaler, replicas = autoscaler(), 10
-    for tick, metric in enumerate([100.0] * 4 + [60.0] * 10 + [20.0] * 10):
-        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=metric)
+    metrics = [100.0] * 4 + [60.0] * 10 + [20.0] * 10
 
-    assert replicas == 6
+    assert course(autoscaler(), 10, metrics)[-1] == 6
 
 
 def test_a_scale_up_window_applies_the_smallest_recommendation_within_it() -> None:
     """A spike that is shorter than the window adds no replica."""
     behaviour = replace(DEFAULT_BEHAVIOUR, up=replace(DEFAULT_BEHAVIOUR.up, window_seconds=60))
-    scaler, replicas, course = autoscaler(behaviour), 2, []
-    for tick, metric in enumerate([20.0, 90.0, 90.0, 20.0, 90.0, 90.0, 90.0, 90.0, 90.0]):
-        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=metric)
-        course.append(replicas)
+    metrics = [20.0, 90.0, 90.0, 20.0, 90.0, 90.0, 90.0, 90.0, 90.0]
 
-    assert course == [2, 2, 2, 2, 2, 2, 2, 6, 9]
+    assert course(autoscaler(behaviour), 2, metrics) == [2, 2, 2, 2, 2, 2, 2, 6, 9]
 
 
 @pytest.mark.parametrize(
@@ -105,32 +104,22 @@ def test_select_policy_determines_which_policy_applies(select: str, expected: in
 def test_a_rate_applies_to_the_replicas_at_the_start_of_its_period() -> None:
     """With two pods per minute, two are added at once and the next two after a minute."""
     up = Direction(window_seconds=0, paces=(Pace(type="Pods", value=2, period_seconds=60),))
-    scaler, replicas, course = autoscaler(replace(DEFAULT_BEHAVIOUR, up=up)), 1, []
-    for tick in range(6):
-        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=900.0)
-        course.append(replicas)
+    scaler = autoscaler(replace(DEFAULT_BEHAVIOUR, up=up))
 
-    assert course == [3, 3, 3, 3, 5, 5]
+    assert course(scaler, 1, [900.0] * 6) == [3, 3, 3, 3, 5, 5]
 
 
 def test_a_scale_down_policy_limits_each_step() -> None:
     """It is 10 % per 15 s; the remaining number is rounded down, as in the real controller."""
     down = Direction(window_seconds=0, paces=(Pace(type="Percent", value=10),))
-    scaler, replicas, course = autoscaler(replace(DEFAULT_BEHAVIOUR, down=down)), 25, []
-    for tick in range(3):
-        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=10.0)
-        course.append(replicas)
+    scaler = autoscaler(replace(DEFAULT_BEHAVIOUR, down=down))
 
-    assert course == [22, 19, 17]
+    assert course(scaler, 25, [10.0] * 3) == [22, 19, 17]
 
 
 def test_replicas_that_the_autoscaler_scaled_to_zero_are_started_again() -> None:
     """The minimum is 0."""
-    scaler = autoscaler(Behaviour(up=EAGER, down=EAGER), low=0)
-
-    assert scaler.sync(0.0, replicas=2, pods=2, metric=0.0) == 0
-    assert scaler.sync(15.0, replicas=0, pods=0, metric=0.0) == 0
-    assert scaler.sync(30.0, replicas=0, pods=0, metric=25.0) == 3
+    assert course(autoscaler(Behaviour(up=EAGER, down=EAGER), low=0), 2, [0.0, 0.0, 25.0]) == [0, 0, 3]
 
 
 def test_each_direction_has_its_own_tolerance() -> None:
@@ -151,11 +140,9 @@ def test_replicas_stay_within_the_bounds(
     metrics: list[float | None], start: int, low: int, high: int
 ) -> None:
     """This holds after every sync for any metric; initial replicas of 0 may remain 0."""
-    scaler, replicas = autoscaler(low=low, high=high), start
-    for tick, metric in enumerate(metrics):
-        replicas = scaler.sync(15.0 * tick, replicas=replicas, pods=replicas, metric=metric)
-        assert replicas <= high
-        assert replicas >= low or (start == 0 and replicas == 0)
+    found = course(autoscaler(low=low, high=high), start, metrics)
+
+    assert all(low <= replicas <= high or (start == 0 and replicas == 0) for replicas in found)
 
 
 def test_behaviour_has_the_defaults_of_kubernetes() -> None:

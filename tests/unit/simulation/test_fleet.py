@@ -21,6 +21,11 @@ PROFILE = EngineProfile(
 LONGEST_ITERATION_SECONDS = PROFILE.iteration_us(decodes=64, prompt_tokens=8192) / 1e6
 
 
+def request(number: int, *, prompt: int, output: int, at_us: int = 0) -> Request:
+    """Return a request with its tokens."""
+    return Request(request_id=number, arrival_us=at_us, prompt_tokens=prompt, output_tokens=output)
+
+
 def served(engines: int, requests: list[Request]) -> list[Completion]:
     """Serve requests to the end on a number of equal engines."""
     fleet = Fleet({"m": iter(requests)})
@@ -76,7 +81,7 @@ small_requests = st.lists(
     st.tuples(st.integers(0, 2_000_000), st.integers(1, 3000), st.integers(1, 60)), min_size=1, max_size=40
 ).map(
     lambda rows: [
-        Request(request_id=number, arrival_us=at, prompt_tokens=prompt, output_tokens=output)
+        request(number, prompt=prompt, output=output, at_us=at)
         for number, (at, prompt, output) in enumerate(sorted(rows))
     ]
 )
@@ -128,10 +133,7 @@ def test_no_request_is_lost_while_engines_join_and_leave(
         elif event == "cordon" and router.servers:
             router.cordon(max(router.servers))
         elif event == "submit":
-            router.submit(
-                Request(request_id=number, arrival_us=now_us, prompt_tokens=prompt, output_tokens=output),
-                now_us=now_us,
-            )
+            router.submit(request(number, prompt=prompt, output=output, at_us=now_us), now_us=now_us)
         counted = router.unfinished + router.refused + len(done) + len(router.abandoned)
         running = sum(engine.running for engine in router.servers.values())
         assert 0 <= counted - router.arrived <= min(running, len(router.abandoned))
@@ -152,14 +154,14 @@ def test_a_request_goes_to_the_shortest_queue_then_to_the_emptiest_cache() -> No
     """One of the three engines has a queue, one has a fuller cache, and one is idle."""
     router = Router()
     busy, fuller, free = (Server(PROFILE) for _ in range(3))
-    busy.submit(Request(request_id=1, arrival_us=1, prompt_tokens=10, output_tokens=9), now_us=1)
-    fuller.submit(Request(request_id=2, arrival_us=0, prompt_tokens=500, output_tokens=900), now_us=0)
+    busy.submit(request(1, prompt=10, output=9, at_us=1), now_us=1)
+    fuller.submit(request(2, prompt=500, output=900), now_us=0)
     fuller.advance(1)
     for name, engine in (("a-busy", busy), ("b-fuller", fuller), ("c-free", free)):
         router.join(name, engine, now_us=1)
 
     for number in (3, 4):
-        router.submit(Request(request_id=number, arrival_us=1, prompt_tokens=10, output_tokens=10), now_us=1)
+        router.submit(request(number, prompt=10, output=10, at_us=1), now_us=1)
 
     assert (busy.waiting, fuller.waiting, free.waiting) == (1, 1, 1)
 
@@ -178,12 +180,12 @@ def test_the_shortest_queue_is_found_without_advancing_every_engine(
         asked[f"e{number}"] = Server(profile)
     for number, (_, gap_us, prompt, output) in enumerate(rows):
         now_us += gap_us
-        request = Request(request_id=number, arrival_us=now_us, prompt_tokens=prompt, output_tokens=output)
+        arrival = request(number, prompt=prompt, output=output, at_us=now_us)
         for engine in asked.values():
             engine.advance(now_us)
         chosen = min(asked, key=lambda name: (asked[name].waiting, asked[name].kv_usage, name))
-        asked[chosen].submit(request, now_us=now_us)
-        lazy.submit(request, now_us=now_us)
+        asked[chosen].submit(arrival, now_us=now_us)
+        lazy.submit(arrival, now_us=now_us)
     end_us = now_us + 1
     lazy.advance(end_us)
     for name, engine in asked.items():
@@ -197,7 +199,7 @@ def test_requests_of_a_removed_engine_restart_and_keep_their_time_to_first_token
     """A client that has received the first token only waits longer for the rest."""
     router = Router()
     router.join("a", Server(PROFILE), now_us=0)
-    router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=100), now_us=0)
+    router.submit(request(1, prompt=100, output=100), now_us=0)
     router.advance(500_000)
     router.join("b", Server(PROFILE, now_us=500_000), now_us=500_000)
 
@@ -212,7 +214,7 @@ def test_requests_in_the_queue_of_a_removed_engine_are_sent_to_another_engine() 
     """Their time to first token is measured from their arrival."""
     router = Router()
     router.join("a", Server(PROFILE), now_us=0)
-    router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=1), now_us=0)
+    router.submit(request(1, prompt=100, output=1), now_us=0)
     router.advance(5_000)
     router.join("b", Server(PROFILE, now_us=5_000), now_us=5_000)
 
@@ -225,7 +227,7 @@ def test_requests_in_the_queue_of_a_removed_engine_are_sent_to_another_engine() 
 def test_requests_are_held_while_there_is_no_engine() -> None:
     """With zero replicas, requests wait and are not lost."""
     router = Router()
-    router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=1), now_us=0)
+    router.submit(request(1, prompt=100, output=1), now_us=0)
 
     assert router.unfinished == 1
     router.join("a", Server(PROFILE, now_us=7_000_000), now_us=7_000_000)
@@ -239,9 +241,7 @@ def test_held_requests_are_abandoned_when_their_patience_ends() -> None:
     router = Router(patience_us=1_000_000)
     for number in (0, 1):
         at_us = number * 500_000
-        router.submit(
-            Request(request_id=number, arrival_us=at_us, prompt_tokens=9, output_tokens=1), now_us=at_us
-        )
+        router.submit(request(number, prompt=9, output=1, at_us=at_us), now_us=at_us)
 
     router.advance(1_000_000)
 
@@ -256,7 +256,7 @@ def test_a_retried_request_keeps_its_patience() -> None:
     router = Router(patience_us=500_000)
     router.join("a", Server(PROFILE), now_us=0)
     for number in range(PROFILE.max_num_seqs + 1):
-        router.submit(Request(request_id=number, arrival_us=0, prompt_tokens=1, output_tokens=400), now_us=0)
+        router.submit(request(number, prompt=1, output=400), now_us=0)
     router.advance(400_000)
 
     router.leave("a", now_us=400_000)
@@ -272,9 +272,9 @@ def test_a_cordoned_engine_finishes_its_requests_and_gets_no_new_ones() -> None:
     """A pod that is being deleted drains; new requests go to other engines or are held."""
     router = Router()
     router.join("a", Server(PROFILE), now_us=0)
-    router.submit(Request(request_id=1, arrival_us=0, prompt_tokens=100, output_tokens=9), now_us=0)
+    router.submit(request(1, prompt=100, output=9), now_us=0)
     router.cordon("a")
-    router.submit(Request(request_id=2, arrival_us=0, prompt_tokens=100, output_tokens=9), now_us=0)
+    router.submit(request(2, prompt=100, output=9), now_us=0)
 
     assert [done.request.request_id for done in router.advance(10**9)] == [1]
     assert len(router.held) == 1
@@ -283,21 +283,9 @@ def test_a_cordoned_engine_finishes_its_requests_and_gets_no_new_ones() -> None:
     assert [done.request.request_id for done in router.advance(2 * 10**9)] == [2]
 
 
-def test_two_engines_with_the_same_name_are_rejected() -> None:
-    """A name identifies one pod."""
-    router = Router()
-    router.join("a", Server(PROFILE), now_us=0)
-
-    with pytest.raises(ValueError, match="leave"):
-        router.join("a", Server(PROFILE), now_us=0)
-
-
 def test_engines_can_join_and_leave_without_an_advance_to_that_time() -> None:
     """Requests that arrive before are routed; each completion is counted once."""
-    arrivals = [
-        Request(request_id=number, arrival_us=number * 1_000_000, prompt_tokens=100, output_tokens=2)
-        for number in range(10)
-    ]
+    arrivals = [request(number, prompt=100, output=2, at_us=number * 1_000_000) for number in range(10)]
     fleet = Fleet({"m": iter(arrivals)})
     fleet.join("a", Server(PROFILE), now_us=0)
 

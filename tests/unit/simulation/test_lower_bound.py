@@ -136,7 +136,7 @@ def test_no_policy_costs_less_than_the_bound_for_what_it_misses(
     scenario: Scenario, policy: str, warm_up_seconds: float
 ) -> None:
     """The bound is given the share of requests that the policy served in time."""
-    scenario = replace(scenario, warm_up_seconds=warm_up_seconds)
+    scenario = replace(scenario, warm_up_seconds=warm_up_seconds, duration_seconds=300.0)
     outcome = simulate(scenario, policy)
 
     bound = lower_bound(scenario, attainment=1 - outcome.missed)

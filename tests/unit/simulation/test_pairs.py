@@ -12,7 +12,7 @@ from controller.simulation.fleet import Fleet
 from controller.simulation.outcome import PolicyOutcome
 from controller.simulation.policies import ConstantPolicy, Policy, chosen_variants
 from controller.simulation.profile import DECODE, PREFILL, EngineProfile
-from controller.simulation.reconciled import ReconciledPolicy
+from controller.simulation.reconciler import ReconciledPolicy
 from controller.simulation.run import play, simulate
 from controller.simulation.scenario import NodeGroup, Scenario, VariantSetup
 from controller.simulation.server import Server

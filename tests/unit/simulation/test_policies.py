@@ -13,15 +13,18 @@ import pytest
 from apiserver.schema.json import Json
 from controller.engines.readings import reading_of
 from controller.engines.scraping import Scraped
+from controller.observe.gather import Terms
 from controller.policies.policy import read_policy
-from controller.simulation.bound import PolicyFile
 from controller.simulation.cluster import VirtualCluster
-from controller.simulation.manifests import manifests_of, moment
+from controller.simulation.manifests import Manifests, manifests_of, moment
 from controller.simulation.outcome import PolicyOutcome
-from controller.simulation.reconciled import ReconciledPolicy, series_of
-from controller.simulation.run import PolicyName, silent, simulate_policy
+from controller.simulation.policies import PolicyFile
+from controller.simulation.reconciler import ReconciledPolicy, series_of
+from controller.simulation.run import PolicyName, play, silent, simulate_policy
 from controller.simulation.scenario import Scenario
 from controller.simulation.server import Server
+from controller.simulation.workload import Played, TraceEntry
+from controller.variants.variantautoscaling import CycleSettings
 
 RUNNING = "vllm:num_requests_running"
 
@@ -120,3 +123,74 @@ async def test_a_cycle_asks_each_ready_pod_once(scenario: Scenario) -> None:
 
         assert source.asked == dict.fromkeys(cluster.pods, cycle)
     assert len(cluster.pods) == 4
+
+
+def annotated(manifests: Manifests) -> Manifests:
+    """Return manifests in which annotations say what the VariantAutoscalings say."""
+    variants = {}
+    for name, item in manifests.variants.items():
+        spec = item.owner["spec"]
+        terms = {
+            "llm-d.ai/managed": "true",
+            "llm-d.ai/model-id": spec["modelID"],
+            "llm-d.ai/variant-cost": spec["variantCost"],
+        }
+        assert item.autoscaler is not None
+        labels = {"inference.optimization/acceleratorName": spec["accelerator"]}
+        metadata = item.autoscaler["metadata"] | {"annotations": terms, "labels": labels}
+        autoscaler = item.autoscaler | {"metadata": metadata}
+        variants[name] = replace(item, owner=autoscaler, autoscaler=autoscaler)
+    return replace(manifests, variants=variants)
+
+
+def test_annotations_have_the_outcome_of_a_variant_autoscaling(scenario: Scenario) -> None:
+    """Decisions, and what is learned from cycle to cycle, are kept in records instead of statuses."""
+    plain = replace(
+        scenario,
+        duration_seconds=300.0,
+        variants=tuple(replace(item, stated_profile=None) for item in scenario.variants),
+    )
+    manifests = manifests_of(plain)
+    outcomes = [
+        asyncio.run(play(plain, ReconciledPolicy(plain, manifests=given), manifests=given))
+        for given in (manifests, annotated(manifests))
+    ]
+
+    assert outcomes[0].points[-1].variants
+    assert outcomes[0] == outcomes[1]
+
+
+GRACE_SECONDS = 120.0
+RETURN_SECONDS = 1200
+"""When requests arrive again after a long pause."""
+
+
+def replicas_over_time(scenario: Scenario, seconds: list[int]) -> list[tuple[float, int]]:
+    """Return the times and the replicas of all variants, with one request at each of some seconds."""
+    trace = tuple(
+        TraceEntry(offset_ms=second * 1000, prompt_tokens=500, output_tokens=50) for second in seconds
+    )
+    model = replace(scenario.models[0], workload=Played(trace=trace))
+    sparse = replace(scenario, models=(model,), duration_seconds=2400.0)
+    settings = CycleSettings(scale_to_zero=True, terms=Terms(grace_seconds=GRACE_SECONDS))
+    outcome = asyncio.run(play(sparse, ReconciledPolicy(sparse, cycle_settings=settings)))
+    return [(point.seconds, sum(item.spec for item in point.variants)) for point in outcome.points]
+
+
+def test_a_model_scales_to_zero_and_starts_one_replica_for_requests_that_wait(scenario: Scenario) -> None:
+    """It has no replica in the pause, one soon after it, and none long after the last request."""
+    seconds = [*range(60), *range(RETURN_SECONDS, RETURN_SECONDS + 120)]
+
+    course = replicas_over_time(scenario, seconds)
+
+    assert 0 in {count for time, count in course if 600 < time < RETURN_SECONDS}
+    awake = [count for time, count in course if RETURN_SECONDS + 60 <= time < RETURN_SECONDS + 180]
+    assert min(awake) == 1, course
+    assert course[-1][1] == 0, course
+
+
+def test_a_model_stays_at_zero_while_nobody_sends_requests(scenario: Scenario) -> None:
+    """Nothing else starts a replica."""
+    course = replicas_over_time(scenario, [*range(60)])
+
+    assert {count for time, count in course if time > 900} == {0}, course

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
@@ -97,16 +96,7 @@ def test_only_servers_that_can_hold_a_request_get_it(policy: RoutingPolicy) -> N
     assert made.refused == 1
 
 
-INVALID: dict[str, tuple[dict[str, Any], str]] = {
-    "an age that is not used": (
-        {"policy": "random", "stale_seconds": 1.0},
-        "stale_seconds requires the policy shortest-queue",
-    ),
-}
-
-
-@pytest.mark.parametrize(("fields", "text"), INVALID.values(), ids=INVALID.keys())
-def test_invalid_settings_are_rejected(fields: dict[str, Any], text: str) -> None:
+def test_an_age_that_is_not_used_is_rejected() -> None:
     """The message says what is allowed."""
-    with pytest.raises(ValueError, match=text):
-        Routing(**fields)
+    with pytest.raises(ValueError, match="stale_seconds requires the policy shortest-queue"):
+        Routing(policy="random", stale_seconds=1.0)

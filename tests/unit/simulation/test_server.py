@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from controller.engines.readings import reading_of
-from controller.simulation.measures import Histogram
+from controller.simulation.batch import Histogram
 from controller.simulation.profile import EngineProfile
-from controller.simulation.reconciled import series_of
+from controller.simulation.reconciler import series_of
 from controller.simulation.router import Router
 from controller.simulation.server import Server, exposition
 from controller.simulation.workload import Request

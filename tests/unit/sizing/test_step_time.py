@@ -14,7 +14,7 @@ from support.sizing_cycles import CYCLE_SECONDS, H100, interval
 from controller.engines.readings import reading_of
 from controller.engines.records import EngineRecords
 from controller.simulation.profile import EngineProfile
-from controller.simulation.reconciled import series_of
+from controller.simulation.reconciler import series_of
 from controller.simulation.server import Server
 from controller.simulation.workload import Request
 from controller.sizing.lengths import Lengths

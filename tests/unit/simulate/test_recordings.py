@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.commands.simulate.recorded import read_trace
+from controller.commands.simulate.recordings import read_trace
 from controller.simulation.workload import TraceEntry, load_trace
 from hack.demo.compact_trace import encode
 

@@ -29,7 +29,7 @@ _LIMITS: Final = {
 """Targets by the first words of a limit's text."""
 
 
-def with_published(seen: Gathered) -> Snapshot:
+def with_statuses(seen: Gathered) -> Snapshot:
     """Return the snapshot with the most recently published load of each model, and published capacities."""
     decisions = {item.key: _decision(item) for item in seen.claimants}
     variants = tuple(

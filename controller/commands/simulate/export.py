@@ -11,7 +11,7 @@ from apiserver.kinds.annotated import managed_autoscalers, reference_of
 from apiserver.kinds.identity import key_of, seniority
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json, as_object
-from controller.commands.plan.assumed import NOT_ASKED
+from controller.commands.plan.assumptions import NOTHING_ASKS
 from controller.commands.plan.gathering import (
     completed_node,
     policies_in,
@@ -29,13 +29,11 @@ from controller.observe.classes import class_finding, priority_of
 from controller.observe.declarations import claim_of, claim_of_annotated
 from controller.observe.performance import targets_of
 from controller.observe.pods import by_target, is_present, target_of_pod
-from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import TargetKind, target_key, target_of
 from controller.simulation.autoscaler import behaviour_of
 from controller.simulation.manifests import Manifests, VariantObjects
 from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
-from controller.simulation.workload import Workload
 
 _ONE_NAMESPACE: Final = (
     "variants and models of {spaces} cannot be simulated together: export deploy, hpa and va with -n for one"
@@ -89,17 +87,14 @@ class _Reader:
             target_key(item.key[0], reference_of(item.value)): item.value
             for item in of_kind(objects.manifests, "ScaledObject").values()
         }
-        self._pods = by_target([item.value for item in of_kind(objects.manifests, "Pod").values()])
+        self._pods = by_target(objects.values("Pod"))
         self.origins: list[EngineOrigins] = []
         self._has_unread_past = False
         self._nodes: list[Json] = []
 
     def scenario(self, likeness: Scenario) -> Scenario:
         """Return the scenario, which is to be ignored if there are problems."""
-        autoscalers = [
-            [item.value for item in of_kind(self._objects.manifests, kind).values()]
-            for kind in ("HorizontalPodAutoscaler", "ScaledObject")
-        ]
+        autoscalers = [self._objects.values(kind) for kind in ("HorizontalPodAutoscaler", "ScaledObject")]
         own = (
             self._variant(item) for item in of_kind(self._objects.manifests, "VariantAutoscaling").values()
         )
@@ -111,8 +106,8 @@ class _Reader:
             likeness = self._with_past(self._supplied.reads_past, likeness)
         variants = [made for claim, spec in claimed if (made := self._setup(claim, spec))]
         if not variants and not self.problems:
-            self.problems.append(f"nothing to simulate: {NOT_ASKED}")
-        self._nodes = list(self._free_nodes())
+            self.problems.append(f"nothing to simulate: {NOTHING_ASKS}")
+        self._nodes += self._free_nodes()
         if not self._nodes and self._claims:
             self.problems.append(
                 "the input contains no node with accelerators: export them with kubectl get nodes -o yaml"
@@ -271,7 +266,12 @@ class _Reader:
         ]
         for model_id, claim in used.items():
             if model_id in workloads:
-                yield _model(claim, workloads[model_id], self._policies)
+                yield ScenarioModel(
+                    model_id=model_id,
+                    workload=workloads[model_id],
+                    targets=targets_of(claim, self._policies),
+                    priority=priority_of(claim, self._policies),
+                )
             elif "" not in workloads and not self._has_unread_past:
                 self.problems.append(
                     f"model {model_id}: its load is unknown: use --prometheus URL, or --trace FILE={model_id}"
@@ -281,13 +281,12 @@ class _Reader:
         """Yield nodes with free accelerators, less those that pods not scaled here hold."""
         scaled = {claim.target for claim in self._claims.values()}
         held: dict[str, int] = {}
-        for pod in of_kind(self._objects.manifests, "Pod").values():
-            owner, node = target_of_pod(pod.value), pod.value["spec"].get("nodeName")
-            if node and is_present(pod.value) and (owner is None or owner not in scaled):
-                held[node] = held.get(node, 0) + accelerators_of(pod.value["spec"])
-        for manifest in of_kind(self._objects.manifests, "Node").values():
-            node = completed_node(manifest.value)
-            count = accelerators_in(node["status"]["allocatable"]) - held.get(manifest.key[1], 0)
+        for pod in self._objects.values("Pod"):
+            owner, node = target_of_pod(pod), pod["spec"].get("nodeName")
+            if node and is_present(pod) and (owner is None or owner not in scaled):
+                held[node] = held.get(node, 0) + accelerators_of(pod["spec"])
+        for node in map(completed_node, self._objects.values("Node")):
+            count = accelerators_in(node["status"]["allocatable"]) - held.get(node["metadata"]["name"], 0)
             if count > 0:
                 status = node["status"] | {"allocatable": {"nvidia.com/gpu": str(count)}}
                 yield node | {"status": status}
@@ -318,12 +317,3 @@ def _with_uid(value: Json) -> Json:
     metadata = value["metadata"]
     kept = {name: item for name, item in metadata.items() if name != "managedFields"}
     return value | {"metadata": {"uid": metadata["name"]} | kept}
-
-
-def _model(claim: Claim, workload: Workload, policies: Policies) -> ScenarioModel:
-    return ScenarioModel(
-        model_id=claim.model_id,
-        workload=workload,
-        targets=targets_of(claim, policies),
-        priority=priority_of(claim, policies),
-    )

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from controller.commands.plan.naming import first_of
 from controller.observe.accelerators import PRODUCT, PRODUCT_LABELS
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
@@ -16,14 +15,14 @@ from controller.planning.inventory import OWN_LABELS, Addition, admits, new_node
 from controller.planning.load import CapacitySource
 from controller.planning.pod_rules import PodRules
 from controller.planning.snapshot import Snapshot, Variant
-from controller.planning.wording import count, rate_text
+from controller.planning.wording import count, first_of, rate_text
 from controller.sizing.records import VariantFacts
 from controller.sizing.roofline import ACCURACY
 
 _MOST_NAMED: Final = 5
 
 
-def ignorance(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
+def information_gaps(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     """Return one message for each piece of missing information."""
     return (
         *_nodes(snapshot),
@@ -35,7 +34,7 @@ def ignorance(snapshot: Snapshot, plan: Plan) -> tuple[str, ...]:
     )
 
 
-def estimates(snapshot: Snapshot, facts: Mapping[tuple[str, str], VariantFacts]) -> Iterator[str]:
+def estimated_capacities(snapshot: Snapshot, facts: Mapping[tuple[str, str], VariantFacts]) -> Iterator[str]:
     """Yield a message for each variant whose capacity is only an estimate of the catalog."""
     for variant in snapshot.variants:
         known = facts[variant.key].estimate if variant.key in facts else None
@@ -49,7 +48,7 @@ def estimates(snapshot: Snapshot, facts: Mapping[tuple[str, str], VariantFacts])
             )
 
 
-def useless(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:
+def useless_nodes(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:
     """Yield a message for each added node shape that no variant's pods can use."""
     for addition in additions:
         node = next(new_nodes(snapshot, addition))
@@ -126,15 +125,12 @@ def _unlabelled_nodes(snapshot: Snapshot) -> Iterator[str]:
                 for item in group
             ]
             if without:
-                yield _lacking(without, key, "/".join(variant.key))
-
-
-def _lacking(names: Sequence[str], key: str, variant: str) -> str:
-    return (
-        f"{variant} spreads its pods or keeps them together by the label {key}, so none of them is placed"
-        f" on {count(len(names), 'node')} without it: {first_of(names, _MOST_NAMED)}; to plan with the"
-        " label, write a decision with --save, add the label to the node in it, and plan with that file"
-    )
+                yield (
+                    f"{'/'.join(variant.key)} spreads its pods or keeps them together by the label {key}, so"
+                    f" none of them is placed on {count(len(without), 'node')} without it:"
+                    f" {first_of(without, _MOST_NAMED)}; to plan with the label, write a decision with"
+                    " --save, add the label to the node in it, and plan with that file"
+                )
 
 
 def _demands(plan: Plan) -> Iterator[str]:

@@ -7,22 +7,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from apiserver.kinds.annotated import is_managed, managed_autoscalers
 from apiserver.kinds.llmd.conversion import HUB
 from apiserver.schema.json import Json
 from controller.commands.check.tree import Tree
-from controller.commands.plan.naming import first_of
 from controller.commands.plan.reading import FileContents, Manifest, of_kind
 from controller.observe.accelerators import accelerators_of, product_of, uncounted_resources
 from controller.observe.expected_performance import runs_engine, served_model
 from controller.observe.pods import by_target
 from controller.observe.targets import TargetKey, TargetKind
-from controller.planning.wording import count
+from controller.planning.wording import count, first_of
 
-NOT_ASKED: Final = (
+NOTHING_ASKS: Final = (
     "the input contains no VariantAutoscaling, and no annotated autoscaler, nor a workload with vLLM or"
     " SGLang whose model can be read; export them with kubectl get hpa,deploy,sts -A -o yaml, where they are"
     " installed also va and leaderworkersets, and with KEDA also scaledobjects"
@@ -34,7 +33,7 @@ _MOST_NAMED: Final = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Assumed:
+class Assumptions:
     """The input with the assumed variants."""
 
     objects: FileContents
@@ -44,37 +43,33 @@ class Assumed:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Engines:
-    """Workloads with engines; those in `nameless` do not say which model they serve."""
-
-    models: dict[TargetKey, tuple[Manifest, str]] = field(default_factory=dict)
-    """Each workload, and the name of its model."""
-
-    nameless: list[TargetKey] = field(default_factory=list)
-
-
-def with_assumed(objects: FileContents) -> Assumed:
+def with_assumptions(objects: FileContents) -> Assumptions:
     """Return the input with one variant for each workload with engines, unless an object asks for decisions.
 
     A workload may also be left as it is because the model cannot be read: a warning names it.
     """
     if objects.saved or any(kind == _OWN for kind, _, _ in objects.refused):
-        return Assumed(objects=objects)
+        return Assumptions(objects=objects)
     # Also KEDA's copy of an annotated ScaledObject that was not exported.
     if any(asks_for_decisions(item) or is_managed(item.value) for item in objects.manifests):
-        return Assumed(objects=objects)
-    engines = _engines(objects)
-    accelerators = _Accelerators(objects)
-    names = Counter((key.namespace, key.name) for key in engines.models)
-    made = [
-        _variant(key, target, model, accelerators.of(key), is_alone=names[key.namespace, key.name] == 1)
-        for key, (target, model) in engines.models.items()
-    ]
-    return Assumed(
+        return Assumptions(objects=objects)
+    engines = {key: (target, served_model(specs[0])) for key, target, specs in _engines(objects)}
+    models = {key: (target, model) for key, (target, model) in engines.items() if model}
+    nodes = [node["metadata"] for node in objects.values("Node")]
+    types = {metadata["name"]: product_of(metadata.get("labels") or {}) for metadata in nodes}
+    pods = by_target(objects.values("Pod"))
+    names = Counter((key.namespace, key.name) for key in models)
+    made = []
+    for key, (target, model) in models.items():
+        places = (types.get(pod["spec"].get("nodeName")) for pod in pods.get(key, ()))
+        counts = Counter(kind for kind in places if kind)
+        accelerator = counts.most_common(1)[0][0] if counts else ""
+        is_alone = names[key.namespace, key.name] == 1
+        made.append(_variant(key, target, model, accelerator, is_alone=is_alone))
+    return Assumptions(
         objects=replace(objects, manifests=[*objects.manifests, *made]),
-        workloads=tuple(map(str, engines.models)),
-        warnings=tuple(_warnings(engines)),
+        workloads=tuple(map(str, models)),
+        warnings=tuple(_warnings([*models], [key for key in engines if key not in models])),
     )
 
 
@@ -86,19 +81,13 @@ def asks_for_decisions(manifest: Manifest) -> bool:
     return kind == _OWN or (kind == "ScaledObject" and any(managed_autoscalers((), value)))
 
 
-def _engines(objects: FileContents) -> _Engines:
-    engines = _Engines()
+def _engines(objects: FileContents) -> Iterator[tuple[TargetKey, Manifest, Sequence[Json]]]:
+    """Yield the workloads with engines that use accelerators, and the specs of the pods of a replica."""
     for kind in (TargetKind.DEPLOYMENT, TargetKind.STATEFUL_SET, TargetKind.LEADER_WORKER_SET):
         for name, manifest in of_kind(objects.manifests, kind).items():
             specs = _pod_specs(manifest.value["spec"])
-            if not runs_engine(specs[0]) or not any(map(_uses_accelerators, specs)):
-                continue
-            key = TargetKey(kind, *name)
-            if model := served_model(specs[0]):
-                engines.models[key] = manifest, model
-            else:
-                engines.nameless.append(key)
-    return engines
+            if runs_engine(specs[0]) and any(map(_uses_accelerators, specs)):
+                yield TargetKey(kind, *name), manifest, specs
 
 
 def _pod_specs(spec: Json) -> Sequence[Json]:
@@ -114,23 +103,6 @@ def _uses_accelerators(pod_spec: Json) -> bool:
     """Return whether pods use accelerators, also parts of them: those of routers and clients do not."""
     claims = pod_spec.get("resourceClaims")
     return bool(accelerators_of(pod_spec) or claims or uncounted_resources(pod_spec))
-
-
-class _Accelerators:
-    """The types of the accelerators on which workloads run."""
-
-    def __init__(self, objects: FileContents) -> None:
-        self._pods = by_target([item.value for item in of_kind(objects.manifests, "Pod").values()])
-        self._types = {
-            item.key[1]: product_of(item.value["metadata"].get("labels") or {})
-            for item in of_kind(objects.manifests, "Node").values()
-        }
-
-    def of(self, key: TargetKey) -> str:
-        """Return the type of the nodes of most of its pods; empty if it has none on a node with a type."""
-        nodes = (pod["spec"].get("nodeName") for pod in self._pods.get(key, ()))
-        types = Counter(kind for name in nodes if name and (kind := self._types.get(name)))
-        return types.most_common(1)[0][0] if types else ""
 
 
 def _variant(key: TargetKey, target: Manifest, model: str, accelerator: str, *, is_alone: bool) -> Manifest:
@@ -156,18 +128,18 @@ def _variant(key: TargetKey, target: Manifest, model: str, accelerator: str, *, 
     return Manifest(file=target.file, tree=Tree(value=value, line=target.tree.line, marks={}), value=value)
 
 
-def _warnings(engines: _Engines) -> Iterator[str]:
-    if engines.models:
-        names = first_of([str(key) for key in engines.models], _MOST_NAMED)
+def _warnings(assumed: Sequence[TargetKey], nameless: Sequence[TargetKey]) -> Iterator[str]:
+    if assumed:
         yield (
             "the input contains no VariantAutoscaling, and no annotated autoscaler:"
-            f" {count(len(engines.models), 'variant')} {'is' if len(engines.models) == 1 else 'are'} assumed,"
-            f" one for each workload with vLLM or SGLang, whose model is that of its arguments: {names}"
+            f" {count(len(assumed), 'variant')} {'is' if len(assumed) == 1 else 'are'} assumed,"
+            " one for each workload with vLLM or SGLang, whose model is that of its arguments:"
+            f" {first_of([*map(str, assumed)], _MOST_NAMED)}"
         )
-    if engines.nameless:
-        names = first_of([str(key) for key in engines.nameless], _MOST_NAMED)
+    if nameless:
         yield (
-            f"no variant is assumed for {count(len(engines.nameless), 'workload')} with vLLM or SGLang whose"
-            f" model cannot be read from an argument such as --served-model-name: {names}; write"
-            " VariantAutoscalings for all, and add them with -f"
+            f"no variant is assumed for {count(len(nameless), 'workload')} with vLLM or SGLang whose"
+            " model cannot be read from an argument such as --served-model-name:"
+            f" {first_of([*map(str, nameless)], _MOST_NAMED)}; write VariantAutoscalings for all, and add"
+            " them with -f"
         )

@@ -198,7 +198,7 @@ class _Objects:
         held = {
             (owner["metadata"]["namespace"], model): float(len(routers[model].held))
             for owner in self._owners.values()
-            if (model := _model_of(owner)) in routers
+            if (model := str(owner["spec"].get("modelID") or model_of(owner))) in routers
         }
         name = f"llm_d_epp{QUEUE_SIZE}"
         return [
@@ -250,10 +250,6 @@ class _Objects:
     def _cluster(self) -> VirtualCluster:
         assert self.cluster is not None, "publish() says which cluster"
         return self.cluster
-
-
-def _model_of(owner: Json) -> str:
-    return str(owner["spec"].get("modelID") or model_of(owner))
 
 
 def _without_source(owner: Json) -> Json:
