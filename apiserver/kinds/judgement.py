@@ -12,7 +12,7 @@ from apiserver.kinds.conversion import convert, kept_annotation, wanted_annotati
 from apiserver.schema import errors
 from apiserver.schema.defaulting import Completion, complete
 from apiserver.schema.errors import FieldError
-from apiserver.schema.json import Json, same
+from apiserver.schema.json import Json, as_object, same
 from apiserver.schema.kind import Kind, Reference, Version
 from apiserver.schema.metadata import LIMIT_BYTES
 from apiserver.schema.model import node_of
@@ -60,10 +60,11 @@ def _less_forgiven(declared: type, problems: list[FieldError], *, old: Json, new
 
 
 def errors_of(kind: Kind, version: Version, value: Json) -> list[FieldError]:
-    """Return everything wrong with a raw object in a version, after defaulting a copy of it."""
+    """Return everything wrong with a raw object, after defaulting a copy of it."""
     if is_deeper_than(value, DEEPEST):
         return judge(version.declaration).validate(value)
-    return complete_and_judge(kind, version, copy.deepcopy(value)).errors
+    completed = copy.deepcopy(value)
+    return complete_and_judge(kind, version, completed).errors or kept_errors(kind, version, completed)
 
 
 def _conversion_errors(kind: Kind, value: Json, old: Json | None) -> list[FieldError]:
@@ -135,6 +136,18 @@ def other_forms(kind: Kind, version: Version, value: Json, old: Json | None) -> 
         )
         for other, name in others
     ]
+
+
+def kept_errors(kind: Kind, version: Version, value: Json) -> list[FieldError]:
+    """Return the errors in what the annotation of conversion restores in other versions, if there is one.
+
+    The status is left out, as the API server drops it from what users write.
+    """
+    annotations = as_object(as_object(value.get("metadata")).get("annotations"))
+    if kept_annotation(kind) not in annotations:
+        return []
+    bare = {name: item for name, item in value.items() if name != "status"}
+    return form_errors(kind, other_forms(kind, version, bare, None))
 
 
 def form_errors(kind: Kind, forms: list[Form]) -> list[FieldError]:

@@ -10,7 +10,7 @@ from itertools import chain
 from apiserver.kinds.conversion import convert
 from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.identity import key_of
-from apiserver.kinds.judgement import complete_and_judge
+from apiserver.kinds.judgement import complete_and_judge, kept_errors
 from apiserver.kinds.llmd.conversion import HUB
 from apiserver.kinds.registry import find_kind, find_version
 from apiserver.kinds.settings_names import LAST_VALID, NamesConfig
@@ -209,7 +209,7 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[InputProblem]]:
         # A status is written by controllers, also by newer ones.
         if error.reason != "UnknownField" or error.field.partition(".")[0] != "status"
     ]
-    errors = complete_and_judge(*known, value).errors
+    errors = complete_and_judge(*known, value).errors or kept_errors(*known, value)
     problems += [manifest.problem(str(error.body), error.path) for error in errors]
     return (value, problems) if problems else (convert(value, HUB), [])
 

@@ -13,8 +13,10 @@ from differential.stored import pruned
 from support.laws import OTHER, bare, law
 from support.variants import odd, valid
 
+from apiserver.kinds.judgement import errors_of
 from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
+from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json, JsonValue, same
 from apiserver.schema.model import node_of
 from apiserver.schema.validation import validate
@@ -128,11 +130,14 @@ def test_a_converted_object_has_only_fields_that_its_version_declares(seed: int,
 
 @law
 def test_a_valid_object_converts_to_a_valid_object(seed: int, version: str) -> None:
-    """This holds in both directions."""
+    """This holds in both directions, and for what the annotation of conversion restores."""
     other = OTHER[version]
+    served = find_version(other, "VariantAutoscaling")
+    assert served
 
     assert validate(DECLARED[version], valid(seed, version)) == []
     assert validate(DECLARED[other], convert(valid(seed, version), other)) == []
+    assert errors_of(*served, convert(valid(seed, version), other)) == []
 
 
 def test_an_object_with_the_longest_valid_names_converts_to_a_valid_object() -> None:

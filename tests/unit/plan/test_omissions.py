@@ -189,6 +189,14 @@ def half_an_accelerator() -> dict[str, Any]:
     return made
 
 
+def without_a_target_in_the_hub() -> dict[str, Any]:
+    """Return a VariantAutoscaling whose annotation removes the implied target at conversion."""
+    kept = {"fields": [{"path": ["spec", "scaleTargetRef"], "derived": _target("x")}]}
+    made = variant("x", version="v1alpha1", scaleTargetRef=None, variantCost=None)
+    made["metadata"]["annotations"] = {"llmd.ai/kept-by-conversion": json.dumps(kept)}
+    return made
+
+
 BROKEN: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "a target that does not exist": (
         [variant("x")],
@@ -202,6 +210,12 @@ BROKEN: dict[str, tuple[list[dict[str, Any]], str, str]] = {
         "1 invalid object left out: VariantAutoscaling default/x",
         'VariantAutoscaling default/x: spec.modelID: Invalid value: "": must be at least 1 character long: it'
         " is left out",
+    ),
+    "an annotation that makes it invalid in another version": (
+        [without_a_target_in_the_hub(), deployment("x", product="NVIDIA-L4", accelerators=1)],
+        "1 invalid object left out: VariantAutoscaling default/x",
+        "VariantAutoscaling default/x: metadata.annotations[llmd.ai/kept-by-conversion]: Forbidden: its"
+        " content is invalid in v1alpha2: spec.scaleTargetRef: Required value",
     ),
     "a version of a later release": (
         [variant("x", version="v3"), deployment("x", product="NVIDIA-L4", accelerators=1)],
