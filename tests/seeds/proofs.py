@@ -30,8 +30,8 @@ from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.structural import crd_manifest
 from apiserver.schema.validation import validate
-from hack.seeds.places import Place, places
-from hack.seeds.rows import Document, Promise
+from seeds.places import Place, places
+from seeds.rows import Document, Promise
 
 CHECKOUT: Final = Path(__file__).resolve().parents[2]
 _PART: Final = re.compile(r"\w+")

@@ -11,7 +11,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import Node, node_of
 from apiserver.schema.structural import crd_manifest
-from hack.seeds.rows import Document, SeedType, documents
+from seeds.rows import Document, SeedType, documents
 
 ROOT_FIELDS = ("apiVersion", "kind", "metadata")
 """Fields of every root object, which the API server itself declares and validates."""

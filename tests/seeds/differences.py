@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apiserver.schema.json import JsonValue
-from hack.seeds.findings import Finding
-from hack.seeds.rows import documents, loaded
+from seeds.findings import Finding
+from seeds.rows import documents, loaded
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

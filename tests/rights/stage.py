@@ -11,7 +11,17 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final
 
-from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
+from support.binding_bench import bound, policy
+from support.manifests import Manifest, autoscaler, deployment, listed, variant
+from support.models import POLICY, backend, loading_backend, model, worker
+from support.models_process import ACCOUNT, models_process
+from support.polling import wait_for
+from support.routes import route, server
+from support.shipped_scheduler import shipped_scheduler
+from support.traffic import objective, pool
+from support.watching import Place, conditions_of
+from support.workloads import leader_worker_set, stateful_set
+
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import MERGE_PATCH, collection_of
 from hack.controlplane.foreign import Definition
@@ -19,16 +29,18 @@ from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
 from hack.installation import Installation
 from hack.installation.manifests import ROOT
-from support.manifests import Manifest, listed
-from support.models_process import ACCOUNT, models_process
-from support.polling import wait_for
-from support.rights import Rule, may, shipped_rules
-from support.rights_objects import NAMESPACE, PRODUCT, SERVED_BY_OTHERS, renewed, shrunk, standing
-from support.shipped_scheduler import shipped_scheduler
-from support.watching import Place, conditions_of
+from rights.rules import Rule, may, shipped_rules
 
 _SYSTEM: Final = "stowplan-system"
 _NODE: Final = "rights"
+_PRODUCT: Final = "NVIDIA-L4"
+_NAMESPACE: Final = "default"
+_GATED: Final = {"schedulingGates": [{"name": "stowplan.dev/placement"}]}
+_BEHIND_GATEWAYS: Final = {
+    "stowplan.dev/parent-refs": "infra/inference",
+    "stowplan.dev/request-priority": "10",
+}
+_DECISIONS: Final = "stowplan-decisions"
 TENANT: Final = "tenant"
 """A user who may edit everything in a namespace."""
 
@@ -93,7 +105,7 @@ class RightsStage:
 
     def renew(self) -> None:
         """Recreate what is decided on, expanded or translated, so that everything is written again."""
-        made = listed(*renewed())
+        made = listed(*_renewed())
         self.plane.kubectl("delete", "--ignore-not-found", "--wait", "--filename=-", input=made)
         self.plane.kubectl("delete", "pod", "--selector=app=gated")
         self.plane.kubectl("apply", "--filename=-", input=made, check=False)
@@ -106,16 +118,16 @@ class RightsStage:
 
     def renew_decisions(self) -> None:
         """Do the same without the records of decisions, which are created again."""
-        self.plane.kubectl("delete", "--ignore-not-found", "configmap", DECISIONS)
+        self.plane.kubectl("delete", "--ignore-not-found", "configmap", _DECISIONS)
         self.renew()
 
     def shrink(self) -> None:
         """Delete what has a record, and apply a Model and a ModelRoute that no longer need other objects."""
-        self.plane.kubectl("wait", f"configmap/{DECISIONS}", "--for=create", "--timeout=60s")
+        self.plane.kubectl("wait", f"configmap/{_DECISIONS}", "--for=create", "--timeout=60s")
         self.plane.kubectl("delete", "--ignore-not-found", "hpa/annotated", "scaledobject/scaled")
         self.plane.kubectl("wait", "model/qwen", "--for=jsonpath={.status.conditions}", "--timeout=60s")
         self.plane.kubectl("wait", "modelroute/chat", "--for=condition=Translated", "--timeout=60s")
-        self.plane.kubectl("apply", "--filename=-", input=listed(*shrunk()))
+        self.plane.kubectl("apply", "--filename=-", input=listed(*_shrunk()))
 
     def taint(self) -> None:
         """Leave a node in the state after a controller ended while it moved pods."""
@@ -229,7 +241,7 @@ class RightsStage:
             return file.read().decode().replace('\\"', '"').splitlines()
 
     def _statuses(self) -> list[str]:
-        place = Place(self.plane, NAMESPACE)
+        place = Place(self.plane, _NAMESPACE)
         return [
             f"{item['kind']} {condition['type']} {condition['reason']}: {condition['message']}"
             for kind in ("va", "aspb", "model", "modelroute")
@@ -262,20 +274,105 @@ def rights_stage() -> Iterator[RightsStage]:
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(admission_plugins=[_ASKS_FOR_FINALIZERS]))
         installation = stack.enter_context(Installation(plane, settings=_SETTINGS))
-        create_nodes(plane, [Node(name=_NODE, accelerator=PRODUCT, accelerator_count=16)])
+        create_nodes(plane, [Node(name=_NODE, accelerator=_PRODUCT, accelerator_count=16)])
         for part in _PARTS:
             plane.kubectl("apply", "--server-side", part)
         plane.define(*_DEFINITIONS)
         models = stack.enter_context(models_process(plane, "models-gateways", gateways=True))
         for role, account in _BOUND_IN_NAMESPACES.items():
             to = (f"--clusterrole={role}", f"--serviceaccount={_SYSTEM}:{account}")
-            plane.kubectl("create", "rolebinding", role, *to, f"--namespace={NAMESPACE}")
-        editing = ("--clusterrole=edit", f"--user={TENANT}", f"--namespace={NAMESPACE}")
+            plane.kubectl("create", "rolebinding", role, *to, f"--namespace={_NAMESPACE}")
+        editing = ("--clusterrole=edit", f"--user={TENANT}", f"--namespace={_NAMESPACE}")
         plane.kubectl("create", "rolebinding", TENANT, *editing)
         scheduler = plane.directory / "scheduler"
         scheduler.mkdir()
         second = stack.enter_context(shipped_scheduler(plane, scheduler, namespace=_SYSTEM))
-        plane.kubectl("apply", "--filename=-", input=listed(*standing()))
-        plane.kubectl("apply", "--filename=-", input=SERVED_BY_OTHERS)
+        plane.kubectl("apply", "--filename=-", input=listed(*_standing()))
+        plane.kubectl("apply", "--filename=-", input=_SERVED_BY_OTHERS)
         plane.wait_until_established(selector="rights=others")
         yield RightsStage(plane, installation, models=models, scheduler=second)
+
+
+def _standing() -> list[Manifest]:
+    """Return the objects that exist all the time."""
+    gated = deployment("gated", product=_PRODUCT, accelerators=1)
+    gated["spec"]["template"]["spec"] |= _GATED
+    return [
+        deployment("chat", product=_PRODUCT, accelerators=1),
+        gated,
+        stateful_set("stateful", product=_PRODUCT, accelerators=1),
+        leader_worker_set("group", product=_PRODUCT, accelerators=1, size=1),
+        policy("waiting"),
+        pool("llama", {"app": "chat"}, namespace=_NAMESPACE),
+        server(model="Qwen/Qwen3-8B"),
+    ]
+
+
+def _renewed() -> list[Manifest]:
+    """Return the objects that are decided on, expanded, translated or reported on."""
+    kinds = {"chat": ("apps/v1", "Deployment"), "stateful": ("apps/v1", "StatefulSet")}
+    kinds |= {"group": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet")}
+    bindings = []
+    for name, (api_version, kind) in kinds.items():
+        binding = bound(name, name)
+        target = binding["spec"]["scalingConfiguration"]["target"]["targetRef"]
+        target |= {"apiVersion": api_version, "kind": kind}
+        bindings.append(binding)
+    return [
+        variant("gated"),
+        *bindings,
+        _model(),
+        *_annotated(),
+        objective("urgent", namespace=_NAMESPACE),
+        route(annotations=_BEHIND_GATEWAYS),
+    ]
+
+
+def _annotated() -> Iterator[Manifest]:
+    terms = {"llm-d.ai/managed": "true", "llm-d.ai/model-id": "m"}
+    spec = {"scaleTargetRef": {"name": "annotated"}}
+    scaled = {"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "spec": spec}
+    for item, name in ((autoscaler("annotated"), "annotated"), (scaled, "scaled")):
+        yield item | {"metadata": {"name": name, "annotations": terms}}
+
+
+def _shrunk() -> list[Manifest]:
+    """Return a Model and a ModelRoute that no longer need the objects made for them."""
+    return [model(backend("other")), route()]
+
+
+def _model() -> Manifest:
+    """Return a Model with a scaled Deployment, a scaled LeaderWorkerSet and a list of adapters."""
+    scaled = {"maxReplicas": 4, "autoscalingPolicy": POLICY}
+    return model(
+        backend(**scaled),
+        backend("wide", workers=[worker(pods=2)], **scaled),
+        loading_backend("law", of="lora"),
+    )
+
+
+def _definition(plural: str, group: str, kind: str, version: str, scope: str) -> Manifest:
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{plural}.{group}",
+            "labels": {"rights": "others"},
+            "annotations": {"api-approved.kubernetes.io": "unapproved, for tests"},
+        },
+        "spec": {
+            "group": group,
+            "scope": scope,
+            "names": {"kind": kind, "plural": plural},
+            "versions": [{"name": version, "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+_SERVED_BY_OTHERS: Final = listed(
+    _definition("scaledobjects", "keda.sh", "ScaledObject", "v1alpha1", "Namespaced"),
+    _definition("nodepools", "karpenter.sh", "NodePool", "v1", "Cluster"),
+    _definition("inferencepools", "inference.networking.x-k8s.io", "InferencePool", "v1alpha2", "Namespaced"),
+)
+"""Kinds that no module of another project defines any more, or that are not ours."""

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import itertools
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Final
 
+from support.logs import capture_logs
 from support.manifests import Manifest
-from support.rights_stage import RightsStage
+
+from apiserver.cluster.client import Cluster
+from apiserver.cluster.errors import Forbidden
+from apiserver.cluster.events import SERIES_INTERVAL, EventRecorder
+from controller.evictions.evicting import ask, spent_budget
+from controller.evictions.rounds import PodToEvict
+from controller.planning.decision import Move
+from rights.stage import RightsStage
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +241,7 @@ NEEDS: Final[dict[str, Need]] = {
     "stowplan-models: leases (stowplan-models)": Need("one leader at a time", _LEASE),
     "stowplan-scheduler: leases (stowplan-scheduler)": Need("one leader at a time", "stowplan-scheduler"),
 }
-"""By rule, with the names of `support.rights`."""
+"""By rule, with the names of `rights.rules`."""
 
 READERS: Final = {
     f"stowplan-{role}{family}": role
@@ -247,6 +259,58 @@ USES: Final[dict[str, Manifest]] = {
 }
 """Roles of users among tenants, and fields of a VariantAutoscaling that need them."""
 
+_MOVE: Final = Move(namespace="default", name="chat", node="rights", replicas=1, benefits=())
+
+
+async def _evict(cluster: Cluster, pod: Manifest) -> None:
+    await ask(cluster, PodToEvict(pod=pod, move=_MOVE), dry_run=True)
+
+
+async def _spend(cluster: Cluster, pod: Manifest) -> None:
+    spec = {"selector": {"matchLabels": {"app": "chat"}}}
+    budget = {"metadata": {"namespace": "default", "name": "chat"}, "spec": spec}
+    await spent_budget(cluster, [budget], [PodToEvict(pod=pod, move=_MOVE)] * 2)
+
+
+async def _repeat(cluster: Cluster, pod: Manifest) -> None:
+    """Record the same event again at the time when a series is written."""
+    start = datetime.now(UTC)
+    times = (start + number * (SERIES_INTERVAL + timedelta(seconds=1)) for number in itertools.count())
+    recorder = EventRecorder(cluster, controller="test", instance="test", now=lambda: next(times))
+    writing = asyncio.create_task(recorder.run())
+    with capture_logs() as lines:
+        for _ in range(2):
+            recorder.record(pod, type="Normal", reason="Tried", action="Try", note="a right")
+            await recorder.flush()
+    writing.cancel()
+    for line in lines:
+        raise Forbidden(line["error"])
+
+
+_RARE: Final[Mapping[tuple[str, str], Callable[[Cluster, Manifest], Awaitable[None]]]] = {
+    ("stowplan-controller-evictions: pods/eviction", "create"): _evict,
+    ("stowplan-controller-evictions: poddisruptionbudgets", "get"): _spend,
+    ("stowplan-controller: events", "patch"): _repeat,
+    ("stowplan-models: events", "patch"): _repeat,
+}
+RARE: Final = tuple(_RARE)
+"""Rules and verbs that a process rarely needs, so that `denial_of` makes the request with its own code."""
+
+
+def denial_of(name: str, verb: str, *, kubeconfig: Path, pod: Manifest) -> str:
+    """Make a rare request about a pod, and return why the API server denies it; empty if it does not."""
+
+    async def request() -> None:
+        async with await Cluster.connect(kubeconfig) as cluster:
+            await _RARE[name, verb](cluster, pod)
+
+    try:
+        asyncio.run(request())
+    except Forbidden as error:
+        return error.message
+    return ""
+
+
 _OF_RELEASES: Final = {
     "stowplan-webhooks-kthena-serving: modelservers": "list watch",
     "stowplan-models-kthena-serving: modelroutes modelservers": "get list watch create patch delete",
@@ -254,11 +318,5 @@ _OF_RELEASES: Final = {
 }
 """Permissions that are used next to a release of Kthena, where the same permissions for our group are not."""
 
-ELSEWHERE: Final = {
-    ("stowplan-controller: events", "patch"),
-    ("stowplan-models: events", "patch"),
-    ("stowplan-controller-evictions: pods/eviction", "create"),
-    ("stowplan-controller-evictions: poddisruptionbudgets", "get"),
-    *((rule, verb) for rule, verbs in _OF_RELEASES.items() for verb in verbs.split()),
-}
+ELSEWHERE: Final = {*RARE, *((rule, verb) for rule, verbs in _OF_RELEASES.items() for verb in verbs.split())}
 """Permissions that a process does not use because of a single object."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from apiserver.schema.json import Json, JsonValue
-from hack.seeds.places import ROOT_FIELDS, Place, places
-from hack.seeds.rows import Document, Row, SeedType, core_types, documents
+from seeds.places import ROOT_FIELDS, Place, places
+from seeds.rows import Document, Row, SeedType, core_types, documents
 
 KEYWORDS: Final = (
     "default",
