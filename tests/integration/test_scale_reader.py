@@ -1,4 +1,4 @@
-"""Targets of any kind on a real API server: discovery, the scale subresource, and permission to get it."""
+"""The reader of scales on a real API server."""
 
 from __future__ import annotations
 
@@ -14,19 +14,8 @@ from controller.observe.targets import TargetKey, TargetKind
 
 if TYPE_CHECKING:
     from hack.controlplane import ControlPlane
-    from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
-
-ROLE = {
-    "apiVersion": "rbac.authorization.k8s.io/v1",
-    "kind": "ClusterRole",
-    "metadata": {
-        "name": "stowplan-targets-test",
-        "labels": {"stowplan.dev/aggregate-to-targets": "true"},
-    },
-    "rules": [{"apiGroups": ["apps"], "resources": ["replicasets/scale"], "verbs": ["get"]}],
-}
 
 
 async def test_a_replica_set_is_read_through_its_scale_subresource(
@@ -58,28 +47,3 @@ async def test_a_replica_set_is_read_through_its_scale_subresource(
         replicas=0,
         selector={"matchExpressions": [{"key": "app", "operator": "In", "values": ["chat"]}]},
     )
-
-
-def test_a_labelled_cluster_role_grants_the_permission_to_get_a_scale(
-    control_plane: ControlPlane, installation: Installation
-) -> None:
-    """Without it the controller does not have the permission."""
-    who = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
-
-    def may() -> str:
-        found = control_plane.kubectl(
-            "auth", "can-i", "get", "replicasets.apps", "--subresource=scale", who, "-A", check=False
-        )
-        return found.stdout.strip()
-
-    before = may()
-    control_plane.kubectl("apply", "--filename=-", input=json.dumps(ROLE))
-    try:
-        control_plane.kubectl(
-            "wait", "clusterrole/stowplan-controller-targets", "--for=jsonpath={.rules[0].verbs[0]}=get"
-        )
-        after = may()
-    finally:
-        control_plane.kubectl("delete", "clusterrole", "stowplan-targets-test")
-
-    assert (before, after) == ("no", "yes")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 import yaml
+from support.command_line import stowplan
 from support.engine_history import LLAMA, PROFILE, Past, pages, prometheus_with
-from support.manifests import deployment, listed, variant
+from support.manifests import Manifest, deployment, listed, variant
 
-from apiserver import cli
 from controller.commands.simulate import history
 from controller.commands.simulate.history import PastVariant, read_past
 from controller.engines.requests import NO_CREDENTIALS
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from apiserver.schema.json import Json
 
 pytestmark = pytest.mark.controlplane
 
@@ -71,17 +70,16 @@ def read(url: str, past: Past, *variants: PastVariant, last_seconds: float = 180
     )
 
 
-def test_step_times_are_those_of_the_engines(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_step_times_are_those_of_the_engines(url: str) -> None:
     """Although one restarted, and the other was there for half of the time."""
-    code = cli.main(["profile", "--prometheus", url, "-n", "chat", "--pods", "llama-.*", "--last", "1h"])
-    out = capsys.readouterr().out
+    ended = stowplan("profile", "--prometheus", url, "-n", "chat", "--pods", "llama-.*", "--last", "1h")
 
-    assert code == 0
-    parms = yaml.safe_load(out)["spec"]["variantProfile"]["perfParms"]
+    assert ended.code == 0
+    parms = yaml.safe_load(ended.out)["spec"]["variantProfile"]["perfParms"]
     assert float(parms["decodeParms"]["alpha"]) == pytest.approx(PROFILE.alpha_ms, rel=0.05)
     assert float(parms["decodeParms"]["beta"]) == pytest.approx(PROFILE.beta_ms, rel=0.1)
     assert float(parms["prefillParms"]["delta"]) == pytest.approx(PROFILE.delta_ms, rel=0.1)
-    assert "2 replicas" in out
+    assert "2 replicas" in ended.out
 
 
 WRONG: dict[str, tuple[list[str], int, str]] = {
@@ -93,19 +91,18 @@ WRONG: dict[str, tuple[list[str], int, str]] = {
 
 
 @pytest.mark.parametrize(("arguments", "code", "text"), WRONG.values(), ids=WRONG)
-def test_what_prometheus_does_not_have_is_said(
-    url: str, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, text: str
-) -> None:
+def test_what_prometheus_does_not_have_is_said(url: str, arguments: list[str], code: int, text: str) -> None:
     """In one sentence."""
-    assert cli.main(["profile", "--prometheus", url, *arguments]) == code
-    captured = capsys.readouterr()
-    assert text in captured.out + captured.err
+    ended = stowplan("profile", "--prometheus", url, *arguments)
+    assert ended.code == code
+    assert text in ended.out + ended.err
 
 
-def test_another_server_is_no_prometheus(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_another_server_is_no_prometheus(url: str) -> None:
     """A path that does not exist."""
-    assert cli.main(["profile", "--prometheus", f"{url}/nowhere", "-n", "chat"]) == 2
-    assert capsys.readouterr().err == "error: Prometheus: HTTP 404: 404 page not found\n"
+    ended = stowplan("profile", "--prometheus", f"{url}/nowhere", "-n", "chat")
+    assert ended.code == 2
+    assert ended.err == "error: Prometheus: HTTP 404: 404 page not found\n"
 
 
 def test_the_load_and_the_engines_are_those_of_the_past(url: str, past: Past) -> None:
@@ -200,7 +197,7 @@ def exported(tmp_path: Path) -> str:
             "target": {"type": "AverageValue", "averageValue": "20"},
         },
     }
-    scaler: Json = {
+    scaler: Manifest = {
         "apiVersion": "autoscaling/v2",
         "kind": "HorizontalPodAutoscaler",
         "metadata": {"name": "llama", "namespace": "chat"},
@@ -218,30 +215,13 @@ def exported(tmp_path: Path) -> str:
     return str(tmp_path / "live.yaml")
 
 
-def test_an_export_and_a_prometheus_are_enough(
-    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_export_and_a_prometheus_are_enough(url: str, tmp_path: Path) -> None:
     """No number comes from the user."""
-    code = cli.main(
-        [
-            *("simulate", "-f", exported(tmp_path), "--prometheus", url, "--last", "45m"),
-            *(
-                "--policy",
-                "constant:2",
-                "--policy",
-                "hpa",
-                "--duration",
-                "300",
-                "--start",
-                "cold",
-                "-o",
-                "json",
-            ),
-        ]
-    )
-    found = json.loads(capsys.readouterr().out)
+    options = "--last 45m --policy constant:2 --policy hpa --duration 300 --start cold -o json"
+    ended = stowplan("simulate", "-f", exported(tmp_path), "--prometheus", url, *options.split())
+    found = json.loads(ended.out)
 
-    assert code == 0
+    assert ended.code == 0
     (engine,) = found["scenario"]["engines"]
     assert (engine["step_times"], engine["kv_tokens"]) == ("Prometheus", "Prometheus")
     assert [item["policy"] for item in found["outcomes"]] == ["constant:2", "hpa"]
