@@ -122,7 +122,7 @@ bench-decisions: setup ## Compare decisions in a closed loop with other policies
 	$(RUN) -m hack.bench.decisions $(ARGS)
 
 .PHONY: bench-policies
-bench-policies: setup ## Benchmark a cycle of 1,000 AutoscalingPolicyBindings against plain parsing of their pods' metrics: about a minute (ARGS=--live: 15 minutes)
+bench-policies: setup ## Benchmark a cycle of 1,000 AutoscalingPolicyBindings against plain parsing of their pods' metrics: about a minute
 	$(RUN) -m hack.bench.policies $(ARGS)
 
 .PHONY: lint

@@ -91,12 +91,3 @@ def with_new_image(value: Json) -> Json:
         "registry.example.com/inference/vllm-openai:v0.11.0"
     )
     return changed
-
-
-def rewritten(value: Json) -> Json:
-    """Return a copy with one change in its spec, for either kind."""
-    if value["kind"] == "Model":
-        return with_new_image(value)
-    changed = copy.deepcopy(value)
-    changed["spec"]["variantCost"] = "12.5"
-    return changed
