@@ -21,8 +21,7 @@ from hack.bench.table import Columns, table_lines
 from hack.calling.connection import ConnectionBrokenError
 from hack.calling.cores import Cores
 from hack.calling.load import WrongAnswerError
-from hack.calling.received import model
-from hack.calling.reviews import create
+from hack.calling.reviews import create, model
 from hack.controlplane import ControlPlaneError
 
 OURS: Final = "stowplan"

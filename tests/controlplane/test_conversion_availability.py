@@ -24,13 +24,12 @@ from hack.calling.connection import Connection
 from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request, review
 from hack.calling.cores import memory_mebibytes
 from hack.calling.load import ask
-from hack.calling.received import submitted_object
-from hack.calling.reviews import create
+from hack.calling.reviews import create, submitted_object
 from hack.calling.reviews import http_request as webhook_request
 from hack.calling.server_process import ADDRESS, Server
 from hack.controlplane import ControlPlane
+from hack.controlplane.auditing import conversions
 from hack.controlplane.client import Client
-from hack.controlplane.exposition import conversions
 from hack.controlplane.network import free_port
 from hack.installation import Installation
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.clusters.filling import Filled, cluster_plane, fill_clusters
+from hack.clusters.filling import PACKED, Filled, Order, Way, cluster_plane, fill_clusters
 from hack.clusters.generated import Kind, generate_cluster
-from hack.clusters.ways import PACKED, Order, Way
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

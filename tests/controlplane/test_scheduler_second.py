@@ -9,7 +9,7 @@ import pytest
 from support.manifests import deployment, listed
 from support.shipped_scheduler import shipped_scheduler
 
-from hack.clusters.ways import PACKED
+from hack.clusters.filling import PACKED
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, JsonValue
-from hack.calling.received import model, received_object
+from hack.calling.reviews import model, received_object
 
 
 def spoilt(value: Json) -> Json:

@@ -25,11 +25,11 @@ from hack.bench.run import OURS
 from hack.bench.servers import answering
 from hack.bench.table import Columns
 from hack.calling import variants
-from hack.calling.received import submitted_object
+from hack.calling.reviews import submitted_object
 from hack.calling.server_process import ADDRESS, new_identity, serving
 from hack.controlplane import ControlPlane
+from hack.controlplane.auditing import conversions
 from hack.controlplane.client import Client, RefusedError
-from hack.controlplane.exposition import conversions
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Process
 from hack.installation import Installation
