@@ -53,7 +53,7 @@ FORBIDDEN = {
     "no test imports a benchmark: what both need is in a package of its own": (("tests",), r"hack\.bench"),
     "tests of processes use them like users: kubectl, HTTP, files and verbs": (
         ("tests/controlplane", "tests/e2e", "tests/keda"),
-        "apiserver|webhooks|controller",
+        r"apiserver|webhooks|controller|hack\.clusters|hack\.scale",
     ),
 }
 
