@@ -41,7 +41,7 @@ test: setup lint verify ## Lint, verify, and run all tests, including those with
 	@echo "also running tests/e2e/test_answers.py on a real node, if possible; its output follows in the end"
 	@output=$$(mktemp); trap 'rm -f $$output' EXIT; trap 'kill $$node' INT TERM; \
 	$(RUN) -m hack.realnode --optional pytest tests/e2e/test_answers.py $(ARGS) >$$output 2>&1 & node=$$!; \
-	$(PYTEST) -n 5 $(WITHOUT_CLUSTER) tests/hostile tests/controlplane $(ARGS); tests=$$?; \
+	$(PYTEST) -n 5 $(WITHOUT_CLUSTER) tests/hostile tests/controlplane tests/integration $(ARGS); tests=$$?; \
 	wait $$node; on_node=$$?; cat $$output; exit $$((tests | on_node))
 
 .PHONY: e2e
@@ -66,7 +66,7 @@ fuzz-placement: setup ## Run the property tests of placement with 20 times as ma
 	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest --hypothesis-profile=default tests/unit/planning $(ARGS)
 
 LAWS := $(addprefix tests/unit/,kinds check convert migrate upgrade webhooks engines/test_prometheus_source.py) \
-  tests/controlplane/test_gateways.py
+  tests/integration/test_gateway_translation.py
 .PHONY: fuzz-laws
 fuzz-laws: setup ## Run all other property tests with 10 to 20 times as many random inputs: about 20 minutes
 	STOWPLAN_CAMPAIGN=20 $(RUN) -m pytest --hypothesis-profile=default $(LAWS) $(ARGS)
@@ -122,7 +122,7 @@ bench-decisions: setup ## Compare decisions in a closed loop with other policies
 	$(RUN) -m hack.bench.decisions $(ARGS)
 
 .PHONY: bench-policies
-bench-policies: setup ## Benchmark a cycle of 1,000 AutoscalingPolicyBindings against plain parsing of their pods' metrics: about a minute (ARGS=--live: 15 minutes)
+bench-policies: setup ## Benchmark a cycle of 1,000 AutoscalingPolicyBindings against plain parsing of their pods' metrics: about a minute
 	$(RUN) -m hack.bench.policies $(ARGS)
 
 .PHONY: lint

@@ -9,6 +9,15 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.planes import (  # the fixtures of tests/controlplane and tests/integration
+    control_plane,
+    empty_namespace,
+    installation,
+    namespace,
+    shared_namespace,
+)
+
+__all__ = ["control_plane", "empty_namespace", "installation", "namespace", "shared_namespace"]
 
 # Programs of tests/support run as scripts, without the checkout in their path. They would import what is
 # installed: another checkout, if a worktree shares its virtual environment.

@@ -1,9 +1,9 @@
-"""The goals of benchmarks, as one line of output and as JSON."""
+"""The goals of benchmarks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 _WHOLE_FROM: Final = 100
 _TENTHS_FROM: Final = 10
@@ -17,39 +17,18 @@ class Goal:
     value: float
     unit: str
     most: float
-    is_upper_bound: bool = False
-    """Whether the value is only an upper bound: the goal may then be met, but is never known to be missed."""
 
     @property
     def is_met(self) -> bool:
         """Tell whether the measured value is within the goal."""
         return self.value <= self.most
 
-    @property
-    def outcome(self) -> str:
-        """`met`, `missed` or, for an upper bound above the maximum, `not shown`."""
-        if self.is_met:
-            return "met"
-        return "not shown" if self.is_upper_bound else "missed"
-
-    @property
-    def measured(self) -> str:
-        """The value with its unit."""
-        return f"{'at most ' if self.is_upper_bound else ''}{short_number(self.value)} {self.unit}"
-
     def line(self) -> str:
-        """Return `goal: NAME VALUE UNIT, wanted <= X: met`, or `missed`, or `not shown`."""
-        return f"goal: {self.name} {self.measured}, wanted <= {self.most:.4g}: {self.outcome}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the goal as a member of a results file."""
-        return {
-            "name": self.name,
-            "value": self.value,
-            "unit": self.unit,
-            "most": self.most,
-            "met": self.is_met,
-        } | ({"upper_bound": True} if self.is_upper_bound else {})
+        """Return `goal: NAME VALUE UNIT, wanted <= X: met`, or `missed`."""
+        outcome = "met" if self.is_met else "missed"
+        return (
+            f"goal: {self.name} {short_number(self.value)} {self.unit}, wanted <= {self.most:.4g}: {outcome}"
+        )
 
 
 def at_both_paces(goal: Goal, slowness: float) -> tuple[Goal, Goal]:

@@ -2,5 +2,5 @@
 
 - a process: `server_process`, with its core, CPU time and memory: `cores`
 - requests: `connection`, `load`; their bodies: `reviews`, `conversion_reviews`
-- the objects in them: `received`, and `variants` of each released shape
+- objects of each released shape: `variants`
 """

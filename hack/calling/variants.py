@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL
 from apiserver.schema.json import Json
-from hack.calling.received import CREATED, managed_fields, owned_fields
+from hack.calling.reviews import CREATED, managed_fields, owned_fields
 
 NAMESPACE: Final = "inference-production"
 

@@ -8,9 +8,8 @@ import sys
 import time
 from collections.abc import Sequence
 
-from hack.clusters.filling import Filled, cluster_plane, fill_clusters
+from hack.clusters.filling import DEFAULT, PACKED, Filled, Order, Way, cluster_plane, fill_clusters
 from hack.clusters.generated import Kind, generate_cluster
-from hack.clusters.ways import DEFAULT, PACKED, Order, Way
 
 _BATCH = 200
 """Clusters of each kind per control plane; each batch starts a new one."""

@@ -9,8 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from multiprocessing import get_context
 from pathlib import Path
+from random import Random
 from typing import Final, TypeVar
 
 from apiserver.cluster.client import Cluster as Connection
@@ -18,12 +20,50 @@ from apiserver.cluster.resource import NODES, PODS, Resource
 from apiserver.schema.json import Json
 from controller.observe.pods import by_target
 from controller.variants.placing import let_in
-from hack.clusters.generated import NAMESPACE, Cluster
-from hack.clusters.judged import is_settled, offences
-from hack.clusters.objects import CLUSTER_LABEL
-from hack.clusters.planned import Planned, planned
-from hack.clusters.ways import Order, Way, new_names
+from hack.clusters.generated import CLUSTER_LABEL, NAMESPACE, Cluster, Shape, new_pod
+from hack.clusters.planned import Planned, is_settled, offences, planned
 from hack.controlplane import ControlPlane
+
+PACKED: Final = "stowplan-packed"
+DEFAULT: Final = "default-scheduler"
+
+
+class Order(StrEnum):
+    """The order in which the scheduler receives the pods of a cluster."""
+
+    ARBITRARY = "arrival order"
+    BY_PRIORITY = "arrival order, with a priority by size"
+    LARGEST_FIRST = "largest first"
+    GATED = "gated, arrival order"
+
+
+def new_names(planned: Planned) -> list[str]:
+    """Return the names of the pods that a plan adds, which are the same in every way."""
+    return [f"{planned.cluster.name}-new-{number}" for number in range(sum(planned.added.values()))]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Way:
+    """A scheduler and an order for the pods that a plan adds."""
+
+    scheduler: str
+    order: Order
+
+    def new_pods(self, planned: Planned) -> list[Json]:
+        """Return the pods that the plan adds, in the order of creation."""
+        shapes = {shape.name: shape for shape in planned.cluster.shapes}
+        wanted = [shapes[name] for name, count in sorted(planned.added.items()) for _ in range(count)]
+        Random(planned.cluster.seed).shuffle(wanted)  # noqa: S311 (not used for security)
+        if self.order is Order.LARGEST_FIRST:
+            wanted.sort(key=lambda shape: -shape.accelerators)
+        return [self._pod(name, shape) for name, shape in zip(new_names(planned), wanted, strict=True)]
+
+    def _pod(self, name: str, shape: Shape) -> Json:
+        by_size = f"stowplan-accelerators-{shape.accelerators}" if self.order is Order.BY_PRIORITY else ""
+        return new_pod(
+            name, shape, scheduler=self.scheduler, priority_class=by_size, is_gated=self.order is Order.GATED
+        )
+
 
 _Item = TypeVar("_Item")
 

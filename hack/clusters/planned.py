@@ -1,24 +1,26 @@
-"""The controller's decision for a generated cluster, from the objects in the API server."""
+"""The controller's decision for a generated cluster, and the evaluation of the scheduler's result."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
+from controller.observe.accelerators import accelerators_in, accelerators_of
 from controller.observe.gather import World, claims_in, gather
 from controller.observe.observed import Observed
+from controller.observe.pods import target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Plan, SolverStatus
 from controller.planning.inputs import Settings
+from controller.planning.inventory import admits
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
-from hack.clusters.generated import NAMESPACE, Cluster
-from hack.clusters.objects import CAPACITY
+from hack.clusters.generated import CAPACITY, NAMESPACE, Cluster
 
 _SETTINGS: Final = Settings(relief_solves=0)
 
@@ -70,3 +72,31 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
     if made.solver.status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         raise ValueError(f"{cluster.name}: no plan: {made.solver.message}")
     return Planned(cluster=cluster, snapshot=snapshot, observed=seen.observed, plan=made)
+
+
+_UNSCHEDULABLE: Final = "Unschedulable"
+
+
+def is_settled(pod: Json) -> bool:
+    """Tell whether the scheduler has processed a pod: it is bound, or known to be unschedulable."""
+    conditions = (pod.get("status") or {}).get("conditions") or []
+    return bool(pod["spec"].get("nodeName")) or any(
+        item["type"] == "PodScheduled" and item.get("reason") == _UNSCHEDULABLE for item in conditions
+    )
+
+
+def offences(planned: Planned, pods: Sequence[Json]) -> Iterator[str]:
+    """Yield violations: pods on nodes that the plan does not admit, and overcommitted nodes."""
+    nodes = {node.name: node for node in planned.snapshot.nodes}
+    variants = {variant.name: variant for variant in planned.snapshot.variants}
+    before = {replica.name for variant in planned.snapshot.variants for replica in variant.replicas}
+    held: Counter[str] = Counter()
+    for pod in pods:
+        name, host, owner = pod["metadata"]["name"], pod["spec"].get("nodeName"), target_of_pod(pod)
+        held[host] += accelerators_of(pod["spec"])
+        if host and owner and name not in before and not admits(nodes[host], variants[owner.name]):
+            yield f"{name} is bound to {host}, which {owner.name} may not use"
+    for node in planned.cluster.nodes:
+        name, room = node["metadata"]["name"], accelerators_in(node["status"]["allocatable"])
+        if held[name] > room:
+            yield f"{name} has {room} accelerators and {held[name]} in use"

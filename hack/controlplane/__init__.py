@@ -10,14 +10,13 @@ server rejects EndpointSlices with such addresses: find pods by pod discovery, n
 Service of type ExternalName with a loopback address replaces a cluster IP: webhooks, conversion and
 aggregation call it, and TLS still verifies the name of the Service.
 
-- pinned Go modules of the programs: `modules`; finding and building them: `binaries`, `build`, `toolchain`
+- pinned Go modules of the programs: `modules`; finding and building them: `binaries`, `build`
 - kinds of other projects, from their Go modules: `foreign`
-- keys and kubeconfigs: `certificates`, `pki`, `kubeconfig`
-- loopback network and directory of one instance: `network`, `workspace`
-- command lines and configurations: `components`, `scraping`, `scheduling`, `stages.yaml`
-- supervision: `process`, `tether`, `readiness`, `lock`; long work: `progress`; errors: `errors`
+- keys and kubeconfigs: `certificates`; loopback network of one instance: `network`
+- command lines and configurations: `components`, `stages.yaml`
+- supervision: `process`, `tether`; long work: `progress`; errors: `errors`
 - built programs and files of instances: `cache`; frequent requests: `client`
-- what the API server did: `auditing`, `exposition`
+- what the API server did: `auditing`
 - the control plane: `controlplane`; simulated nodes: `nodes`; one in the background: `background`
 """
 

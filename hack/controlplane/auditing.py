@@ -1,13 +1,15 @@
-"""Requests served by kube-apiserver, from its audit log."""
+"""Requests served by kube-apiserver, from its audit log, and its calls of webhooks, from its metrics."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from prometheus_client.parser import text_string_to_metric_families
 
 POLICY_FILE = "audit-policy.json"
 LOG_FILE = "audit.log"
@@ -124,3 +126,16 @@ def _is_stale(write: Request, taken: Sequence[Request]) -> bool:
 
 def _counts(item: Request) -> bool:
     return item.stage == ("ResponseStarted" if item.verb == "watch" else "ResponseComplete")
+
+
+def conversions(exposition: str) -> tuple[int, float, int]:
+    """Return the number of conversion calls, their total seconds, and the number of failed ones."""
+    name = "apiserver_crd_conversion_webhook_duration_seconds"
+    wanted = "\n".join(line for line in exposition.splitlines() if line.startswith(name))
+    totals: dict[str, float] = defaultdict(float)
+    for family in text_string_to_metric_families(f"{wanted}\n"):
+        for sample in family.samples:
+            totals[sample.name.removeprefix(name)] += sample.value
+            if sample.labels.get("succeeded") == "false" and sample.name.endswith("_count"):
+                totals["failed"] += sample.value
+    return round(totals["_count"]), totals["_sum"], round(totals["failed"])

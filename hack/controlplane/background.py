@@ -14,10 +14,9 @@ import time
 from pathlib import Path
 from types import FrameType
 
-from hack.controlplane.cache import cache_directory
+from hack.controlplane.cache import cache_directory, try_lock
 from hack.controlplane.controlplane import ControlPlane
 from hack.controlplane.errors import ControlPlaneError, NotRunningError
-from hack.controlplane.lock import try_lock
 
 _ROOT = Path(__file__).parents[2]
 _POLL_SECONDS = 0.1

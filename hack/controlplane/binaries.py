@@ -14,8 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from hack.controlplane.build import build
-from hack.controlplane.cache import cache_directory
-from hack.controlplane.lock import hold_lock
+from hack.controlplane.cache import cache_directory, hold_lock
 from hack.controlplane.modules import KWOK, PROMETHEUS, Binary, GoModule, chosen_kubernetes
 from hack.controlplane.progress import ProgressLine
 

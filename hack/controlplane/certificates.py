@@ -1,9 +1,11 @@
-"""Certificate authorities and certificates for one control plane, with P-256 keys."""
+"""Certificate authorities, certificates and kubeconfigs for one control plane, with P-256 keys."""
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import ipaddress
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -167,3 +169,98 @@ def _general_name(name: str) -> x509.GeneralName:
 
 def _pem(certificate: x509.Certificate) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cluster:
+    """The URL of a cluster's API server and the CA that authenticates it."""
+
+    server: str
+    """Such as `https://127.64.128.2:6443`."""
+
+    authority: bytes
+    """Certificate of the CA that issued the server's certificate, as PEM."""
+
+
+def write_certificate_kubeconfig(path: Path, cluster: Cluster, *, pair: KeyPair) -> None:
+    """Write a kubeconfig (JSON is YAML) for a client with a certificate."""
+    user = {"client-certificate-data": _base64(pair.certificate), "client-key-data": _base64(pair.key)}
+    write_secret(path, _document(cluster, user=user, namespace="default"))
+
+
+def write_token_kubeconfig(path: Path, cluster: Cluster, *, token: str, namespace: str) -> None:
+    """Write a kubeconfig for a client with a bearer token and a default namespace."""
+    write_secret(path, _document(cluster, user={"token": token}, namespace=namespace))
+
+
+def _document(cluster: Cluster, *, user: dict[str, str], namespace: str) -> bytes:
+    name = "stowplan"
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [
+            {
+                "name": name,
+                "cluster": {
+                    "server": cluster.server,
+                    "certificate-authority-data": _base64(cluster.authority),
+                },
+            }
+        ],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name, "namespace": namespace}}],
+    }
+    return json.dumps(document, indent=2).encode()
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+MASTERS = "system:masters"
+"""The group with all permissions."""
+
+PROXY_CLIENT = "front-proxy-client"
+"""The common name with which kube-apiserver calls aggregated API servers."""
+
+_SERVER_NAMES = (
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "localhost",
+    "127.0.0.1",
+    "10.96.0.1",  # the Service `kubernetes`
+)
+
+
+def write_pki(directory: Path, *, server: str, address: str) -> Cluster:
+    """Write all files; `address` is that of the components, `server` the URL of kube-apiserver."""
+    authority, proxy_authority = Authority.create("kubernetes"), Authority.create("front-proxy")
+    authority.pair.write(directory, "ca")
+    proxy_authority.pair.write(directory, "front-proxy-ca")
+    authority.server("kube-apiserver", names=(*_SERVER_NAMES, address)).write(directory, "apiserver")
+    authority.server("localhost", names=(address,)).write(directory, "component")
+    proxy_authority.client(PROXY_CLIENT).write(directory, "front-proxy-client")
+    authority.client("kube-apiserver", groups=(MASTERS,)).write(directory, "kubelet-client")
+    private, public = signing_key()
+    write_secret(directory / "service-account.key", private)
+    (directory / "service-account.pub").write_bytes(public)
+    cluster = Cluster(server=server, authority=authority.pair.certificate)
+    _write_users(directory, authority, cluster)
+    return cluster
+
+
+def _write_users(directory: Path, authority: Authority, cluster: Cluster) -> None:
+    users = {
+        "admin": (MASTERS,),
+        "kwok": (MASTERS,),  # simulates the kubelet of every node, which no default role allows
+        "system:kube-controller-manager": (),
+        "system:kube-scheduler": (),
+    }
+    for user, groups in users.items():
+        name = user.removeprefix("system:")
+        pair = authority.client(user, groups=groups)
+        write_certificate_kubeconfig(directory / f"{name}.kubeconfig", cluster, pair=pair)
+        if user == "admin":
+            pair.write(directory, "admin")  # for the readiness probe

@@ -1,14 +1,72 @@
-"""The command line of each component, as a pure function of an instance's layout."""
+"""Command lines and configurations of all components."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from hack.controlplane.auditing import LOG_FILE, POLICY_FILE
-from hack.controlplane.pki import PROXY_CLIENT
-from hack.controlplane.readiness import Probe
+from hack.controlplane.certificates import PROXY_CLIENT
+from hack.controlplane.process import Probe
+
+_CALLS_PER_SECOND = 1000
+"""High enough that measurements of placements don't wait for the scheduler's client-side throttling."""
+
+
+def scheduler_configuration(shipped: Path, *, kubeconfig: str) -> str:
+    """Return a shipped configuration adapted to the scheduler of this instance.
+
+    The profiles are unchanged, in addition to the default one; only the client settings are replaced.
+    """
+    document: dict[str, Any] = yaml.safe_load(shipped.read_text(encoding="utf-8"))
+    connection = {"kubeconfig": kubeconfig, "qps": _CALLS_PER_SECOND, "burst": 2 * _CALLS_PER_SECOND}
+    changed = {
+        "clientConnection": connection,
+        "leaderElection": {"leaderElect": False},
+        "profiles": [{"schedulerName": "default-scheduler"}, *document["profiles"]],
+    }
+    return yaml.safe_dump(document | changed)
+
+
+_META = "__meta_kubernetes_pod"
+
+
+def prometheus_configuration(*, kubeconfig: str) -> str:
+    """Return a configuration that scrapes Running pods annotated with `prometheus.io/scrape: "true"`.
+
+    The port is that of the annotation `prometheus.io/port`. The series have `namespace`, `pod` and all labels
+    of the pod, as in usual installations. JSON is YAML.
+    """
+    annotation = f"{_META}_annotation_prometheus_io"
+    relabelings = [
+        {"source_labels": [f"{annotation}_scrape"], "regex": "true", "action": "keep"},
+        {"source_labels": [f"{_META}_phase"], "regex": "Running", "action": "keep"},
+        {
+            "source_labels": [f"{_META}_ip", f"{annotation}_port"],
+            "separator": ":",
+            "target_label": "__address__",
+        },
+        {"source_labels": ["__meta_kubernetes_namespace"], "target_label": "namespace"},
+        {"source_labels": [f"{_META}_name"], "target_label": "pod"},
+        {"regex": f"{_META}_label_(.+)", "action": "labelmap"},
+    ]
+    document = {
+        "global": {"scrape_interval": "2s", "scrape_timeout": "2s"},
+        "scrape_configs": [
+            {
+                "job_name": "pods",
+                "kubernetes_sd_configs": [{"role": "pod", "kubeconfig_file": kubeconfig}],
+                "relabel_configs": relabelings,
+            }
+        ],
+    }
+    return json.dumps(document, indent=2)
+
 
 STAGES = Path(__file__).with_name("stages.yaml")
 """kwok's simulation of nodes and pods."""

@@ -16,19 +16,15 @@ from typing import Any, Self
 from hack.controlplane import components
 from hack.controlplane.auditing import LOG_FILE, POLICY, POLICY_FILE, AuditLog
 from hack.controlplane.binaries import provide_binaries
+from hack.controlplane.cache import Workspace
+from hack.controlplane.certificates import write_pki, write_token_kubeconfig
 from hack.controlplane.client import Client
-from hack.controlplane.components import Component, Layout
+from hack.controlplane.components import Component, Layout, prometheus_configuration, scheduler_configuration
 from hack.controlplane.errors import KubectlFailedError
 from hack.controlplane.foreign import Definition, definition_file
-from hack.controlplane.kubeconfig import write_token_kubeconfig
 from hack.controlplane.network import LoopbackNetwork, Network, free_port
-from hack.controlplane.pki import write_pki
-from hack.controlplane.process import Process, kept_environment
+from hack.controlplane.process import Probe, Process, kept_environment, wait_until_ready
 from hack.controlplane.progress import ProgressLine
-from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.controlplane.scheduling import scheduler_configuration
-from hack.controlplane.scraping import prometheus_configuration
-from hack.controlplane.workspace import Workspace
 
 _READY_SECONDS = 90.0
 _WATCH_SECONDS = 0.2

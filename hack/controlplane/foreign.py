@@ -13,11 +13,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Final
 
-from hack.controlplane.cache import cache_directory
+from hack.controlplane.build import find_go
+from hack.controlplane.cache import cache_directory, hold_lock
 from hack.controlplane.errors import BuildFailedError
-from hack.controlplane.lock import hold_lock
 from hack.controlplane.modules import GoModule
-from hack.controlplane.toolchain import find_go
 
 _PINS: Final = GoModule(
     folder=Path(__file__).parent / "definitions", binaries=(), linker_flags="", usual_minutes=1

@@ -1,18 +1,23 @@
-"""One supervised process: started with a log file, watched, stopped, and killed when this process ends."""
+"""One supervised process: started with a log file, polled until ready, watched, stopped, killed with ours."""
 
 from __future__ import annotations
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from hack.controlplane.errors import ComponentCrashedError, ControlPlaneError
+from hack.controlplane.errors import ComponentCrashedError, ControlPlaneError, NotReadyError
 
 _TETHER = Path(__file__).with_name("tether.py")
 _TAIL_LINES = 25
@@ -147,3 +152,56 @@ class Process:
             self._running.kill()
             self._running.wait()
             self._running = None
+
+
+_ASK_SECONDS = 0.05
+_ANSWER_SECONDS = 2.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Probe:
+    """A URL that returns 2xx when the component is ready."""
+
+    url: str
+    authority: str | None = None
+    """Path of the CA certificate; None for plain HTTP."""
+
+    client: str | None = None
+    """Path of the client certificate, without `.crt` and `.key`; None for no client certificate."""
+
+    def caller(self) -> Callable[[], str | None]:
+        """Return a function that probes once: it returns None if ready, else the response."""
+        handlers: list[urllib.request.BaseHandler] = [urllib.request.ProxyHandler({})]
+        if self.authority is not None:
+            context = ssl.create_default_context(cafile=self.authority)
+            if self.client is not None:
+                context.load_cert_chain(f"{self.client}.crt", f"{self.client}.key")
+            handlers.append(urllib.request.HTTPSHandler(context=context))
+        opener = urllib.request.build_opener(*handlers)
+        return lambda: _ask(opener, self.url)
+
+
+def wait_until_ready(process: Process, probe: Probe, *, patience_seconds: float) -> None:
+    """Poll the probe. Raises ComponentCrashedError if the process ends, NotReadyError after a timeout."""
+    deadline = time.monotonic() + patience_seconds
+    ask = probe.caller()
+    while (answer := ask()) is not None:
+        process.check()
+        if time.monotonic() > deadline:
+            raise NotReadyError(
+                f"{process.name} is not ready after {patience_seconds:.0f} s ({probe.url}: {answer}); "
+                f"{process.log_tail()}"
+            )
+        time.sleep(_ASK_SECONDS)
+    process.check()
+
+
+def _ask(opener: urllib.request.OpenerDirector, url: str) -> str | None:
+    try:
+        with opener.open(url, timeout=_ANSWER_SECONDS):
+            return None
+    except urllib.error.HTTPError as error:
+        with error:
+            return f"{error.code} {error.read(200).decode(errors='replace')}"
+    except OSError as error:
+        return str(error)

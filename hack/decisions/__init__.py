@@ -2,5 +2,5 @@
 
 A **row** is a load on a fleet (`rows`, with the fleets of `fleet`). A **point** is the simulation of one
 policy on one row with one seed (`points`). Results of **rivals** are kept in `rivals.json` (`rivals`), and
-`capacity` finds the sizes of constant fleets. `results` joins ours and theirs, and `goals` judges them.
+`capacity` finds the sizes of constant fleets. `results` joins ours and theirs, and judges them.
 """

@@ -5,12 +5,10 @@
 summary, and succeeds only if everything that it promises was observed.
 
 - the story, its nodes and its load: `scenario`; playing it: `director`, `performance`
-- engines instead of containers: `engines`, `profiles`; their load: `traffic`, `phases`, `clock`, `figures`
-- the chapter of a Model: `model_story`; other API paths of its engines: `openai_api`; adapters: `loaders`
-- observations: `observe` (pure), `observation`, `history`
-- results of requests: `service`; results of plain autoscalers for comparison: `comparison`
-- checks: `checks`, `following`, `giving_way`; final output: `summary`, `footprint`
-- display: `screen`, `live`, `plain`, `frame`
+- engines instead of containers: `engines`; their load: `traffic`, in `phases`
+- the chapter of a Model: `model_story`; other API paths of its engines, and adapters: `openai_api`
+- observations and their history: `observation`; results, also of plain autoscalers: `comparison`
+- checks: `checks`; display: `shows`; final output: `summary`
 - restart of processes that end: `supervisor`
 - the whole story without a cluster, in seconds: `rehearsal`
 - conversion of published traces: `compact_trace`

@@ -3,16 +3,89 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from hack.demo.following import DOWN_SECONDS, unfollowed_times
-from hack.demo.giving_way import CARRIED_OUT_SECONDS, gives_way, retreats
-from hack.demo.history import History, model_view
 from hack.demo.model_story import ADAPTER, LOST, MODEL
-from hack.demo.observation import ModelView
+from hack.demo.observation import History, ModelView, VariantView, model_view
 from hack.demo.scenario import CHAPTERS, END_SECONDS, EXCUSED_SECONDS
+
+UP_SECONDS = 15.0
+"""Replicas must not be below the smallest decision of this period, in seconds."""
+
+DOWN_SECONDS = 80.0
+"""Replicas must not exceed the largest decision of this period, in seconds; it is long for slow machines."""
+
+
+def unfollowed_times(views: Sequence[tuple[float, VariantView]]) -> Iterator[float]:
+    """Yield the times at which decisions were old enough but not applied."""
+    for index, (seconds, view) in enumerate(views):
+        least = _decisions_since(views[: index + 1], seconds - UP_SECONDS)
+        most = _decisions_since(views[: index + 1], seconds - DOWN_SECONDS)
+        if (least and view.current_replicas < min(least)) or (most and view.current_replicas > max(most)):
+            yield seconds
+
+
+def _decisions_since(views: Sequence[tuple[float, VariantView]], since_seconds: float) -> list[int]:
+    """Return the decisions since a time; empty unless there was one all the time."""
+    if views[0][0] > since_seconds:
+        return []
+    decided = [view.desired_replicas for moment, view in views if moment >= since_seconds]
+    known = [replicas for replicas in decided if replicas is not None]
+    return known if len(known) == len(decided) else []
+
+
+CARRIED_OUT_SECONDS = 70.0
+"""Time in seconds within which replicas follow a decision; it is long for slow machines."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Retreat:
+    """Replicas that a model lost because its variants were preempted."""
+
+    seconds: float
+    """When the loss was observed."""
+
+    replicas: int
+    """The number that those variants lost, at most that of the whole model."""
+
+    message: str
+    """The most recent message of one of the decisions."""
+
+
+def gives_way(variant: VariantView) -> bool:
+    """Tell whether a variant's decision says that a higher priority takes what it needs."""
+    return variant.reason == "Shortage" and variant.bound_by == "Priority" and bool(variant.message)
+
+
+def retreats(history: History, model_id: str, *, from_seconds: float, to_seconds: float) -> Iterator[Retreat]:
+    """Yield the losses of a model in [from, to) by variants that shrink to decisions in which they gave way.
+
+    The number of replicas at any one time does not matter: they may arrive late, and leave more than once.
+    The loss of a variant that is not observed before and after is unknown.
+    """
+    decided: list[tuple[float, VariantView]] = []
+    for earlier, later in pairwise(history.observations):
+        before, after = model_view(earlier, model_id), model_view(later, model_id)
+        if before is None or after is None:
+            continue
+        if from_seconds <= later.seconds < to_seconds:
+            decided += [(later.seconds, variant) for variant in after.variants if gives_way(variant)]
+        since = later.seconds - CARRIED_OUT_SECONDS
+        left = {variant.name: variant.current_replicas for variant in after.variants}
+        lost = {v.name: v.current_replicas - left[v.name] for v in before.variants if v.name in left}
+        reasons = {
+            variant.name: variant.message
+            for seconds, variant in decided
+            if seconds >= since
+            and lost.get(variant.name, 0) > 0
+            and variant.desired_replicas == left[variant.name]
+        }
+        replicas = min(sum(lost.values()), sum(lost[name] for name in reasons))
+        if replicas > 0:
+            yield Retreat(seconds=later.seconds, replicas=replicas, message=[*reasons.values()][-1])
+
 
 _FEWEST_ERRORS = 3
 _LEAST_IN_TIME = 0.9

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from controller.simulation.policies import LoadPolicy
 from controller.simulation.run import play
-from hack.demo.history import History
+from hack.demo.observation import History
 from hack.demo.rehearsal import demo_scenario
 
 REQUESTS_PER_REPLICA = (12, 24, 48)

@@ -13,14 +13,12 @@ from controller.observe.settings_reading import read_policies
 from hack.controlplane import ControlPlane
 from hack.controlplane.errors import KubectlFailedError, NotReadyError
 from hack.demo import scenario
-from hack.demo.clock import SimulatedClock
 from hack.demo.engines import EngineHost
-from hack.demo.frame import Frame, FrameMaker, Show
-from hack.demo.history import History, Refusal
 from hack.demo.model_story import ModelChapter
-from hack.demo.observation import Observation
-from hack.demo.observe import observe
+from hack.demo.observation import History, Observation, Refusal, observe
+from hack.demo.phases import SimulatedClock
 from hack.demo.rehearsal import served_requests
+from hack.demo.shows import Frame, FrameMaker, Show
 from hack.demo.traffic import Traffic
 
 REFUSAL_SECONDS = 20.0

@@ -16,8 +16,8 @@ from apiserver.schema.json import Json
 from controller.observe.pods import is_present, is_ready
 from hack.controlplane import ControlPlane
 from hack.demo import scenario
-from hack.demo.clock import SimulatedClock
-from hack.demo.loaders import LoaderHost
+from hack.demo.openai_api import LoaderHost
+from hack.demo.phases import SimulatedClock
 
 MODEL: Final = "chat"
 ADAPTER: Final = "sql"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,13 +18,11 @@ from hack.controlplane.binaries import provide_binaries
 from hack.controlplane.progress import ProgressLine
 from hack.demo import scenario
 from hack.demo.checks import findings
-from hack.demo.clock import SimulatedClock
 from hack.demo.comparison import account_of, plain_accounts
 from hack.demo.director import Director
 from hack.demo.engines import EngineHost
-from hack.demo.footprint import mean_call_milliseconds
-from hack.demo.live import LiveScreen, save_picture, telling
-from hack.demo.plain import PlainLines
+from hack.demo.phases import SimulatedClock
+from hack.demo.shows import LiveScreen, PlainLines, save_picture, telling
 from hack.demo.summary import (
     first_cause,
     how_to_look_around,
@@ -114,22 +112,13 @@ def _conclude(director: Director, installation: Installation, *, console: Consol
     if options.picture is not None:
         save_picture(telling(director.frames), options.picture, title="make demo")
         console.print(f"the screen was saved to {options.picture}")
-    for line in _footprint(director.control_plane, installation, without=options.without):
-        console.print(line, highlight=False)
+    for name, process in installation.processes.items():
+        if name not in options.without:
+            resident = memory_mebibytes("VmRSS", process.pid)
+            console.print(f"stowplan-{name}: {resident:.0f} MiB resident", highlight=False)
     checks = findings(director.history)
     print_summary(console, checks)
     return 0 if all(finding.holds for finding in checks) else 1
-
-
-def _footprint(
-    control_plane: ControlPlane, installation: Installation, *, without: Sequence[str]
-) -> Iterator[str]:
-    for name, process in installation.processes.items():
-        if name not in without:
-            yield f"stowplan-{name}: {memory_mebibytes('VmRSS', process.pid):.0f} MiB resident"
-    exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
-    for name, calls, milliseconds in mean_call_milliseconds(exposition):
-        yield f"{name}: {calls} calls by the API server, mean {milliseconds:.1f} ms"
 
 
 async def _stay(control_plane: ControlPlane) -> None:

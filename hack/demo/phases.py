@@ -1,8 +1,9 @@
-"""Play pieces of recorded traces one after the other: real sizes and real bursts, at a chosen speed."""
+"""Simulated time, and pieces of recorded traces played one after the other: real sizes and real bursts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from controller.simulation.workload import Request, TraceEntry, load_trace, piece
@@ -59,3 +60,27 @@ def requests(phases: Iterable[Phase], *, start_us: int) -> Iterator[Request]:
             )
             request_id += 1
         begin_us += round(phase.duration_seconds * 1e6)
+
+
+class SimulatedClock:
+    """Stays at zero until it is released, then runs `speed` times as fast as `clock` (in seconds)."""
+
+    def __init__(self, *, speed: float = 1.0, clock: Callable[[], float] = time.monotonic) -> None:
+        self._speed = speed
+        self._clock = clock
+        self._released: float | None = None
+
+    def release(self) -> None:
+        """Start the clock; no effect if it runs."""
+        if self._released is None:
+            self._released = self._clock()
+
+    @property
+    def seconds(self) -> float:
+        """Simulated seconds since the release; 0.0 before it."""
+        return 0.0 if self._released is None else (self._clock() - self._released) * self._speed
+
+    @property
+    def microseconds(self) -> int:
+        """Simulated time in whole microseconds, the unit of the simulation."""
+        return round(self.seconds * 1e6)

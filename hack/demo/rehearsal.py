@@ -28,10 +28,8 @@ from controller.simulation.workload import Played, TraceEntry
 from controller.sizing.records import StepParameters
 from controller.variants.variantautoscaling import CycleSettings
 from hack.demo import scenario
-from hack.demo.history import History
-from hack.demo.observe import observe
-from hack.demo.profiles import profile_of, start_up_seconds_of
-from hack.demo.service import Served
+from hack.demo.engines import profile_of, start_up_seconds_of
+from hack.demo.observation import History, Served, observe
 from hack.installation.installation import NAMESPACE as INSTALLATION_NAMESPACE
 
 

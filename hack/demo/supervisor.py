@@ -7,8 +7,8 @@ from collections.abc import Callable, Collection
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.errors import ComponentCrashedError
-from hack.demo.clock import SimulatedClock
-from hack.demo.history import Outage
+from hack.demo.observation import Outage
+from hack.demo.phases import SimulatedClock
 from hack.installation import Installation
 
 ABSENCE_SECONDS = 3.0

@@ -6,6 +6,6 @@ quality; neither knows how solutions are found. `rivals` are the heuristics of o
 
 A new family is one function in a file of `families_*` and one line in `catalogue`.
 
-- families: `families_loads`, `families_rules`, `families_traps`, `families_waves`
-- random fleets: `fleet`; problems: `statement`, `scenario`
+- families: `families_loads`, `families_rules`, `families_traps`
+- random fleets: `fleet`; problems: `statement`
 """

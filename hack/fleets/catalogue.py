@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from hack.fleets import families_loads, families_rules, families_traps, families_waves
-from hack.fleets.scenario import Scenario
+from controller.planning.problem import PlacementProblem
+from hack.fleets import families_loads, families_rules, families_traps
 
 VERSION: Final = 1
 """Version of the generator, incremented by every change that alters the problems of a name."""
@@ -17,7 +17,7 @@ VERSION: Final = 1
 SIZES: Final = (20, 100, 500, 2000, 10_000)
 LARGEST: Final = SIZES[-1]
 
-FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], Scenario]]] = {
+FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], PlacementProblem]]] = {
     "F1-unlimited": families_loads.unlimited,
     "F2-plenty": families_loads.plenty,
     "F3-skew": families_loads.skew,
@@ -29,8 +29,6 @@ FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], Scenario]]] = 
     "F9-zones-10": families_rules.ten_zones,
     "F11-uneven-sizes": families_loads.uneven_sizes,
     "F12-racks": families_rules.racks,
-    "F13-waves": families_waves.waves,
-    "F13-ripples": families_waves.ripples,
     "F14-regret": families_traps.regret,
     "F14-dominant": families_traps.dominant,
     "F14-equal-ratios": families_traps.equal_ratios,
@@ -61,12 +59,10 @@ BY_ROOM: Final = (
 )
 """Families constrained only by capacity, without traps."""
 
-RIPPLES: Final = "F13-ripples"
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Instance:
-    """One generated scenario, by its parameters."""
+    """One generated problem, by its parameters."""
 
     family: str
     size: int
@@ -78,8 +74,8 @@ class Instance:
         """Its name in progress output and tables."""
         return f"{self.family}/{self.size}/{self.seed}"
 
-    def scenario(self) -> Scenario:
-        """Generate the scenario."""
+    def problem(self) -> PlacementProblem:
+        """Generate the problem."""
         entropy = [VERSION, *self.family.encode(), self.size, self.seed]
         return FAMILIES[self.family](np.random.default_rng(entropy), self.size)
 

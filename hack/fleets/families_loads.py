@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
+from controller.planning.problem import PlacementProblem
 from hack.fleets.fleet import Mix, fleet
-from hack.fleets.scenario import Scenario
 from hack.fleets.statement import drawn_out, endless, stated
 
 PLENTY: Final = (2.0,) * 5
@@ -17,16 +17,16 @@ TIGHT: Final = (1.15, 0.9, 1.1, 0.75, 0.85)
 SCARCE: Final = (0.6,) * 5
 
 
-def unlimited(rng: np.random.Generator, size: int) -> Scenario:
+def unlimited(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet with room for everything, so that models don't compete."""
     asks = fleet(rng, size, Mix())
-    return Scenario(problem=stated(asks, endless(asks)))
+    return stated(asks, endless(asks))
 
 
-def of_mix(rng: np.random.Generator, size: int, *, mix: Mix, factors: tuple[float, ...]) -> Scenario:
+def of_mix(rng: np.random.Generator, size: int, *, mix: Mix, factors: tuple[float, ...]) -> PlacementProblem:
     """Return a fleet with these ratios of nodes to preferred demand, in random order of the types."""
     asks = fleet(rng, size, mix)
-    return Scenario(problem=stated(asks, drawn_out(rng, asks, factors)))
+    return stated(asks, drawn_out(rng, asks, factors))
 
 
 plenty = partial(of_mix, mix=Mix(), factors=PLENTY)

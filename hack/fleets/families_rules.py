@@ -23,7 +23,6 @@ from hack.fleets.fleet import (
     drawn_replicas,
     fleet,
 )
-from hack.fleets.scenario import Scenario
 from hack.fleets.statement import drawn_out, stated
 
 SPREAD_SHARE: Final = 0.5
@@ -40,7 +39,7 @@ _WEIGHTS_GB: Final = 810
 """Weights of the largest model, with two bytes per parameter."""
 
 
-def zones(rng: np.random.Generator, size: int, *, count: int) -> Scenario:
+def zones(rng: np.random.Generator, size: int, *, count: int) -> PlacementProblem:
     """Return a fleet in which half of the models are spread over zones, with too few of some types."""
     asks = fleet(rng, size, Mix())
     problem = stated(asks, drawn_out(rng, asks, SKEW))
@@ -52,13 +51,11 @@ def zones(rng: np.random.Generator, size: int, *, count: int) -> Scenario:
         rule = SpreadTerms(topology=0, max_skew=1, domains=domains[v])
         return replace(terms, spread=rule) if is_spread[_model(terms)] else terms
 
-    return Scenario(
-        problem=replace(
-            problem,
-            variants=tuple(spread(v, terms) for v, terms in enumerate(problem.variants)),
-            bins=tuple(part for bin_ in problem.bins for part in _by_zone(bin_, zone_of)),
-            topologies=(tuple(zone_of),),
-        )
+    return replace(
+        problem,
+        variants=tuple(spread(v, terms) for v, terms in enumerate(problem.variants)),
+        bins=tuple(part for bin_ in problem.bins for part in _by_zone(bin_, zone_of)),
+        topologies=(tuple(zone_of),),
     )
 
 
@@ -66,19 +63,15 @@ three_zones = partial(zones, count=3)
 ten_zones = partial(zones, count=10)
 
 
-def racks(rng: np.random.Generator, size: int) -> Scenario:
+def racks(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet in which 30 % of the models need two or four whole nodes in one rack."""
     asks = [_spanning(rng, ask) if rng.random() < SPANNING_SHARE else ask for ask in fleet(rng, size, Mix())]
     problem = stated(asks, drawn_out(rng, asks, SKEW))
     # The planner has no topology except those of pods with a constraint on it.
-    return Scenario(
-        problem=replace(
-            problem,
-            variants=tuple(
-                replace(terms, together=0) if terms.pods > 1 else terms for terms in problem.variants
-            ),
-            topologies=(_racks(problem),),
-        )
+    return replace(
+        problem,
+        variants=tuple(replace(terms, together=0) if terms.pods > 1 else terms for terms in problem.variants),
+        topologies=(_racks(problem),),
     )
 
 

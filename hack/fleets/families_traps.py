@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 
+from controller.planning.problem import PlacementProblem
 from hack.fleets.families_loads import PLENTY, SCARCE, TIGHT
 from hack.fleets.fleet import ACCELERATORS, COST_OF_A_DOLLAR, H100, Accelerator, Ask, Mix, Offer, fleet
-from hack.fleets.scenario import Scenario
 from hack.fleets.statement import shared_out, stated
 
 _L40S, _A100 = ACCELERATORS[1], ACCELERATORS[2]
 _PINNED_EVERY = 2
 
 
-def regret(rng: np.random.Generator, size: int) -> Scenario:
+def regret(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet in which one of three models has the largest regret, but uses the room of both others.
 
     There are two A100 for every three models: the first needs both (10, else 19), the others one each (10,
@@ -26,20 +26,20 @@ def regret(rng: np.random.Generator, size: int) -> Scenario:
     asks = [greedy if index % 3 == 0 else modest for index in range(size)]
     nodes = _nodes(a100=-(-2 * size // 24), l40s=-(-size // 8))
     order = rng.permutation(size).tolist()
-    return Scenario(problem=stated([asks[index] for index in order], nodes))
+    return stated([asks[index] for index in order], nodes)
 
 
-def dominant(rng: np.random.Generator, size: int) -> Scenario:
+def dominant(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet in which one model wants as much as all others together."""
     asks = fleet(rng, size, Mix())
     value = sum(ask.cheapest[0] for ask in asks[1:])
     giant = next((ask for ask in asks if ask.requirement), asks[0])
     factor = max(1, value // max(1, giant.cheapest[0]))
     asks[0] = replace(giant, requirement=giant.requirement * factor, priority=0)
-    return Scenario(problem=stated(asks, shared_out(asks, TIGHT)))
+    return stated(asks, shared_out(asks, TIGHT))
 
 
-def equal_ratios(rng: np.random.Generator, size: int) -> Scenario:
+def equal_ratios(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet with the same cost per capacity everywhere: variants differ only by rounding."""
     asks = [
         replace(ask, offers=tuple(replace(offer, amount=offer.cost // 1000) for offer in ask.offers))
@@ -47,23 +47,23 @@ def equal_ratios(rng: np.random.Generator, size: int) -> Scenario:
     ]
     wanted = rng.integers(1, 60_000, size).tolist()
     asks = [replace(ask, requirement=need) for ask, need in zip(asks, wanted, strict=True)]
-    return Scenario(problem=stated(asks, shared_out(asks, TIGHT)))
+    return stated(asks, shared_out(asks, TIGHT))
 
 
-def ties(rng: np.random.Generator, size: int) -> Scenario:
+def ties(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet of identical models, with room for half of them."""
     asks = [fleet(rng, 1, Mix())[0]] * size
     asks = [replace(ask, is_warm=True, requirement=max(1, ask.requirement)) for ask in asks]
-    return Scenario(problem=stated(asks, shared_out(asks, (0.5,) * 5)))
+    return stated(asks, shared_out(asks, (0.5,) * 5))
 
 
-def idle(rng: np.random.Generator, size: int) -> Scenario:
+def idle(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet without demand, in which most models still keep one replica."""
     asks = [replace(ask, requirement=0) for ask in fleet(rng, size, Mix())]
-    return Scenario(problem=stated(asks, _nodes(size)))
+    return stated(asks, _nodes(size))
 
 
-def pinned(rng: np.random.Generator, size: int) -> Scenario:
+def pinned(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet in which every other model must stay as it is: minimum equals maximum."""
     asks = fleet(rng, size, Mix())
     problem = stated(asks, shared_out(asks, PLENTY))
@@ -77,10 +77,10 @@ def pinned(rng: np.random.Generator, size: int) -> Scenario:
         if node is not None:
             free[node] -= terms.accelerators
             variants[v] = replace(terms, current=1, bound_replicas=((node,),), ready=1, lower=1, upper=1)
-    return Scenario(problem=replace(problem, variants=tuple(variants), free=tuple(free)))
+    return replace(problem, variants=tuple(variants), free=tuple(free))
 
 
-def one_type(rng: np.random.Generator, size: int) -> Scenario:
+def one_type(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet with H100 only, for 60 % of the demand: only the shares matter."""
     asks = [
         replace(
@@ -91,12 +91,12 @@ def one_type(rng: np.random.Generator, size: int) -> Scenario:
         )
         for ask in fleet(rng, size, Mix())
     ]
-    return Scenario(problem=stated(asks, shared_out(asks, SCARCE)))
+    return stated(asks, shared_out(asks, SCARCE))
 
 
-def one_node_each(rng: np.random.Generator, size: int) -> Scenario:
+def one_node_each(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet with a single node of every type, whatever the demand."""
-    return Scenario(problem=stated(fleet(rng, size, Mix()), _nodes()))
+    return stated(fleet(rng, size, Mix()), _nodes())
 
 
 def _ask_of(*offers: tuple[Accelerator, int, int]) -> Ask:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from controller.planning.problem import CoverRow, PlacementProblem, Stage, level_name
-
-Count = Callable[[PlacementProblem, Sequence[int]], int]
-"""A quantity counted over a solution."""
 
 COST: Final = "cost"
 _WHOLE: Final = 1000
@@ -48,26 +45,6 @@ def cost(problem: PlacementProblem, replicas: Sequence[int]) -> int:
         started, stopped = max(0, count - terms.current), max(0, terms.current - count)
         total += count * terms.cost + started * terms.start_price + stopped * terms.stop_price
     return total
-
-
-def started_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
-    """Return the accelerators of all replicas to start."""
-    return _accelerators(problem, [n - t.current for t, n in zip(problem.variants, replicas, strict=True)])
-
-
-def stopped_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
-    """Return the accelerators of all replicas to stop."""
-    return _accelerators(problem, [t.current - n for t, n in zip(problem.variants, replicas, strict=True)])
-
-
-def used_accelerators(problem: PlacementProblem, replicas: Sequence[int]) -> int:
-    """Return the accelerators of all replicas."""
-    return _accelerators(problem, replicas)
-
-
-def _accelerators(problem: PlacementProblem, counts: Sequence[int]) -> int:
-    pairs = zip(problem.variants, counts, strict=True)
-    return sum(max(0, count) * terms.accelerators_per_replica for terms, count in pairs)
 
 
 def unmet(problem: PlacementProblem, replicas: Sequence[int]) -> list[Unmet]:

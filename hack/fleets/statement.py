@@ -14,17 +14,14 @@ Nodes = Mapping[str, Sequence[int]]
 """Accelerators of each node, by type."""
 
 
-def stated(asks: Sequence[Ask], nodes: Nodes, *, price_percent: int = 0) -> PlacementProblem:
-    """Return the problem of placing the fleet on these nodes, with nothing running.
-
-    If nothing runs yet, a start price scales all costs equally, so it is omitted by default.
-    """
+def stated(asks: Sequence[Ask], nodes: Nodes) -> PlacementProblem:
+    """Return the problem of placing the fleet on these nodes, with nothing running and no start prices."""
     rows: list[CoverRow] = []
     variants: list[VariantTerms] = []
     for model, ask in enumerate(asks):
         rows += _rows(ask, model, first=len(variants))
         variants += (
-            _terms(ask, offer, f"m{model:05}-v{number}-{offer.accelerator.name}", price_percent=price_percent)
+            _terms(ask, offer, f"m{model:05}-v{number}-{offer.accelerator.name}")
             for number, offer in enumerate(ask.offers)
         )
     offers = [offer for ask in asks for offer in ask.offers]
@@ -85,14 +82,13 @@ def _rows(ask: Ask, model: int, *, first: int) -> Iterator[CoverRow]:
         )
 
 
-def _terms(ask: Ask, offer: Offer, name: str, *, price_percent: int) -> VariantTerms:
-    price = offer.cost * price_percent // 100
+def _terms(ask: Ask, offer: Offer, name: str) -> VariantTerms:
     return VariantTerms(
         name=name,
         accelerators=offer.size // offer.pods,
         cost=offer.cost,
-        start_price=price,
-        stop_price=price,
+        start_price=0,
+        stop_price=0,
         current=0,
         bound_replicas=(),
         ready=0,

@@ -15,8 +15,7 @@ import yaml
 from apiserver.schema.json import Json
 from hack.controlplane import ControlPlane
 from hack.controlplane.errors import NotReadyError
-from hack.controlplane.process import Process
-from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.controlplane.process import Probe, Process, wait_until_ready
 from hack.installation.manifests import ROOT, adapt, documents, kustomization
 from hack.installation.mounts import SecretMount
 

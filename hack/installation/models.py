@@ -7,8 +7,7 @@ from typing import Any, Final
 import yaml
 
 from hack.controlplane import ControlPlane
-from hack.controlplane.process import Process
-from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.controlplane.process import Probe, Process, wait_until_ready
 from hack.installation.installation import NAMESPACE, process_of
 from hack.installation.manifests import ROOT, documents
 

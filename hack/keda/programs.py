@@ -17,12 +17,11 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from hack.controlplane.cache import cache_directory
+from hack.controlplane.build import find_go
+from hack.controlplane.cache import cache_directory, hold_lock
 from hack.controlplane.errors import BuildFailedError
-from hack.controlplane.lock import hold_lock
 from hack.controlplane.modules import GoModule
 from hack.controlplane.progress import ProgressLine
-from hack.controlplane.toolchain import find_go
 
 MODULE: Final = "github.com/kedacore/keda/v2"
 PROGRAMS: Final = ("operator", "adapter")

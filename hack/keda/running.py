@@ -13,9 +13,8 @@ import yaml
 from apiserver.schema.json import Json
 from hack.controlplane import ControlPlane
 from hack.controlplane.certificates import Authority, write_secret
-from hack.controlplane.process import Process
+from hack.controlplane.process import Probe, Process, wait_until_ready
 from hack.controlplane.progress import ProgressLine
-from hack.controlplane.readiness import Probe, wait_until_ready
 from hack.installation.manifests import EXTERNAL_METRICS, documents, registration
 from hack.keda.programs import provide_keda
 

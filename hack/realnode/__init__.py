@@ -6,11 +6,10 @@ runs a module in its own network, mount and process namespaces, where `RealNode`
 ends, the namespaces end with it, together with all interfaces, mounts, containers and processes. No container
 engine is needed.
 
-- requirements on the machine: `prerequisites`; programs from source: `programs`
-- base image from Debian packages, wheels by the lock file, and the build: `base`, `wheels`, `image`
-- everything prepared in advance and passed on: `prepared`
-- namespaces, and the cgroup that outlives them: `namespaces`; inside them: `network`, `mounts`
-- files and command lines of the node: `layout`, `identity`, `containerd`, `kubelet`
+- requirements on the machine: `prerequisites`; everything prepared in advance and passed on: `prepared`
+- base image from Debian packages, with wheels by the lock file, and the build: `base`, `image`
+- namespaces, and the cgroup that outlives them: `namespaces`; inside them: `network`
+- files and command lines of the node: `kubelet`
 - the node: `node`
 """
 

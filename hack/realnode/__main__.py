@@ -11,9 +11,8 @@ import sys
 from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.progress import ProgressLine
 from hack.realnode.namespaces import cgroup_name, run_inside
-from hack.realnode.prepared import Prepared
+from hack.realnode.prepared import Prepared, provide_programs
 from hack.realnode.prerequisites import missing, missing_packages, require
-from hack.realnode.programs import provide_programs
 
 
 def main(arguments: list[str]) -> int:

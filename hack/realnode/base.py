@@ -1,17 +1,23 @@
-"""The base of the image, built from Debian packages, because no image registry is used.
+"""The base of the image, built from Debian packages, because no image registry is used; and its wheels.
 
 It replaces the image in the Dockerfile's FROM: the same Debian release, with Debian's own Python of the same
 minor version as `python`. The public base has a Python built from source in /usr/local instead.
+
+The build uses no package index, so this machine's pip configuration and environment stay outside of it.
+Wheels are downloaded by the lock files; hashes are checked twice: here and by the Dockerfile's own steps.
 """
 
 from __future__ import annotations
 
 import hashlib
 import subprocess
+import sys
+import tempfile
 from pathlib import Path
 from typing import Final
 
-from hack.controlplane.lock import hold_lock
+from hack.controlplane.cache import hold_lock
+from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.progress import ProgressLine
 from hack.realnode.prerequisites import SUITE, PrerequisitesMissingError
 
@@ -71,3 +77,34 @@ def _apt_settings() -> list[str]:
         check=True,
     )
     return [line for line in finished.stdout.splitlines() if not line.endswith('"";')]
+
+
+_PLATFORMS: Final = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+"""Platform tags that the base supports, newest first."""
+
+
+def provide_wheels(directory: Path, locks: tuple[Path, ...], progress: ProgressLine) -> Path:
+    """Return a directory with the wheels of some lock files, downloading them if necessary."""
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in locks)).hexdigest()[:12]
+    folder = directory / f"wheels-{digest}"
+    with hold_lock(directory / f"{folder.name}.lock"):
+        if not folder.exists():
+            progress.say("fetching wheels by the lock files (once; some seconds)")
+            with tempfile.TemporaryDirectory(dir=directory, prefix="partial-") as partial:
+                for lock in locks:
+                    _fetch(lock, Path(partial) / folder.name)
+                (Path(partial) / folder.name).replace(folder)
+    return folder
+
+
+def _fetch(lock: Path, folder: Path) -> None:
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes", "--only-binary=:all:"]
+    platforms = [f"--platform={name}" for name in _PLATFORMS]
+    finished = subprocess.run(
+        [*command, "--python-version=3.11", *platforms, f"--dest={folder}", f"--requirement={lock}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if finished.returncode != 0:
+        raise ControlPlaneError(f"the wheels of {lock.name} could not be had:\n{finished.stderr[-2000:]}")

@@ -14,12 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
-from hack.controlplane.cache import cache_directory
+from hack.controlplane.cache import cache_directory, hold_lock
 from hack.controlplane.errors import ControlPlaneError
-from hack.controlplane.lock import hold_lock
 from hack.controlplane.progress import ProgressLine
-from hack.realnode.base import provide_base
-from hack.realnode.wheels import provide_wheels
+from hack.realnode.base import provide_base, provide_wheels
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SANDBOX: Final = "localhost/pause:1"

@@ -1,11 +1,111 @@
-"""Configuration and command lines of kubelet and kube-proxy."""
+"""Paths, credentials, configurations and command lines of the node: containerd, kubelet and kube-proxy."""
 
 from __future__ import annotations
 
 import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
 
-from hack.realnode.layout import NODE, NodeLayout
-from hack.realnode.network import ADDRESS
+from hack.controlplane.certificates import Authority, Cluster, KeyPair, write_certificate_kubeconfig
+from hack.realnode.image import SANDBOX
+from hack.realnode.network import ADDRESS, PODS
+from hack.realnode.prepared import Prepared
+from hack.realnode.prerequisites import CNI_PLUGINS, PATH
+
+NODE: Final = "real"
+"""The name of the node."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class NodeLayout:
+    """Files of one node, and what was prepared for it."""
+
+    prepared: Prepared
+    directory: Path
+    """The directory of all files that the node writes."""
+
+    pki: Path
+    """The keys of the control plane and of the node."""
+
+    @property
+    def socket(self) -> Path:
+        """The socket of containerd."""
+        return self.directory / "containerd.sock"
+
+
+def write_identity(pki: Path, *, server: str) -> None:
+    """Write them next to the keys of the control plane, issued by its CA."""
+    pair = KeyPair.read(pki, "ca")
+    authority, cluster = Authority(pair), Cluster(server=server, authority=pair.certificate)
+    authority.server(f"system:node:{NODE}", names=(ADDRESS, NODE)).write(pki, "kubelet")
+    users = {
+        "kubelet": authority.client(f"system:node:{NODE}", groups=("system:nodes",)),
+        "kube-proxy": authority.client("system:kube-proxy"),
+    }
+    for name, user in users.items():
+        write_certificate_kubeconfig(pki / f"{name}.kubeconfig", cluster, pair=user)
+
+
+METRICS_ADDRESS: Final = "127.0.0.1:1338"
+
+_UNUSED: Final = (
+    "io.containerd.internal.v1.opt",  # would create a directory in /opt
+    "io.containerd.nri.v1.nri",
+    "io.containerd.snapshotter.v1.btrfs",
+    "io.containerd.snapshotter.v1.devmapper",
+    "io.containerd.snapshotter.v1.erofs",
+    "io.containerd.snapshotter.v1.zfs",
+)
+
+
+def containerd_configuration(layout: NodeLayout) -> str:
+    """Return containerd's configuration, version 3: runc, data in the node's directory, our sandbox image."""
+    runtime = {
+        "runtime_type": "io.containerd.runc.v2",
+        "runtime_path": str(layout.prepared.program("containerd-shim-runc-v2")),
+        "options": {"BinaryName": shutil.which("runc", path=PATH) or "runc", "SystemdCgroup": False},
+    }
+    document = {
+        "version": 3,
+        "root": str(layout.directory / "containerd"),
+        "state": "/run/containerd",
+        "disabled_plugins": list(_UNUSED),
+        "metrics": {"address": METRICS_ADDRESS},
+        "grpc": {"address": str(layout.socket)},
+        "plugins": {
+            "io.containerd.cri.v1.images": {"pinned_images": {"sandbox": SANDBOX}},
+            "io.containerd.cri.v1.runtime": {
+                # A process that may not lower its own OOM score cannot lower that of a container.
+                "restrict_oom_score_adj": True,
+                "containerd": {"default_runtime_name": "runc", "runtimes": {"runc": runtime}},
+                "cni": {"bin_dirs": [str(CNI_PLUGINS)], "conf_dir": str(layout.directory / "cni")},
+            },
+        },
+    }
+    return _toml(document)
+
+
+def cni_configuration(layout: NodeLayout) -> str:
+    """Return the pod network: an interface pair and a route for each pod."""
+    addresses = {
+        "type": "host-local",
+        "ranges": [[{"subnet": PODS}]],
+        "routes": [{"dst": "0.0.0.0/0"}],
+        "dataDir": str(layout.directory / "addresses"),
+    }
+    plugins = [{"type": "ptp", "ipam": addresses}]
+    return json.dumps({"cniVersion": "1.0.0", "name": "pods", "plugins": plugins}, indent=2)
+
+
+def _toml(document: dict[str, Any], path: tuple[str, ...] = ()) -> str:
+    """Return a document as TOML; JSON's strings, numbers, booleans and lists of strings are valid TOML."""
+    own = [f"{key} = {json.dumps(value)}" for key, value in document.items() if not isinstance(value, dict)]
+    head = [f"[{'.'.join(json.dumps(part) for part in path)}]"] if path else []
+    inner = [_toml(value, (*path, key)) for key, value in document.items() if isinstance(value, dict)]
+    return "\n".join([*head, *own, *inner])
+
 
 HEALTH = {"kubelet": "http://127.0.0.1:10248/healthz", "kube-proxy": f"http://{ADDRESS}:10256/livez"}
 """Health endpoints of both programs."""

@@ -9,14 +9,21 @@ from typing import Final, Self
 from hack.controlplane import ControlPlane
 from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.nodes import SIMULATED
-from hack.controlplane.process import Process
-from hack.controlplane.readiness import Probe, wait_until_ready
-from hack.realnode.containerd import METRICS_ADDRESS, cni_configuration, containerd_configuration
-from hack.realnode.identity import write_identity
+from hack.controlplane.process import Probe, Process, wait_until_ready
 from hack.realnode.image import Image
-from hack.realnode.kubelet import HEALTH, kubelet_command, kubelet_configuration, proxy_command
-from hack.realnode.layout import NODE, NodeLayout
-from hack.realnode.mounts import shield, uncover
+from hack.realnode.kubelet import (
+    HEALTH,
+    METRICS_ADDRESS,
+    NODE,
+    NodeLayout,
+    cni_configuration,
+    containerd_configuration,
+    kubelet_command,
+    kubelet_configuration,
+    proxy_command,
+    write_identity,
+)
+from hack.realnode.namespaces import shield, uncover
 from hack.realnode.network import NodeNetwork
 from hack.realnode.prepared import Prepared
 from hack.realnode.prerequisites import PATH

@@ -16,8 +16,7 @@ from hack.calling.load import ask
 from hack.calling.server_process import ADDRESS, Server, new_identity
 from hack.controlplane import ControlPlane
 from hack.controlplane.network import free_port
-from hack.controlplane.process import Process
-from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.controlplane.process import Probe, Process, wait_until_ready
 from hack.installation.installation import process_of
 from hack.scale import fleet
 

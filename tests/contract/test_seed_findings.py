@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from seeds.differences import differences
+from seeds.findings import Contrast, contrasts
+from seeds.pages import read_page
+from seeds.places import places
+from seeds.proofs import breaches
+from seeds.rows import Promise, Row, documents
 
 from apiserver.kinds.llmd.v1alpha2 import NUMERIC
 from apiserver.schema.json import Json
-from hack.seeds.differences import differences
-from hack.seeds.findings import Contrast, contrasts
-from hack.seeds.pages import read_page
-from hack.seeds.places import places
-from hack.seeds.proofs import breaches
-from hack.seeds.rows import Promise, Row, documents
 
 DOCUMENT = documents()["llmd-variantautoscaling-legacy"]
 
@@ -130,7 +130,11 @@ BROKEN: dict[str, tuple[str, str, Json]] = {
         "webhook",
         {"test": "tests/contract/test_seeds.py::test_nothing"},
     ),
-    "a missing word": ("VariantAutoscaling", "status", {"module": "hack/seeds/rows.py", "word": "weather"}),
+    "a missing word": (
+        "VariantAutoscaling",
+        "status",
+        {"module": "tests/seeds/rows.py", "word": "weather"},
+    ),
 }
 
 

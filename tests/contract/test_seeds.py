@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from seeds.differences import Addition, Difference, additions, differences, unexplained
+from seeds.findings import all_findings, findings
+from seeds.pages import Page, read_page
+from seeds.places import ROOT_FIELDS, places
+from seeds.proofs import breaches
+from seeds.rows import DECISIONS, Document, Promise, SeedType, documents, root_promises
 
 from apiserver.kinds.registry import DEFINED, find_kind
 from apiserver.schema.structural import crd_manifest
-from hack.seeds.differences import Addition, Difference, additions, differences, unexplained
-from hack.seeds.findings import all_findings, findings
-from hack.seeds.pages import Page, read_page
-from hack.seeds.places import ROOT_FIELDS, places
-from hack.seeds.proofs import breaches
-from hack.seeds.rows import DECISIONS, Document, Promise, SeedType, documents, root_promises
 
 PAGES: Final = Path(__file__).parents[2].parent / "shared" / "seeds"
 """The published pages, which are not available on every machine."""

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, variant
+from support.manifests import Manifest, autoscaler, deployment, variant
 from support.stub_engine import StubEngine
 from support.watching import Place
 
@@ -16,7 +16,6 @@ from hack.controlplane.nodes import Node, create_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from apiserver.schema.json import Json
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
 
@@ -58,9 +57,9 @@ class Stage(Place):
         return stack
 
 
-def desired_of(item: Json) -> Json:
+def desired_of(item: Manifest) -> Manifest:
     """Return the published allocation of a variant."""
-    found: Json = item["status"]["desiredOptimizedAlloc"]
+    found: Manifest = item["status"]["desiredOptimizedAlloc"]
     return found
 
 

@@ -9,14 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, listed, variant
+from support.command_line import stowplan
+from support.manifests import Manifest, autoscaler, deployment, listed, variant
 from support.policies import refused_with
 from support.polling import wait_for
 from support.stub_engine import StubEngine
 from support.watching import Place
 
-from apiserver import cli
-from apiserver.kinds.decision_record import read_record
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation import Installation
@@ -26,13 +25,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from apiserver.schema.json import Json
 
 pytestmark = pytest.mark.controlplane
 
 PRODUCT = "NVIDIA-L40S"
 API = "/apis/external.metrics.k8s.io/v1beta1"
-SCALED_OBJECTS: Json = {
+SCALED_OBJECTS: Manifest = {
     "apiVersion": "apiextensions.k8s.io/v1",
     "kind": "CustomResourceDefinition",
     "metadata": {"name": "scaledobjects.keda.sh"},
@@ -63,20 +61,20 @@ class Stage(Place):
         self.apply(deployment(name, product=PRODUCT, accelerators=1), annotated_hpa(name, **terms))
         self.wait(f"deployment/{name}", "jsonpath={.status.readyReplicas}=1")
 
-    def records(self) -> dict[str, Json]:
+    def records(self) -> dict[str, Manifest]:
         """Return the published statuses by the name of the autoscaler."""
         (found, *_) = [*self._config_maps(), {}]
-        records = map(read_record, (found.get("data") or {}).values())
-        return {record["name"]: record["status"] for record in records if record}
+        records = map(json.loads, (found.get("data") or {}).values())
+        return {record["name"]: record["status"] for record in records}
 
-    def _config_maps(self) -> list[Json]:
-        items: list[Json] = self.get("configmap")["items"]
+    def _config_maps(self) -> list[Manifest]:
+        items: list[Manifest] = self.get("configmap")["items"]
         return [item for item in items if item["metadata"]["name"] == "stowplan-decisions"]
 
-    def until(self, name: str, **decision: object) -> Json:
+    def until(self, name: str, **decision: object) -> Manifest:
         """Return the published status of an autoscaler once its decision has these members."""
 
-        def published() -> Json | None:
+        def published() -> Manifest | None:
             status = self.records().get(name, {})
             found = status.get("decision", {})
             return status if found and decision.items() <= found.items() else None
@@ -85,13 +83,13 @@ class Stage(Place):
         assert status is not None
         return status
 
-    def metric(self, name: str) -> Json:
+    def metric(self, name: str) -> Manifest:
         """Return the response of the metrics API for a variant; empty for an error."""
         selector = f"labelSelector=variant_name%3D{name}"
         path = f"{API}/namespaces/{self.namespace}/wva_desired_replicas?{selector}"
         done = self.control_plane.kubectl("get", "--raw", path, check=False)
         (item, *_) = json.loads(done.stdout)["items"] if done.stdout else [{}]
-        found: Json = item
+        found: Manifest = item
         return found
 
     def wait_for_event(self, what: str, *texts: str) -> None:
@@ -119,9 +117,9 @@ class Stage(Place):
             yield
 
 
-def annotated_hpa(name: str, **terms: str) -> Json:
+def annotated_hpa(name: str, **terms: str) -> Manifest:
     """Return an annotated HPA whose model has its name."""
-    value: Json = autoscaler(name)
+    value: Manifest = autoscaler(name)
     value["metadata"]["annotations"] = {
         "llm-d.ai/managed": "true",
         "llm-d.ai/model-id": name,
@@ -146,7 +144,7 @@ def plane() -> Iterator[ControlPlane]:
 @pytest.fixture(scope="module")
 def installation(plane: ControlPlane) -> Iterator[Installation]:
     """Yield Stowplan with the component."""
-    settings: dict[str, Json] = {
+    settings: dict[str, Manifest] = {
         "controller": {
             "planning": {"intervalSeconds": 1},
             "engines": {"podNetworks": [plane.pod_cidr]},
@@ -169,7 +167,7 @@ def stage(plane: ControlPlane, installation: Installation, request: pytest.Fixtu
 
 
 def test_an_annotated_autoscaler_follows_and_the_next_leader_continues(
-    stage: Stage, installation: Installation, capsys: pytest.CaptureFixture[str]
+    stage: Stage, installation: Installation
 ) -> None:
     """A load for more replicas than there are accelerators; the events are about the HPA."""
     stage.start("chat")
@@ -193,8 +191,9 @@ def test_an_annotated_autoscaler_follows_and_the_next_leader_continues(
         said = json.loads(stage.get("hpa/chat")["metadata"]["annotations"]["stowplan.dev/decision"])
         assert (said["replicas"], said["reason"], said["boundBy"]) == (8, "Shortage", "Accelerators")
         asked = ("-n", stage.namespace, "--kubeconfig", str(stage.control_plane.kubeconfig))
-        assert cli.main(["explain", "hpa/chat", *asked]) == 0
-        assert "bound by    Accelerators" in capsys.readouterr().out
+        explained = stowplan("explain", "hpa/chat", *asked)
+        assert explained.code == 0
+        assert "bound by    Accelerators" in explained.out
 
     installation.processes["controller"].stop(patience_seconds=20.0)
     before = stage.records()["chat"]
@@ -263,9 +262,7 @@ def test_a_model_that_no_engine_serves_is_named_in_an_event(stage: Stage) -> Non
     assert stage.get("deployment/chat")["spec"]["replicas"] == 1
 
 
-def test_a_variant_autoscaling_migrates_under_load(
-    stage: Stage, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_variant_autoscaling_migrates_under_load(stage: Stage, tmp_path: Path) -> None:
     """A user of llm-d 0.9 exports, migrates and applies, and then deletes the VariantAutoscaling."""
     chosen = variant("chat", modelID="chat", variantCost="25.0", minReplicas=1, maxReplicas=6)
     hpa = autoscaler("chat")
@@ -276,8 +273,9 @@ def test_a_variant_autoscaling_migrates_under_load(
         stage.wait("deployment/chat", "jsonpath={.spec.replicas}=6")
         exported, migrated = tmp_path / "exported.yaml", tmp_path / "migrated.yaml"
         exported.write_text(stage.kubectl("get", "va,hpa", "--output=yaml"))
-        assert cli.main(["migrate", "-f", str(exported), "--to", "released", "--strict"]) == 0
-        migrated.write_text(capsys.readouterr().out)
+        ended = stowplan("migrate", "-f", str(exported), "--to", "released", "--strict")
+        assert ended.code == 0
+        migrated.write_text(ended.out)
         stage.kubectl("apply", f"--filename={migrated}")
         stage.until("chat", reason="Unplanned")
         before = stage.get("deployment/chat")["metadata"]["generation"]
@@ -290,16 +288,17 @@ def test_a_variant_autoscaling_migrates_under_load(
     assert annotations["llm-d.ai/variant-cost"] == "25.0"
     assert status["desiredOptimizedAlloc"]["numReplicas"] == 6
     assert stage.get("deployment/chat")["metadata"]["generation"] == before
-    assert cli.main(["migrate", "-f", str(migrated), "--to", "stowplan"]) == 0
+    returned = stowplan("migrate", "-f", str(migrated), "--to", "stowplan")
+    assert returned.code == 0
     back = tmp_path / "back.yaml"
-    back.write_text(capsys.readouterr().out)
+    back.write_text(returned.out)
     assert "variantautoscaling.llmd.ai/chat" in stage.kubectl(
         "apply", "--dry-run=server", f"--filename={back}"
     )
 
 
 CONTROLLER = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
-REFUSED: dict[str, tuple[str, Json, str]] = {
+REFUSED: dict[str, tuple[str, Manifest, str]] = {
     "another maximum": ("managed", {"spec": {"maxReplicas": 99}}, "anything else"),
     "a label": ("managed", {"metadata": {"labels": {"a": "b"}}}, "anything else"),
     "another annotation": (
@@ -323,14 +322,14 @@ def test_the_controller_may_change_one_annotation_of_annotated_autoscalers(stage
     account = "--serviceaccount=stowplan-system:stowplan-controller"
     stage.kubectl("create", "rolebinding", "reads", "--role=reads", account)
 
-    def attempt(name: str, change: Json) -> subprocess.CompletedProcess[str]:
+    def attempt(name: str, change: Manifest) -> subprocess.CompletedProcess[str]:
         patch = ("patch", f"hpa/{name}", "--type=merge", f"--patch={json.dumps(change)}", "--dry-run=server")
         where = f"--namespace={stage.namespace}"
         return stage.control_plane.kubectl(*patch, CONTROLLER, where, check=False)
 
     for name, change, phrase in REFUSED.values():
         refused_with(partial(attempt, name, change), phrase)
-    allowed: Json = {"metadata": {"annotations": {"stowplan.dev/decision": "{}"}}}
+    allowed: Manifest = {"metadata": {"annotations": {"stowplan.dev/decision": "{}"}}}
     assert attempt("managed", allowed).returncode == 0
 
 
@@ -341,7 +340,7 @@ def test_wrong_annotations_are_warnings_of_kubectl(stage: Stage) -> None:
     ignored = copy.deepcopy(wrong)
     del ignored["metadata"]["annotations"]["llm-d.ai/managed"]
 
-    def told(manifest: Json) -> str:
+    def told(manifest: Manifest) -> str:
         apply = ("apply", "--dry-run=server", "--filename=-", f"--namespace={stage.namespace}")
         return stage.control_plane.kubectl(*apply, input=listed(manifest)).stderr
 

@@ -11,7 +11,6 @@ from support.appliers import Applier, Objects, ServerSide, ThreeWay
 from support.manifests import deployment, listed, variant
 from support.polling import wait_for
 
-from apiserver.kinds.settings_names import LAST_VALID
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 from hack.installation.manifests import ROOT
@@ -37,6 +36,7 @@ SECRETS = (
 )
 """Secrets that the controller fills in."""
 PRICES = "configmap/accelerator-unit-costs"
+LAST_VALID = "configmap/stowplan-last-valid-settings"
 GUARD = "validatingwebhookconfiguration/stowplan"
 
 
@@ -64,7 +64,7 @@ class Stage:
 
     def wait_until_stored(self, text: str) -> None:
         """Wait until the controller has stored settings with a text, which it does in its next cycle."""
-        get = ("get", f"configmap/{LAST_VALID}", "--namespace=stowplan-system", "--output=json")
+        get = ("get", LAST_VALID, "--namespace=stowplan-system", "--output=json")
         wait_for(lambda: text in self.plane.kubectl(*get).stdout, lambda: f"{text} is not stored")
 
     def restart_controller(self) -> None:
@@ -125,7 +125,7 @@ def test_a_repeated_apply_changes_nothing(stage: Stage) -> None:
 
     written = [json.dumps([*foreign[name].values()]) for name in (*TRUSTING, *SECRETS)]
     assert all("caBundle" in said or "f:tls.key" in said for said in written)
-    for name in (*TRUSTING, *SECRETS, f"configmap/{LAST_VALID}"):
+    for name in (*TRUSTING, *SECRETS, LAST_VALID):
         assert {*foreign[name]} - {"kube-apiserver"} == {"stowplan"}, name
     assert "f:data" in foreign[PRICES]["operator"]
     assert stage.plane.kubectl("get", "va", "a", "--output=name").stdout  # conversion and webhooks answer

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from support.rights import may, shipped_accounts
+from rights.rules import may, shipped_accounts
 
 from hack.controlplane.client import Client
 from hack.installation.manifests import ROOT, documents

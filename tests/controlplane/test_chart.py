@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import tarfile
 from io import BytesIO
@@ -13,9 +14,8 @@ import pytest
 import yaml
 from support.helming import Helm, by_name
 from support.kustomizing import CLUSTER_SCOPED
+from support.manifests import Manifest
 
-from apiserver.schema.model import node_of
-from apiserver.schema.paths import camel_case
 from hack.packaging.chart import (
     NAMESPACE,
     OPTIONS,
@@ -29,12 +29,10 @@ from hack.packaging.chart import (
 from hack.packaging.release import SUMS, release_files
 from hack.packaging.rendering import COMPONENTS, MANIFESTS, installation, project
 from hack.packaging.substitution import PROCESSES
-from hack.packaging.values import Components
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from apiserver.schema.json import Json
     from hack.packaging.rendering import Name
 
 pytestmark = pytest.mark.controlplane
@@ -75,9 +73,9 @@ def switched_on(*some: str) -> dict[str, Any]:
     return values
 
 
-def moved(kustomized: Mapping[Name, Json]) -> list[Json]:
+def moved(kustomized: Mapping[Name, Manifest]) -> list[Manifest]:
     """Return what kustomize rendered for the chart, in the requested namespace."""
-    objects: list[Json] = json.loads(json.dumps([*kustomized.values()]).replace(NAMESPACE, ELSEWHERE))
+    objects: list[Manifest] = json.loads(json.dumps([*kustomized.values()]).replace(NAMESPACE, ELSEWHERE))
     return objects
 
 
@@ -215,9 +213,8 @@ def test_the_chart_is_complete(helm: Helm) -> None:
 
     assert linted.returncode == 0, linted.stdout
     assert {path.parent.name for path in MANIFESTS.glob("*/kustomization.yaml")} == {"base", *OPTIONS}
-    assert {prop.name for prop in node_of(Components).properties} == {
-        camel_case(folder.replace("-", "_")) for folder in folders
-    }
+    components = json.loads(helm.files["values.schema.json"])["properties"]["components"]["properties"]
+    assert {*components} == {re.sub(r"-(.)", lambda match: match[1].upper(), folder) for folder in folders}
 
 
 def test_two_releases_are_equal_byte_for_byte(helm: Helm) -> None:

@@ -19,8 +19,6 @@ from hack.packaging.programs import KUBECONFORM
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from apiserver.schema.json import JsonValue
-
     Validate = Callable[[Iterable[Mapping[str, Any]]], str]
 
 pytestmark = pytest.mark.controlplane
@@ -81,7 +79,7 @@ def test_an_invalid_object_does_not_pass_validation(
     helm: Helm,
     validate: Validate,
     path: tuple[str | int, ...],
-    value: JsonValue,
+    value: str | bool | dict[str, Any],
     message: str,
 ) -> None:
     """Otherwise, the test above would prove nothing."""

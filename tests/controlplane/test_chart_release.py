@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import redirect_stdout
-from io import StringIO
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support.helming import Helm
+from support.command_line import stowplan
+from support.helming import Helm, controller_serving
 from support.polling import wait_for
 
-from apiserver import cli
-from apiserver.kinds.settings_names import LAST_VALID
-from apiserver.serving.config import parse
-from controller.config import ControllerConfig
 from hack.controlplane import ControlPlane
 from hack.installation import Installation
 
@@ -25,6 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 ELSEWHERE = "inference"
+LAST_VALID = "configmap/stowplan-last-valid-settings"
 WITHOUT_METRICS = {"externalMetrics": False}
 DEFINITION = "customresourcedefinitions.apiextensions.k8s.io/variantautoscalings.llmd.ai"
 RELEASED: dict[str, Any] = {
@@ -93,14 +89,13 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(
         conversion = "--for=jsonpath={.spec.conversion.webhook.clientConfig.caBundle}"
         plane.kubectl("wait", conversion, DEFINITION, "--timeout=60s")
 
-        kept = ("get", "configmap", LAST_VALID, f"--namespace={ELSEWHERE}", "--output=jsonpath={.data}")
+        kept = ("get", LAST_VALID, f"--namespace={ELSEWHERE}", "--output=jsonpath={.data}")
         wait_for(lambda: "L40S" in plane.kubectl(*kept).stdout, lambda: "the prices are not in use")
         deployments = ("get", "deployment", f"--namespace={ELSEWHERE}", "--output=name")
         labelled = plane.kubectl(*deployments, "--selector=cost-center=4711")
         configured = _configured_controller(plane, tmp_path)
         installed = _of_helm(plane, kinds)
-        with redirect_stdout(StringIO()) as checked:
-            cli.main(["upgrade", "--output=json", f"--kubeconfig={plane.kubeconfig}"])
+        checked = stowplan("upgrade", "--output=json", f"--kubeconfig={plane.kubeconfig}")
         release("upgrade", str(helm.chart), "--reuse-values")
         upgraded = _of_helm(plane, kinds)
         settings = {"controller": {"config": {"planning": {"intervalSeconds": 5}}}}
@@ -114,9 +109,9 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(
     release("uninstall")
 
     assert len(labelled.stdout.split()) == 3
-    assert (configured.serving.log_level, configured.serving.port) == ("debug", 10250)
+    assert configured == ("debug", 10250)
     assert len(installed) > 60
-    assert [item for item in json.loads(checked.getvalue())["checks"] if item["check"] == "owners"] == [
+    assert [item for item in json.loads(checked.out)["checks"] if item["check"] == "owners"] == [
         {
             "check": "owners",
             "verdict": "note",
@@ -134,8 +129,8 @@ def test_a_release_can_be_installed_upgraded_and_uninstalled(
     assert {kind for kind, _, _ in left} == {"CustomResourceDefinition"}
 
 
-def _configured_controller(plane: ControlPlane, folder: Path) -> ControllerConfig:
-    """Return the configuration of a controller that is started with the arguments of its Deployment."""
+def _configured_controller(plane: ControlPlane, folder: Path) -> tuple[str, int]:
+    """Return log level and port of a controller that is started with the arguments of its Deployment."""
     where = (f"--namespace={ELSEWHERE}", "--output=json")
     read = plane.kubectl("get", "deployment/stowplan-controller", *where).stdout
     pod = json.loads(read)["spec"]["template"]["spec"]
@@ -144,7 +139,7 @@ def _configured_controller(plane: ControlPlane, folder: Path) -> ControllerConfi
     (folder / "config.yaml").write_text(data["config.yaml"], encoding="utf-8")
     (_, *arguments) = pod["containers"][0]["args"]
     local = [it.replace("/etc/stowplan/config", str(folder)) for it in arguments]
-    return parse(ControllerConfig, program="controller", description="", arguments=local)
+    return controller_serving(local)
 
 
 def _of_helm(plane: ControlPlane, kinds: str) -> set[tuple[str, str, str]]:

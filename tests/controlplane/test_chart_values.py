@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from support.command_line import stowplan
 from support.helming import Helm, deployments, pod_of, values_of
 from support.monitoring import alerts
 
-from apiserver.cli import VERBS
 from hack.packaging.chart import chart_files
 from hack.packaging.rendering import MANIFESTS
 
@@ -220,7 +220,8 @@ def test_the_notes_name_the_mode_and_the_next_commands(
     assert done.returncode == 0, done.stderr
     for sentence in ("installed in the namespace inference", *sentences):
         assert sentence in notes
-    assert {*re.findall(r"\bstowplan (\w+)", notes)} <= VERBS.keys()
+    verbs = re.findall(r"^  (\w+) ", stowplan("--help").out, re.MULTILINE)
+    assert {*re.findall(r"\bstowplan (\w+)", notes)} <= {*verbs}
     assert "kubectl get variantautoscalings --all-namespaces" in notes
 
 

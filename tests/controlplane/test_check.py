@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from support.command_line import lines_of_check, lines_of_kubectl, stowplan
 from support.manifests import legacy_variant, variant
-from support.same_lines import check, lines_of_kubectl
 from support.samples import SAMPLES, VALID
-
-from apiserver.kinds.registry import find_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,10 +24,16 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 
+CRDS = sorted((SAMPLES.parent / "crds").glob("*/*.*.yaml"))
+KINDS = {
+    yaml.load(path.read_text("utf-8"), Loader=yaml.CSafeLoader)["spec"]["names"]["kind"] for path in CRDS
+}
+
+
 def ours(path: Path) -> list[dict[str, Any]]:
     """Return the objects of a sample that are of Stowplan's kinds."""
-    found = [item for item in yaml.safe_load_all(path.read_text(encoding="utf-8")) if item]
-    return [item for item in found if find_version(item["apiVersion"], item["kind"])]
+    items = [item for item in yaml.safe_load_all(path.read_text(encoding="utf-8")) if item]
+    return [item for item in items if item["kind"] in KINDS]
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +86,8 @@ def test_a_mistake_is_reported_in_the_same_lines(
     """The server stops at the first stage that rejects; the check continues, so it can report more lines."""
     path = written(tmp_path, empty_namespace, manifest)
 
-    theirs, said = lines_of_create(control_plane, path), check(path).lines
+    theirs = lines_of_create(control_plane, path)
+    said = lines_of_check(stowplan("check", str(path)).out, path)
 
     assert said[: len(theirs)] == theirs
     stopped_early = any("strict decoding error" in line for line in theirs)
@@ -113,7 +118,8 @@ def test_the_namespace_option_has_the_same_meaning(
 
     (theirs,) = lines_of_create(control_plane, path, f"--namespace={empty_namespace}")
 
-    assert check(path, f"--namespace={empty_namespace}").lines[0] == theirs
+    checked = stowplan("check", str(path), f"--namespace={empty_namespace}")
+    assert lines_of_check(checked.out, path)[0] == theirs
 
 
 @pytest.mark.parametrize(
@@ -127,10 +133,10 @@ def test_an_unknown_kind_or_version_is_rejected_with_the_same_message(
     """The message follows kubectl's prefix and is followed by the list of served versions."""
     path = written(tmp_path, empty_namespace, variant("x") | {"apiVersion": api_version, "kind": kind})
 
-    theirs, said = lines_of_create(control_plane, path)[0], check(path)
+    theirs, checked = lines_of_create(control_plane, path)[0], stowplan("check", str(path))
 
-    assert said.code == 1
-    words = said.text.rstrip().rpartition(": ")[0].rpartition("error: ")[2]
+    assert checked.code == 1
+    words = checked.out.rstrip().rpartition(": ")[0].rpartition("error: ")[2]
     assert words.startswith("no matches for kind")
     assert words in theirs
 
@@ -166,7 +172,7 @@ def completed(
     told: list[dict[str, Any]] = []
     for number, manifest in enumerate(ACCEPTED.values()):
         path = written(one, shared_namespace, manifest).rename(texts / f"{number:03}.yaml")
-        text = check(path, "-o", "yaml").text
+        text = stowplan("check", str(path), "-o", "yaml").out
         (printed / path.name).write_text(text, encoding="utf-8")
         told += yaml.safe_load_all(text)
     create = ("create", "--dry-run=server", "--output=json")

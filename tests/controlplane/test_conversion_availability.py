@@ -15,29 +15,28 @@ import pytest
 from support.attacked import kubeconfig_for, webhooks
 from support.campaign import rounds, share, tell
 from support.forwarder import Forwarder
+from support.manifests import Manifest
 from support.polling import wait_for
 from support.replicas import PATIENCE_SECONDS, SERVING_PORT, Caller, Replica
 
-from apiserver.kinds.llmd.conversion import HUB, SPOKE
-from apiserver.schema.json import Json
 from hack.calling import variants
 from hack.calling.connection import Connection
 from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request, review
 from hack.calling.cores import memory_mebibytes
 from hack.calling.load import ask
-from hack.calling.received import submitted_object
-from hack.calling.reviews import create
+from hack.calling.reviews import create, submitted_object
 from hack.calling.reviews import http_request as webhook_request
 from hack.calling.server_process import ADDRESS, Server
 from hack.controlplane import ControlPlane
+from hack.controlplane.auditing import conversions
 from hack.controlplane.client import Client
-from hack.controlplane.exposition import conversions
 from hack.controlplane.network import free_port
 from hack.installation import Installation
 
 pytestmark = pytest.mark.controlplane
 
 STORED = variants.mixed_objects(variants.OLD, 6)
+HUB, SPOKE = "llmd.ai/v1alpha2", "llmd.ai/v1alpha1"
 MANY = 10_000
 MEGABYTE = 1 << 20
 RETAINED_MEBIBYTES = 24
@@ -56,14 +55,14 @@ def served(directory: Path, kubeconfig: Path) -> Iterator[tuple[Server, Dial]]:
         yield server, lambda: closing(server.connect())
 
 
-def asked(connection: Connection, values: Sequence[Json], version: str) -> list[Json]:
+def asked(connection: Connection, values: Sequence[Manifest], version: str) -> list[Manifest]:
     """Return the objects that a conversion review of these objects yields."""
     answer = ask(connection, http_request(review(values, version)))
     assert answer.status == 200
     return converted_objects(answer.body)
 
 
-def decided(connection: Connection, value: Json) -> None:
+def decided(connection: Connection, value: Manifest) -> None:
     """Send an admission review, so that the modules that only admission needs are loaded."""
     request = webhook_request("/mutate", create(value), server_name=SERVER_NAME, timeout_seconds=10)
     assert ask(connection, request).status == 200
@@ -101,7 +100,7 @@ def test_long_lists_and_large_objects_are_not_kept_in_memory(tmp_path: Path) -> 
         with dial() as connection:
             asked(connection, many[:100], HUB)
             decided(connection, large)
-        before, there = memory_mebibytes("VmRSS", process.pid), list[Json]()
+        before, there = memory_mebibytes("VmRSS", process.pid), list[Manifest]()
         with dial() as connection:
             for _ in range(2):
                 there = asked(connection, many, HUB)

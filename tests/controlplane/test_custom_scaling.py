@@ -151,3 +151,39 @@ def test_a_custom_resource_is_scaled_once_the_permissions_are_granted(
         control_plane.kubectl("delete", "clusterrole", READING["metadata"]["name"])
 
     assert "InferenceService 'chat' scaled from 1 to 4 replicas" in bench.kubectl("events", "--for=aspb/chat")
+
+
+AGGREGATED = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRole",
+    "metadata": {
+        "name": "stowplan-targets-test",
+        "labels": {"stowplan.dev/aggregate-to-targets": "true"},
+    },
+    "rules": [{"apiGroups": ["apps"], "resources": ["replicasets/scale"], "verbs": ["get"]}],
+}
+
+
+def test_a_labelled_cluster_role_grants_the_permission_to_get_a_scale(
+    control_plane: ControlPlane, installation: Installation
+) -> None:
+    """Without it the controller does not have the permission."""
+    who = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
+
+    def may() -> str:
+        found = control_plane.kubectl(
+            "auth", "can-i", "get", "replicasets.apps", "--subresource=scale", who, "-A", check=False
+        )
+        return found.stdout.strip()
+
+    before = may()
+    control_plane.kubectl("apply", "--filename=-", input=json.dumps(AGGREGATED))
+    try:
+        control_plane.kubectl(
+            "wait", "clusterrole/stowplan-controller-targets", "--for=jsonpath={.rules[0].verbs[0]}=get"
+        )
+        after = may()
+    finally:
+        control_plane.kubectl("delete", "clusterrole", "stowplan-targets-test")
+
+    assert (before, after) == ("no", "yes")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 from urllib.request import urlopen
@@ -11,10 +10,9 @@ import pytest
 import yaml
 from support.manifests import autoscaler, deployment, variant
 from support.stub_engine import StubEngine
-from support.watching import Place
+from support.watching import Place, path_of
 
-from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Throttled
+from hack.controlplane.client import RefusedError
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation.manifests import ROOT
 
@@ -114,11 +112,6 @@ def stage(control_plane: ControlPlane, _evicting: None, namespace: str) -> Stage
     return Stage(control_plane, namespace)
 
 
-async def _evict(control_plane: ControlPlane, metadata: Manifest) -> None:
-    async with await Cluster.connect(control_plane.kubeconfig) as cluster:
-        await cluster.evict(metadata["namespace"], metadata["name"], uid=metadata["uid"])
-
-
 def test_one_replica_is_evicted_once_its_disruption_budget_allows_it(
     control_plane: ControlPlane, installation: Installation, stage: Stage
 ) -> None:
@@ -128,11 +121,15 @@ def test_one_replica_is_evicted_once_its_disruption_budget_allows_it(
     stage.wait("pdb/small", "jsonpath={.status.currentHealthy}=2")
     with stage.loaded():
         stage.wait("va/large", "jsonpath={.status.decision.boundBy}=NodeSize")
-        small = next(pod for pod in stage.living_pods() if pod["metadata"]["labels"]["app"] == "left")[
-            "metadata"
-        ]
-        with pytest.raises(Throttled, match="disruption budget"):
-            asyncio.run(_evict(control_plane, small))
+        small = next(pod for pod in stage.living_pods() if pod["metadata"]["labels"]["app"] == "left")
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": small["metadata"]["name"]},
+        }
+        path = f"{path_of(stage.namespace, 'pod')}/{small['metadata']['name']}/eviction"
+        with control_plane.client() as client, pytest.raises(RefusedError, match="disruption budget"):
+            client.call("POST", path, eviction)
         assert stage.nodes() == {"left": ["apart-1"], "right": ["apart-2"], "large": ["apart-3"]}
 
         stage.kubectl("delete", "pdb", "small")

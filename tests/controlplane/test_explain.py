@@ -6,10 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, listed, variant
+from support.command_line import stowplan
+from support.manifests import Manifest, autoscaler, deployment, listed, variant
 
-from apiserver import cli
-from apiserver.schema.json import Json
 from hack.controlplane import ControlPlane
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ def test_a_decision_is_explained_and_an_unknown_name_gets_suggestions(
     control_plane: ControlPlane,
     installation: Installation,
     namespace: str,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The output has numbers, conditions, HPA and events; for an unknown name it lists the existing ones."""
     manifests = listed(
@@ -40,42 +38,39 @@ def test_a_decision_is_explained_and_an_unknown_name_gets_suggestions(
     )
     place = ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
 
-    def explained() -> Json:
-        assert cli.main(["explain", "va/chat", *place, "-o", "json"]) == 0
-        document: Json = json.loads(capsys.readouterr().out)
+    def explained() -> Manifest:
+        ended = stowplan("explain", "va/chat", *place, "-o", "json")
+        assert ended.code == 0
+        document: Manifest = json.loads(ended.out)
         return document
 
     # Events are written in the background, after the status.
     document = next(found for _ in range(100) if (found := explained())["events"])
-    as_text = cli.main(["explain", "va", "chat", *place])
-    text = capsys.readouterr().out
-    unknown = cli.main(["explain", "chatt", *place])
-    led = capsys.readouterr().err
+    known, unknown = stowplan("explain", "va", "chat", *place), stowplan("explain", "chatt", *place)
 
-    assert (as_text, unknown) == (0, 1)
+    assert (known.code, unknown.code) == (0, 1)
     assert document["decision"]["grantedReplicas"] == document["granted_replicas"] == 1
     assert [item["name"] for item in document["autoscalers"]] == ["chat"]
     assert document["decision"]["message"].split(":")[0] in document["events"][0]["note"]
-    assert document["decision"]["message"].split(":")[0] in " ".join(text.split())
-    assert f"no VariantAutoscaling 'chatt' in namespace '{namespace}'; objects in this namespace: chat" in led
+    assert document["decision"]["message"].split(":")[0] in known.words
+    suggestion = f"no VariantAutoscaling 'chatt' in namespace '{namespace}'; objects in this namespace: chat"
+    assert suggestion in unknown.err
 
 
 def test_the_profile_of_a_variant_without_one_says_so(
     control_plane: ControlPlane,
     installation: Installation,
     namespace: str,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """An unknown name is an error."""
     control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("new")))
     place = ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
 
-    codes = [cli.main(["profile", name, *place]) for name in ("va/new", "va/nobody")]
-    captured = capsys.readouterr()
+    new, nobody = (stowplan("profile", name, *place) for name in ("va/new", "va/nobody"))
 
-    assert codes == [1, 2]
-    assert "new: nothing learned" in captured.out
-    assert "nobody" in captured.err
+    assert (new.code, nobody.code) == (1, 2)
+    assert "new: nothing learned" in new.out
+    assert "nobody" in nobody.err
 
 
 def test_an_export_of_the_cluster_can_be_planned_without_edits(
@@ -83,7 +78,6 @@ def test_an_export_of_the_cluster_can_be_planned_without_edits(
     installation: Installation,
     namespace: str,
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """`stowplan plan` reads the output of kubectl for every kind that it uses."""
     manifests = listed(
@@ -98,11 +92,10 @@ def test_an_export_of_the_cluster_can_be_planned_without_edits(
     )
 
     asked = ["--demand", "meta/llama-3.1-8b=5", "--capacity", "chat=10", "--add-node", "L4x2"]
-    code = cli.main(["plan", "-f", str(export), *asked, "-o", "json"])
+    ended = stowplan("plan", "-f", str(export), *asked, "-o", "json")
 
-    captured = capsys.readouterr()
-    (decision,) = json.loads(captured.out)["plan"]["decisions"]
-    assert (code, captured.err) == (0, "")
+    (decision,) = json.loads(ended.out)["plan"]["decisions"]
+    assert (ended.code, ended.err) == (0, "")
     assert (decision["name"], decision["replicas"]) == ("chat", 1)
 
 
@@ -110,7 +103,6 @@ def test_a_missing_target_is_named_in_the_explanation(
     control_plane: ControlPlane,
     installation: Installation,
     namespace: str,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The explanation contains the condition's message, and what to check."""
     control_plane.kubectl(
@@ -124,9 +116,9 @@ def test_a_missing_target_is_named_in_the_explanation(
         "--timeout=60s",
     )
 
-    code = cli.main(["explain", "orphan", "--kubeconfig", str(control_plane.kubeconfig), "-n", namespace])
-    text = " ".join(capsys.readouterr().out.split())
+    place = ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
+    explained = stowplan("explain", "orphan", *place)
 
-    assert code == 0
-    assert "Deployment 'orphan' does not exist" in text
-    assert "check: the scale target Deployment 'orphan' does not exist" in text
+    assert explained.code == 0
+    assert "Deployment 'orphan' does not exist" in explained.words
+    assert "check: the scale target Deployment 'orphan' does not exist" in explained.words

@@ -8,17 +8,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, listed, variant
+from support.command_line import stowplan
+from support.manifests import Manifest, autoscaler, deployment, listed, variant
 from support.polling import wait_for
 from support.watching import Place, conditions_of
 
-from apiserver import cli
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from apiserver.schema.json import Json
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
 
@@ -27,7 +26,7 @@ pytestmark = pytest.mark.controlplane
 PRODUCT = "NVIDIA-L40"
 PAIR = ("prefill", "decode")
 API_SERVICE = "apiservice/v1beta1.external.metrics.k8s.io"
-MISTAKES: Mapping[str, tuple[str, Json]] = {
+MISTAKES: Mapping[str, tuple[str, Manifest]] = {
     "other": ("TargetScaledByOther", {"metric": {"name": "queue_length"}}),
     "misspelt": ("TargetScaledByOther", {"metric": {"name": "wva_desired_replica"}}),
     "selector": (
@@ -52,19 +51,19 @@ def place(control_plane: ControlPlane, installation: Installation, _node: None, 
     return Place(control_plane, namespace)
 
 
-def mistaken(name: str, **changes: Json) -> Json:
+def mistaken(name: str, **changes: Manifest) -> Manifest:
     """Return an HPA with changes of its external metric."""
-    made: Json = copy.deepcopy(autoscaler(name))
+    made: Manifest = copy.deepcopy(autoscaler(name))
     made["spec"]["metrics"][0]["external"] |= changes
     return made
 
 
-def reason_of(item: Json, condition: str) -> str:
+def reason_of(item: Manifest, condition: str) -> str:
     """Return the reason of a condition, or an empty string."""
     return str(conditions_of(item).get(condition, {}).get("reason", ""))
 
 
-def has_reason(condition: str, reason: str) -> Callable[[Json], bool]:
+def has_reason(condition: str, reason: str) -> Callable[[Manifest], bool]:
     """Return whether an object has a reason of a condition, as a function."""
     return lambda item: reason_of(item, condition) == reason
 
@@ -74,9 +73,7 @@ def has_event(place: Place, name: str, reason: str) -> bool:
     return reason in place.kubectl("events", f"--for=va/{name}")
 
 
-def test_every_mistake_is_found_where_an_operator_looks(
-    control_plane: ControlPlane, place: Place, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_mistake_is_found_where_an_operator_looks(control_plane: ControlPlane, place: Place) -> None:
     """A variant whose HPA is right has none, although its number is read by another one's HPA."""
     names = ("right", *MISTAKES)
     place.apply(
@@ -102,12 +99,10 @@ def test_every_mistake_is_found_where_an_operator_looks(
     assert "HorizontalPodAutoscaler 'right'" not in applied.stderr
 
     asked = ("-n", place.namespace, "--kubeconfig", str(control_plane.kubeconfig))
-    assert cli.main(["explain", "va/value", *asked]) == 0
-    text = " ".join(capsys.readouterr().out.split())
-    assert (
-        "check: HorizontalPodAutoscaler 'value' reads wva_desired_replicas with a target of type Value"
-        in text
-    )
+    explained = stowplan("explain", "va/value", *asked)
+    check = "check: HorizontalPodAutoscaler 'value' reads wva_desired_replicas with a target of type Value"
+    assert explained.code == 0
+    assert check in explained.words
 
 
 def test_a_workload_that_contradicts_its_variant_says_so(control_plane: ControlPlane, place: Place) -> None:
@@ -144,7 +139,7 @@ def test_a_workload_that_contradicts_its_variant_says_so(control_plane: ControlP
         place.watched(f"va/{name}", has_reason("TargetResolved", "TargetFound"))
 
 
-def with_role(workload: Json, name: str) -> Json:
+def with_role(workload: Manifest, name: str) -> Manifest:
     """Return a workload whose pods have the role of its name, if it is one of a disaggregated pair."""
     role = {"llm-d.ai/role": name} if name in PAIR else {}
     workload["spec"]["template"]["metadata"]["labels"] |= role
@@ -173,7 +168,7 @@ def test_a_variant_whose_metrics_come_from_another_adapter_says_so(
     place.watched("va/chat", has_reason("DecisionFollowed", "ReplicasAsDecided"))
 
 
-def _serve_by(control_plane: ControlPlane, service: Json) -> None:
+def _serve_by(control_plane: ControlPlane, service: Manifest) -> None:
     patch = json.dumps({"spec": {"service": service}})
     control_plane.kubectl("patch", API_SERVICE, "--type=merge", f"--patch={patch}")
 

@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from differential.generate import maker_of
-from support.campaign import often
+from support.manifests import Manifest
 from support.models_process import ACCOUNT, NAMESPACE, models_process
 from support.policies import refused_with
-from support.routes import GATEWAY, NETWORKING, route, rule, server
+from support.routes import GATEWAY, NETWORKING, route, server
 from support.watching import Place, conditions_of
 
-from apiserver.kinds.judgement import complete_and_judge
-from apiserver.kinds.registry import find_version
-from controller.gateways.inputs import installed_of, reduce_definition
-from controller.gateways.translation import translate
-from controller.models.gateways import RESOURCES
 from hack.controlplane.foreign import Definition
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-    from apiserver.schema.json import Json
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
 
@@ -35,10 +27,8 @@ pytestmark = pytest.mark.controlplane
 DEFINITIONS = (
     Definition.HTTP_ROUTES,
     Definition.INFERENCE_POOLS,
-    Definition.INFERENCE_OBJECTIVES,
     Definition.MODEL_REWRITES,
 )
-MADE = {resource.kind: resource for resource in RESOURCES}
 OPTED_IN = {"stowplan.dev/parent-refs": "infra/inference"}
 POOL = {
     "selector": {"matchLabels": {"app": "chat"}},
@@ -48,15 +38,12 @@ POOL = {
 OBJECTIVE = {"priority": 1, "poolRef": {"name": "foreign"}}
 REWRITE = {"poolRef": {"name": "foreign"}, "rules": [{"targets": [{"modelRewrite": "other"}]}]}
 PATIENCE_SECONDS = 60.0
-OBJECTS = often(25)
-SERVED = 0.8
-"""The share of targets whose ModelServer exists."""
 
 
 @pytest.fixture(scope="module")
 def _defined(control_plane: ControlPlane, installation: Installation) -> None:
     """Install the kinds that routes are translated to; Stowplan installs InferenceObjectives itself."""
-    control_plane.define(*(item for item in DEFINITIONS if item is not Definition.INFERENCE_OBJECTIVES))
+    control_plane.define(*DEFINITIONS)
 
 
 @pytest.fixture(scope="module")
@@ -88,10 +75,10 @@ class Routed(Place):
     def wait_for_reason(self, reason: str, name: str = "chat", message: str = "") -> str:
         """Wait for a reason (empty for none) and a text in the condition's message; return the message."""
 
-        def translated(item: Json) -> Json:
+        def translated(item: Manifest) -> Manifest:
             return conditions_of(item).get("Translated", {})
 
-        def is_so(item: Json) -> bool:
+        def is_so(item: Manifest) -> bool:
             found = translated(item)
             return found.get("reason", "") == reason and message in found.get("message", "")
 
@@ -222,60 +209,6 @@ def test_the_account_can_only_write_objects_of_a_model_route(place: Routed) -> N
     }
 
 
-def _translated(api_version: str, kind: str, spec: Json) -> Json:
+def _translated(api_version: str, kind: str, spec: Manifest) -> Manifest:
     """Return an object of a kind to which routes are translated, without an owner."""
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": "foreign"}, "spec": spec}
-
-
-@pytest.mark.usefixtures("_defined")
-@pytest.mark.parametrize("definition", [Definition.HTTP_ROUTES, Definition.EXPERIMENTAL_HTTP_ROUTES])
-def test_the_translation_of_a_valid_route_is_accepted(
-    control_plane: ControlPlane, namespace: str, definition: Definition
-) -> None:
-    """The real CRDs accept it, with their CEL rules and strict field validation."""
-    control_plane.define(definition)
-    found = json.loads(control_plane.kubectl("get", "crd", "--output=json").stdout)["items"]
-    installed = installed_of(map(reduce_definition, found))
-    assert ("retry" in installed.rule_fields) == (definition is Definition.EXPERIMENTAL_HTTP_ROUTES)
-    random = Random(definition.name)
-
-    with control_plane.client() as administrator:
-        for _ in range(OBJECTS):
-            value, servers = _drawn(random)
-            translation = translate(value, servers, [GATEWAY], installed)
-            for made in (*translation.pools.values(), *translation.objects):
-                path = MADE[made["kind"]].path(namespace)
-                administrator.call("POST", f"{path}?dryRun=All&fieldValidation=Strict", made)
-    control_plane.define(Definition.HTTP_ROUTES)
-
-
-def _drawn(random: Random) -> tuple[Json, Mapping[str, Json]]:
-    """Return a random valid route, and ModelServers for some of its targets."""
-    value = _made("ModelRoute", "chat", random)
-    names = {target["modelServerName"] for item in value["spec"]["rules"] for target in item["targetModels"]}
-    return value, {name: _made("ModelServer", name, random) for name in names if random.random() < SERVED}
-
-
-def _made(kind: str, name: str, random: Random) -> Json:
-    found = find_version(NETWORKING, kind)
-    assert found is not None
-    while True:
-        value = maker_of(found[1].declaration).valid(random)
-        value |= {"apiVersion": NETWORKING, "kind": kind, "metadata": {"name": name}}
-        if not complete_and_judge(*found, value).errors:
-            return value
-
-
-@pytest.mark.usefixtures("_defined")
-def test_the_rules_of_an_ordered_route_are_accepted_by_the_real_crd(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    """The route has as many combinations of matches and adapters as an HTTPRoute can contain."""
-    matches = [{"headers": {f"x-{number}": {"exact": "a"} for number in range(count)}} for count in range(6)]
-    value = route(*(rule(**match) for match in matches), loraAdapters=["law", "tax"])
-    translation = translate(value, {"l4": server()}, [GATEWAY], installed_of([]))
-
-    with control_plane.client() as administrator:
-        for made in translation.objects:
-            path = MADE[made["kind"]].path(namespace)
-            administrator.call("POST", f"{path}?dryRun=All&fieldValidation=Strict", made)

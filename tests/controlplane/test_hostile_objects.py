@@ -6,17 +6,15 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, variant
+from support.manifests import Manifest, autoscaler, deployment, variant
 from support.watching import Place, path_of, watched
 
-from apiserver.cluster.heartbeat import NEWEST_DECISION, heartbeat_of
 from hack.controlplane.client import MERGE_PATCH, RefusedError, collection_of
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from apiserver.schema.json import Json
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
 
@@ -25,8 +23,8 @@ pytestmark = pytest.mark.controlplane
 VERSIONS = ("v1alpha1", "v1alpha2")
 LEVELS = 1500
 DEEP = '{"f:a":' * LEVELS + "{}" + "}" * LEVELS
-MANAGED: Json = {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": "HERE"}
-FORGED: Json = {
+MANAGED: Manifest = {"manager": "m", "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": "HERE"}
+FORGED: Manifest = {
     "decision": {"reason": "Demand", "message": "forged"},
     "actuation": {"applied": False},
     "desiredOptimizedAlloc": {"accelerator": "A100", "numReplicas": 1, "lastRunTime": "2036-01-01T00:00:00Z"},
@@ -77,7 +75,6 @@ def test_a_forged_status_that_cannot_be_written_keeps_the_metrics_of_others(
     """The object is as large as etcd stores, so the controller's status does not fit."""
     metric = f"/apis/external.metrics.k8s.io/v1beta1/namespaces/{victim.namespace}/wva_desired_replicas"
     collection = path_of(empty_namespace, "va")
-    key = (empty_namespace, "forged")
     with control_plane.client() as client:
         large = variant("forged")
         large["metadata"]["finalizers"] = [f"{PREFIX}/{number:060}" for number in range(4500)]
@@ -92,13 +89,13 @@ def test_a_forged_status_that_cannot_be_written_keeps_the_metrics_of_others(
                 assert "too large" in str(error)  # noqa: PT017 (the other half of the tries succeed)
                 too_large = size
 
-        def is_seen(lease: Json) -> bool:
-            beat = heartbeat_of(lease)
-            return beat is not None and not beat.confirms("VariantAutoscaling", key)
+        def is_seen(lease: Manifest) -> bool:
+            unconfirmed = lease["metadata"]["annotations"].get("stowplan.dev/unconfirmed", "")
+            return f"{empty_namespace}/forged" in unconfirmed.split(",")
 
         lease = watched(control_plane, "stowplan-system", "lease/stowplan-controller", is_seen)
 
-        newest = lease["metadata"]["annotations"][NEWEST_DECISION]
+        newest = lease["metadata"]["annotations"]["stowplan.dev/newest-decision"]
         assert newest < "2036"
         assert client.value("GET", metric)["items"]
         client.call(
@@ -107,7 +104,7 @@ def test_a_forged_status_that_cannot_be_written_keeps_the_metrics_of_others(
         client.call("DELETE", f"{collection}/forged")
 
 
-def forged(size_bytes: int) -> Json:
+def forged(size_bytes: int) -> Manifest:
     """Return a patch of a status with a forged decision, and of about a given size."""
     texts = [32_000] * (size_bytes // 32_000) + [size_bytes % 32_000]
     conditions = [

@@ -7,15 +7,14 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import listed
+import yaml
+from support.command_line import stowplan
+from support.manifests import Manifest, listed
 from support.models import model
 from support.models_process import models_process
 from support.polling import wait_for
 from support.watching import Place, conditions_of
 
-from controller.commands.check.documents import read_documents
-from controller.commands.check.tree import Tree
-from controller.commands.migrate.migration import Side, migrate
 from hack.controlplane import ControlPlane
 from hack.controlplane.foreign import Definition
 from hack.installation import Installation
@@ -24,7 +23,6 @@ from hack.installation.manifests import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from apiserver.schema.json import Json
 
 pytestmark = pytest.mark.controlplane
 
@@ -36,6 +34,15 @@ MIGRATED = {
     f"autoscalingpolicies.{WORKLOADS}": Definition.KTHENA_AUTOSCALING_POLICIES,
     f"modelboosters.{WORKLOADS}": Definition.KTHENA_MODEL_BOOSTERS,
 }
+RELEASED_KINDS = {
+    "AutoscalingPolicy": f"{WORKLOADS}/v1alpha1",
+    "ModelBooster": f"{WORKLOADS}/v1alpha1",
+    "ModelRoute": f"{SERVING}/v1alpha1",
+    "ModelServer": f"{SERVING}/v1alpha1",
+    "HorizontalPodAutoscaler": "autoscaling/v2",
+}
+"""The kinds that are migrated to, with their API versions."""
+
 SAMPLES = (
     "autoscalingpolicy",
     "autoscalingpolicybinding",
@@ -52,7 +59,7 @@ AVAILABLE = {"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 
 _numbers = itertools.count(1)
 
 
-def route(name: str, *targets: Json, group: str = SERVING, **spec: object) -> Json:
+def route(name: str, *targets: Manifest, group: str = SERVING, **spec: object) -> Manifest:
     """Return a ModelRoute for the model of its name."""
     return {
         "apiVersion": f"{group}/v1alpha1",
@@ -108,19 +115,13 @@ def test_what_migrate_writes_for_the_samples_is_admitted(place: Place) -> None:
     place.control_plane.define(*MIGRATED.values())
     place.control_plane.wait_until_established(*MIGRATED)
     paths = [path for name in SAMPLES for path in sorted((ROOT / "manifests/samples" / name).glob("*.yaml"))]
-    documents = [document for path in paths for document in read_documents(path.read_bytes())]
-    objects = [document.value for document in documents if isinstance(document, Tree)]
-    results = migrate(objects, Side.RELEASED).items()
-    values = [value for at, result in results for value in result.objects if value is not objects[at]]
+    files = (argument for path in paths for argument in ("-f", str(path)))
+    migrated = yaml.safe_load_all(stowplan("migrate", *files, "--to", "released").out)
+    values = [
+        value for value in migrated if value and RELEASED_KINDS.get(value["kind"]) == value["apiVersion"]
+    ]
 
-    kinds = {value["kind"] for value in values}
-    assert kinds == {
-        "AutoscalingPolicy",
-        "ModelBooster",
-        "ModelRoute",
-        "ModelServer",
-        "HorizontalPodAutoscaler",
-    }
+    assert {value["kind"] for value in values} == {*RELEASED_KINDS}
     place.kubectl("apply", "--dry-run=server", "--validate=strict", "--filename=-", input=listed(*values))
 
 

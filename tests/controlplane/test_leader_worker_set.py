@@ -14,7 +14,6 @@ from support.manifests import autoscaler, variant
 from support.watching import Place, conditions_of
 from support.workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
 
-from controller.variants.placing import GATE
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 PRODUCT = "NVIDIA-GROUPED"
+GATE = "stowplan.dev/placement"
 ZONE = "topology.kubernetes.io/zone"
 ZONES = {
     "pair-a1": "pair-a",

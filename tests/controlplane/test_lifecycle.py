@@ -19,9 +19,9 @@ import pytest
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.background import Background
+from hack.controlplane.cache import Workspace
 from hack.controlplane.errors import ComponentCrashedError
 from hack.controlplane.process import Process
-from hack.controlplane.workspace import Workspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

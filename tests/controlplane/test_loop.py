@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, variant
+from support.manifests import Manifest, autoscaler, deployment, variant
 from support.stub_engine import StubEngine
 from support.watching import Place, conditions_of
 
@@ -16,7 +16,6 @@ from hack.controlplane.nodes import Node, create_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from apiserver.schema.json import Json
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
 
@@ -47,10 +46,10 @@ def chat(control_plane: ControlPlane, installation: Installation, _node: None, n
     return made
 
 
-def wait_for_metrics_message(chat: Place, part: str) -> Json:
+def wait_for_metrics_message(chat: Place, part: str) -> Manifest:
     """Return the variant once the message about its metrics contains a text."""
 
-    def is_said(item: Json) -> bool:
+    def is_said(item: Manifest) -> bool:
         return part in conditions_of(item).get("MetricsAvailable", {}).get("message", "")
 
     return chat.watched("va/chat", is_said)

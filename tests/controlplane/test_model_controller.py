@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
+from support.command_line import stowplan
+from support.manifests import Manifest
 from support.model_engines import ModelEngines
 from support.models import GPU, POLICY, backend, loading_backend, model, worker
 from support.models_process import models_process
 from support.polling import wait_for
 from support.watching import Place, conditions_of
 
-from controller.expansion.expansion import expand
 from hack.controlplane.foreign import Definition
 from hack.controlplane.nodes import Node, create_nodes
 from hack.controlplane.process import Process
@@ -24,7 +26,6 @@ from hack.controlplane.process import Process
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from apiserver.schema.json import Json
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
 
@@ -67,7 +68,7 @@ ROUTE = {
 }
 
 
-def objective(name: str, pool_name: str) -> Json:
+def objective(name: str, pool_name: str) -> Manifest:
     """Return an InferenceObjective."""
     return {
         "apiVersion": "inference.networking.x-k8s.io/v1alpha2",
@@ -77,7 +78,7 @@ def objective(name: str, pool_name: str) -> Json:
     }
 
 
-def pool(name: str, labels: Json) -> Json:
+def pool(name: str, labels: Manifest) -> Manifest:
     """Return an InferencePool."""
     return {
         "apiVersion": "inference.networking.k8s.io/v1",
@@ -106,7 +107,7 @@ class Cluster(Place):
     def wait_for_reason(self, name: str, condition: str, reason: str) -> str:
         """Wait until a condition has a reason; return its message."""
 
-        def is_so(item: Json) -> bool:
+        def is_so(item: Manifest) -> bool:
             return conditions_of(item).get(condition, {}).get("reason") == reason
 
         what = name if "/" in name else f"model/{name}"
@@ -135,7 +136,7 @@ def test_a_model_becomes_active_and_keeps_its_scaled_replicas(cluster: Cluster) 
     def are_scaled() -> bool:
         """Scale until the binding decides the same: before, its autoscaler may apply an older decision."""
         cluster.kubectl("scale", "deployment/qwen-l4", "--replicas=3")
-        status: Json = cluster.get("aspb/qwen-l4").get("status", {})
+        status: Manifest = cluster.get("aspb/qwen-l4").get("status", {})
         return status.get("desiredReplicas") == 3
 
     wait_for(are_scaled, "a decision of three replicas")
@@ -309,7 +310,7 @@ async def test_adapters_change_without_a_restart(cluster: Cluster, tmp_path: Pat
 
 @pytest.mark.parametrize("made", [1, 4])
 def test_a_killed_controller_completes_the_objects_after_its_restart(
-    cluster: Cluster, process: Process, made: int
+    cluster: Cluster, process: Process, tmp_path: Path, made: int
 ) -> None:
     """It finds the objects that exist, and creates the missing ones."""
     value = model(backend("a", maxReplicas=4, autoscalingPolicy=POLICY), backend("b"))
@@ -323,8 +324,10 @@ def test_a_killed_controller_completes_the_objects_after_its_restart(
 
     cluster.wait("model/qwen", "condition=Active")
     found = {(kind, name) for kind in KINDS for name in cluster.names(kind)}
-    objects = {(item["kind"].lower(), item["metadata"]["name"]) for item in expand(value).objects}
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps(value))
+    objects = list(yaml.safe_load_all(stowplan("expand", "-f", str(path)).out))
     short = {"autoscalingpolicybinding": "aspb", "horizontalpodautoscaler": "hpa"}
-    assert found == {
-        (short.get(kind, kind), name) for kind, name in objects if short.get(kind, kind) in KINDS
-    }
+    kinds = {item["kind"]: short.get(item["kind"].lower(), item["kind"].lower()) for item in objects}
+    names = {(kinds[item["kind"]], item["metadata"]["name"]) for item in objects}
+    assert found == {(kind, name) for kind, name in names if kind in KINDS}

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
+from support.command_line import stowplan
 from support.manifests import deployment, listed, variant
 from support.traffic import objective, pool
 
-from apiserver import cli
 from hack.controlplane.foreign import Definition
 from hack.installation.manifests import ROOT
 
@@ -49,7 +49,7 @@ def _restart(installation: Installation, path: Path, document: str) -> None:
 
 @pytest.mark.usefixtures("_counting")
 def test_an_objective_sets_the_priority_where_objectives_are_enabled(
-    control_plane: ControlPlane, namespace: str, capsys: pytest.CaptureFixture[str]
+    control_plane: ControlPlane, namespace: str
 ) -> None:
     """The labels of the pod template are sufficient: the Deployment has no replicas."""
     place = f"--namespace={namespace}"
@@ -63,7 +63,7 @@ def test_an_objective_sets_the_priority_where_objectives_are_enabled(
 
     said = 'jsonpath={.status.conditions[?(@.type=="ServiceClassResolved")].reason}=ObjectiveFound'
     control_plane.kubectl("wait", place, "va/chat", f"--for={said}", "--timeout=60s")
-    cli.main(["explain", "va/chat", "--kubeconfig", str(control_plane.kubeconfig), "-n", namespace])
-    told = " ".join(capsys.readouterr().out.split())
+    where = ("--kubeconfig", str(control_plane.kubeconfig), "-n", namespace)
+    told = stowplan("explain", "va/chat", *where).words
     assert "priority 90 (1 is served first)" in told
     assert "priority 90 by InferenceObjective 'urgent' (10) of InferencePool 'llama'" in told

@@ -5,33 +5,22 @@
 
 from __future__ import annotations
 
-import asyncio
-import itertools
 import json
-from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
+from rights.needs import ELSEWHERE, NEEDS, RARE, READERS, USES, denial_of
+from rights.rules import shipped_rules
+from rights.stage import TENANT, RightsStage, rights_stage
 from support.campaign import TIMES
-from support.logs import capture_logs
 from support.manifests import variant
-from support.rights import shipped_rules
-from support.rights_needed import ELSEWHERE, NEEDS, READERS, USES
-from support.rights_stage import TENANT, RightsStage, rights_stage
-
-from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Forbidden
-from apiserver.cluster.events import SERIES_INTERVAL, EventRecorder
-from controller.evictions.evicting import ask, spent_budget
-from controller.evictions.rounds import PodToEvict
-from controller.planning.decision import Move
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import Iterator
 
-    from support.rights import Rule
+    from rights.rules import Rule
 
-    from apiserver.schema.json import Json
 
 pytestmark = pytest.mark.controlplane
 
@@ -54,7 +43,6 @@ CASES = [
 ]
 ROLES = [rule for rule in RULES.values() if rule.role in READERS]
 USED = [rule for rule in RULES.values() if rule.role in USES]
-MOVE = Move(namespace="default", name="chat", node="rights", replicas=1, benefits=())
 
 
 @pytest.fixture(scope="module")
@@ -111,56 +99,14 @@ def test_users_need_the_role_for_a_service_class_or_a_cost(stage: RightsStage, r
         stage.wait_until_answered(TENANT, written, "created (server dry run)")
 
 
-async def _evict(cluster: Cluster, pod: Json) -> None:
-    await ask(cluster, PodToEvict(pod=pod, move=MOVE), dry_run=True)
-
-
-async def _spend(cluster: Cluster, pod: Json) -> None:
-    spec = {"selector": {"matchLabels": {"app": "chat"}}}
-    budget = {"metadata": {"namespace": "default", "name": "chat"}, "spec": spec}
-    await spent_budget(cluster, [budget], [PodToEvict(pod=pod, move=MOVE)] * 2)
-
-
-async def _repeat(cluster: Cluster, pod: Json) -> None:
-    """Record the same event again at the time when a series is written."""
-    start = datetime.now(UTC)
-    times = (start + number * (SERIES_INTERVAL + timedelta(seconds=1)) for number in itertools.count())
-    recorder = EventRecorder(cluster, controller="test", instance="test", now=lambda: next(times))
-    writing = asyncio.create_task(recorder.run())
-    with capture_logs() as lines:
-        for _ in range(2):
-            recorder.record(pod, type="Normal", reason="Tried", action="Try", note="a right")
-            await recorder.flush()
-    writing.cancel()
-    for line in lines:
-        raise Forbidden(line["error"])
-
-
-@pytest.mark.parametrize(
-    ("name", "verb", "use"),
-    [
-        ("stowplan-controller-evictions: pods/eviction", "create", _evict),
-        ("stowplan-controller-evictions: poddisruptionbudgets", "get", _spend),
-        ("stowplan-controller: events", "patch", _repeat),
-        ("stowplan-models: events", "patch", _repeat),
-    ],
-)
-def test_rare_requests_need_their_permission(
-    stage: RightsStage, name: str, verb: str, use: Callable[[Cluster, Json], Awaitable[None]]
-) -> None:
+@pytest.mark.parametrize(("name", "verb"), RARE)
+def test_rare_requests_need_their_permission(stage: RightsStage, name: str, verb: str) -> None:
     """The process's own code makes the request, with the token of its account."""
     rule = RULES[name]
     kubeconfig = stage.plane.service_account_kubeconfig("stowplan-system", f"stowplan-{rule.process}")
-    (pod, *_) = json.loads(stage.plane.kubectl("get", "pods", "--selector=app=chat", "--output=json").stdout)[
-        "items"
-    ]
+    pods = stage.plane.kubectl("get", "pods", "--selector=app=chat", "--output=json").stdout
+    attempt = partial(denial_of, name, verb, kubeconfig=kubeconfig, pod=json.loads(pods)["items"][0])
 
-    async def done() -> None:
-        async with await Cluster.connect(kubeconfig) as cluster:
-            await use(cluster, pod)
-
-    asyncio.run(done())
-    with stage.without(rule, verb), pytest.raises(Forbidden) as refused:
-        asyncio.run(done())
-
-    assert rule.denial(verb, rule.rule["resources"][0]) in refused.value.message
+    assert attempt() == ""
+    with stage.without(rule, verb):
+        assert rule.denial(verb, rule.rule["resources"][0]) in attempt()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from support.same_lines import check, lines_of_kubectl
+from support.command_line import lines_of_check, lines_of_kubectl, stowplan
 from support.samples import REFUSED, SAMPLES, VALID
 
 if TYPE_CHECKING:
@@ -54,11 +54,11 @@ def test_a_counterexample_is_rejected(control_plane: ControlPlane, empty_namespa
     """The errors of kubectl are exactly the text beside it; `stowplan check` reports the same lines."""
     where = f"--namespace={empty_namespace}"
     finished = control_plane.kubectl("apply", where, f"--filename={path}", check=False)
-    checked = check(path, where)
+    checked = stowplan("check", str(path), where)
 
     told = [line for line in finished.stderr.splitlines() if not line.startswith("Warning:")]
     assert "\n".join(told) + "\n" == path.with_suffix(".txt").read_text(encoding="utf-8")
-    assert checked.lines == lines_of_kubectl(finished.stderr, path)
+    assert lines_of_check(checked.out, path) == lines_of_kubectl(finished.stderr, path)
     assert finished.returncode == checked.code == 1
 
 

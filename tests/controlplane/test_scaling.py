@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
 
 import pytest
 import yaml
 from support.binding_bench import Bench, bound, follower, policy
+from support.command_line import stowplan
 from support.manifests import Manifest, deployment
 from support.polling import wait_for
 
-from apiserver import cli
-from apiserver.cluster.client import Cluster
-from apiserver.cluster.events import EventRecorder
-from apiserver.cluster.timing import utc_now
-from apiserver.kinds.authorship import WRITTEN_BY, writer_of
-from controller.bindings.autoscalingpolicybinding import (
-    AutoscalingPolicyBindingReconciler,
-    BindingSettings,
-    BindingTools,
-)
-from controller.bindings.scale_reader import ScaleReader
-from controller.bindings.scaling import DirectScaler, Ending, ScalingTools
-from controller.engines.endpoints import Exposures, Question
-from controller.observe.binding_targets import BoundWorld
-from controller.observe.targets import TargetKey, TargetKind
-from controller.variants.advisory import Scope
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator
 
     from hack.controlplane import ControlPlane
     from hack.installation import Installation
@@ -42,6 +25,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.controlplane
 
 PRODUCT = "NVIDIA-GH200"
+WRITTEN_BY = "stowplan.dev/written-by"
 FOLDER = ROOT / "manifests" / "scaling"
 CONTROLLER = "--as=system:serviceaccount:stowplan-system:stowplan-controller"
 GRANT = (
@@ -51,7 +35,6 @@ GRANT = (
     "--clusterrole=stowplan-controller-scaling",
     "--serviceaccount=stowplan-system:stowplan-controller",
 )
-SCALED_BY_HAND = 3
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +72,12 @@ def grant(bench: Bench) -> None:
     bench.kubectl(*GRANT)
 
 
+def writer(bench: Bench) -> str:
+    """Return the user who is recorded as the author of the binding."""
+    record: str = bench.binding("chat")["metadata"]["annotations"][WRITTEN_BY]
+    return str(json.loads(record)["username"])
+
+
 def until_replicas(bench: Bench, count: int) -> None:
     """Wait until the Deployment has this number of replicas in its spec, and ready."""
     for path in ("spec.replicas", "status.readyReplicas"):
@@ -100,9 +89,7 @@ def generation(bench: Bench) -> str:
     return str(bench.get("deployment/chat")["metadata"]["generation"])
 
 
-def test_the_controller_scales_up_and_down_without_an_hpa(
-    bench: Bench, installation: Installation, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_controller_scales_up_and_down_without_an_hpa(bench: Bench, installation: Installation) -> None:
     """Pod metrics change `spec.replicas`; status, events, a counter and `explain` report the changes."""
     grant(bench)
     bench.apply(bound("chat"))
@@ -118,8 +105,9 @@ def test_the_controller_scales_up_and_down_without_an_hpa(
     with urlopen(installation.metrics_url("controller"), timeout=30) as answer:  # noqa: S310 (loopback)
         assert 'stowplan_policy_scale_writes_total{outcome="written"}' in answer.read().decode()
     place = ("--kubeconfig", str(bench.control_plane.kubeconfig), "-n", bench.namespace)
-    assert cli.main(["explain", "aspb/chat", *place]) == 0
-    assert "scaled by   the controller itself" in capsys.readouterr().out
+    explained = stowplan("explain", "aspb/chat", *place)
+    assert explained.code == 0
+    assert "scaled by   the controller itself" in explained.out
 
 
 def test_without_permission_the_condition_contains_the_command_that_grants_it(bench: Bench) -> None:
@@ -182,7 +170,7 @@ def test_the_author_needs_permission_at_the_time_of_scaling_and_cannot_be_forged
         bench.kubectl("create", "rolebinding", name, f"--role={name}", f"--user={bob}")
     manifest = json.dumps(bound("chat", annotations={WRITTEN_BY: '{"username":"admin"}'}))
     _retried(lambda: bench.kubectl("create", f"--as={bob}", "--filename=-", input=manifest))
-    assert (writer_of(bench.binding("chat")) or {})["username"] == bob
+    assert writer(bench) == bob
     bench.until("chat", ScalingActive="ScalesWritten")
 
     bench.kubectl("delete", "rolebinding", "scales")
@@ -190,7 +178,7 @@ def test_the_author_needs_permission_at_the_time_of_scaling_and_cannot_be_forged
         bench.until("chat", ScalingActive="WriterMayNotScale", desiredReplicas=4)
         forged = f'{WRITTEN_BY}={{"username":"admin"}}'
         bench.kubectl("annotate", "--overwrite", "aspb", "chat", forged, f"--as={bob}")
-        assert (writer_of(bench.binding("chat")) or {})["username"] == bob
+        assert writer(bench) == bob
         assert bench.get("deployment/chat")["spec"]["replicas"] == 1
         bench.kubectl("annotate", "--overwrite", "aspb", "chat", f"{WRITTEN_BY}=me")
         until_replicas(bench, 4)
@@ -201,7 +189,7 @@ def test_the_recorded_author_is_kept_when_the_binding_is_applied_again(bench: Be
     manifest = json.dumps(bound("chat"))
     for _ in range(2):
         bench.kubectl("apply", "--server-side", "--filename=-", input=manifest)
-        assert (writer_of(bench.binding("chat")) or {})["username"] == "admin"
+        assert writer(bench) == "admin"
 
 
 def test_the_permission_covers_only_the_replicas_in_one_namespace(bench: Bench) -> None:
@@ -223,78 +211,6 @@ def test_the_permission_covers_only_the_replicas_in_one_namespace(bench: Bench) 
     elsewhere = ("auth", "can-i", "update", "deployments/scale", CONTROLLER, "--namespace=default")
     for asked in (whole, elsewhere):
         assert bench.control_plane.kubectl(*asked, check=False).stdout.strip() == "no"
-
-
-class NoEngines:
-    """A metrics source without any endpoint."""
-
-    async def expose(self, questions: Sequence[Question]) -> Exposures:
-        """Return no exposures."""
-        del questions
-        return Exposures()
-
-
-async def _cycle(bench: Bench, is_leading: Callable[[], bool]) -> Mapping[str, int]:
-    """Run one cycle of a controller with all permissions, for a binding that wants two replicas."""
-    async with await Cluster.connect(bench.control_plane.kubeconfig) as cluster:
-        events = EventRecorder(cluster, controller="stowplan.dev/test", instance="test")
-        reader = ScaleReader(cluster, tuple, silent_seconds=60.0)
-        scaler = DirectScaler(
-            ScalingTools(
-                cluster=cluster,
-                events=events,
-                scalable=reader.resource,
-                is_leading=is_leading,
-                namespace="stowplan-system",
-            )
-        )
-        world = BoundWorld(
-            policies=[bench.get("asp/waiting")],
-            bindings=[bench.binding("chat")],
-            replicas={TargetKey(TargetKind.DEPLOYMENT, bench.namespace, "chat"): 1},
-        )
-        tools = BindingTools(
-            cluster=cluster,
-            events=events,
-            source=NoEngines(),
-            world=lambda: world,
-            now=utc_now,
-            steady=time.monotonic,
-            scaler=scaler,
-        )
-        settings = BindingSettings(direct=Scope(everywhere=True))
-        return (await AutoscalingPolicyBindingReconciler(tools, settings).cycle()).scaled
-
-
-def _at_least_two(bench: Bench) -> None:
-    """Bind the Deployment with at least two replicas; the installed controller has no permission to scale."""
-    value = bound("chat")
-    value["spec"]["scalingConfiguration"]["minReplicas"] = 2
-    bench.apply(value)
-    bench.until("chat", ScalingActive="ControllerMayNotScale", desiredReplicas=2)
-
-
-def test_a_concurrent_change_of_the_replicas_is_not_overwritten(bench: Bench) -> None:
-    """The API server rejects a write with an older resource version."""
-    _at_least_two(bench)
-
-    def scale_by_hand() -> bool:
-        bench.kubectl("scale", "deploy/chat", f"--replicas={SCALED_BY_HAND}")
-        return True
-
-    assert asyncio.run(_cycle(bench, scale_by_hand)) == {Ending.CONFLICT: 1}
-    assert bench.get("deployment/chat")["spec"]["replicas"] == SCALED_BY_HAND
-
-
-def test_a_controller_without_the_lease_does_not_scale(bench: Bench) -> None:
-    """With the Lease, it carries out the same decision."""
-    _at_least_two(bench)
-    before = generation(bench)
-    assert asyncio.run(_cycle(bench, lambda: False)) == {Ending.NOT_LEADING: 1}
-    assert generation(bench) == before
-
-    assert asyncio.run(_cycle(bench, lambda: True)) == {Ending.WRITTEN: 1}
-    until_replicas(bench, 2)
 
 
 def _warnings(bench: Bench, manifest: Manifest) -> str:

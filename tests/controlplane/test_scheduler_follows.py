@@ -14,7 +14,6 @@ import pytest
 from support.manifests import deployment, variant
 from support.watching import Place, conditions_of
 
-from controller.variants.placing import GATE
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.controlplane
 
+GATE = "stowplan.dev/placement"
 HOLD = "example.com/hold"
 """A foreign scheduling gate, which keeps its pod pending during the test."""
 

@@ -9,7 +9,6 @@ import pytest
 from support.manifests import deployment, listed
 from support.shipped_scheduler import shipped_scheduler
 
-from hack.clusters.ways import PACKED
 from hack.controlplane.nodes import Node, create_nodes
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ def test_the_shipped_scheduler_fills_one_node_before_the_next(
     """Eight pods of one accelerator fill two of three nodes; the Lease is in the scheduler's namespace."""
     here = f"--namespace={namespace}"
     packed = deployment("packed", product=PRODUCT, accelerators=1, replicas=8)
-    packed["spec"]["template"]["spec"]["schedulerName"] = PACKED
+    packed["spec"]["template"]["spec"]["schedulerName"] = "stowplan-packed"
     control_plane.kubectl("apply", here, "--filename=-", input=listed(packed))
     ready = "--for=jsonpath={.status.readyReplicas}=8"
     control_plane.kubectl("wait", "deploy/packed", here, ready, "--timeout=60s")

@@ -6,10 +6,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
-from support.manifests import autoscaler, deployment, l4_node, listed, variant
+from support.command_line import stowplan
+from support.manifests import Manifest, autoscaler, deployment, l4_node, listed, variant
 
-from apiserver import cli
-from apiserver.schema.json import Json
 from hack.controlplane import ControlPlane
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ def test_the_state_of_a_namespace_names_what_is_wrong(
     control_plane: ControlPlane,
     installation: Installation,
     namespace: str,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The engines of the variant do not run, so it is not ready; `kubectl wait` sees the same."""
     control_plane.kubectl("apply", "--filename=-", input=listed(l4_node(f"l4-{namespace}")))
@@ -35,19 +33,19 @@ def test_the_state_of_a_namespace_names_what_is_wrong(
         "wait", "va/chat", f"--namespace={namespace}", "--for=condition=Ready=false", "--timeout=60s"
     )
 
-    code = cli.main(["status", *place, "-o", "json"])
-    document: Json = json.loads(capsys.readouterr().out)
-    assert code == 1
+    shown = stowplan("status", *place, "-o", "json")
+    document: Manifest = json.loads(shown.out)
+    assert shown.code == 1
     (model,) = document["models"]
     (item,) = model["variants"]
     assert (model["model_id"], item["granted"]) == ("meta/llama-3.1-8b", 1)
     assert "L4" in [use["accelerator"] for use in document["accelerators"]]
     assert [problem["reason"] for problem in document["problems"]] == ["MetricsUnavailable"]
 
-    assert cli.main(["explain", *place]) == 1
-    listed_problems = capsys.readouterr().out
-    assert "error: VariantAutoscaling" in listed_problems
-    assert f"stowplan explain va/chat -n {namespace}" in listed_problems
+    problems = stowplan("explain", *place)
+    assert problems.code == 1
+    assert "error: VariantAutoscaling" in problems.out
+    assert f"stowplan explain va/chat -n {namespace}" in problems.out
     control_plane.kubectl("delete", "node", f"l4-{namespace}")
 
 
@@ -55,7 +53,6 @@ def test_a_user_with_few_rights_sees_what_these_show(
     control_plane: ControlPlane,
     installation: Installation,
     namespace: str,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What may not be read is named; nothing fails."""
     control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(variant("chat")))
@@ -69,9 +66,7 @@ def test_a_user_with_few_rights_sees_what_these_show(
     control_plane.kubectl(*bind, f"--namespace={namespace}")
     user = control_plane.service_account_kubeconfig(namespace, "viewer")
 
-    cli.main(["status", "--kubeconfig", str(user), "-n", namespace])
-    text = " ".join(capsys.readouterr().out.split())
-
+    text = stowplan("status", "--kubeconfig", str(user), "-n", namespace).words
     assert "1 model, 1 not known" in text
     assert "not shown: you may not list nodes" in text
     assert "ACCELERATOR" not in text
@@ -80,12 +75,10 @@ def test_a_user_with_few_rights_sees_what_these_show(
 def test_the_doctor_finds_a_working_installation(
     control_plane: ControlPlane,
     installation: Installation,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The dry run passes admission, the permissions are those of the manifests, and no object is left."""
     place = ("--kubeconfig", str(control_plane.kubeconfig))
-    cli.main(["doctor", *place, "-o", "json"])
-    document: Json = json.loads(capsys.readouterr().out)
+    document: Manifest = json.loads(stowplan("doctor", *place, "-o", "json").out)
 
     seen = {(item["check"], item["verdict"]) for item in document["findings"]}
     assert document["is_installed"]
@@ -97,16 +90,13 @@ def test_a_user_without_rights_is_told_which_ones_the_doctor_lacks(
     control_plane: ControlPlane,
     installation: Installation,
     namespace: str,
-    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It checks what it can."""
     account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "nobody"}}
     control_plane.kubectl("apply", f"--namespace={namespace}", "--filename=-", input=listed(account))
     user = control_plane.service_account_kubeconfig(namespace, "nobody")
 
-    cli.main(["doctor", "--kubeconfig", str(user)])
-    text = " ".join(capsys.readouterr().out.split())
-
+    text = stowplan("doctor", "--kubeconfig", str(user)).words
     assert "whether Stowplan is installed is not known" in text
     assert "note rivals: not checked: you may not list deployments.apps" in text
     assert "ok rivals" not in text

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from support.command_line import stowplan
 from support.manifests import Manifest, autoscaler, deployment, listed, variant
 from support.polling import wait_for
 from support.watching import conditions_of, watched
 
-from apiserver import cli
 from hack.controlplane.nodes import Node, create_nodes
 from hack.installation.manifests import ROOT
 
@@ -66,12 +66,13 @@ class Team:
 
         return status_of(watched(self.control_plane, self.namespace, f"va/{name}", is_so))
 
-    def told(self, name: str, capsys: pytest.CaptureFixture[str]) -> str:
+    def told(self, name: str) -> str:
         """Return all that the owner can read about a variant: the object, its events, and `explain`."""
         place = ("--kubeconfig", self._kubeconfig, "--namespace", self.namespace)
-        assert cli.main(["explain", f"va/{name}", *place]) == 0
+        explained = stowplan("explain", f"va/{name}", *place)
+        assert explained.code == 0
         events = self.kubectl("get", "events", "--output=json")
-        return capsys.readouterr().out + events + self.kubectl("get", "va", name, "--output=json")
+        return explained.out + events + self.kubectl("get", "va", name, "--output=json")
 
     @property
     def _kubeconfig(self) -> str:
@@ -192,9 +193,7 @@ def test_an_object_without_a_recorded_writer_gets_its_class_by_an_explicit_permi
     red.until("crimson", priority=1, reason="ClassFound")
 
 
-def test_no_team_sees_names_of_the_other_and_both_have_the_listed_cost(
-    teams: tuple[Team, Team], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_no_team_sees_names_of_the_other_and_both_have_the_listed_cost(teams: tuple[Team, Team]) -> None:
     """Status, events and `explain` describe the holders of missing accelerators by priority only."""
     red, blue = teams
     red.kubectl("wait", "deploy/crimson", "--for=jsonpath={.status.readyReplicas}=2", "--timeout=60s")
@@ -202,7 +201,7 @@ def test_no_team_sees_names_of_the_other_and_both_have_the_listed_cost(
     blue.until("hungry", priority=100, reason="NoClass")
     wait_for(lambda: "in other namespaces" in blue.kubectl("events", "--for=va/hungry"), "an event")
 
-    theirs, ours = red.told("crimson", capsys), blue.told("hungry", capsys)
+    theirs, ours = red.told("crimson"), blue.told("hungry")
 
     assert "held by workloads of priority" in " ".join(ours.split())
     assert not [name for name in ("team-red", "crimson") if name in ours]

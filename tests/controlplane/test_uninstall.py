@@ -18,7 +18,6 @@ from support.models_process import models_process
 from support.upgrade_rig import Point, killed, stowplan
 from support.whole_cluster import Objects, differing, everything, quiet, settled
 
-from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import RefusedError
 from hack.controlplane.nodes import Node, create_nodes
@@ -155,7 +154,7 @@ def stage() -> Iterator[Stage]:
         plane.kubectl("wait", "--for=jsonpath={.spec.caBundle}", f"apiservice/{CLAIM}", "--timeout=60s")
         account = "--serviceaccount=stowplan-system:stowplan-controller"
         plane.kubectl("create", *RIGHT, account, WORK)
-        plane.kubectl("create", "configmap", DECISIONS, WORK, "--from-literal=uid={}")
+        plane.kubectl("create", "configmap", "stowplan-decisions", WORK, "--from-literal=uid={}")
         stage.apply(variant("chat"), model(backend(maxReplicas=4, autoscalingPolicy=POLICY)))
         stage.wait("va/chat", "jsonpath={.status.desiredOptimizedAlloc.numReplicas}")
         stage.wait("model/qwen", "condition=Active")

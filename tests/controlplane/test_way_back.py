@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import pytest
+import yaml
 from support.upgrade_rig import (
     CRD,
     NAMESPACE,
@@ -20,30 +20,20 @@ from support.upgrade_rig import (
     stowplan,
 )
 
-from apiserver.cluster.client import Cluster
-from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
-from apiserver.schema.structural import crd_manifest
 from hack.controlplane import ControlPlane
-from hack.installation import Installation
+from hack.installation.manifests import ROOT
 
-pytestmark = pytest.mark.controlplane
+pytestmark = [pytest.mark.controlplane, pytest.mark.usefixtures("old_installation")]
 
-
-@pytest.fixture
-async def cluster(old_plane: ControlPlane, old_installation: Installation) -> AsyncIterator[Cluster]:
-    """Yield a client."""
-    async with await Cluster.connect(old_plane.kubeconfig) as connected:
-        yield connected
+DEFINITION = ROOT / "manifests" / "crds" / "llmd" / f"{CRD}.yaml"
 
 
-async def test_a_downgrade_from_the_helm_chart_can_be_repeated(
-    old_plane: ControlPlane, cluster: Cluster
-) -> None:
+async def test_a_downgrade_from_the_helm_chart_can_be_repeated(old_plane: ControlPlane) -> None:
     """The downgraded CRD has neither annotations of Helm nor fields that Helm owns."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
-    await fill(old_plane, cluster, samples("v0.4.2"))
+    await fill(old_plane, samples("v0.4.2"))
     assert (await stowplan(old_plane, "upgrade", "--apply")).returncode == 0
-    charted = crd_manifest(VARIANT_AUTOSCALING)
+    charted = yaml.safe_load(DEFINITION.read_text(encoding="utf-8"))
     charted["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm"
     charted["metadata"]["annotations"] = {
         "meta.helm.sh/release-name": "stowplan",
@@ -65,11 +55,11 @@ async def test_a_downgrade_from_the_helm_chart_can_be_repeated(
 
 
 async def test_an_uninstallation_after_a_downgrade_keeps_the_crd_and_the_objects(
-    old_plane: ControlPlane, cluster: Cluster
+    old_plane: ControlPlane,
 ) -> None:
     """The uninstallation removes recorded writers, and the label by which users could delete the CRD."""
     await asyncio.to_thread(enter, old_plane, "v0.4.2")
-    before = await fill(old_plane, cluster, samples("v0.4.2"))
+    before = await fill(old_plane, samples("v0.4.2"))
     for verb in (("upgrade",), ("downgrade", "--to-release", "v0.4.2")):
         assert (await stowplan(old_plane, *verb, "--apply")).returncode == 0
     old_plane.kubectl(
@@ -78,7 +68,7 @@ async def test_an_uninstallation_after_a_downgrade_keeps_the_crd_and_the_objects
     await asyncio.to_thread(apply_definition, old_plane, "v0.4.2")
     record = ("variantautoscalings.v1alpha1.llmd.ai", "--all", "stowplan.dev/written-by=me")
     old_plane.kubectl("annotate", f"--namespace={NAMESPACE}", *record)
-    assert all("stowplan.dev/written-by" in item for item in await annotations_of(cluster))
+    assert all("stowplan.dev/written-by" in item for item in await annotations_of(old_plane))
     # No controller here completes the deletion of a namespace.
     old_plane.kubectl("label", "namespace", "stowplan-system", "app.kubernetes.io/part-of-")
     removed = await stowplan(old_plane, "uninstall", "--apply", "--delete-objects")
@@ -86,8 +76,8 @@ async def test_an_uninstallation_after_a_downgrade_keeps_the_crd_and_the_objects
 
     assert removed.returncode == 0, removed.stdout
     assert "nothing to do" in again.stdout
-    assert await read(cluster, OLD) == before
-    assert not any("stowplan.dev/written-by" in item for item in await annotations_of(cluster))
+    assert await read(old_plane, OLD) == before
+    assert not any("stowplan.dev/written-by" in item for item in await annotations_of(old_plane))
     left = ("get", "crd", CRD, "--show-managed-fields", "--output=json")
     metadata = json.loads(old_plane.kubectl(*left).stdout)["metadata"]
     assert "app.kubernetes.io/part-of" not in metadata.get("labels", {})

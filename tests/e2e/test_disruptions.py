@@ -13,7 +13,7 @@ from support.manifests import variant
 from support.polling import wait_for
 
 from hack.controlplane.client import RefusedError
-from hack.realnode.layout import NODE
+from hack.realnode.kubelet import NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,6 @@ from support.metrics_stage import (
 )
 from support.polling import wait_for
 
-from apiserver.kinds.decision_record import CONFIG_MAP, read_record
 from hack.controlplane import ControlPlane
 from hack.controlplane.certificates import Authority
 from hack.controlplane.nodes import Node, create_nodes
@@ -149,6 +148,8 @@ def test_an_annotated_scaled_object_is_planned_once_and_followed(deciding: Metri
         deciding.wait_for_replicas("own", replicas)
 
     copied = deciding.kubectl("get", "hpa/keda-hpa-own", HERE, "--output=jsonpath={.metadata.annotations}")
-    records = json.loads(deciding.kubectl("get", f"configmap/{CONFIG_MAP}", HERE, "--output=json").stdout)
+    records = json.loads(
+        deciding.kubectl("get", "configmap/stowplan-decisions", HERE, "--output=json").stdout
+    )
     assert "llm-d.ai/managed" in copied.stdout
-    assert [record and record["name"] for record in map(read_record, records["data"].values())] == ["own"]
+    assert [json.loads(record)["name"] for record in records["data"].values()] == ["own"]

@@ -9,8 +9,7 @@ from controller.simulation.batch import Completion
 from controller.simulation.scenario import ScenarioModel
 from controller.simulation.workload import Played, Request
 from controller.sizing.records import Targets
-from hack.demo.observation import ClientView, ModelView, Observation, VariantView
-from hack.demo.service import Served
+from hack.demo.observation import ClientView, ModelView, Observation, Served, VariantView
 
 QUIET = ClientView(requests_per_second=1.0, ttft_p90_ms=100.0, unfinished_requests=1)
 

@@ -23,9 +23,8 @@ from controller.simulation.workload import Request
 from hack.controlplane.binaries import provide_module
 from hack.controlplane.modules import PROMETHEUS
 from hack.controlplane.network import free_port
-from hack.controlplane.process import Process
+from hack.controlplane.process import Probe, Process, wait_until_ready
 from hack.controlplane.progress import ProgressLine
-from hack.controlplane.readiness import Probe, wait_until_ready
 
 LLAMA: Final = "meta-llama/Llama-3.1-8B-Instruct"
 PROFILE: Final = EngineProfile(

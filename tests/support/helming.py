@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from apiserver.serving.config import parse
+from controller.config import ControllerConfig
 from hack.controlplane.binaries import provide_module
 from hack.controlplane.process import kept_environment
 from hack.controlplane.progress import ProgressLine
@@ -101,6 +103,12 @@ def deployments(objects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         for item in objects
         if item["kind"] == "Deployment"
     }
+
+
+def controller_serving(arguments: Sequence[str]) -> tuple[str, int]:
+    """Return log level and port of a controller that is started with these arguments."""
+    serving = parse(ControllerConfig, program="controller", description="", arguments=arguments).serving
+    return serving.log_level, serving.port
 
 
 def pod_of(spec: Mapping[str, Any]) -> dict[str, Any]:

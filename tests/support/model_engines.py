@@ -12,8 +12,7 @@ from aiohttp import web
 
 from apiserver.schema.json import Json
 from controller.observe.pods import is_ready
-from hack.demo.loaders import LoaderHost
-from hack.demo.openai_api import OpenAiApi, Served
+from hack.demo.openai_api import LoaderHost, OpenAiApi, Served
 
 PORT = 8000
 _PATIENCE_SECONDS = 120.0

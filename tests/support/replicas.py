@@ -14,7 +14,7 @@ import yaml
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
 from hack.controlplane.errors import ComponentCrashedError
-from hack.controlplane.readiness import Probe, wait_until_ready
+from hack.controlplane.process import Probe, wait_until_ready
 from hack.installation.installation import process_of
 from support.campaign import TIMES
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import json
 import os
 import re
 import signal
@@ -12,7 +13,9 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 import yaml
@@ -21,9 +24,12 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Expired, NotFound, Throttled
 from apiserver.cluster.resource import Resource, Selection
 from apiserver.kinds.authorship import WRITTEN_BY
+from apiserver.schema.json import without_depths
 from controller.commands.upgrade.calls import patiently
 from hack.controlplane import ControlPlane
+from hack.controlplane.client import NotServedError
 from hack.installation.manifests import documents
+from support import command_line
 
 ERAS: Final = Path(__file__).parents[1] / "released_definitions"
 CRD: Final = "variantautoscalings.llmd.ai"
@@ -97,27 +103,63 @@ def apply_definition(control_plane: ControlPlane, era: str) -> None:
 
 
 async def fill(
-    control_plane: ControlPlane,
-    cluster: Cluster,
-    manifests: Sequence[Manifest],
-    *,
-    created: Sequence[Manifest] = (),
+    control_plane: ControlPlane, manifests: Sequence[Manifest], *, created: Sequence[Manifest] = ()
 ) -> dict[str, Manifest]:
     """Apply objects as users did before our installation, with their status; return their content by name.
 
     Those in `created` are too large for `kubectl apply`.
     """
-    await _until_listed(cluster)
+    await asyncio.sleep(_TAKEN_UP_SECONDS)
     async with without_admission(control_plane):
         await asyncio.to_thread(apply, control_plane, manifests)
         for manifest in created:
-            await cluster.create(OLD, manifest, namespace=NAMESPACE)
+            await request(control_plane, "POST", OLD.path(NAMESPACE), manifest)
     for manifest in manifests:
-        name = manifest["metadata"]["name"]
         if "status" in manifest:
-            stored = await cluster.get(OLD, name, namespace=NAMESPACE)
-            await cluster.replace(OLD, stored | {"status": manifest["status"]}, subresource="status")
-    return await read(cluster, OLD)
+            path = OLD.path(NAMESPACE, manifest["metadata"]["name"])
+            stored = await request(control_plane, "GET", path)
+            await request(
+                control_plane,
+                "PUT",
+                f"{path}/status?fieldManager=stowplan",
+                stored | {"status": manifest["status"]},
+            )
+    return await read(control_plane, OLD)
+
+
+async def request(
+    control_plane: ControlPlane,
+    method: str,
+    path: str,
+    value: Manifest | None = None,
+    *,
+    media_type: str = "application/json",
+) -> Manifest:
+    """Send a request as administrator, while others run; return the response. Raises as `Client.call`.
+
+    It is repeated while the API server asks for that, as it does after the change of a definition.
+    """
+
+    def send() -> Manifest:
+        with control_plane.client() as client:
+            answer = client.call(method, path, value, media_type=media_type)
+            answered: Manifest = json.loads(without_depths(answer))
+            return answered
+
+    for _ in range(_LOOKS):
+        try:
+            return await asyncio.to_thread(send)
+        except NotServedError as error:
+            if ": 429:" not in str(error):
+                raise
+            await asyncio.sleep(1.0)
+    return await asyncio.to_thread(send)
+
+
+async def items(control_plane: ControlPlane, where: Resource) -> list[Manifest]:
+    """Return all objects in one version."""
+    found: list[Manifest] = (await request(control_plane, "GET", where.path(None)))["items"]
+    return found
 
 
 def apply(control_plane: ControlPlane, manifests: Sequence[Manifest]) -> subprocess.CompletedProcess[str]:
@@ -126,22 +168,18 @@ def apply(control_plane: ControlPlane, manifests: Sequence[Manifest]) -> subproc
     return control_plane.kubectl("apply", f"--namespace={NAMESPACE}", "--filename=-", input=documents(items))
 
 
-async def _until_listed(cluster: Cluster) -> None:
-    """Wait until a definition is served, some moments after it is established."""
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                await cluster.list(OLD)
-            except NotFound:
-                await asyncio.sleep(0.1)
-            else:
-                await asyncio.sleep(_TAKEN_UP_SECONDS)
-                return
-
-
-async def read(cluster: Cluster, where: Resource) -> dict[str, Manifest]:
+async def read(control_plane: ControlPlane, where: Resource) -> dict[str, Manifest]:
     """Return the content of all objects, by name."""
-    return {item["metadata"]["name"]: said(item) for item in (await cluster.list(where))["items"]}
+    return {item["metadata"]["name"]: said(item) for item in await items(control_plane, where)}
+
+
+def converted(objects: Sequence[Manifest], *options: str) -> dict[str, Manifest]:
+    """Return what `stowplan convert` makes of the content of objects, by name."""
+    with NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump({"apiVersion": "v1", "kind": "List", "items": list(objects)}, file)
+        file.flush()
+        printed = command_line.stowplan("convert", "-f", file.name, *options).out
+    return {item["metadata"]["name"]: said(item) for item in yaml.safe_load(printed)["items"]}
 
 
 async def stowplan(control_plane: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -208,8 +246,8 @@ class Traffic:
     Like every client, it waits if the API server asks for that.
     """
 
-    def __init__(self, cluster: Cluster, where: Resource, busy: str) -> None:
-        self._cluster = cluster
+    def __init__(self, control_plane: ControlPlane, where: Resource, busy: str) -> None:
+        self._kubeconfig = control_plane.kubeconfig
         self._where = where
         self._busy = busy
         self.calls = 0
@@ -218,70 +256,75 @@ class Traffic:
 
     async def run(self) -> None:
         """Send requests until cancelled."""
-        while True:
-            for call in (self._list, self._get, self._write):
-                try:
-                    await patiently(call)
-                    self.calls += 1
-                except ClusterError as error:
-                    self.failures.append(f"{call.__name__} {time.time():.2f}: {error.message}")
-            async with self._progress:
-                self._progress.notify_all()
-            await asyncio.sleep(_PACE_SECONDS)
+        async with await Cluster.connect(self._kubeconfig) as cluster:
+            while True:
+                for call in (self._list, self._get, self._write):
+                    try:
+                        await patiently(partial(call, cluster))
+                        self.calls += 1
+                    except ClusterError as error:
+                        self.failures.append(f"{call.__name__} {time.time():.2f}: {error.message}")
+                async with self._progress:
+                    self._progress.notify_all()
+                await asyncio.sleep(_PACE_SECONDS)
 
     async def has_called(self, *, times: int) -> None:
         """Wait until it has sent that many requests. Raises TimeoutError."""
         async with asyncio.timeout(60), self._progress:
             await self._progress.wait_for(lambda: self.calls + len(self.failures) >= times)
 
-    async def _list(self) -> None:
-        await self._cluster.list(self._where, namespace=NAMESPACE)
+    async def _list(self, cluster: Cluster) -> None:
+        await cluster.list(self._where, namespace=NAMESPACE)
 
-    async def _get(self) -> None:
-        await self._cluster.get(self._where, self._busy, namespace=NAMESPACE)
+    async def _get(self, cluster: Cluster) -> None:
+        await cluster.get(self._where, self._busy, namespace=NAMESPACE)
 
-    async def _write(self) -> None:
+    async def _write(self, cluster: Cluster) -> None:
         operation = {"op": "add", "path": "/metadata/labels", "value": {"calls": str(self.calls)}}
-        await self._cluster.patch_json(self._where, self._busy, [operation], namespace=NAMESPACE)
+        await cluster.patch_json(self._where, self._busy, [operation], namespace=NAMESPACE)
 
 
 class Follower:
     """Follows all objects in one version, like every controller: list, watch, and list again if required."""
 
-    def __init__(self, cluster: Cluster, where: Resource) -> None:
-        self._cluster = cluster
+    def __init__(self, control_plane: ControlPlane, where: Resource) -> None:
+        self._control_plane = control_plane
         self._selection = Selection(resource=where)
         self.objects: dict[str, Manifest] = {}
         self.broken: list[str] = []
         self.lists = 0
-        self.ends = 0
+        self._version = ""
 
     async def run(self) -> None:
         """Follow until cancelled. A watch may end, and be too old to resume, but must not fail."""
-        version = ""
-        while True:
-            try:
-                version = version or await self._list()
-                async for event in self._cluster.watch(
-                    self._selection, resource_version=version, timeout_seconds=300
-                ):
-                    version = event.resource_version
-                    self._take(event.type, event.object)
-                self.ends += 1
-            except Expired:
-                version = ""
-            except Throttled as error:
-                await asyncio.sleep(error.retry_after_seconds or 1.0)
-            except NotFound as error:
-                if self.lists:
+        async with await Cluster.connect(self._control_plane.kubeconfig) as cluster:
+            while True:
+                try:
+                    await self._follow(cluster)
+                except Throttled as error:
+                    await asyncio.sleep(error.retry_after_seconds or 1.0)
+                except NotFound as error:
+                    if self.lists:
+                        self.broken.append(error.message)
+                    await asyncio.sleep(0.05)  # the version may be served soon
+                except ClusterError as error:
                     self.broken.append(error.message)
-                await asyncio.sleep(0.05)  # the version may be served soon
-            except ClusterError as error:
-                self.broken.append(error.message)
-                await asyncio.sleep(0.05)
+                    await asyncio.sleep(0.05)
 
-    async def _list(self) -> str:
-        found, version = await self._cluster.list_kept(self._selection, lambda item: item)
+    async def _follow(self, cluster: Cluster) -> None:
+        """Watch until the end of a watch or an error, after a list if there is no version to resume from."""
+        try:
+            self._version = self._version or await self._list(cluster)
+            async for event in cluster.watch(
+                self._selection, resource_version=self._version, timeout_seconds=300
+            ):
+                self._version = event.resource_version
+                self._take(event.type, event.object)
+        except Expired:
+            self._version = ""
+
+    async def _list(self, cluster: Cluster) -> str:
+        found, version = await cluster.list_kept(self._selection, lambda item: item)
         self.lists += 1
         self.objects = {item["metadata"]["name"]: item for item in found}
         return version
@@ -295,10 +338,8 @@ class Follower:
     async def has_caught_up(self) -> bool:
         """Tell whether it has the content of a list within a few seconds."""
         for _ in range(_LOOKS):
-            found, _ = await self._cluster.list_kept(self._selection, lambda item: item)
-            if {item["metadata"]["name"]: said(item) for item in found} == {
-                name: said(item) for name, item in self.objects.items()
-            }:
+            stored = await read(self._control_plane, self._selection.resource)
+            if stored == {name: said(item) for name, item in self.objects.items()}:
                 return True
             await asyncio.sleep(0.05)
         return False
@@ -332,6 +373,6 @@ async def without_admission(control_plane: ControlPlane) -> AsyncIterator[None]:
     await asyncio.sleep(_TAKEN_UP_SECONDS)
 
 
-async def annotations_of(cluster: Cluster) -> list[dict[str, str]]:
+async def annotations_of(control_plane: ControlPlane) -> list[dict[str, str]]:
     """Return the annotations of every object."""
-    return [item["metadata"].get("annotations", {}) for item in (await cluster.list(OLD))["items"]]
+    return [item["metadata"].get("annotations", {}) for item in await items(control_plane, OLD)]

@@ -15,7 +15,6 @@ from hack.bench.admission import objects
 from hack.bench.admission.straightforward import Verb
 from hack.calling import reviews
 from hack.calling.load import WrongAnswerError
-from hack.calling.reviews import http_request
 
 Outcome = Literal["allowed", "patched", "refused"]
 
@@ -43,33 +42,15 @@ class Case:
     """The reviews, sent cyclically: a single one, or many."""
     outcome: Outcome
 
-    @property
-    def body(self) -> bytes:
-        """The first review."""
-        return self.bodies[0]
-
-    @property
-    def path(self) -> str:
-        """The path of the webhook."""
-        return f"/{self.verb}"
-
-    @property
-    def kind(self) -> str:
-        """The kind of the object under review."""
-        return self.name.partition(",")[0]
-
-    def requests(self) -> list[bytes]:
-        """Return the HTTP requests that carry the reviews."""
-        return [
-            http_request(self.path, body, server_name=SERVER_NAME, timeout_seconds=_TIMEOUT_SECONDS)
-            for body in self.bodies
-        ]
+    def request(self, body: bytes) -> bytes:
+        """Return the HTTP request that carries a review."""
+        path = f"/{self.verb}"
+        return reviews.http_request(path, body, server_name=SERVER_NAME, timeout_seconds=_TIMEOUT_SECONDS)
 
     def check(self, body: bytes) -> None:
         """Raise WrongAnswerError unless the body of a response has the expected outcome."""
         response = msgspec.json.decode(body)["response"]
-        got = outcome_of(response)
-        if got != self.outcome:
+        if _outcome_of(response) != self.outcome:
             raise WrongAnswerError(f"{self.name} on /{self.verb} should be {self.outcome}: {response}")
 
 
@@ -104,28 +85,28 @@ def _update_with_change(value: Json) -> bytes:
     return reviews.update(objects.with_new_image(value), objects.stored_object(value))
 
 
-def outcome_of(response: Json) -> Outcome:
+def _outcome_of(response: Json) -> Outcome:
     """Return the outcome in the `response` of a review. An empty patch counts as none."""
     if not response["allowed"]:
         return "refused"
-    return "patched" if patch_of(response) else "allowed"
+    return "patched" if _patch_of(response) else "allowed"
 
 
-def patch_of(response: Json) -> list[Json]:
+def _patch_of(response: Json) -> list[Json]:
     """Return the operations of a response's patch; empty without a patch."""
     operations: list[Json] = msgspec.json.decode(base64.b64decode(response.get("patch", "")) or b"[]")
     return operations
 
 
-def apply_patch(body: bytes, answer: bytes) -> JsonValue:
+def _apply_patch(body: bytes, answer: bytes) -> JsonValue:
     """Return the object of a review with the patch of the response applied."""
     value = msgspec.json.decode(body)["request"]["object"]
-    return jsonpatch.apply_patch(value, patch_of(msgspec.json.decode(answer)["response"]))
+    return jsonpatch.apply_patch(value, _patch_of(msgspec.json.decode(answer)["response"]))
 
 
 def check_agreement(case: Case, answers: Sequence[bytes]) -> None:
     """Raise WrongAnswerError unless all responses to the first review of a case give the same object."""
-    first, *others = [apply_patch(case.body, answer) for answer in answers]
+    first, *others = [_apply_patch(case.bodies[0], answer) for answer in answers]
     if any(other != first for other in others):
         raise WrongAnswerError(f"{case.name} on /{case.verb}: the servers set different defaults")
 

@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, JsonValue
-from hack.calling.received import model, received_object
+from hack.calling.reviews import model, received_object
 
 
 def spoilt(value: Json) -> Json:
@@ -90,13 +90,4 @@ def with_new_image(value: Json) -> Json:
     changed["spec"]["backends"][0]["workers"][0]["image"] = (
         "registry.example.com/inference/vllm-openai:v0.11.0"
     )
-    return changed
-
-
-def rewritten(value: Json) -> Json:
-    """Return a copy with one change in its spec, for either kind."""
-    if value["kind"] == "Model":
-        return with_new_image(value)
-    changed = copy.deepcopy(value)
-    changed["spec"]["variantCost"] = "12.5"
     return changed

@@ -32,7 +32,7 @@ from apiserver.schema.ruling import (
     rules_on,
 )
 from apiserver.schema.structural import crd_manifest
-from hack.bench.in_process import Answerer
+from hack.bench.servers import Answerer
 
 Verb = Literal["mutate", "validate"]
 

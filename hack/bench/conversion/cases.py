@@ -8,10 +8,9 @@ from typing import Final
 
 from apiserver.kinds.llmd.conversion import ANNOTATION, HUB, SPOKE
 from apiserver.schema.json import Json
-from hack.bench.compared import OURS, STRAIGHTFORWARD
 from hack.bench.conversion import straightforward
-from hack.bench.costs import Key
-from hack.bench.in_process import Answerer
+from hack.bench.run import OURS, STRAIGHTFORWARD
+from hack.bench.servers import Answerer
 from hack.calling import variants
 from hack.calling.conversion_reviews import converted_objects, review
 from hack.calling.load import WrongAnswerError
@@ -25,11 +24,9 @@ def answer_ours(body: bytes) -> bytes:
     return encode_converted(request.uid, list(convert_objects(request)))
 
 
-SERVERS: Final = (OURS, STRAIGHTFORWARD)
-
 ANSWERERS: Final[Mapping[str, Answerer]] = {OURS: answer_ours, STRAIGHTFORWARD: straightforward.answer}
 
-MANY: Final = (100, 5000)
+_MANY: Final = (100, 5000)
 """Numbers of objects in long lists."""
 
 _NEW: Final = (variants.current, variants.decided_object)
@@ -53,18 +50,13 @@ class Case:
         return f"to {self.desired.rpartition('/')[2]}"
 
 
-def key(case: Case, server: str) -> Key:
-    """Return the key of a result: name, number of objects, direction and server."""
-    return case.name, case.count, case.direction, server
-
-
-def cases(sizes: Sequence[int] = MANY) -> Sequence[Case]:
-    """Return all cases: each shape alone in both directions, then lists of these sizes in both directions.
+def cases() -> Sequence[Case]:
+    """Return all cases: each shape alone in both directions, then long lists in both directions.
 
     Raises WrongAnswerError unless both servers agree on each, and converting back restores the original.
     """
     every_case = [case for name, make in variants.SHAPES.items() for case in _there_and_back(name, [make(7)])]
-    for count in sizes:
+    for count in _MANY:
         every_case += _there_and_back("nothing kept", variants.mixed_objects((variants.current,), count))
         every_case += _there_and_back("written in v1alpha1", variants.mixed_objects(variants.OLD, count))
         every_case += _there_and_back("written in v1alpha2", variants.mixed_objects(_NEW, count))
@@ -73,11 +65,11 @@ def cases(sizes: Sequence[int] = MANY) -> Sequence[Case]:
 
 def _there_and_back(name: str, values: Sequence[Json]) -> list[Case]:
     version = values[0]["apiVersion"]
-    there = _case(name, SPOKE if version == HUB else HUB, dict.fromkeys(SERVERS, values))
-    answered = answers(there)
-    check_agreement(there, answered)
+    there = _case(name, SPOKE if version == HUB else HUB, dict.fromkeys(ANSWERERS, values))
+    answered = _answers(there)
+    _check_agreement(there, answered)
     back = _case(f"{name}, back", version, answered)
-    returned = answers(back)
+    returned = _answers(back)
     if any(list(values) != came for came in returned.values()):
         raise WrongAnswerError(f"{name}: converting back does not restore the original")
     return [there, back]
@@ -89,12 +81,12 @@ def _case(name: str, desired: str, values: Mapping[str, Sequence[Json]]) -> Case
     return Case(name=name, count=count, desired=desired, bodies=bodies)
 
 
-def answers(case: Case) -> dict[str, list[Json]]:
+def _answers(case: Case) -> dict[str, list[Json]]:
     """Return the objects of a case as each server's handler converts them, in this process."""
     return {server: converted_objects(handle(case.bodies[server])) for server, handle in ANSWERERS.items()}
 
 
-def check_agreement(case: Case, answered: Mapping[str, Sequence[Json]]) -> None:
+def _check_agreement(case: Case, answered: Mapping[str, Sequence[Json]]) -> None:
     """Raise WrongAnswerError unless all converted objects are equal, apart from the servers' annotations."""
     first, *others = ([_without_kept(value) for value in values] for values in answered.values())
     if any(other != first for other in others):

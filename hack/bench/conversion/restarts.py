@@ -10,27 +10,34 @@ import json
 import ssl
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
-from hack.bench.compared import OURS
-from hack.bench.conversion.upgraded import CRD, client_of
-from hack.bench.webhooks_process import answering
+from hack.bench.conversion.straightforward import TRIVIAL_PATH
+from hack.bench.run import OURS
+from hack.bench.servers import answering
+from hack.bench.table import Columns
 from hack.calling import variants
-from hack.calling.conversion_reviews import PATH
+from hack.calling.reviews import submitted_object
 from hack.calling.server_process import ADDRESS, new_identity, serving
 from hack.controlplane import ControlPlane
+from hack.controlplane.auditing import conversions
 from hack.controlplane.client import Client, RefusedError
-from hack.controlplane.exposition import conversions
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Process
+from hack.installation import Installation
 
 TRIVIAL: Final = "only apiVersion"
+_CRD: Final = "variantautoscalings.llmd.ai"
+_CRD_PATH: Final = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{_CRD}"
+_WRITERS: Final = 4
 _PATIENCE_SECONDS: Final = 90.0
 _POLL_SECONDS: Final = 0.02
 
@@ -50,29 +57,70 @@ class Restart:
     failures: int
 
 
-def measure_restarts(
-    control_plane: ControlPlane, *, stored: int, rounds: int, progress: Callable[[str], None]
-) -> list[Restart]:
-    """Restart the API server `rounds` times with each converter, in alternating order.
+OF_RESTARTS: Final[Columns[Restart]] = (
+    ("restart of the API server with", lambda one: one.converter),
+    ("ready s", lambda one: f"{one.live_seconds:.2f}"),
+    ("reads served s", lambda one: f"{one.served_seconds:.2f}"),
+    ("conversions", lambda one: str(one.conversions)),
+    ("mean ms", lambda one: f"{one.mean_ms:.2f}"),
+    ("failed", lambda one: str(one.failures)),
+)
 
-    Raises RefusedError if reads are not served in time.
+
+def measure_restarts(*, stored: int, rounds: int, say: Callable[[str], None]) -> list[Restart]:
+    """Restart the API server of an upgraded cluster with each converter, in alternating order.
+
+    It has Stowplan, and `stored` objects in the old version. Admission is removed, and no controllers run
+    that would read or write. Raises ControlPlaneError if the control plane does not start, and RefusedError
+    if an object is refused or reads are not served in time.
     """
-    manifest = json.loads(control_plane.kubectl("get", "crd", CRD, "--output=json").stdout)
-    clients = {OURS: manifest["spec"]["conversion"]["webhook"]["clientConfig"]}
+    say(f"on a control plane with {stored} objects stored in the old version")
     restarts: list[Restart] = []
-    with _trivial() as clients[TRIVIAL]:
+    with (
+        ControlPlane(controller_manager=False, scheduler=False, kwok=False) as control_plane,
+        Installation(control_plane) as installation,
+        _trivial() as trivial,
+    ):
+        installation.processes["controller"].stop(patience_seconds=20.0)
+        for kind in ("mutating", "validating"):  # admission has its own benchmark
+            control_plane.kubectl("delete", f"{kind}webhookconfiguration", "--all")
+        ours = _fill(control_plane, stored)["conversion"]["webhook"]["clientConfig"]
         for number in range(rounds):
             for converter in (OURS, TRIVIAL)[:: 1 if number % 2 == 0 else -1]:
-                progress(f"restart {number + 1} of {rounds}, {converter}")
-                _use(control_plane, clients[converter])
+                say(f"restart {number + 1} of {rounds}, {converter}")
+                _use(control_plane, ours if converter == OURS else trivial)
                 restarts.append(_measure_restart(control_plane, converter, stored=stored))
-        _use(control_plane, clients[OURS])
     return restarts
+
+
+def _fill(control_plane: ControlPlane, stored: int) -> Json:
+    """Store objects while the definition is that of an earlier release; return the spec of ours."""
+    with control_plane.client() as client:
+        spec: Json = client.value("GET", _CRD_PATH)["spec"]
+        versions = [version | {"storage": not version["storage"]} for version in spec["versions"]]
+        _replace(client, spec | {"versions": versions, "conversion": {"strategy": "None"}})
+        control_plane.kubectl("create", "namespace", variants.NAMESPACE)
+        values = [submitted_object(value) for value in variants.mixed_objects(variants.OLD, stored)]
+        with ThreadPoolExecutor(_WRITERS) as pool:
+            parts = [values[n::_WRITERS] for n in range(_WRITERS)]
+            list(pool.map(_create_all, [control_plane] * _WRITERS, parts))
+        _replace(client, spec)
+    return spec
+
+
+def _replace(client: Client, spec: Json) -> None:
+    client.call("PUT", _CRD_PATH, client.value("GET", _CRD_PATH) | {"spec": spec})
+
+
+def _create_all(control_plane: ControlPlane, values: list[Json]) -> None:
+    with control_plane.client() as client:
+        for value in values:
+            client.call("POST", variants.collection(value["apiVersion"]), value)
 
 
 def _use(control_plane: ControlPlane, client: Json) -> None:
     patch = [{"op": "replace", "path": "/spec/conversion/webhook/clientConfig", "value": client}]
-    control_plane.kubectl("patch", "crd", CRD, "--type=json", f"--patch={json.dumps(patch)}")
+    control_plane.kubectl("patch", "crd", _CRD, "--type=json", f"--patch={json.dumps(patch)}")
 
 
 @contextmanager
@@ -81,13 +129,13 @@ def _trivial() -> Iterator[Json]:
     with TemporaryDirectory(prefix="stowplan-bench-") as name:
         directory, port = Path(name), free_port(ADDRESS)
         context = new_identity(directory, server_name=ADDRESS)
-        command = [*answering("hack.bench.conversion.trivial", "uvloop", directory=name), str(port)]
+        command = [*answering("hack.bench.conversion.straightforward", "uvloop", name), str(port)]
         (authority,) = context.get_ca_certs(binary_form=True)
         bundle = base64.b64encode(ssl.DER_cert_to_PEM_cert(authority).encode()).decode()
         with serving(
             command, name="trivial", directory=directory, port=port, context=context, server_name=ADDRESS
         ):
-            yield {"url": f"https://{ADDRESS}:{port}{PATH}", "caBundle": bundle}
+            yield {"url": f"https://{ADDRESS}:{port}{TRIVIAL_PATH}", "caBundle": bundle}
 
 
 def _measure_restart(control_plane: ControlPlane, converter: str, *, stored: int) -> Restart:
@@ -95,13 +143,12 @@ def _measure_restart(control_plane: ControlPlane, converter: str, *, stored: int
     process.stop(patience_seconds=30.0)
     began = time.monotonic()
     process.start()
-    client = client_of(control_plane)
-    _until(process, lambda: client.call("GET", "/readyz") == b"ok")
-    live = time.monotonic() - began
-    for version in (HUB, SPOKE):
-        _until(process, lambda version=version: _lists_all(client, version, stored))  # type: ignore[misc]
-    served = time.monotonic() - began
-    client.close()
+    with control_plane.client() as client:
+        _until(process, lambda: client.call("GET", "/readyz") == b"ok")
+        live = time.monotonic() - began
+        for version in (HUB, SPOKE):
+            _until(process, partial(_lists_all, client, version, stored))
+        served = time.monotonic() - began
     exposition = control_plane.kubectl("get", "--raw", "/metrics").stdout
     calls, seconds, failures = conversions(exposition)
     return Restart(

@@ -12,14 +12,17 @@ import json
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from apiserver.schema.json import Json
-from hack.bench.in_process import Answerer
+from hack.bench.servers import Answerer
 from hack.calling.conversion_reviews import PATH
 
 GROUP: Final = "llmd.ai"
 SPOKE: Final = f"{GROUP}/v1alpha1"
 HUB: Final = f"{GROUP}/v1alpha2"
 ANNOTATION: Final = f"{GROUP}/kept"
+TRIVIAL_PATH: Final = "/trivial"
 
 _ACCELERATOR_LABEL: Final = "inference.optimization/acceleratorName"
 _LEGACY: Final = ("accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
@@ -28,7 +31,19 @@ _PROFILED: Final = ("accelerator", "acceleratorCount", "variantProfile")
 
 def answers() -> Mapping[str, Answerer]:
     """Return the handlers of reviews, by path."""
-    return {PATH: answer}
+    return {PATH: answer, TRIVIAL_PATH: _only_api_version}
+
+
+def _only_api_version(body: bytes) -> bytes:
+    """Change only `apiVersion`, which is the minimum cost of a converter.
+
+    The API server does not validate objects that it reads, so it accepts responses that are invalid in the
+    requested version.
+    """
+    request = msgspec.json.decode(body)["request"]
+    version = {"apiVersion": request["desiredAPIVersion"]}
+    values = [value | version for value in request["objects"]]
+    return msgspec.json.encode(_review(request["uid"], values))
 
 
 def answer(body: bytes) -> bytes:
@@ -41,7 +56,11 @@ def respond(review: Json) -> Json:
     request = review["request"]
     to_hub = request["desiredAPIVersion"] == HUB
     values = [_to_hub(value) if to_hub else _to_spoke(value) for value in request["objects"]]
-    response = {"uid": request["uid"], "result": {"status": "Success"}, "convertedObjects": values}
+    return _review(request["uid"], values)
+
+
+def _review(uid: str, values: list[Json]) -> Json:
+    response = {"uid": uid, "result": {"status": "Success"}, "convertedObjects": values}
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": response}
 
 

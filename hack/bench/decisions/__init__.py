@@ -2,7 +2,6 @@
 
 The rows, their rivals and their goals are in `hack.decisions`.
 
-- a run: `measuring`, in a pool of processes (`running`); its table: `report`
 - what Stowplan learns about engines: `engines`
 - CPU time of sizing: `sizing_cost`
 """

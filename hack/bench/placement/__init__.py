@@ -5,14 +5,8 @@ evaluates the answers: feasibility, unmet demand by priority, and cost over the 
 compared with the heuristics of other autoscalers, and with HiGHS on a plain mixed-integer program (`highs`).
 
 F8 and F10 are clusters fragmented by churn (`fragments`); measured are the number of evictions that make
-room, and the time to find them, compared with a model that has variables for every node (`moving`).
+room, and the time to find them (`moving`). `planning` measures whole plans, from snapshot to messages, each
+of which starts from the state of the previous one; their steps are timed within (`watching`).
 
-`planning` measures whole plans, from snapshot to messages, each of which starts from the state of the
-previous one; their steps are timed within (`watching`). `repeating` checks that repeated plans are identical.
-`race` compares with HiGHS to an equal gap, and `joint` places a fleet among movable pods.
-
-`schedule` defines what is measured, and `measuring` measures it part by part.
-
-- `engines`: what is compared; `result`: input and output of a process; `comparison`, `report` and `goals`:
-  results
+- `engines`: what is compared; `result`: input and output of a process; `report` and `goals`: results
 """

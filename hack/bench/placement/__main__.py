@@ -8,84 +8,133 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Final
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Final, TypeVar
 
-from hack.bench.command import Command, NothingChosenError, add_count, main
-from hack.bench.placement import moving, planning, race, repeating
-from hack.bench.placement.engines import COMPARED
-from hack.bench.placement.measuring import JOINT, measure
-from hack.bench.placement.schedule import PlacementSettings
-from hack.fleets.catalogue import AT_LARGEST, FAMILIES, LARGEST, SIZES, chosen
+from hack.bench.placement import moving, planning
+from hack.bench.placement.child import measured_apart
+from hack.bench.placement.engines import COMPARED, HIGHS
+from hack.bench.placement.goals import goals
+from hack.bench.placement.report import answers_table, duels_table, failures
+from hack.bench.placement.result import EngineResult, Job
+from hack.bench.run import NothingChosenError, Part, Run, add_count, main, part_of
+from hack.fleets.catalogue import AT_LARGEST, FAMILIES, LARGEST, RULED, SIZES, Instance, chosen
 
-_KNOWN: Final = (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES, *repeating.FAMILIES, JOINT, race.FAMILY)
+_KNOWN: Final = (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES)
+_MOST_ROUNDS: Final = {100: 3, 500: 2}
+"""The maximum number of repeats, by the largest number of models; larger fleets are placed once."""
+
+_MOST_HIGHS: Final = 100
+"""Maximum number of models of fleets that HiGHS places."""
+
+Found = EngineResult | moving.Moving | planning.Planned
+T = TypeVar("T", EngineResult, moving.Moving, planning.Planned)
 
 
-def _add_options(parser: argparse.ArgumentParser) -> None:
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m hack.bench.placement", description=__doc__)
     parser.add_argument(
         "--families", nargs="+", default=[], metavar="F", help="families, such as F4 or F14-ties [all]"
     )
     most = ", ".join(name.partition("-")[0] for name in AT_LARGEST)
     sizes = f"numbers of models [{' '.join(map(str, SIZES))}; the last only for {most} and whole plans]"
     parser.add_argument("--sizes", nargs="+", type=int, default=[], metavar="N", help=sizes)
-    parser.add_argument(
-        "--nodes",
-        nargs="+",
-        type=int,
-        default=moving.NODES,
-        metavar="N",
-        help="numbers of nodes of F8 and F10 [10 to 20000]",
-    )
-    add_count(parser, "--seeds", default=1, text="fleets of each family and size")
     parser.add_argument("--engines", nargs="+", default=[], metavar="E", help="engines to compare [all]")
-    add_count(parser, "--highs-models", default=100, text="largest fleet that HiGHS places")
-    add_count(parser, "--highs-seconds", default=600, text="limit of HiGHS in the race, in seconds of CPU")
-    many = ", ".join(f"{count} with {size}" for size, count in repeating.REPEATS.items())
-    text = f"repeated plans in each order, which must be identical; without it {many} models"
-    add_count(parser, "--repeats", default=0, text=text)
+    add_count(parser, "--rounds", default=3, text="maximum number of repeats")
+    parser.add_argument("--seconds", type=float, default=20.0, metavar="S", help="limit of each solve [20]")
+    return parser
 
 
-def _settings(options: argparse.Namespace) -> PlacementSettings:
-    """Return the settings that the options select. Raises NothingChosenError for unknown names."""
-    families = _families(options)
-    if unknown := set(options.engines) - set(COMPARED):
-        wrong = ", ".join(sorted(unknown))
-        raise NothingChosenError(f"--engines: unknown: {wrong}; known: {', '.join(COMPARED)}")
-    return PlacementSettings(
-        rounds=options.rounds,
-        seconds=options.seconds,
-        families=tuple(name for name in families if name in FAMILIES),
-        fragmented=tuple(name for name in families if name in moving.FAMILIES),
-        plans=tuple(name for name in families if name in planning.FAMILIES),
-        again=tuple(name for name in families if name in repeating.FAMILIES),
-        repeats=options.repeats,
-        is_joint=JOINT in families,
-        is_raced=race.FAMILY in families,
-        highs_seconds=float(options.highs_seconds),
-        nodes=tuple(options.nodes),
-        sizes=tuple(options.sizes or SIZES),
-        largest=tuple(FAMILIES) if LARGEST in options.sizes else AT_LARGEST,
-        seeds=tuple(range(options.seeds)),
-        engines=tuple(options.engines or COMPARED),
-        most_highs=options.highs_models,
-    )
+def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
+    """Measure everything that the options select; an error ends only one group of measurements.
+
+    Raises NothingChosenError for unknown names, and if nothing is measured at the selected sizes.
+    """
+    families, results = _families(options), list[Found]()
+    with run.pinned():
+        for kind in _kinds(options, families, run):
+            try:
+                for one in kind:
+                    results.append(one)
+                    yield _parts(results, slowness=run.slowness)
+            except (OSError, RuntimeError) as error:
+                run.failures.append(f"broken: {error}")
+    if not run.loads_us:
+        raise NothingChosenError("nothing that was chosen is measured at these sizes")
 
 
 def _families(options: argparse.Namespace) -> list[str]:
+    if unknown := set(options.engines) - set(COMPARED):
+        wrong = ", ".join(sorted(unknown))
+        raise NothingChosenError(f"--engines: unknown: {wrong}; known: {', '.join(COMPARED)}")
     try:
         return chosen(options.families, _KNOWN)
     except KeyError as error:
-        known = ", ".join(_KNOWN)
-        raise NothingChosenError(f"--families: unknown: {error}; known: {known}") from error
+        raise NothingChosenError(f"--families: unknown: {error}; known: {', '.join(_KNOWN)}") from error
 
 
-_COMMAND: Final = Command(
-    name="placement",
-    description=__doc__,
-    seconds=20.0,
-    add_options=_add_options,
-    settings=_settings,
-    measure=measure,
-)
+def _kinds(options: argparse.Namespace, families: list[str], run: Run) -> Iterator[Iterator[Found]]:
+    """Yield groups of measurements, which run when they are iterated; the longest come last."""
+    yield _moves(options, families, run)
+    yield _results(options, families, run)
+    for size in sorted({*(options.sizes or SIZES)} & {*planning.CHANGES}):
+        yield from (_plans(options, one, size, run) for one in families if one in planning.FAMILIES)
+
+
+def _moves(options: argparse.Namespace, families: list[str], run: Run) -> Iterator[moving.Moving]:
+    """Measure every fragmented cluster in this process, which takes little time and memory."""
+    for family, nodes in product(families, moving.NODES):
+        if family in moving.FAMILIES:
+            run.step(f"{family}/{nodes}")
+            for used in moving.USED_PERCENT:
+                yield moving.moved(family, nodes, used, rounds=options.rounds, seconds=options.seconds)
+
+
+def _results(options: argparse.Namespace, families: list[str], run: Run) -> Iterator[EngineResult]:
+    """Measure all engines on one fleet after the other, small fleets first."""
+    largest = FAMILIES if LARGEST in options.sizes else AT_LARGEST
+    for size, family in product(options.sizes or SIZES, families):
+        if family not in FAMILIES or (size >= LARGEST and family not in largest):
+            continue
+        instance = Instance(family=family, size=size, seed=0)
+        most = next((most for models, most in _MOST_ROUNDS.items() if size <= models), 1)
+        for engine in options.engines or COMPARED:
+            if engine == HIGHS and (family in RULED or size > _MOST_HIGHS):
+                continue
+            rounds = 1 if engine == HIGHS else min(options.rounds, most)
+            run.step(f"{instance.name}: {engine}")
+            job = Job(instance=instance, engine=engine, seconds=options.seconds, rounds=rounds)
+            yield measured_apart(job, run.cores)
+
+
+def _plans(options: argparse.Namespace, family: str, size: int, run: Run) -> Iterator[planning.Planned]:
+    """Measure whole plans of one world in this process."""
+    run.step(f"{family}/{size}")
+    yield from planning.planned(family, size, seconds=options.seconds)
+
+
+def _parts(items: Sequence[Found], *, slowness: float) -> list[Part]:
+    """Return the parts of the results so far; goals are ordered by number, those without one come last."""
+    results = _only(items, EngineResult)
+    moves, plans = _only(items, moving.Moving), _only(items, planning.Planned)
+    reached = [
+        *goals(results, slowness=slowness),
+        *moving.moving_goals(moves, slowness=slowness),
+        *planning.planning_goals(plans, slowness=slowness),
+    ]
+    reached.sort(key=lambda goal: goal.name[:2] if goal.name.startswith("T") else "U")
+    return [
+        part_of("outcomes", results, answers_table(results), duels_table(results)),
+        part_of("moves", moves, moving.moving_table(moves)),
+        part_of("plans", plans, planning.planning_table(plans)),
+        Part(tables=[failures(results)], goals=reached),
+    ]
+
+
+def _only(results: Sequence[Found], kind: type[T]) -> list[T]:
+    return [one for one in results if isinstance(one, kind)]
+
 
 if __name__ == "__main__":
-    sys.exit(main(_COMMAND, sys.argv[1:]))
+    sys.exit(main("placement", _parser(), _measure))

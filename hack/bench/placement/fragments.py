@@ -107,14 +107,12 @@ class _Cluster:
         self._nodes[self.free[node]].append(node)
 
 
-def fragments(
-    *, nodes: int, used_percent: int, strategy: ScoringStrategy, has_classes: bool, seed: int
-) -> Fragments:
+def fragments(*, nodes: int, used_percent: int, strategy: ScoringStrategy, has_classes: bool) -> Fragments:
     """Return a cluster after churn, with a percentage in use; pods of a whole node are not movable.
 
     With classes, evictions have the prices of `CLASSES`, otherwise all cost 1.
     """
-    random = Random(f"{nodes}/{used_percent}/{strategy}/{seed}")  # noqa: S311 (not used for security)
+    random = Random(f"{nodes}/{used_percent}/{strategy}/0")  # noqa: S311 (not used for security)
     cluster, most = _Cluster(nodes, strategy, random), nodes * PER_NODE * used_percent // 100
     cluster.fill(most)
     left = _TURNOVER * most

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
-from hack.bench.compared import OURS
 from hack.bench.goals import Goal
-from hack.bench.placement.comparison import Standing, comparisons, disproved
 from hack.bench.placement.engines import STRATEGIES
+from hack.bench.placement.report import Standing, comparisons, disproved
 from hack.bench.placement.result import EngineResult
-from hack.fleets.catalogue import BY_ROOM, RIPPLES, RULED, SCARCE
+from hack.bench.run import OURS
+from hack.fleets.catalogue import BY_ROOM, RULED, SCARCE
 
 _GAP_PERCENT: Final = 0.1
 _LARGE, _LARGEST = 2000, 10_000
-_RIPPLE_MS: Final = {500: 30.0, 2000: 100.0, 10_000: 500.0}
-SMALL: Final = 100
+_SMALL: Final = 100
 _SMALL_SECONDS: Final = 0.3
-_GROUPS: Final = {f"T6_{{}}_of_at_most_{SMALL}": BY_ROOM, f"T6_{{}}_of_at_most_{SMALL}_with_rules": RULED}
+_GROUPS: Final = {f"T6_{{}}_of_at_most_{_SMALL}": BY_ROOM, f"T6_{{}}_of_at_most_{_SMALL}_with_rules": RULED}
 """The goal applies to fleets that only room limits; those whose pods have rules are reported separately."""
 
 
 def goals(results: Sequence[EngineResult], *, slowness: float) -> list[Goal]:
     """Return the goals that were measured, with times at the pace of the machine on which they were set.
 
-    T1 and T2 apply to large fleets in scarcity, T5 to small changes, T8 to proofs, T9 to equal answers; goals
+    T1 and T2 apply to large fleets in scarcity, T6 to small fleets, T8 to proofs, T9 to equal answers; goals
     without a number must never be missed.
     """
     answered = [result for result in results if result.levels]
@@ -39,7 +38,7 @@ def goals(results: Sequence[EngineResult], *, slowness: float) -> list[Goal]:
     return [
         *_scarce(ours, _LARGE, slowness, name="T1", cpu_seconds=1.5),
         *_scarce(ours, _LARGEST, slowness, name="T2", cpu_seconds=3.0),
-        *_ripples(ours, slowness),
+        *_small(ours, slowness),
         *_proofs(ours, slowness),
         *_determinism(ours),
         *_gates(answered),
@@ -51,7 +50,7 @@ def _scarce(
     ours: Sequence[EngineResult], size: int, slowness: float, *, name: str, cpu_seconds: float
 ) -> Iterator[Goal]:
     """Yield the CPU time, gap and memory for families in which accelerator types are scarce."""
-    here = _of(ours, size, lambda result: result.instance.family in SCARCE)
+    here = [one for one in _of(ours, size) if one.instance.family in SCARCE]
     spent = [seconds / slowness for result in here for seconds in result.cpu_seconds]
     if not spent:
         return
@@ -65,19 +64,20 @@ def _scarce(
         yield Goal(name=f"{name}_memory_of_{size}", value=peak, unit="MB", most=400.0)
 
 
-def _ripples(ours: Sequence[EngineResult], slowness: float) -> Iterator[Goal]:
-    """Yield the CPU time after a change of one model of a hundred, without the first solve."""
-    for size, most in _RIPPLE_MS.items():
-        here = _of(ours, size, lambda result: result.instance.family == RIPPLES)
-        spent = [seconds for result in here for seconds in result.cpu_seconds[1:]]
-        if spent:
-            value = statistics.median(spent) * 1000 / slowness
-            yield Goal(name=f"T5_cpu_of_a_change_in_{size}", value=value, unit="ms", most=most)
+def _small(ours: Sequence[EngineResult], slowness: float) -> Iterator[Goal]:
+    """Yield the CPU time of the slowest small fleet, and the share of fleets not proven optimal."""
+    small = [one for one in ours if one.instance.size <= _SMALL]
+    for name, families in _GROUPS.items():
+        if here := [one for one in small if one.instance.family in families]:
+            spent = max(statistics.median(one.cpu_seconds) for one in here) / slowness
+            yield Goal(name=name.format("cpu"), value=spent, unit="s", most=_SMALL_SECONDS)
+            share = 100 * sum(one.worst_gap_percent != 0 for one in here) / len(here)
+            yield Goal(name=name.format("not_proven_optimal"), value=share, unit="%", most=0.0)
 
 
 def _proofs(ours: Sequence[EngineResult], slowness: float) -> Iterator[Goal]:
     """Yield the largest proven gap, the CPU time of the slowest proof, and the share without one."""
-    here = _of(ours, _LARGE, lambda result: result.steps == 1)
+    here = _of(ours, _LARGE)
     proven = [result for result in here if result.worst_gap_percent is not None]
     if proven:
         gap = max(result.worst_gap_percent or 0.0 for result in proven)
@@ -106,44 +106,10 @@ def _gates(answered: Sequence[EngineResult]) -> Iterator[Goal]:
     lost = {
         comparison.other.instance
         for comparison in comparisons(answered)
-        if comparison.other.engine in STRATEGIES
-        and comparison.standing is Standing.LOSS
-        and comparison.other.steps == 1
+        if comparison.other.engine in STRATEGIES and comparison.standing is Standing.LOSS
     }
     yield Goal(name="worse_than_a_strategy", value=len(lost), unit="instances", most=0)
 
 
-def _of(
-    results: Sequence[EngineResult], size: int, wanted: Callable[[EngineResult], bool]
-) -> list[EngineResult]:
-    return [result for result in results if result.instance.size == size and wanted(result)]
-
-
-def small_goals(results: Sequence[EngineResult], *, slowness: float) -> Iterator[Goal]:
-    """Yield the CPU time of the slowest small fleet, and the share of fleets not proven optimal."""
-    for name, families in _GROUPS.items():
-        here = [one for one in small(results) if one.instance.family in families]
-        if here:
-            spent = max(map(cpu_seconds, here)) / slowness
-            yield Goal(name=name.format("cpu"), value=spent, unit="s", most=_SMALL_SECONDS)
-            share = 100 * sum(not is_best(one) for one in here) / len(here)
-            yield Goal(name=name.format("not_proven_optimal"), value=share, unit="%", most=0.0)
-
-
-def small(results: Sequence[EngineResult]) -> list[EngineResult]:
-    """Return our results for small fleets, without sequences."""
-    return [
-        one
-        for one in results
-        if one.engine == OURS and one.levels and one.instance.size <= SMALL and one.steps == 1
-    ]
-
-
-def cpu_seconds(one: EngineResult) -> float:
-    """Return the median CPU time of its solves."""
-    return statistics.median(one.cpu_seconds)
-
-
-def is_best(one: EngineResult) -> bool:
-    """Tell whether its answer is proven optimal at every level that has a bound."""
-    return one.worst_gap_percent == 0
+def _of(results: Sequence[EngineResult], size: int) -> list[EngineResult]:
+    return [result for result in results if result.instance.size == size]

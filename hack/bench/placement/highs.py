@@ -36,7 +36,8 @@ MOST_PLACES: Final = 200_000
 _SHARE: Final = 0.5
 _SLACK: Final = 1e-9
 _ROUNDING: Final = 1e-3
-_MOST_STRETCH: Final = 2.0
+_GAP: Final = 1e-6
+"""Gap to the bound at which HiGHS stops."""
 
 Terms = Sequence[tuple[mathopt.Variable, float]]
 
@@ -45,13 +46,11 @@ class TooLargeError(ValueError):
     """The problem is too large, or has features that the program lacks."""
 
 
-def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: bool = False) -> Solution:
-    """Return HiGHS's answer at the given gap, or its best one when time is up.
+def place(problem: PlacementProblem, *, seconds: float) -> Solution:
+    """Return HiGHS's answer, or its best one when time is up.
 
     The gap of every level is relative to all that is wanted at it. Each level may take a share of the
-    remaining seconds of wall-clock time. In a race, `seconds` is CPU time, each level may take all that
-    remains, and the first level that is not proven ends the race: the CPU time until then is a lower bound
-    for the proof.
+    remaining seconds of wall-clock time.
 
     Raises TooLargeError for too many pairs, and if replicas are already running, pods have topology rules or
     nodes can be added, none of which the program models.
@@ -60,14 +59,13 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: boo
     problem = replace(problem, bins=_exact_bins(problem))
     if sum(len(bin_.variants) for bin_ in problem.bins) > MOST_PLACES:
         raise TooLargeError(f"more than {MOST_PLACES} pairs of a variant and a bin")
-    program, clock = _Program(problem), _Clock(seconds, is_race=is_race)
+    program, until = _Program(problem), time.monotonic() + seconds
     answer = _Answer(values={}, replicas=(0,) * len(problem.variants), value=0, bound=0)
     totals = levels(problem, answer.replicas)
     proofs: list[Proof] = []
     for name, terms in program.objectives().items():
-        share = 1.0 if is_race or name == COST else _SHARE
-        objective = _Objective(name=name, terms=terms, gap=gap, total=totals[name])
-        better = program.reached(objective, answer, clock, share=share)
+        objective = _Objective(name=name, terms=terms, total=totals[name])
+        better = program.reached(objective, answer, until)
         if better is None:
             break
         answer = better
@@ -75,8 +73,6 @@ def place(problem: PlacementProblem, *, gap: float, seconds: float, is_race: boo
         proofs.append(
             Proof(level=name, value=better.value, bound=min(better.value, better.bound), total=total)
         )
-        if is_race and proofs[-1].improvable > gap:
-            break
         program.settle(objective, better.value)
     return Solution(
         replicas=answer.replicas,
@@ -106,40 +102,18 @@ def _exact_bins(problem: PlacementProblem) -> tuple[Bin, ...]:
     )
 
 
-class _Clock:
-    """A limit in seconds of wall-clock time, or of CPU time in a race.
-
-    HiGHS only has a wall-clock limit, so in a race it is extended by the time that other processes take on
-    the core, up to twice the seconds in total.
-    """
-
-    def __init__(self, seconds: float, *, is_race: bool) -> None:
-        self._seconds, self._is_race = seconds, is_race
-        self._began, self._began_cpu = time.monotonic(), time.process_time()
-
-    def left(self) -> float:
-        """Return the remaining seconds of wall-clock time."""
-        elapsed = time.monotonic() - self._began
-        if not self._is_race:
-            return max(0.0, self._seconds - elapsed)
-        spent = time.process_time() - self._began_cpu
-        stretch = elapsed / spent if spent else 1.0
-        return max(0.0, min((self._seconds - spent) * stretch, _MOST_STRETCH * self._seconds - elapsed))
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Objective:
-    """What to minimize at one level, and the gap at which to stop."""
+    """What to minimize at one level."""
 
     name: str
     terms: Terms
-    gap: float
     total: int
 
     @property
     def enough(self) -> float:
         """The absolute distance to the bound at which to stop."""
-        return self.gap * self.total
+        return _GAP * self.total
 
     @property
     def unit(self) -> float:
@@ -218,34 +192,34 @@ class _Program:
         prices = [float(terms.cost + terms.start_price) for terms in self._problem.variants]
         return {**terms_of, COST: list(zip(self._replicas, prices, strict=True))}
 
-    def reached(
-        self, objective: _Objective, begin: _Answer, clock: _Clock, *, share: float
-    ) -> _Answer | None:
+    def reached(self, objective: _Objective, begin: _Answer, until: float) -> _Answer | None:
         """Return the best answer of a level, or None if none was found in time.
 
         Its shortfalls become integers if rounding them up exceeds the gap.
         """
-        answer = self._solve(objective, begin, seconds=clock.left() * share)
+        answer = self._solve(objective, begin, until)
         if answer is None or objective.name == COST or answer.value - answer.bound <= objective.enough:
             return answer
         for variable, _ in objective.terms:
             variable.integer = True
-        again = self._solve(objective, answer, seconds=clock.left() * share)
+        again = self._solve(objective, answer, until)
         if again is None:
             return answer
         best = again if again.value <= answer.value else answer
         return replace(best, bound=max(answer.bound, again.bound))
 
-    def _solve(self, objective: _Objective, begin: _Answer, *, seconds: float) -> _Answer | None:
+    def _solve(self, objective: _Objective, begin: _Answer, until: float) -> _Answer | None:
         """Return the answer, or None if none was found in time.
 
         HiGHS's own gap is relative to the value, which is too strict if little is unmet; so it may also stop
         at the absolute gap of the objective.
         """
         self._model.minimize(objective.scaled())
+        share = 1.0 if objective.name == COST else _SHARE
+        seconds = max(0.0, until - time.monotonic()) * share
         parameters = mathopt.SolveParameters(
             time_limit=timedelta(seconds=seconds),
-            relative_gap_tolerance=objective.gap,
+            relative_gap_tolerance=_GAP,
             absolute_gap_tolerance=objective.enough / objective.unit,
         )
         hints = [mathopt.SolutionHint(variable_values=dict(begin.values))] if begin.values else []

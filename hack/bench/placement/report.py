@@ -4,20 +4,110 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Final
 
-from hack.bench.compared import OURS
-from hack.bench.goals import Goal, short_number
-from hack.bench.placement.comparison import comparisons, cost_over_bound_percent, cost_ratio, disproved
-from hack.bench.placement.goals import cpu_seconds, is_best, small
+from hack.bench.goals import short_number
 from hack.bench.placement.result import EngineResult
-from hack.bench.table import Columns, Row, align, group_by, mean_of, table_lines
-from hack.fleets.score import Unmet
+from hack.bench.run import OURS
+from hack.bench.table import Columns, Row, align, group_by, mean_of
+from hack.fleets.score import COST, Unmet
 
 Group = Sequence[EngineResult]
 
 _NONE: Final = "-"
+
+
+class Standing(StrEnum):
+    """The result for our engine at the first level where the answers differ."""
+
+    WIN = "win"
+    TIE = "tie"
+    LOSS = "loss"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Our engine compared with another one on one instance."""
+
+    other: EngineResult
+    standing: Standing
+    level: str
+    """The first level where they differ; empty if they tie."""
+
+    difference_percent: float
+    """The difference at that level relative to the better value; 100 if the better value is 0."""
+
+
+def compared(ours: EngineResult, other: EngineResult) -> Comparison:
+    """Compare two results level by level, the most important first."""
+    for level, value in ours.levels.items():
+        against = other.levels[level]
+        if value != against:
+            low, high = sorted((value, against))
+            return Comparison(
+                other=other,
+                standing=Standing.WIN if value < against else Standing.LOSS,
+                level=level,
+                difference_percent=100.0 * (high - low) / low if low else 100.0,
+            )
+    return Comparison(other=other, standing=Standing.TIE, level="", difference_percent=0.0)
+
+
+def comparisons(results: Sequence[EngineResult]) -> Iterator[Comparison]:
+    """Compare our engine with all others, on each instance where both have an answer."""
+    own = {result.instance: result for result in results if result.engine == OURS}
+    for result in results:
+        mine = own.get(result.instance)
+        if result.engine != OURS and mine is not None and result.levels and mine.levels:
+            yield compared(mine, result)
+
+
+def disproved(results: Sequence[EngineResult]) -> list[str]:
+    """Return a message for each bound that a feasible answer of another engine beats."""
+    return [
+        f"{one.engine} on {one.instance.name}: {level} can't be below {bound.bound}, yet"
+        f" {other.engine} has {other.levels[level]}"
+        for one in results
+        for level, bound in one.bounds.items()
+        if level in one.levels
+        for other in results
+        if other.instance == one.instance
+        and other.levels
+        and not other.wrong
+        and _before(other, level) == _before(one, level)
+        and other.levels[level] < bound.bound
+    ]
+
+
+def cost_over_bound_percent(result: EngineResult, proofs: Sequence[EngineResult]) -> float | None:
+    """Return how far the cost is above the best bound proven by an engine with equal levels before cost.
+
+    None if there is no such bound, or if it is 0: costs are not comparable if less demand is served.
+    """
+    bounds = [
+        other.bounds[COST].bound
+        for other in proofs
+        if COST in other.bounds and _before(other, COST) == _before(result, COST)
+    ]
+    if not bounds or not max(bounds):
+        return None
+    return 100.0 * (result.levels[COST] / max(bounds) - 1)
+
+
+def cost_ratio(result: EngineResult, ours: EngineResult | None) -> float | None:
+    """Return the cost relative to ours, or None if the levels before cost differ or our cost is 0."""
+    if ours is None or not ours.levels or _before(result, COST) != _before(ours, COST):
+        return None
+    return result.levels[COST] / ours.levels[COST] if ours.levels[COST] else None
+
+
+def _before(result: EngineResult, level: str) -> list[int]:
+    """Return the values of all more important levels."""
+    names = list(result.levels)
+    return [result.levels[name] for name in names[: names.index(level)]]
 
 
 def _groups(results: Sequence[EngineResult]) -> list[list[EngineResult]]:
@@ -48,15 +138,8 @@ def _unmet(percent: Callable[[Unmet], float]) -> Callable[[Group], str]:
     return cell
 
 
-def _of_used(count: Callable[[EngineResult], int]) -> Callable[[Group], str]:
-    """Return a cell with a count of accelerators, as a percentage of those in use."""
-    return lambda group: short_number(
-        100 * sum(map(count, group)) / (sum(one.used_accelerators for one in group) or 1)
-    )
-
-
 def answers_table(results: Sequence[EngineResult]) -> list[str]:
-    """Return the lines of the table of answers, one per engine, with means over the seeds; no sequences."""
+    """Return the lines of the table of answers, one per engine, with times as medians."""
     own = {one.instance: one for one in results if one.engine == OURS}
 
     def over_bound(one: EngineResult) -> float | None:
@@ -79,7 +162,7 @@ def answers_table(results: Sequence[EngineResult]) -> list[str]:
     )
     rows: list[Row] = [("family", "models", *(head for head, _ in columns))]
     last: tuple[str, str] | None = None
-    for group in _groups([one for one in results if one.steps == 1]):
+    for group in _groups(results):
         title = group[0].instance.family, str(group[0].instance.size)
         rows.append((*(("", "") if title == last else title), *(cell(group) for _, cell in columns)))
         last = title
@@ -100,67 +183,6 @@ def duels_table(results: Sequence[EngineResult]) -> list[str]:
         loss = short_number(worst.difference_percent) if worst else _NONE
         rows.append((engine, str(size), *(str(count[v]) for v in ("win", "tie", "loss")), loss, place))
     return align(rows)
-
-
-_SEQUENCES: Final[Columns[Group]] = (
-    ("sequences", lambda group: group[0].instance.family),
-    ("models", lambda group: str(group[0].instance.size)),
-    ("engine", lambda group: group[0].engine),
-    ("steps", lambda group: str(group[0].steps)),
-    (
-        "CPU ms a step",
-        lambda group: short_number(1000 * statistics.median(s for one in group for s in one.cpu_seconds[1:])),
-    ),
-    ("cost a step", mean_of(lambda one: one.levels["cost"] / one.steps / 1e6)),
-    ("unmet by value %", _unmet(lambda unmet: unmet.by_value_percent)),
-    ("started %", _of_used(lambda one: one.started_accelerators)),
-    ("stopped %", _of_used(lambda one: one.stopped_accelerators)),
-    ("accelerators started a step", mean_of(lambda one: one.started_accelerators / (one.steps - 1))),
-    ("reversals a step", mean_of(lambda one: one.reversals / (one.steps - 1))),
-)
-
-
-def sequences_table(results: Sequence[EngineResult]) -> list[str]:
-    """Return the lines of the table of sequences: the cost of each step, and the replicas that it changes."""
-    return table_lines(_SEQUENCES, _groups([one for one in results if one.steps > 1]))
-
-
-def small_table(results: Sequence[EngineResult], *, slowness: float) -> list[str]:
-    """Return the lines of the table of our small fleets, with times at the pace of the goals' machine."""
-
-    def cpu_times(group: Group) -> list[float]:
-        return [cpu_seconds(one) / slowness for one in group]
-
-    def gap(group: Group) -> str:
-        gaps = [one.worst_gap_percent for one in group if one.worst_gap_percent is not None]
-        return f"{max(gaps):.4f}" if gaps else "-"
-
-    columns: Columns[Group] = (
-        ("small fleets, ours", lambda group: group[0].instance.family),
-        ("models", lambda group: str(group[0].instance.size)),
-        ("fleets", lambda group: str(len(group))),
-        ("CPU s at the goals' pace", lambda group: f"{statistics.mean(cpu_times(group)):.3f}"),
-        ("slowest", lambda group: f"{max(cpu_times(group)):.3f}"),
-        ("gap %", gap),
-        ("proven optimal", lambda group: f"{sum(map(is_best, group))} of {len(group)}"),
-    )
-    groups = group_by(small(results), lambda one: (one.instance.family, one.instance.size))
-    return table_lines(columns, groups)
-
-
-def goals_table(reached: Sequence[Goal]) -> list[str]:
-    """Return the lines of the table of goals: measured values, and by how much each is met or missed."""
-    rows: list[Row] = [("goal", "measured", "wanted at most", "outcome")]
-    rows += ((goal.name, goal.measured, f"{goal.most:.4g} {goal.unit}", _distance(goal)) for goal in reached)
-    return align(rows)
-
-
-def _distance(goal: Goal) -> str:
-    """Return whether a goal is met, and the distance and ratio of the value to its maximum."""
-    times = f", {short_number(goal.value / goal.most)} times" if goal.most else ""
-    if goal.is_met or goal.is_upper_bound:
-        return f"{goal.outcome}{times}"
-    return f"missed by {short_number(goal.value - goal.most)} {goal.unit}{times}"
 
 
 def failures(results: Sequence[EngineResult]) -> list[str]:

@@ -15,10 +15,8 @@ class Job:
     instance: Instance
     engine: str
     seconds: float
-    """Limit of each solve: wall-clock time, or CPU time in a race."""
+    """Wall-clock limit of each solve."""
     rounds: int
-    is_race: bool = False
-    """Whether only time matters: the first level that is not proven ends the solve."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,30 +36,23 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EngineResult:
-    """The result of an engine on an instance; for sequences, sums or means over the steps."""
+    """The result of an engine on an instance."""
 
     instance: Instance
     engine: str
     variants: int = 0
     nodes: int = 0
-    steps: int = 1
     cpu_seconds: tuple[float, ...] = ()
-    """CPU time of each solve: repeats of one problem, or the steps of a sequence."""
+    """CPU time of each repeat."""
     wall_seconds: tuple[float, ...] = ()
     peak_mb: float = 0.0
     """Peak memory above that after importing the engine, in MiB."""
     plans: tuple[str, ...] = ()
-    """Digest of the answer of each repeat; empty for sequences."""
+    """Digest of the answer of each repeat."""
     levels: dict[str, int] = field(default_factory=dict)
     """Value of each level, the most important first; cost is the last."""
     bounds: dict[str, Bound] = field(default_factory=dict)
     unmet: tuple[Unmet, ...] = ()
-    used_accelerators: int = 0
-    """For sequences, as for starts and stops, without the first step, in which everything starts."""
-    started_accelerators: int = 0
-    stopped_accelerators: int = 0
-    reversals: int = 0
-    """How often replica counts change direction in a sequence, of all variants together."""
     pending_accelerators: int | None = None
     wrong: tuple[str, ...] = ()
     """Violated constraints and false claims of its answers."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hack.controlplane.exposition import conversions
+from hack.controlplane.auditing import conversions
 
 
 def test_conversion_metrics_of_the_api_server_are_read() -> None:

@@ -13,9 +13,8 @@ from controller.simulation.manifests import manifests_of
 from controller.simulation.scenario import Outage, Scenario
 from controller.simulation.workload import Curve
 from hack.decisions import fleet
-from hack.decisions.goals import row_goals
 from hack.decisions.points import Played, Point
-from hack.decisions.results import fixed_everywhere, results
+from hack.decisions.results import fixed_everywhere, results, row_goals
 from hack.decisions.rivals import (
     CONCURRENCIES,
     RULES,

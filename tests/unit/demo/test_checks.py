@@ -9,8 +9,7 @@ import pytest
 from support.demo_history import answered, course, seen, variant
 
 from hack.demo import checks
-from hack.demo.history import History, Outage, Refusal
-from hack.demo.observation import BindingView, BoundView, Observation
+from hack.demo.observation import BindingView, BoundView, History, Observation, Outage, Refusal
 from hack.demo.scenario import CHAPTERS, END_SECONDS
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ import pytest
 
 from controller.simulation.workload import Request
 from hack.controlplane.network import free_port
-from hack.demo.clock import SimulatedClock
-from hack.demo.engines import EngineHost
-from hack.demo.profiles import START_UP_ANNOTATION, UnreadableProfileError, start_up_seconds_of
+from hack.demo.engines import START_UP_ANNOTATION, EngineHost, UnreadableProfileError, start_up_seconds_of
+from hack.demo.phases import SimulatedClock
 from hack.demo.traffic import Traffic
 
 if TYPE_CHECKING:

@@ -8,9 +8,7 @@ from controller.simulation.batch import Completion
 from controller.simulation.profile import EngineProfile
 from controller.simulation.server import Server
 from controller.simulation.workload import Request
-from hack.demo.clock import SimulatedClock
-from hack.demo.figures import RecentFigures
-from hack.demo.footprint import mean_call_milliseconds
+from hack.demo.phases import SimulatedClock
 from hack.demo.rehearsal import demo_scenario
 from hack.demo.scenario import (
     CHAPTERS,
@@ -22,7 +20,7 @@ from hack.demo.scenario import (
     load,
     requests_until_the_end,
 )
-from hack.demo.traffic import Traffic
+from hack.demo.traffic import RecentFigures, Traffic
 
 
 def completion(finish_seconds: float, *, ttft_seconds: float) -> Completion:
@@ -133,26 +131,3 @@ def test_running_requests_are_concluded_without_changing_the_engines() -> None:
     assert sorted(done.request.request_id for done in finished) == list(range(10))
     assert min(done.finish_us for done in finished) > 1_000_000
     assert traffic.clients()["m"].unfinished_requests == 10
-
-
-METRICS = """
-# TYPE apiserver_admission_webhook_admission_duration_seconds histogram
-apiserver_admission_webhook_admission_duration_seconds_bucket{name="mutate.x",operation="CREATE",le="+Inf"} 3
-apiserver_admission_webhook_admission_duration_seconds_sum{name="mutate.x",operation="CREATE"} 0.03
-apiserver_admission_webhook_admission_duration_seconds_count{name="mutate.x",operation="CREATE"} 3
-apiserver_admission_webhook_admission_duration_seconds_sum{name="mutate.x",operation="UPDATE"} 0.01
-apiserver_admission_webhook_admission_duration_seconds_count{name="mutate.x",operation="UPDATE"} 1
-# TYPE apiserver_crd_conversion_webhook_duration_seconds histogram
-apiserver_crd_conversion_webhook_duration_seconds_sum{status="success"} 0.5
-apiserver_crd_conversion_webhook_duration_seconds_count{status="success"} 100
-# TYPE something_else gauge
-something_else 1
-"""
-
-
-def test_the_mean_duration_of_a_webhook_covers_all_its_calls() -> None:
-    """Operations are summed; the conversion webhook has no name label."""
-    (first, calls, mean), (second, more_calls, second_mean) = mean_call_milliseconds(METRICS)
-
-    assert (first, calls, second, more_calls) == ("conversion", 100, "mutate.x", 4)
-    assert (round(mean, 6), round(second_mean, 6)) == (5.0, 10.0)

@@ -13,9 +13,9 @@ from apiserver.schema.json import Json
 from controller.expansion.expansion import expand
 from hack.demo import checks, model_story, scenario
 from hack.demo.checks import Finding
-from hack.demo.history import History
+from hack.demo.engines import profile_of
 from hack.demo.model_story import ModelStory
-from hack.demo.profiles import profile_of
+from hack.demo.observation import History
 
 BOTH = ("chat-a30", "chat-t4")
 SEEN = ModelStory(

@@ -13,9 +13,7 @@ from support.annotated import hpa
 from controller.observe.gather import World
 from controller.observe.settings_reading import read_policies
 from controller.observe.targets import TargetKey, TargetKind
-from hack.demo.history import model_view
-from hack.demo.observation import ClientView
-from hack.demo.observe import observe
+from hack.demo.observation import ClientView, model_view, observe
 
 if TYPE_CHECKING:
     from apiserver.schema.json import Json

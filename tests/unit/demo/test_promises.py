@@ -9,7 +9,7 @@ import pytest
 from support.demo_history import answered, course
 
 from hack.demo import checks
-from hack.demo.history import History
+from hack.demo.observation import History
 from hack.demo.scenario import CHAPTERS, END_SECONDS, EXCUSED_SECONDS
 
 START = {chapter.name: chapter.from_seconds for chapter in CHAPTERS}

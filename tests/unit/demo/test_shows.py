@@ -12,12 +12,9 @@ from rich.console import Console
 
 from hack.demo.checks import Finding
 from hack.demo.comparison import Account
-from hack.demo.frame import Frame, FrameMaker
-from hack.demo.live import LiveScreen, save_picture, telling
 from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observation, VariantView
-from hack.demo.plain import PlainLines
 from hack.demo.scenario import CHAPTERS
-from hack.demo.screen import screen
+from hack.demo.shows import Frame, FrameMaker, LiveScreen, PlainLines, save_picture, screen, telling
 from hack.demo.summary import print_comparison, print_summary
 
 if TYPE_CHECKING:

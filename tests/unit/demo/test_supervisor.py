@@ -12,7 +12,7 @@ import pytest
 
 from hack.controlplane.errors import ComponentCrashedError
 from hack.controlplane.process import Process
-from hack.demo.clock import SimulatedClock
+from hack.demo.phases import SimulatedClock
 from hack.demo.supervisor import Supervisor
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from support.models import loading_backend, model, one
 from apiserver.schema.json import Json
 from controller.expansion.adapter_loader import MOST_FETCHES
 from controller.expansion.expansion import expand
-from hack.demo.loaders import LoaderHost
-from hack.demo.openai_api import OpenAiApi, Served
+from hack.demo.openai_api import LoaderHost, OpenAiApi, Served
 
 ADDRESS = "127.31.9.1"
 PATIENCE_SECONDS = 60.0

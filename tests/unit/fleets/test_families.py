@@ -1,4 +1,4 @@
-"""Generated fleets: reproducibility, size, scarcity, sequences, and verification of answers."""
+"""Generated fleets: reproducibility, size, scarcity, and verification of answers."""
 
 from __future__ import annotations
 
@@ -10,26 +10,23 @@ from controller.planning.engine import check_magnitude
 from controller.planning.problem import LimitRow, PlacementProblem, Solution, Stage
 from hack.fleets import score
 from hack.fleets.catalogue import FAMILIES, SIZES, Instance, chosen
-from hack.fleets.rivals import HEURISTICS
-from hack.fleets.scenario import after
 from hack.fleets.verify import wrong
 
 SMALL = SIZES[0]
-PLACE = HEURISTICS["wva-greedy"].place
 
 
 def problem_of(family: str, size: int = SMALL, seed: int = 0) -> PlacementProblem:
-    """Return the first problem of an instance."""
-    return Instance(family=family, size=size, seed=seed).scenario().problem
+    """Return the problem of an instance."""
+    return Instance(family=family, size=size, seed=seed).problem()
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_family_size_and_seed_determine_a_fleet(family: str) -> None:
-    """Another seed gives another scenario."""
-    scenario = Instance(family=family, size=SMALL, seed=3).scenario()
+    """Another seed gives another problem."""
+    problem = Instance(family=family, size=SMALL, seed=3).problem()
 
-    assert Instance(family=family, size=SMALL, seed=3).scenario() == scenario
-    assert Instance(family=family, size=SMALL, seed=4).scenario() != scenario
+    assert Instance(family=family, size=SMALL, seed=3).problem() == problem
+    assert Instance(family=family, size=SMALL, seed=4).problem() != problem
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -116,33 +113,6 @@ def test_families_are_selected_by_the_beginning_of_their_names() -> None:
         chosen(["F99"], names)
 
 
-def test_each_step_of_a_sequence_starts_from_the_previous_answer() -> None:
-    """Placed replicas are bound and use nodes; new ones are not ready, and the youngest are removed first."""
-    scenario = Instance(family="F13-waves", size=SMALL, seed=0).scenario()
-    first = PLACE(scenario.problem)
-    problem = after(scenario.problem, first, scenario.demands[0])
-    second = PLACE(problem)
-    third = after(problem, second, scenario.demands[1])
-
-    assert [terms.current for terms in problem.variants] == list(first.replicas)
-    assert [len(terms.bound_replicas) for terms in problem.variants] == list(first.replicas)
-    assert not any(terms.ready for terms in problem.variants)
-    assert sum(problem.free) == sum(scenario.problem.free) - score.used_accelerators(problem, first.replicas)
-    assert wrong(problem, second) == []
-    assert sum(third.free) == sum(scenario.problem.free) - score.used_accelerators(problem, second.replicas)
-    assert [terms.ready for terms in third.variants] == list(map(min, first.replicas, second.replicas))
-    assert any(row.stage is Stage.CONTINUITY for row in third.rows)
-    assert len(scenario.demands) == 99
-
-
-def test_few_demands_change_in_each_step_of_the_ripples() -> None:
-    """At most one of 100 changes."""
-    scenario = Instance(family="F13-ripples", size=100, seed=0).scenario()
-    steps = zip(scenario.demands, scenario.demands[1:], strict=False)
-
-    assert all(sum(a != b for a, b in zip(one, other, strict=True)) <= 1 for one, other in steps)
-
-
 def placed(replicas: tuple[int, ...], *placements: tuple[int, int, int]) -> Solution:
     """Return a solution."""
     return Solution(replicas=replicas, placements=placements)
@@ -171,7 +141,8 @@ def test_every_kind_of_infeasibility_is_found() -> None:
 
 def test_unmet_demand_is_measured_by_value_and_by_model() -> None:
     """Without replicas, all demand is unmet; the cost is that of replicas and their starts."""
-    problem = problem_of("F13-waves")
+    problem = problem_of("F2-plenty")
+    problem = replace(problem, variants=(replace(problem.variants[0], start_price=7), *problem.variants[1:]))
     nothing = (0,) * len(problem.variants)
     one = (1, *nothing[1:])
     terms = problem.variants[0]
@@ -180,6 +151,5 @@ def test_unmet_demand_is_measured_by_value_and_by_model() -> None:
         unmet.by_value_percent == unmet.by_model_percent == 100 for unmet in score.unmet(problem, nothing)
     )
     assert score.cost(problem, nothing) == 0
-    assert score.cost(problem, one) == terms.cost + terms.start_price
-    assert score.started_accelerators(problem, one) == terms.accelerators
+    assert score.cost(problem, one) == terms.cost + 7
     assert list(score.levels(problem, nothing))[-1] == "cost"

@@ -104,7 +104,7 @@ def _is_kept(order: tuple[int, ...], bound_pods: tuple[int, ...], skew: int) -> 
 
 def test_bins_have_one_zone_and_about_half_of_the_models_are_spread() -> None:
     """The domains of a spread are the zones of the nodes that the variant may use."""
-    problem = Instance(family="F9-zones-3", size=100, seed=0).scenario().problem
+    problem = Instance(family="F9-zones-3", size=100, seed=0).problem()
     (zone_of,) = problem.topologies
     spread = {terms.name.partition("-")[0] for terms in problem.variants if terms.spread}
 
@@ -117,7 +117,7 @@ def test_bins_have_one_zone_and_about_half_of_the_models_are_spread() -> None:
 
 def test_replicas_of_several_nodes_are_placed_in_one_rack() -> None:
     """Replicas have 16 or 32 accelerators, others less than a node."""
-    problem = Instance(family="F12-racks", size=100, seed=0).scenario().problem
+    problem = Instance(family="F12-racks", size=100, seed=0).problem()
     spanning = {(terms.pods, terms.accelerators) for terms in problem.variants if terms.pods > 1}
     single = {terms.accelerators for terms in problem.variants if terms.pods == 1}
 

@@ -49,11 +49,21 @@ def test_files_and_functions_stay_short() -> None:
     assert long == []
 
 
-def test_no_test_imports_a_benchmark() -> None:
-    """What both need is in `hack.calling` or in another package of its own."""
-    assert [
-        name for name, text in sources("tests") if re.search(r"^ *from hack\.bench\b", text, re.MULTILINE)
-    ] == []
+FORBIDDEN = {
+    "no test imports a benchmark: what both need is in a package of its own": (("tests",), r"hack\.bench"),
+    "tests of processes use them like users: kubectl, HTTP, files and verbs": (
+        ("tests/controlplane", "tests/e2e", "tests/keda"),
+        r"apiserver|webhooks|controller|hack\.clusters|hack\.scale",
+    ),
+}
+
+
+@pytest.mark.parametrize(("folders", "packages"), FORBIDDEN.values(), ids=FORBIDDEN)
+def test_tests_import_only_what_they_may(folders: tuple[str, ...], packages: str) -> None:
+    """Tests of modules with a real API server are in `tests/integration`."""
+    imports = re.compile(rf"^ *(?:from|import) (?:{packages})\b", re.MULTILINE)
+
+    assert [name for name, text in sources(*folders) if imports.search(text)] == []
 
 
 def sources(*folders: str) -> Iterator[tuple[str, str]]:

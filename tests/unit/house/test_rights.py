@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from support.rights import shipped_rules
-from support.rights_needed import ELSEWHERE, NEEDS, READERS, USES
+from rights.needs import ELSEWHERE, NEEDS, READERS, USES
+from rights.rules import shipped_rules
 
 from apiserver.kinds.registry import KINDS
 

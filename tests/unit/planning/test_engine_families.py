@@ -27,7 +27,7 @@ SEED = 5
 @cache
 def placed(family: str, seed: int) -> tuple[PlacementProblem, Solution]:
     """Return a small generated fleet and its solution, cached because several tests use it."""
-    problem = Instance(family=family, size=MODELS, seed=seed).scenario().problem
+    problem = Instance(family=family, size=MODELS, seed=seed).problem()
     return problem, engine.place(problem, effort=EFFORT)
 
 
@@ -57,7 +57,7 @@ def test_no_simple_heuristic_beats_the_engine(family: str) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_solution_without_effort_is_feasible_with_correct_values_and_bounds(family: str) -> None:
     """Without a search the solution may be far from optimal, but no bound exceeds its value."""
-    problem = Instance(family=family, size=MODELS, seed=2).scenario().problem
+    problem = Instance(family=family, size=MODELS, seed=2).problem()
     solution = engine.place(problem, effort=replace(EFFORT, deterministic_seconds=1e-9))
     reached = list(levels(problem, solution.replicas).values())
 
@@ -71,7 +71,7 @@ def test_a_solution_without_effort_is_feasible_with_correct_values_and_bounds(fa
 )
 def test_a_fleet_that_can_be_served_completely_is_served(family: str, seed: int) -> None:
     """Room is so scarce that the cheapest mix of each model would leave many of them short."""
-    problem = Instance(family=family, size=500, seed=seed).scenario().problem
+    problem = Instance(family=family, size=500, seed=seed).problem()
     *served, cost = engine.place(problem, effort=EFFORT).proofs
     assert [proof.value for proof in served] == [0] * len(served)
     assert cost.improvable < 1e-3
@@ -79,7 +79,7 @@ def test_a_fleet_that_can_be_served_completely_is_served(family: str, seed: int)
 
 def test_counts_serve_demand_that_a_small_core_leaves_unmet() -> None:
     """Pods are spread over ten zones: a core of few patterns leaves a tenth of the last demand unmet."""
-    problem = Instance(family="F9-zones-10", size=50, seed=5).scenario().problem
+    problem = Instance(family="F9-zones-10", size=50, seed=5).problem()
     *_, demand, _ = engine.place(problem, effort=EFFORT).proofs
 
     assert demand.value < 0.06 * demand.total
@@ -87,7 +87,7 @@ def test_counts_serve_demand_that_a_small_core_leaves_unmet() -> None:
 
 def test_counts_close_the_gap_that_a_core_leaves() -> None:
     """The fleet has too many models to settle all levels by counts."""
-    problem = Instance(family="F4-tight", size=50, seed=0).scenario().problem
+    problem = Instance(family="F4-tight", size=50, seed=0).problem()
     by_cores = engine.place(problem, effort=EFFORT, closes_gaps=False)
     proven = engine.place(problem, effort=EFFORT)
 

@@ -10,13 +10,17 @@ from pathlib import Path
 import pytest
 
 from hack.controlplane.modules import GoModule
-from hack.realnode.containerd import cni_configuration, containerd_configuration
 from hack.realnode.image import ROOT, SANDBOX, base_reference, shipped_reference
-from hack.realnode.kubelet import kubelet_command, kubelet_configuration, proxy_command
-from hack.realnode.layout import NodeLayout
-from hack.realnode.prepared import Prepared
+from hack.realnode.kubelet import (
+    NodeLayout,
+    cni_configuration,
+    containerd_configuration,
+    kubelet_command,
+    kubelet_configuration,
+    proxy_command,
+)
+from hack.realnode.prepared import CONTAINERD, KUBERNETES_NODE, Prepared
 from hack.realnode.prerequisites import SUITE
-from hack.realnode.programs import CONTAINERD, KUBERNETES_NODE
 
 PROGRAMS = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr")
 

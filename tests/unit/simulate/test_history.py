@@ -1,6 +1,6 @@
 """`stowplan simulate --prometheus` without a usable server, and the requests that are drawn.
 
-`tests/controlplane/test_engine_history.py` uses a real Prometheus.
+`tests/integration/test_engine_history.py` uses a real Prometheus.
 """
 
 from __future__ import annotations
