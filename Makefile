@@ -30,6 +30,10 @@ setup: $(VENV)/.installed ## Install all dependencies from the lock file into .v
 demo: setup ## Run the demo: the real HorizontalPodAutoscaler follows Stowplan's decisions (KEEP=1 keeps it running)
 	$(RUN) -m hack.demo $(if $(KEEP),--keep) $(ARGS)
 
+.PHONY: demo-without
+demo-without: setup ## Run the demo without the controller: its checks of decisions must fail: 2 minutes
+	$(RUN) -m pytest tests/demo $(ARGS)
+
 .PHONY: test
 # With the default, garbage collection takes a sixth of the API servers' time.
 test: export GOGC := 400

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LONGEST = (
-    *("upgrade", "chaos", "conversion_availability", "uninstall", "chart", "chart_release"),
-    *("demo", "rights", "appliers", "scale", "differential", "model_controller"),
-    *("installation", "advisory", "gateways", "evicting", "custom_scaling", "leader_worker_set", "tenants"),
+    *("upgrade", "differential", "settings", "chaos", "model_controller", "attacks", "appliers", "uninstall"),
+    *("chart", "dashboard", "conversion_availability", "rights", "installation", "kthena_releases"),
+    *("annotated", "hostile_objects", "chart_release", "way_back", "gateways", "namespace", "components"),
+    *("tenants", "evicting", "external_metrics", "scale", "scheduler_clusters", "advisory", "custom_scaling"),
 )
 """Files that take long, longest first: then parallel workers end at the same time."""
 
