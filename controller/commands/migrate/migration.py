@@ -14,7 +14,7 @@ from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import without_nulls
-from controller.commands.migrate import models, policies, routing, variants
+from controller.commands.migrate import models, policies, variants
 from controller.commands.migrate.objects import (
     Migrated,
     MigrationNote,
@@ -85,15 +85,13 @@ def _identity(value: Json) -> tuple[str, ...]:
 def _to_released(objects: Mapping[int, Json], autoscaler: str) -> Iterator[tuple[int, Migrated]]:
     yield from variants.annotate_autoscalers(objects, autoscaler)
     yield from policies.join_bindings(objects)
-    yield from models.boost_models(objects)
-    yield from routing.release_routing(objects)
+    yield from models.release_models(objects)
 
 
 def _to_stowplan(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
     yield from variants.write_variants(objects)
     yield from policies.split_targets(objects)
-    yield from models.write_models(objects)
-    yield from routing.restore_routing(objects)
+    yield from models.restore_models(objects)
 
 
 def _valid(value: Json, result: Migrated) -> Migrated:
