@@ -98,11 +98,6 @@ def fleet_page(view: View, *, model: str = "", problem: str = "") -> str:
     )
 
 
-def question_page(view: View) -> str:
-    """Return the page with the form of a question."""
-    return _render("problem.html", view, problems=(), form=_form(view, Question()))
-
-
 def what_if_page(view: View, answer: Answer) -> str:
     """Return the page about a changed cluster or another demand."""
     plan, codes = answer.plan, codes_of(answer.plan)
@@ -130,8 +125,8 @@ def what_if_page(view: View, answer: Answer) -> str:
     )
 
 
-def problem_page(view: View, question: Question, problems: Sequence[str]) -> str:
-    """Return the page about a question that cannot be answered."""
+def question_page(view: View, question: Question, problems: Sequence[str]) -> str:
+    """Return the page with the form of a question, and why it cannot be answered, if so."""
     return _render("problem.html", view, problems=problems, form=_form(view, question))
 
 

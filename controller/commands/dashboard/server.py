@@ -18,16 +18,14 @@ from apiserver.cluster.errors import ClusterError
 from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from controller.commands.dashboard.access import Access, page_response
-from controller.commands.dashboard.history import History, decisions, record
+from controller.commands.dashboard.history import History, decisions, read_past, record
 from controller.commands.dashboard.page import (
     View,
     fleet_page,
     message_page,
-    problem_page,
     question_page,
     what_if_page,
 )
-from controller.commands.dashboard.past import read_past
 from controller.commands.dashboard.what_if import (
     Question,
     answer_to,
@@ -36,7 +34,7 @@ from controller.commands.dashboard.what_if import (
     read_question,
     sized,
 )
-from controller.commands.plan.configuring import configuration_in_cluster
+from controller.commands.plan.configuring import Configuring, configuration_in_cluster
 from controller.commands.plan.gathering import Gathering
 from controller.commands.status.assemble import fleet_of
 from controller.commands.status.fleet import Fleet
@@ -137,7 +135,7 @@ class Dashboard:
             _LOG.warning("cluster not read", error=error.message)
             return
         now = datetime.now(UTC)
-        gathering, fleet = await asyncio.to_thread(_seen, live, now, self._namespace or "")
+        configuring, gathering, fleet = await asyncio.to_thread(_seen, live, now, self._namespace or "")
         if self._past is not None:
             await self._read_past(self._past, fleet)
         self._history = record(self._history, fleet)
@@ -153,7 +151,7 @@ class Dashboard:
             ),
             inputs=gathering.inputs,
             facts=gathering.facts or {},
-            sizing=configuration_in_cluster(live.settings).sizing,
+            sizing=configuring.sizing,
         )
 
     async def _read_past(self, source: PrometheusHistory, fleet: Fleet) -> None:
@@ -209,7 +207,7 @@ class Dashboard:
             return await self._fleet(request)
         state = self._state
         if not request.query:
-            return page_response(question_page(state.view))
+            return page_response(question_page(state.view, Question(), ()))
         question, problems = read_question(request.query)
         if not problems and self._waiting >= _WAITING_PLANS:
             problems = ["other plans are being computed: try again"]
@@ -222,7 +220,7 @@ class Dashboard:
                 self._waiting -= 1
             if not problems:
                 return page_response(text)
-        return page_response(problem_page(state.view, question, problems), status=400)
+        return page_response(question_page(state.view, question, problems), status=400)
 
     def _answered(self, state: _State, question: Question) -> tuple[str, list[str]]:
         """Return the page with the answer to a question, or what is wrong with it."""
@@ -237,6 +235,7 @@ class Dashboard:
         return what_if_page(state.view, answer_to(question, after, before)), []
 
 
-def _seen(live: LiveObjects, now: datetime, namespace: str) -> tuple[Gathering, Fleet]:
-    gathering = gathering_of(live, now=now)
-    return gathering, fleet_of(live, gathering, now=now, namespace=namespace)
+def _seen(live: LiveObjects, now: datetime, namespace: str) -> tuple[Configuring, Gathering, Fleet]:
+    configuring = configuration_in_cluster(live.settings)
+    gathering = gathering_of(live, configuring, now=now)
+    return configuring, gathering, fleet_of(live, gathering, now=now, namespace=namespace)

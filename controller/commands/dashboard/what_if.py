@@ -68,11 +68,7 @@ class Effect:
     @property
     def is_changed(self) -> bool:
         """Whether the plans differ."""
-        return (
-            self.unmet[0] != self.unmet[1]
-            or self.replicas[0] != self.replicas[1]
-            or self.cost[0] != self.cost[1]
-        )
+        return any(before != after for before, after in (self.unmet, self.replicas, self.cost))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Final
 
-from controller.commands.profile.sources import measured
+from controller.commands.profile.profile import measured
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.fitting import Measured, selector
 from controller.engines.prometheus_history import Course, PrometheusHistory

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.live_objects import NOW, SERVICE_LEVEL, decided, fleet, live, pod_of, usual_objects
+from support.live_objects import NOW, SERVICE_LEVEL, decided, fleet, live, planned, pod_of, usual_objects
 from support.manifests import autoscaler, deployment, l4_node, variant
 
 from apiserver.cluster.resource import (
@@ -19,7 +19,7 @@ from apiserver.cluster.resource import (
     VARIANT_AUTOSCALINGS,
 )
 from controller.commands.dashboard.history import KEPT_SECONDS, decisions, record
-from controller.commands.dashboard.page import MOST_DRAWN, View, fleet_page, problem_page, what_if_page
+from controller.commands.dashboard.page import MOST_DRAWN, View, fleet_page, question_page, what_if_page
 from controller.commands.dashboard.what_if import (
     Answer,
     Question,
@@ -29,7 +29,6 @@ from controller.commands.dashboard.what_if import (
     read_question,
     sized,
 )
-from controller.commands.status.run import gathering_of
 from controller.planning.inventory import Addition
 from controller.sizing.records import SizingSettings
 
@@ -70,7 +69,7 @@ def view(objects: Mapping[Any, Any], *, minutes: int = 5, **more: Any) -> View:
     return View(
         host="https://api.example",
         fleet=state,
-        snapshot=gathering_of(live(objects), now=NOW).inputs.snapshot,
+        snapshot=planned(live(objects)).inputs.snapshot,
         history=history,
         decisions=decisions([EVENT], {"VariantAutoscaling": None}),
         interval_seconds=15.0,
@@ -79,7 +78,7 @@ def view(objects: Mapping[Any, Any], *, minutes: int = 5, **more: Any) -> View:
 
 def answer(question: Question) -> Answer:
     """Return the answer for the busy cluster."""
-    gathering = gathering_of(live(busy_objects()), now=NOW)
+    gathering = planned(live(busy_objects()))
     facts = gathering.facts or {}
     now = sized(gathering.inputs, facts, SizingSettings())
     after, problems = changed(gathering.inputs, question)
@@ -194,11 +193,11 @@ def test_more_demand_or_a_drained_node_makes_it_shorter() -> None:
 
 def test_a_question_about_unknown_things_is_a_problem() -> None:
     """The form keeps what was asked."""
-    gathering = gathering_of(live(busy_objects()), now=NOW)
+    gathering = planned(live(busy_objects()))
     question = Question(drained="n9", factor=2.0, model="ns/none")
     _, problems = changed(gathering.inputs, question)
     assert problems == [
         "model: no model 'ns/none' has a known demand",
         "drain: no node 'n9': there are n1",
     ]
-    assert "there are n1" in problem_page(view(busy_objects()), question, problems)
+    assert "there are n1" in question_page(view(busy_objects()), question, problems)
