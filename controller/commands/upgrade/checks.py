@@ -10,7 +10,6 @@ from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
 from apiserver.schema.structural import CONVERSION_SERVICE
-from controller.commands.upgrade.calls import count_text
 from controller.commands.upgrade.definitions import (
     HELM_RELEASE,
     PEOPLE,
@@ -21,6 +20,7 @@ from controller.commands.upgrade.definitions import (
 )
 from controller.commands.upgrade.gather import CONFIGURATION, UPSTREAM_LEASE, UpgradeState
 from controller.commands.upgrade.report import Finding, note, ok, problem
+from controller.planning.wording import count
 
 ACCEPTABLE: Final = ("owners", "controllers")
 """Checks whose problems a user may accept, since what they find can be intended."""
@@ -237,7 +237,7 @@ def check_webhook(snapshot: UpgradeState) -> Iterator[Finding]:
     elif not snapshot.ready_pods:
         yield problem("webhook", f"the Service {place} has no ready pod", why)
     else:
-        yield ok("webhook", f"the Service {place} has {count_text(snapshot.ready_pods, 'ready pod')}")
+        yield ok("webhook", f"the Service {place} has {count(snapshot.ready_pods, 'ready pod')}")
     if snapshot.refusal:
         yield problem(
             "webhook",
