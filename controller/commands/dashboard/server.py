@@ -29,10 +29,10 @@ from controller.commands.dashboard.page import (
 from controller.commands.dashboard.what_if import (
     Question,
     answer_to,
-    changed,
+    change_inputs,
     plan_of,
     read_question,
-    sized,
+    size_inputs,
 )
 from controller.commands.plan.configuring import Configuring, configuration_in_cluster
 from controller.commands.plan.gathering import Gathering
@@ -135,7 +135,7 @@ class Dashboard:
             _LOG.warning("cluster not read", error=error.message)
             return
         now = datetime.now(UTC)
-        configuring, gathering, fleet = await asyncio.to_thread(_seen, live, now, self._namespace or "")
+        configuring, gathering, fleet = await asyncio.to_thread(_assemble, live, now, self._namespace or "")
         if self._past is not None:
             await self._read_past(self._past, fleet)
         self._history = record(self._history, fleet)
@@ -171,14 +171,14 @@ class Dashboard:
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Answer whoever may see the page, with headers that forbid all but the page itself."""
         try:
-            answer = await self._admitted(request, handler)
+            answer = await self._admit(request, handler)
         except web.HTTPException as error:
             text = "There is no such page." if error.status == _NOT_FOUND else error.reason
             answer = page_response(message_page(error.reason, text), status=error.status)
         answer.headers.update(_HEADERS)
         return answer
 
-    async def _admitted(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def _admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Admit users, and no other site's pages.
 
         The name in `Host` must be that of loopback: another name means that a page of another site resolves
@@ -215,27 +215,27 @@ class Dashboard:
             self._waiting += 1
             try:
                 async with self._planning:
-                    text, problems = await asyncio.to_thread(self._answered, state, question)
+                    text, problems = await asyncio.to_thread(self._answer, state, question)
             finally:
                 self._waiting -= 1
             if not problems:
                 return page_response(text)
         return page_response(question_page(state.view, question, problems), status=400)
 
-    def _answered(self, state: _State, question: Question) -> tuple[str, list[str]]:
+    def _answer(self, state: _State, question: Question) -> tuple[str, list[str]]:
         """Return the page with the answer to a question, or what is wrong with it."""
-        after, problems = changed(state.inputs, question)
+        after, problems = change_inputs(state.inputs, question)
         if problems:
             return "", list(problems)
         planned, before = self._present
         if before is None or planned is not state:
-            before = plan_of(sized(state.inputs, state.facts, state.sizing))
+            before = plan_of(size_inputs(state.inputs, state.facts, state.sizing))
             self._present = state, before
-        after = sized(after, state.facts, state.sizing)
+        after = size_inputs(after, state.facts, state.sizing)
         return what_if_page(state.view, answer_to(question, after, before)), []
 
 
-def _seen(live: LiveObjects, now: datetime, namespace: str) -> tuple[Configuring, Gathering, Fleet]:
+def _assemble(live: LiveObjects, now: datetime, namespace: str) -> tuple[Configuring, Gathering, Fleet]:
     configuring = configuration_in_cluster(live.settings)
     gathering = gathering_of(live, configuring, now=now)
     return configuring, gathering, fleet_of(live, gathering, now=now, namespace=namespace)

@@ -150,7 +150,7 @@ async def collect(cluster: Cluster, *, system: str) -> Evidence:
         leases=await _list(cluster, LEASES),
         slices=await _list(cluster, ENDPOINT_SLICES, system),
         admission=await _admission(cluster, system) if is_installed else ("", ""),
-        lacking=await _lacking(cluster, system) if is_installed else {},
+        lacking=await _review_rights(cluster, system) if is_installed else {},
         missing=() if is_installed else await missing_permissions(cluster, TO_INSTALL),
         prometheus=await _prometheus(cluster, config.prometheus.url if config else ""),
     )
@@ -208,7 +208,7 @@ async def _admission(cluster: Cluster, namespace: str) -> tuple[str, str]:
     return ("reached", "") if is_defaulted else ("unreached", "the default cost was not added")
 
 
-async def _lacking(cluster: Cluster, system: str) -> Mapping[Right, Sequence[str]] | None:
+async def _review_rights(cluster: Cluster, system: str) -> Mapping[Right, Sequence[str]] | None:
     """Return the permissions that our accounts lack; None if the user may not review those of others."""
     gate = asyncio.Semaphore(_REVIEWS_AT_ONCE)
 

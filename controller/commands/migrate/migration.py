@@ -50,7 +50,7 @@ def migrate(objects: Sequence[Json], side: Side, autoscaler: str = variants.HPA)
     if side is Side.RELEASED:
         results |= dict(_to_released(sound, autoscaler))
     else:
-        results |= {place: _valid(sound[place], it) for place, it in _to_stowplan(sound)}
+        results |= {place: _validate(sound[place], it) for place, it in _to_stowplan(sound)}
     for place, result in results.items():
         left = tuple(objects[place] if value is sound.get(place) else value for value in result.objects)
         results[place] = replace(result, objects=left)
@@ -94,7 +94,7 @@ def _to_stowplan(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
     yield from models.restore_models(objects)
 
 
-def _valid(value: Json, result: Migrated) -> Migrated:
+def _validate(value: Json, result: Migrated) -> Migrated:
     """Return a result whose objects are valid, or else the object unchanged with the reason."""
     if result.objects == (value,):
         return result

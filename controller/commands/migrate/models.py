@@ -58,7 +58,7 @@ _MOST: Final = 2**31 - 1
 _LEAST: Final = -(2**31)
 
 
-def _boosted(model: Json) -> Migrated:
+def _boost(model: Json) -> Migrated:
     spec = model["spec"]
     backend, *others = spec["backends"]
     path = ("spec", "backends", 0)
@@ -123,11 +123,11 @@ def _model(booster: Json) -> Migrated:
     return Migrated(objects=(_object(booster, _OURS, body),), notes=tuple(notes))
 
 
-def _renamed(value: Json, api_version: str) -> Json:
+def _rename(value: Json, api_version: str) -> Json:
     return without(value, ["status"]) | {"apiVersion": api_version, "metadata": own_metadata(value)}
 
 
-def _released_route(value: Json) -> Migrated:
+def _release_route(value: Json) -> Migrated:
     spec, notes = value["spec"], []
     for name, amount in as_object(spec.get("rateLimit")).items():
         if isinstance(amount, int) and amount > _MOST:
@@ -135,13 +135,13 @@ def _released_route(value: Json) -> Migrated:
             return unchanged(value, why, "spec", "rateLimit", name)
     if value["kind"] == "ModelServer" and "workloadPort" not in spec:
         notes.append(remark("workloadPort is required after Kthena 1.0: set it", "spec"))
-    return Migrated(objects=(_renamed(value, _RELEASED_ROUTING),), notes=tuple(notes))
+    return Migrated(objects=(_rename(value, _RELEASED_ROUTING),), notes=tuple(notes))
 
 
 def _later_objective(value: Json) -> Migrated:
     if not _LEAST <= as_object(value.get("spec")).get("priority", 0) <= _MOST:
         return unchanged(value, "a priority has 32 bits there", "spec", "priority")
-    return Migrated(objects=(_renamed(value, _LATER_OBJECTIVES[0]),))
+    return Migrated(objects=(_rename(value, _LATER_OBJECTIVES[0]),))
 
 
 def _our_route(value: Json) -> Migrated:
@@ -158,7 +158,7 @@ def _our_route(value: Json) -> Migrated:
     if "parentRefs" in spec:
         remedy = "the annotation stowplan.dev/parent-refs names Gateways"
         notes.append(loss(f"ModelRoute of {NETWORKING}", remedy, "spec", "parentRefs"))
-    result = _renamed(value, _OUR_ROUTING) | {"spec": without(spec, ["parentRefs"])}
+    result = _rename(value, _OUR_ROUTING) | {"spec": without(spec, ["parentRefs"])}
     return Migrated(objects=(result,), notes=tuple(notes))
 
 
@@ -175,7 +175,7 @@ def _our_objective(value: Json) -> Migrated:
     ]
     if "poolSelector" in spec:
         notes.append(loss(place, "an objective has one pool", "spec", "poolSelector"))
-    result = _renamed(value, _OUR_OBJECTIVE)
+    result = _rename(value, _OUR_OBJECTIVE)
     if spec:
         result["spec"] = without(spec, ["poolRefs", "poolSelector"]) | {"poolRef": pools[0]}
     return Migrated(objects=(result,), notes=tuple(notes))
@@ -184,8 +184,8 @@ def _our_objective(value: Json) -> Migrated:
 _Changes: TypeAlias = Mapping[tuple[str, str], Callable[[Json], Migrated]]
 
 _TO_RELEASED: Final[_Changes] = {
-    _OURS: _boosted,
-    **{(_OUR_ROUTING, kind): _released_route for kind in _ROUTED},
+    _OURS: _boost,
+    **{(_OUR_ROUTING, kind): _release_route for kind in _ROUTED},
     (_OUR_OBJECTIVE, _OBJECTIVE): _later_objective,
 }
 _TO_OURS: Final[_Changes] = {

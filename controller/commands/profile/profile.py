@@ -87,7 +87,7 @@ async def learned_by_controller(
     )
 
 
-async def measured_by_prometheus(
+async def measure_by_prometheus(
     url: str,
     *,
     credentials: CredentialsConfig,
@@ -97,12 +97,12 @@ async def measured_by_prometheus(
 ) -> Measured:
     """Return what engines showed in the last time. Raises UnreadableMetricsError."""
     async with PrometheusHistory(url, credentials=credentials) as history:
-        return await measured(
+        return await measure_pods(
             history, namespace=namespace, pods=pods, end_seconds=time.time(), last_seconds=last_seconds
         )
 
 
-async def measured(
+async def measure_pods(
     history: PrometheusHistory,
     *,
     namespace: str,

@@ -23,7 +23,7 @@ from controller.commands.profile.profile import (
     EngineProfile,
     document,
     learned_by_controller,
-    measured_by_prometheus,
+    measure_by_prometheus,
     read_pages,
     readings_of_files,
     yaml_text,
@@ -102,7 +102,7 @@ def _profile(options: argparse.Namespace) -> EngineProfile:
         return asyncio.run(_of_cluster(options))
     if options.prometheus:
         known = asyncio.run(
-            measured_by_prometheus(
+            measure_by_prometheus(
                 options.prometheus,
                 credentials=credentials(options),
                 namespace=options.namespace or "",

@@ -24,10 +24,10 @@ from controller.commands.dashboard.what_if import (
     Answer,
     Question,
     answer_to,
-    changed,
+    change_inputs,
     plan_of,
     read_question,
-    sized,
+    size_inputs,
 )
 from controller.planning.inventory import Addition
 from controller.sizing.records import SizingSettings
@@ -80,10 +80,10 @@ def answer(question: Question) -> Answer:
     """Return the answer for the busy cluster."""
     gathering = planned(live(busy_objects()))
     facts = gathering.facts or {}
-    now = sized(gathering.inputs, facts, SizingSettings())
-    after, problems = changed(gathering.inputs, question)
+    now = size_inputs(gathering.inputs, facts, SizingSettings())
+    after, problems = change_inputs(gathering.inputs, question)
     assert problems == []
-    return answer_to(question, sized(after, facts, SizingSettings()), plan_of(now))
+    return answer_to(question, size_inputs(after, facts, SizingSettings()), plan_of(now))
 
 
 def test_the_page_shows_models_nodes_charts_and_decisions() -> None:
@@ -195,7 +195,7 @@ def test_a_question_about_unknown_things_is_a_problem() -> None:
     """The form keeps what was asked."""
     gathering = planned(live(busy_objects()))
     question = Question(drained="n9", factor=2.0, model="ns/none")
-    _, problems = changed(gathering.inputs, question)
+    _, problems = change_inputs(gathering.inputs, question)
     assert problems == [
         "model: no model 'ns/none' has a known demand",
         "drain: no node 'n9': there are n1",
