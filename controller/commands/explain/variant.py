@@ -16,6 +16,7 @@ from apiserver.kinds.llmd.identity import is_planned
 from apiserver.schema.json import Json, as_object
 from controller.commands.explain.evidence import VariantEvidence
 from controller.commands.plan.terminal import Tone, labelled_line, price, wrapping_text
+from controller.commands.status.assemble import SILENT_SECONDS
 from controller.observe.declarations import claimant_of
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
 from controller.observe.targets import target_key
@@ -24,9 +25,6 @@ from controller.planning.load import REQUESTS
 from controller.planning.problem import PER_MILLE
 from controller.planning.wording import amount_text, count, percent, rate_text
 from controller.sizing.step_time import ENOUGH_SAMPLES
-
-_OLD_SECONDS: Final = 180.0
-"""Age in seconds after which an unconfirmed decision is no longer published, by default."""
 
 _MOST_EVENTS: Final = 10
 _LABEL_COLUMNS: Final = 12
@@ -136,7 +134,7 @@ def _advice_on_controller(evidence: VariantEvidence, now: datetime) -> Iterator[
     beat = evidence.heartbeat
     if beat is None:
         return
-    if _seconds(now - beat.time) > _OLD_SECONDS:
+    if _seconds(now - beat.time) > SILENT_SECONDS:
         yield (
             f"the controller finished its last cycle {duration(_seconds(now - beat.time))} ago:"
             f" {look_at_controller(evidence.system)}"

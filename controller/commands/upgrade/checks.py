@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -163,7 +163,7 @@ def _is_upstream(deployment: Json) -> bool:
 
 
 def _leader(snapshot: UpgradeState, lease: str, stop: str) -> Iterator[Finding]:
-    for namespace, holder in _holders(snapshot, lease):
+    for namespace, holder in holders(snapshot.leases, lease, snapshot.now):
         yield problem(
             "controllers",
             f"{holder} holds the lease {namespace}/{lease}",
@@ -176,7 +176,8 @@ def _second_installation(snapshot: UpgradeState) -> Iterator[Finding]:
 
     All cluster-scoped objects have fixed names, and belong to the installation that was applied last.
     """
-    for namespace, _ in _holders(snapshot, LEASE_NAME) if snapshot.configuration else ():
+    leases = snapshot.leases if snapshot.configuration else ()
+    for namespace, _ in holders(leases, LEASE_NAME, snapshot.now):
         if namespace != snapshot.namespace:
             yield problem(
                 "controllers",
@@ -187,10 +188,10 @@ def _second_installation(snapshot: UpgradeState) -> Iterator[Finding]:
             )
 
 
-def _holders(snapshot: UpgradeState, name: str) -> Iterator[tuple[str, str]]:
+def holders(leases: Iterable[Json], name: str, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield the namespace and the holder of each held Lease of a name."""
-    for lease in snapshot.leases:
-        if lease["metadata"]["name"] == name and is_held(lease.get("spec") or {}, snapshot.now):
+    for lease in leases:
+        if lease["metadata"]["name"] == name and is_held(lease.get("spec") or {}, now):
             yield lease["metadata"]["namespace"], lease["spec"]["holderIdentity"]
 
 
