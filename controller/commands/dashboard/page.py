@@ -33,7 +33,7 @@ from controller.commands.status.text import (
     use_cells,
     worst,
 )
-from controller.planning.snapshot import Snapshot
+from controller.planning.inputs import PlanningInputs
 from controller.planning.wording import percent, rate_text
 
 MOST_DRAWN: Final = 20
@@ -56,7 +56,7 @@ class View:
 
     host: str
     fleet: Fleet
-    snapshot: Snapshot
+    inputs: PlanningInputs
     history: History
     decisions: Sequence[Decided]
     interval_seconds: float
@@ -67,7 +67,7 @@ def fleet_page(view: View, *, model: str = "", problem: str = "") -> str:
 
     `problem` is why the cluster could not be read since; empty if it could.
     """
-    fleet, snapshot = view.fleet, view.snapshot
+    fleet, snapshot = view.fleet, view.inputs.snapshot
     ordered = sorted(snapshot.variants, key=lambda item: (item.priority, item.key))
     codes = codes_for([item.key for item in ordered])
     drawn = [item for item in fleet.models if model in ("", name_of(item))][:MOST_DRAWN]
@@ -274,7 +274,7 @@ def _moment(seconds: float) -> str:
 
 def _form(view: View, question: Question) -> Mapping[str, object]:
     """Return the choices of the form, and what is chosen."""
-    nodes = view.snapshot.nodes
+    nodes = view.inputs.snapshot.nodes
     shapes = sorted(
         {f"{node.accelerator}x{node.accelerators_allocatable}" for node in nodes if node.accelerator}
     )

@@ -44,7 +44,6 @@ from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.observe.claim import OwnerKind
 from controller.planning.decision import Plan
-from controller.planning.inputs import PlanningInputs
 from controller.sizing.records import SizingSettings, VariantFacts
 
 _NOT_FOUND: Final = 404
@@ -72,7 +71,6 @@ class _State:
     """What was read last."""
 
     view: View
-    inputs: PlanningInputs
     facts: Mapping[Key, VariantFacts]
     sizing: SizingSettings
 
@@ -144,12 +142,11 @@ class Dashboard:
             view=View(
                 host=self._cluster.host,
                 fleet=fleet,
-                snapshot=gathering.inputs.snapshot,
+                inputs=gathering.inputs,
                 history=self._history,
                 decisions=decisions(live.events, _DECIDED),
                 interval_seconds=self._interval_seconds,
             ),
-            inputs=gathering.inputs,
             facts=gathering.facts or {},
             sizing=configuring.sizing,
         )
@@ -224,12 +221,12 @@ class Dashboard:
 
     def _answer(self, state: _State, question: Question) -> tuple[str, list[str]]:
         """Return the page with the answer to a question, or what is wrong with it."""
-        after, problems = change_inputs(state.inputs, question)
+        after, problems = change_inputs(state.view.inputs, question)
         if problems:
             return "", list(problems)
         planned, before = self._present
         if before is None or planned is not state:
-            before = plan_of(size_inputs(state.inputs, state.facts, state.sizing))
+            before = plan_of(size_inputs(state.view.inputs, state.facts, state.sizing))
             self._present = state, before
         after = size_inputs(after, state.facts, state.sizing)
         return what_if_page(state.view, answer_to(question, after, before)), []

@@ -69,7 +69,7 @@ def view(objects: Mapping[Any, Any], *, minutes: int = 5, **more: Any) -> View:
     return View(
         host="https://api.example",
         fleet=state,
-        snapshot=planned(live(objects)).inputs.snapshot,
+        inputs=planned(live(objects)).inputs,
         history=history,
         decisions=decisions([EVENT], {"VariantAutoscaling": None}),
         interval_seconds=15.0,

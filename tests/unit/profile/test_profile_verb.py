@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,8 +16,8 @@ from support.annotated import Objects, hpa
 from support.engine_expositions import SGLANG
 from support.engine_history import PROFILE, pages
 from support.served import served
+from support.verbs import Stowplan
 
-from apiserver import cli
 from apiserver.kinds.decision_record import CONFIG_MAP, record_text
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
@@ -32,21 +32,18 @@ Run: TypeAlias = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(stowplan: Stowplan, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that saves pages, runs the command on them, and returns code, output and errors."""
-    monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: str, saved: list[str] | None = None) -> tuple[int, str, str]:
-        files: list[str] = []
-        for number, page in enumerate(saved or []):
-            (tmp_path / f"{number}.txt").write_text(page, encoding="utf-8")
-            files += ["-f", f"{number}.txt"]
+    def call(*arguments: str, saved: Sequence[str] = ()) -> tuple[int, str, str]:
+        pages = {f"{number}_txt": page for number, page in enumerate(saved)}
+        files = [word for number in range(len(pages)) for word in ("-f", f"{number}.txt")]
         try:
-            code = cli.main(["profile", *arguments, *files])
+            code, out, err = stowplan("profile", *arguments, *files, **pages)
         except SystemExit as error:  # of argparse
-            code = int(str(error.code))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+            captured = capsys.readouterr()
+            return int(str(error.code)), captured.out, captured.err
+        return code, out, "\n".join(err)
 
     return call
 
