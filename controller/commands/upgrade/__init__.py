@@ -9,5 +9,5 @@ proving                proof that every object survives conversion
 calls                  retries, rate limits, polling, and changes of all objects of a kind
 report, run            checks, steps and results as text and JSON, and the frame: connect, plan, execute
 
-`stowplan uninstall` uses the last three, and `definitions`.
+`stowplan uninstall` uses the last two lines, and `definitions`.
 """

@@ -211,9 +211,8 @@ def test_an_object_of_the_requested_shape_is_not_reshaped() -> None:
 
 def test_under_a_definition_of_another_owner_a_downgrade_has_no_steps() -> None:
     """It may prune unknown fields, which is a problem if an object would have to change."""
-    version = {"name": "v1alpha1", "served": True, "storage": True}
-    theirs = {"metadata": {"name": VARIANT_AUTOSCALING.crd_name}, "spec": {"versions": [version]}}
-    snapshot = replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: theirs}, objects=OBJECTS[2:])
+    definitions = {VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}
+    snapshot = replace(EMPTY, definitions=definitions, objects=OBJECTS[2:])
     lossy = downgrade.plan_downgrade(snapshot, "https://cluster", RELEASES["v0.5.1"])
     clean = downgrade.plan_downgrade(snapshot, "https://cluster", SHAPES["modelProfile"])
 
