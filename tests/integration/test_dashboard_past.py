@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from support.engine_history import Past, prometheus_with
 
-from controller.commands.dashboard.history import Sample
-from controller.commands.dashboard.past import read_past
+from controller.commands.dashboard.history import Sample, read_past
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.engines.requests import NO_CREDENTIALS
 

@@ -16,6 +16,8 @@ from apiserver.cluster.resource import (
     VARIANT_AUTOSCALINGS,
     Resource,
 )
+from controller.commands.plan.configuring import configuration_in_cluster
+from controller.commands.plan.gathering import Gathering
 from controller.commands.status.assemble import fleet_of
 from controller.commands.status.fleet import Fleet
 from controller.commands.status.reading import LiveObjects
@@ -101,7 +103,12 @@ def live(objects: Mapping[Resource, Iterable[Manifest]], **more: Any) -> LiveObj
 def fleet(objects: Mapping[Resource, Iterable[Manifest]], **more: Any) -> Fleet:
     """Return the state of a fleet of some objects."""
     read = live(objects, **more)
-    return fleet_of(read, gathering_of(read, now=NOW), now=NOW)
+    return fleet_of(read, planned(read), now=NOW)
+
+
+def planned(read: LiveObjects) -> Gathering:
+    """Return what planning makes of objects, with their settings."""
+    return gathering_of(read, configuration_in_cluster(read.settings), now=NOW)
 
 
 def _stored(value: Manifest, resource: Resource) -> Manifest:

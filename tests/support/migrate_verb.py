@@ -1,17 +1,13 @@
-"""`stowplan migrate` in tests: the type of a run, and objects of both shapes."""
+"""`stowplan migrate` in tests: its result, and objects of both shapes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 from apiserver.schema.json import Json
 from controller.commands.migrate.migration import Side, migrate
 from controller.commands.migrate.variants import HPA
 from support.manifests import autoscaler
-
-Stowplan: TypeAlias = Callable[..., tuple[int, str, list[str]]]
-"""Writes files and runs a verb with arguments: exit code, output, lines of standard error."""
 
 OUR_GROUP: Final = "registry.volcano.sh"
 RELEASED_GROUP: Final = "workload.serving.volcano.sh"

@@ -10,7 +10,7 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Final, NoReturn
 
@@ -24,18 +24,18 @@ STANDARD_INPUT: Final = "-"
 EXTENSIONS: Final = frozenset({".yaml", ".yml", ".json"})
 _LARGEST_FILE_BYTES: Final = 64 * 1024 * 1024
 
-_SEPARATOR: Final = "---"
+_SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
 _LOOKS_LIKE_JSON: Final = re.compile(r'\s*\{\s*["}]')
 _TEMPLATE: Final = "{{"
 _UNRENDERED: Final = "; if this is a template, render it first, for example with helm template"
-_UTF_16_MARKS: Final = (b"\xff\xfe", b"\xfe\xff")
+_MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
 _JSON_SPACE: Final = re.compile(r"[ \t\r\n]*")
 _JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]|[^\s,:\[\]{}"]+')
 _JSON_LITERALS: Final = {"true": True, "false": False, "null": None}
 
 
-class JsonSyntaxError(UnreadableError):
+class _JsonSyntaxError(UnreadableError):
     """The text is not JSON; it may still be YAML in flow style."""
 
 
@@ -47,6 +47,19 @@ class Source:
     data: bytes = b""
     problem: str = ""
     is_named: bool = True
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Part:
+    """The text after one separator, the line where it begins in the file, and its documents.
+
+    A document that cannot be read is an error; lines count from 1.
+    """
+
+    separator: str = ""
+    text: str = ""
+    line: int = 1
+    documents: tuple[Tree | UnreadableError, ...] = ()
 
 
 def read_sources(names: Sequence[str]) -> Iterator[Source]:
@@ -89,35 +102,34 @@ def _read_source(file: IO[bytes], name: str, *, is_named: bool = True) -> Source
     return Source(name=name, data=data, is_named=is_named)
 
 
+def encoding_of(data: bytes) -> str:
+    """Return the encoding of a file, by the mark at its begin."""
+    return next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
+
+
 def read_documents(data: bytes) -> Iterator[Tree | UnreadableError]:
-    """Yield every non-empty document of a file, or why it cannot be read; lines count from 1."""
+    """Yield every non-empty document of a file, or why it cannot be read."""
+    for part in read_parts(data):
+        yield from part.documents
+
+
+def read_parts(data: bytes) -> Iterator[Part]:
+    """Yield the parts of a file with their documents. Together they have its whole text, if that is text."""
     try:
-        text = data.decode("utf-16" if data.startswith(_UTF_16_MARKS) else "utf-8-sig")
+        text = data.decode(encoding_of(data))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        yield UnreadableError(f"not UTF-8: byte {data[error.start]:#04x}", line)
+        yield Part(documents=(UnreadableError(f"not UTF-8: byte {data[error.start]:#04x}", line),))
         return
-    for part in _parts(text):
-        if isinstance(part, UnreadableError):
-            yield part
-        else:
-            yield from _read_part(*part)
-
-
-def _parts(text: str) -> Iterator[tuple[str, int] | UnreadableError]:
-    """Yield the texts between separators, each with its first line."""
-    lines: list[str] = []
-    first = 1
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.startswith(_SEPARATOR):
-            lines.append(line)
-            continue
-        yield "\n".join(lines), first
-        rest = line.removeprefix(_SEPARATOR).strip()
+    pieces, line = _SEPARATOR.split(text), 1
+    for separator, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True):
+        errors = []
+        rest = separator.removeprefix("---").strip()
         if rest and not rest.startswith("#"):
-            yield UnreadableError(f"invalid Yaml document separator: {rest}", number)
-        lines, first = [], number + 1
-    yield "\n".join(lines), first
+            errors.append(UnreadableError(f"invalid Yaml document separator: {rest}", line))
+        line += separator.count("\n")
+        yield Part(separator=separator, text=piece, line=line, documents=(*errors, *_read_part(piece, line)))
+        line += piece.count("\n")
 
 
 def _read_part(text: str, first_line: int) -> Iterator[Tree | UnreadableError]:
@@ -132,7 +144,7 @@ def _trees(text: str, first_line: int) -> list[Tree]:
         return _yaml_trees(text, first_line)
     try:
         return _json_trees(text, first_line)
-    except JsonSyntaxError as error:
+    except _JsonSyntaxError as error:
         try:
             return _yaml_trees(text, first_line)
         except UnreadableError:
@@ -194,10 +206,10 @@ def _yaml_error(error: yaml.YAMLError, text: str, first_line: int) -> Unreadable
     return UnreadableError(f"yaml: {problem}", first_line + line)
 
 
-def json_spans(text: str, first_line: int = 1) -> list[tuple[int, int]]:
+def _json_spans(text: str, first_line: int) -> list[tuple[int, int]]:
     """Return the begin and end of each value in a text of consecutive JSON values.
 
-    Raises JsonSyntaxError, and UnreadableError for values nested too deeply.
+    Raises _JsonSyntaxError, and UnreadableError for values nested too deeply.
     """
     spans: list[tuple[int, int]] = []
     begin = _after_space(text, 0)
@@ -206,9 +218,9 @@ def json_spans(text: str, first_line: int = 1) -> list[tuple[int, int]]:
             spans.append((begin, _JSON_DECODER.raw_decode(text, begin)[1]))
             begin = _after_space(text, spans[-1][1])
     except json.JSONDecodeError as error:
-        raise JsonSyntaxError(f"json: {error.msg}", first_line + error.lineno - 1) from error
+        raise _JsonSyntaxError(f"json: {error.msg}", first_line + error.lineno - 1) from error
     except ValueError as error:
-        raise JsonSyntaxError(f"json: {error}", first_line + text.count("\n", 0, begin)) from error
+        raise _JsonSyntaxError(f"json: {error}", first_line + text.count("\n", 0, begin)) from error
     except RecursionError as error:
         raise UnreadableError(f"nested deeper than {MOST_LEVELS} levels", first_line) from error
     return spans
@@ -223,10 +235,10 @@ def _after_space(text: str, begin: int) -> int:
 def _json_trees(text: str, first_line: int) -> list[Tree]:
     """Return consecutive JSON values: the standard library validates them, and tokens have the lines."""
     trees, place, line = [], 0, first_line
-    for begin, end in json_spans(text, first_line):
+    for begin, end in _json_spans(text, first_line):
         line += text.count("\n", place, begin)
         place = begin
-        trees.append(_json_tree(text[begin:end], line))
+        trees.append(replace(_json_tree(text[begin:end], line), span=(begin, end)))
     return trees
 
 

@@ -36,7 +36,7 @@ from controller.commands.check.matching import (
     strict_errors,
     with_namespace,
 )
-from controller.commands.check.result import CheckResult, Finding, Verdict
+from controller.commands.check.result import CheckResult, CheckVerdict, Defect
 from controller.commands.check.tree import Tree, UnreadableError
 
 _LIST: Final = "List"
@@ -73,17 +73,17 @@ def check_source(source: Source, namespace: str = "") -> Iterator[CheckResult]:
     is_checked = False
     lines: dict[tuple[str, ...], int] = {}
     for result in _results(source, namespace):
-        is_checked = is_checked or result.verdict is not Verdict.SKIPPED or bool(result.unchecked)
+        is_checked = is_checked or result.verdict is not CheckVerdict.SKIPPED or bool(result.unchecked)
         first = lines.setdefault(result.identity, result.line) if result.name else result.line
         yield result if first == result.line else _with_repetition(result, first)
     if source.is_named and not is_checked:
         why = "nothing in this file was checked: no object is of a supported kind"
-        yield CheckResult(file=source.name, line=0, verdict=Verdict.SKIPPED, unchecked=why)
+        yield CheckResult(file=source.name, line=0, verdict=CheckVerdict.SKIPPED, unchecked=why)
 
 
 def _with_repetition(result: CheckResult, first: int) -> CheckResult:
     """Return the result for an object that a file contains a second time."""
-    if result.verdict is not Verdict.VALID:
+    if result.verdict is not CheckVerdict.VALID:
         return result
     why = f"{result.kind}/{result.name} is also on line {first}: kubectl applies both, and this one remains"
     return replace(result, warnings=(*result.warnings, why))
@@ -100,7 +100,7 @@ def _results(source: Source, namespace: str) -> Iterator[CheckResult]:
 def _objects(source: Source, tree: Tree, namespace: str) -> Iterator[CheckResult]:
     if not source.is_named and not _claims_to_be_a_manifest(tree.value):
         # Directories contain other files as well, such as chart values or tool settings.
-        yield CheckResult(file=source.name, line=tree.line, verdict=Verdict.SKIPPED)
+        yield CheckResult(file=source.name, line=tree.line, verdict=CheckVerdict.SKIPPED)
     elif problem := _problem(tree.value):
         yield _unreadable(source, problem, tree.line)
     elif tree.value["kind"].endswith(_LIST) and isinstance(tree.value.get("items"), list):
@@ -137,8 +137,8 @@ def _problem(value: JsonValue) -> str:
 
 
 def _unreadable(source: Source, message: str, line: int) -> CheckResult:
-    finding = Finding(field="", reason="Unreadable", message=message, line=line)
-    return CheckResult(file=source.name, line=line, verdict=Verdict.UNREADABLE, errors=(finding,))
+    finding = Defect(field="", reason="Unreadable", message=message, line=line)
+    return CheckResult(file=source.name, line=line, verdict=CheckVerdict.UNREADABLE, errors=(finding,))
 
 
 def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
@@ -147,7 +147,7 @@ def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
     result = CheckResult(
         file=file,
         line=tree.line,
-        verdict=Verdict.SKIPPED,
+        verdict=CheckVerdict.SKIPPED,
         api_version=tree.value["apiVersion"],
         kind=tree.value["kind"],
         namespace=str(metadata.get("namespace") or ""),
@@ -172,27 +172,27 @@ def _judge_autoscaler(result: CheckResult, value: Json) -> CheckResult:
     if not is_managed(value) or any(metadata_errors(value["metadata"])):
         return result
     warnings = (*term_problems(value), *annotation_advice(value["kind"], value))
-    return replace(result, verdict=Verdict.VALID, warnings=warnings)
+    return replace(result, verdict=CheckVerdict.VALID, warnings=warnings)
 
 
 def _refusal(
-    result: CheckResult, errors: Iterable[Finding], undecodable: Iterable[Finding] = ()
+    result: CheckResult, errors: Iterable[Defect], undecodable: Iterable[Defect] = ()
 ) -> CheckResult:
     return replace(
         result,
-        verdict=Verdict.REFUSED,
+        verdict=CheckVerdict.REFUSED,
         undecodable=tuple(undecodable),
         errors=tuple(dict.fromkeys(errors)),  # the schema and the rules of metadata both check types
     )
 
 
-def _finding(error: FieldError, tree: Tree, culprit: FieldPath | None = None) -> Finding:
+def _finding(error: FieldError, tree: Tree, culprit: FieldPath | None = None) -> Defect:
     """Return an error with its line: that of its field, or of the field that causes it."""
     line = tree.line_of(error.path if culprit is None else culprit)
-    return Finding(field=str(error.path), reason=error.reason, message=error.body, line=line)
+    return Defect(field=str(error.path), reason=error.reason, message=error.body, line=line)
 
 
-def _metadata_findings(tree: Tree, value: Json) -> Iterator[Finding]:
+def _metadata_findings(tree: Tree, value: Json) -> Iterator[Defect]:
     for wrong in metadata_errors(value.get("metadata")):
         yield _finding(wrong.error, tree, wrong.culprit)
 
@@ -202,7 +202,9 @@ def _judge_version(
 ) -> CheckResult:
     body = msgspec.json.encode({name: item for name, item in tree.value.items() if name != "status"})
     if len(body) > _REQUEST_LIMIT_BYTES:
-        return _refusal(result, [_too_large(result)])
+        message = f"Request entity too large: limit is {_REQUEST_LIMIT_BYTES}"
+        error = Defect(field="", reason="RequestEntityTooLarge", message=message, line=result.line)
+        return _refusal(result, [error])
     # Decoded as in admission: values shared by YAML aliases become separate ones.
     value = with_namespace(msgspec.json.decode(body), namespace)
     undecodable = strict_errors(tree, node_of(version.declaration))
@@ -227,10 +229,10 @@ def _judge_version(
     complete: Json = without_nulls(node_of(version.declaration), value)
     advised = (*advice(kind, version, complete), *_namespace_advice(kind, complete))
     warnings = (*deprecation, *judgement.completion.warnings, *advised)
-    return replace(result, verdict=Verdict.VALID, warnings=warnings, value=complete)
+    return replace(result, verdict=CheckVerdict.VALID, warnings=warnings, value=complete)
 
 
-def _fields_of_twins(kind: Kind, tree: Tree, undecodable: Sequence[Finding]) -> Iterator[str]:
+def _fields_of_twins(kind: Kind, tree: Tree, undecodable: Sequence[Defect]) -> Iterator[str]:
     """Yield which of the unknown fields the kind of the same name in another group has."""
     for twin in KINDS:
         if undecodable and twin.kind == kind.kind and twin.group != kind.group:
@@ -239,11 +241,6 @@ def _fields_of_twins(kind: Kind, tree: Tree, undecodable: Sequence[Finding]) -> 
             if remaining < frozenset(undecodable):  # it lacks no other field of the object
                 known = ", ".join(finding.field for finding in undecodable if finding not in remaining)
                 yield f"{known}: unknown in this group, but known in {twin.group}/{version.name}"
-
-
-def _too_large(result: CheckResult) -> Finding:
-    message = f"Request entity too large: limit is {_REQUEST_LIMIT_BYTES}"
-    return Finding(field="", reason="RequestEntityTooLarge", message=message, line=result.line)
 
 
 def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
@@ -299,7 +296,9 @@ def _judge_settings(result: CheckResult, tree: Tree, names: NamesConfig, namespa
         return _refusal(result, errors, undecodable)
     warnings = (f"is read only if Stowplan is installed in namespace {namespace}",)
     is_elsewhere = namespace not in {"", INSTALLATION}
-    return replace(result, verdict=Verdict.VALID, value=tree.value, warnings=warnings if is_elsewhere else ())
+    return replace(
+        result, verdict=CheckVerdict.VALID, value=tree.value, warnings=warnings if is_elsewhere else ()
+    )
 
 
 def _line_in_settings(tree: Tree, path: FieldPath) -> int:

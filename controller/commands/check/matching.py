@@ -23,7 +23,7 @@ from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.metadata import MEMBERS, OWNER_MEMBERS, metadata_errors
 from apiserver.schema.model import Node
 from apiserver.schema.paths import FieldPath
-from controller.commands.check.result import Finding
+from controller.commands.check.result import Defect
 from controller.commands.check.tree import Tree
 
 _OF_OTHERS: Final[Mapping[str, frozenset[str]]] = {
@@ -169,7 +169,7 @@ def misplacement(own: str, namespace: str) -> Iterator[FieldError]:
         yield FieldError(FieldPath().child("metadata", "namespace"), "NamespaceMismatch", message)
 
 
-def strict_errors(tree: Tree, root: Node) -> list[Finding]:
+def strict_errors(tree: Tree, root: Node) -> list[Defect]:
     """Return the errors of strict decoding of an object: duplicates first, then unknown fields."""
     declared = {name: item for name, item in tree.value.items() if name not in _STANDARD}
     unknown = (
@@ -179,7 +179,7 @@ def strict_errors(tree: Tree, root: Node) -> list[Finding]:
     return [*duplicates(tree), *(_strict_error("unknown", path, tree.line_of(path)) for path in unknown)]
 
 
-def duplicates(tree: Tree) -> list[Finding]:
+def duplicates(tree: Tree) -> list[Defect]:
     """Return the fields that occur more than once, each by its second line."""
     second: dict[FieldPath, int] = {}
     for path, line in sorted(_repetitions(tree), key=lambda repetition: repetition[1]):
@@ -187,8 +187,8 @@ def duplicates(tree: Tree) -> list[Finding]:
     return [_strict_error("duplicate", path, line) for path, line in second.items()]
 
 
-def _strict_error(word: str, path: FieldPath, line: int) -> Finding:
-    return Finding(
+def _strict_error(word: str, path: FieldPath, line: int) -> Defect:
+    return Defect(
         field=str(path), reason=f"{word.capitalize()}Field", message=f'{word} field "{path}"', line=line
     )
 

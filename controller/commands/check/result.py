@@ -12,7 +12,7 @@ from typing import TextIO
 from apiserver.schema.json import Json
 
 
-class Verdict(StrEnum):
+class CheckVerdict(StrEnum):
     """The result for an object, or for a document without one."""
 
     VALID = "valid"
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class Defect:
     """An error: the field, the machine-readable reason, the message without the field, and the line.
 
     These are the members of an entry of `errors`.
@@ -44,13 +44,13 @@ class CheckResult:
 
     file: str
     line: int
-    verdict: Verdict
+    verdict: CheckVerdict
     api_version: str = ""
     kind: str = ""
     namespace: str = ""
     name: str = ""
-    undecodable: tuple[Finding, ...] = ()
-    errors: tuple[Finding, ...] = ()
+    undecodable: tuple[Defect, ...] = ()
+    errors: tuple[Defect, ...] = ()
     warnings: tuple[str, ...] = ()
     deprecation: str = ""
     """The warning about a deprecated version, which is the same for every object of that version."""
@@ -69,8 +69,8 @@ class CheckResult:
         """Return the result where everything must be checked."""
         if not self.unchecked:
             return self
-        finding = Finding(field="", reason="NotChecked", message=self.unchecked, line=self.line)
-        return replace(self, verdict=Verdict.REFUSED, errors=(finding,), unchecked="")
+        finding = Defect(field="", reason="NotChecked", message=self.unchecked, line=self.line)
+        return replace(self, verdict=CheckVerdict.REFUSED, errors=(finding,), unchecked="")
 
     def as_json(self) -> Json:
         """Return the result as an entry of `objects`."""
@@ -88,7 +88,7 @@ class CheckResult:
         }
 
 
-class Severity(StrEnum):
+class LineSeverity(StrEnum):
     """The meaning of a line, shown as its color on a terminal. The value is the SGR parameter."""
 
     SUCCESS = "32"
@@ -102,7 +102,7 @@ class FileLine:
 
     file: str
     line: int
-    severity: Severity
+    severity: LineSeverity
     text: str
 
 
@@ -126,15 +126,15 @@ def lines_of(result: CheckResult, reported: set[str]) -> Iterator[FileLine]:
     """
     warnings = [text for text in result.warnings if text != result.deprecation or text not in reported]
     reported.update(warnings)
-    if result.verdict is Verdict.SKIPPED and result.unchecked:
+    if result.verdict is CheckVerdict.SKIPPED and result.unchecked:
         warnings.append(result.unchecked)
     for text in warnings:
-        yield FileLine(result.file, result.line, Severity.WARNING, f"Warning: {text}")
-    if result.verdict is Verdict.VALID:
+        yield FileLine(result.file, result.line, LineSeverity.WARNING, f"Warning: {text}")
+    if result.verdict is CheckVerdict.VALID:
         text = " valid" if result.value is not None else ": annotations checked"
-        yield FileLine(result.file, result.line, Severity.SUCCESS, f"{result.kind}/{result.name}{text}")
+        yield FileLine(result.file, result.line, LineSeverity.SUCCESS, f"{result.kind}/{result.name}{text}")
     for text, line in _refusal(result):
-        yield FileLine(result.file, line, Severity.ERROR, text)
+        yield FileLine(result.file, line, LineSeverity.ERROR, text)
 
 
 def _refusal(result: CheckResult) -> Iterator[tuple[str, int]]:
@@ -167,7 +167,9 @@ def _strict_refusal(result: CheckResult) -> Iterator[tuple[str, int]]:
 
 def skipped_kinds(results: Iterable[CheckResult]) -> str:
     """Return a note on ignored objects by kind; empty if there are none."""
-    skipped = [result for result in results if result.verdict is Verdict.SKIPPED and not result.unchecked]
+    skipped = [
+        result for result in results if result.verdict is CheckVerdict.SKIPPED and not result.unchecked
+    ]
     kinds = Counter(f"{result.kind} ({result.api_version})" for result in skipped if result.kind)
     parts = [f"{count} {kind}" for kind, count in sorted(kinds.items())]
     others = sum(not result.kind for result in skipped)

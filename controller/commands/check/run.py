@@ -15,8 +15,8 @@ from controller.commands.check.judge import check_source
 from controller.commands.check.matching import namespace_argument
 from controller.commands.check.result import (
     CheckResult,
-    Severity,
-    Verdict,
+    CheckVerdict,
+    LineSeverity,
     lines_of,
     skipped_kinds,
     write_lines,
@@ -61,37 +61,37 @@ def _run(options: argparse.Namespace) -> int:
         results = (result.strict() for result in results)
     verdicts = _print_json(results) if options.output == "json" else _print_lines(results, options.output)
     sys.stdout.flush()
-    if options.strict and verdicts <= {Verdict.SKIPPED}:
+    if options.strict and verdicts <= {CheckVerdict.SKIPPED}:
         return _REFUSED
-    if Verdict.UNREADABLE in verdicts:
+    if CheckVerdict.UNREADABLE in verdicts:
         return _UNREADABLE
-    return _REFUSED if Verdict.REFUSED in verdicts else _VALID
+    return _REFUSED if CheckVerdict.REFUSED in verdicts else _VALID
 
 
-def _print_lines(results: Iterable[CheckResult], output: str) -> set[Verdict]:
+def _print_lines(results: Iterable[CheckResult], output: str) -> set[CheckVerdict]:
     """Print each result when it is known: its lines, or as YAML the valid objects and lines about others."""
     printed = []
     reported: set[str] = set()
     for result in results:
         lines = lines_of(result, reported)
         if output == "yaml":
-            write_lines((line for line in lines if line.severity is not Severity.SUCCESS), sys.stderr)
+            write_lines((line for line in lines if line.severity is not LineSeverity.SUCCESS), sys.stderr)
             sys.stdout.write("" if result.value is None else as_yaml(result.value))
         else:
             write_lines(lines, sys.stdout)
         printed.append(result)
     if kinds := skipped_kinds(printed):
         sys.stderr.write(f"skipped: {kinds}\n")
-    if all(result.verdict is Verdict.SKIPPED and not result.unchecked for result in printed):
+    if all(result.verdict is CheckVerdict.SKIPPED and not result.unchecked for result in printed):
         sys.stderr.write("nothing to check: no object is of a supported kind\n")
     return {result.verdict for result in printed}
 
 
-def _print_json(results: Iterable[CheckResult]) -> set[Verdict]:
+def _print_json(results: Iterable[CheckResult]) -> set[CheckVerdict]:
     objects = list(results)
     counts = Counter(result.verdict for result in objects)
     document = {
-        "summary": {verdict.value: counts[verdict] for verdict in Verdict},
+        "summary": {verdict.value: counts[verdict] for verdict in CheckVerdict},
         "objects": [result.as_json() for result in objects],
     }
     sys.stdout.write(json.dumps(document, indent=2, ensure_ascii=False) + "\n")
@@ -105,7 +105,8 @@ def parser() -> argparse.ArgumentParser:
         "Default and validate manifests as the admission webhooks do. Needs no cluster.",
         epilog=_EPILOG,
     )
-    made.add_argument(
+    add = made.add_argument
+    add(
         "-n",
         "--namespace",
         type=namespace_argument,
@@ -113,13 +114,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="NS",
         help="namespace of objects without one (default: unknown)",
     )
-    made.add_argument("files", nargs="*", metavar="FILE", help="file, directory, or - for standard input")
-    made.add_argument(
-        "--strict",
-        action="store_true",
-        help="refuse what causes such a warning",
-    )
-    made.add_argument(
+    add("files", nargs="*", metavar="FILE", help="file, directory, or - for standard input")
+    add("--strict", action="store_true", help="refuse what causes such a warning")
+    add(
         "-o",
         "--output",
         choices=("text", "yaml", "json"),

@@ -52,6 +52,8 @@ class Tree:
     value: JsonValue
     line: int
     marks: dict[int, Marks]
+    span: tuple[int, int] | None = None
+    """The begin and end of its text in the part of the file, if it is JSON."""
 
     def part(self, value: JsonValue, line: int) -> Tree:
         """Return the tree of a value within this one."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import msgspec
 
 from apiserver.schema.json import Json, JsonValue, same
-from controller.commands.check.documents import JsonSyntaxError, json_spans, read_documents
+from controller.commands.check.documents import Part, Source, encoding_of, read_documents, read_parts
 from controller.commands.check.matching import duplicates
 from controller.commands.check.tree import MOST_LEVELS, Tree, UnreadableError
 from controller.commands.check.yaml_values import as_yaml
@@ -27,12 +27,10 @@ from controller.commands.convert.splice import (
 Convert: TypeAlias = Callable[[JsonValue], Conversion]
 """A function from a value to its conversion."""
 
-_SEPARATOR: Final = re.compile(r"^(---[^\n]*\n?)", re.MULTILINE)
 _FIRST_INDENT: Final = re.compile(r"[\[{]\r?\n([ \t]*)")
 _INDENT: Final = re.compile(r"^ +", re.MULTILINE)
 _COMPACT: Final = -1
 _ONE_LINE: Final = 0
-_MARKS: Final = ((b"\xff\xfe", "utf-16"), (b"\xfe\xff", "utf-16"), (b"\xef\xbb\xbf", "utf-8-sig"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,16 +41,6 @@ class LineNote:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FilePart:
-    """The text after one separator, the line where it begins in the file, and its documents."""
-
-    separator: str
-    text: str
-    line: int
-    trees: tuple[Tree, ...]
-
-
 @dataclass(kw_only=True, slots=True)
 class ConvertedFile:
     """A file after conversion: its text before and after, its values, and notes in order.
@@ -60,7 +48,7 @@ class ConvertedFile:
     `count` is the number of convertible objects; `problems` is empty unless something could not be read.
     """
 
-    parts: tuple[FilePart, ...] = ()
+    parts: tuple[Part, ...] = ()
     before: str = ""
     after: str = ""
     encoding: str = "utf-8"
@@ -70,116 +58,101 @@ class ConvertedFile:
     problems: list[LineNote] = field(default_factory=list)
 
 
-def convert_file(data: bytes, convert: Convert) -> ConvertedFile:
+def convert_file(source: Source, convert: Convert) -> ConvertedFile:
     """Return a file with each of its documents converted; never raises, whatever its content."""
-    file = read_file(data)
+    file = read_file(source)
     edit_file(file, convert)
     return file
 
 
-def read_file(data: bytes) -> ConvertedFile:
+def read_file(source: Source) -> ConvertedFile:
     """Return a file with its documents, before conversion; `problems` says what cannot be read."""
-    file = ConvertedFile(encoding=next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8"))
-    file.problems = [
-        LineNote(line=document.line, text=document.message)
-        for document in read_documents(data)
-        if isinstance(document, UnreadableError)
-    ]
-    if file.problems:
-        return file
-    file.before = data.decode(file.encoding)
-    file.parts = tuple(_parts(file.before))
-    for part in file.parts:
-        file.problems += [
-            LineNote(
-                line=part.line + tree.line - 1, text=f"nested deeper than {MOST_LEVELS} levels by its aliases"
-            )
-            for tree in part.trees
-            if _is_too_deep(tree.value)
-        ]
+    if source.problem:
+        return ConvertedFile(problems=[LineNote(line=0, text=source.problem)])
+    parts = tuple(read_parts(source.data))
+    file = ConvertedFile(parts=parts, encoding=encoding_of(source.data))
+    for document in (document for part in parts for document in part.documents):
+        if isinstance(document, UnreadableError):
+            file.problems.append(LineNote(line=document.line, text=document.message))
+        elif _is_too_deep(document.value):
+            text = f"nested deeper than {MOST_LEVELS} levels by its aliases"
+            file.problems.append(LineNote(line=document.line, text=text))
+    if not file.problems:
+        file.before = file.after = source.data.decode(file.encoding)
     return file
 
 
-def _parts(text: str) -> Iterator[FilePart]:
-    line, separator = 1, ""
-    for piece in _SEPARATOR.split(text):
-        if piece.startswith("---"):
-            separator = piece
-        else:
-            trees = tuple(tree for tree in read_documents(piece.encode()) if isinstance(tree, Tree))
-            yield FilePart(separator=separator, text=piece, line=line, trees=trees)
-        line += piece.count("\n")
+def trees_of(part: Part) -> list[Tree]:
+    """Return the documents of a part that was read without problems."""
+    return [document for document in part.documents if isinstance(document, Tree)]
 
 
 def edit_file(file: ConvertedFile, convert: Convert) -> None:
     """Convert the documents of a file that was read without problems: its text, values and notes."""
-    if file.problems:
-        file.after = file.before
-        return
-    file.after = "".join(_convert_part(part, convert, file) for part in file.parts)
+    if not file.problems:
+        file.after = "".join(_convert_part(part, convert, file) for part in file.parts)
 
 
-def _convert_part(part: FilePart, convert: Convert, file: ConvertedFile) -> str:
+def _convert_part(part: Part, convert: Convert, file: ConvertedFile) -> str:
     """Return the text of a part after conversion, with its separator unless nothing is left of it."""
-    conversions = [_convert_tree(tree, part.line + tree.line - 1, convert, file) for tree in part.trees]
-    file.values += [value for conversion in conversions for value in conversion.values]
-    added = [value for conversion in conversions for value in conversion.added]
-    text = _edit_part(part, conversions, file)
+    pairs = [(tree, _convert_tree(tree, convert, file)) for tree in trees_of(part)]
+    file.values += [value for _, conversion in pairs for value in conversion.values]
+    added = [value for _, conversion in pairs for value in conversion.added]
+    text = _edit_part(part, [(tree, conversion.value) for tree, conversion in pairs], file)
     if not text.strip() and part.text.strip() and not added:
         return ""
-    return f"{part.separator}{text}{_added_text(text, part.text, added)}"
+    return f"{part.separator}{text}{_added_text(text, part, added)}"
 
 
-def _added_text(text: str, former: str, added: Sequence[Json]) -> str:
+def _added_text(text: str, part: Part, added: Sequence[Json]) -> str:
     """Return the text of new documents after a part, in the format of the part."""
     if not added:
         return ""
-    newline = newline_of(former)
-    render = as_yaml if _json_spans(former) is None else _indented_json
-    pieces = map(render, added)
+    render = _indented_json if trees_of(part)[0].span else as_yaml
     begin = "" if text.endswith("\n") or not text else "\n"
-    return f"{begin}{''.join(pieces)}".replace("\n", newline)
+    return f"{begin}{''.join(map(render, added))}".replace("\n", newline_of(part.text))
 
 
 def _indented_json(value: Json) -> str:
     return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n"
 
 
-def _edit_part(part: FilePart, conversions: Sequence[Conversion], file: ConvertedFile) -> str:
-    """Return the text between two separators with each of its documents edited, or removed."""
-    text, line = part.text, part.line
-    pairs = [(tree, it.value) for tree, it in zip(part.trees, conversions, strict=True)]
+def _edit_part(part: Part, pairs: Sequence[tuple[Tree, JsonValue]], file: ConvertedFile) -> str:
+    """Return the text of a part with each of its documents edited, or removed."""
     if file.problems or all(same(tree.value, value) for tree, value in pairs):
-        return text
-    spans = _json_spans(text)
-    if spans is None:
-        return _edit_yaml(text, line, *pairs[0], file)
+        return part.text
     pieces, place = [], 0
-    for (start, end), (tree, value) in zip(spans, pairs, strict=True):
+    for tree, value in pairs:
+        if tree.span is None:
+            return _edit_yaml(part, tree, value, file)
         if same(tree.value, value):
             continue
-        after, note = ("", "") if value is None else _edit_json(text[start:end], tree.value, value)
+        start, end = tree.span
+        after, note = ("", "") if value is None else _edit_json(part.text[start:end], tree.value, value)
         if note:
-            file.notes.append(LineNote(line=line + text.count("\n", 0, start), text=note))
-        pieces += [text[place:start], after]
+            file.notes.append(LineNote(line=tree.line, text=note))
+        pieces += [part.text[place:start], after]
         place = end
-    return "".join([*pieces, text[place:]])
+    return "".join([*pieces, part.text[place:]])
 
 
-def _convert_tree(tree: Tree, line: int, convert: Convert, file: ConvertedFile) -> Conversion:
+def _convert_tree(tree: Tree, convert: Convert, file: ConvertedFile) -> Conversion:
     try:
         conversion = convert(tree.value)
     except UnknownVersionError as error:
-        file.problems.append(LineNote(line=line, text=str(error)))
+        file.problems.append(LineNote(line=tree.line, text=str(error)))
         return Conversion(value=tree.value, count=0)
     if conversion.count:
         file.problems += [
-            LineNote(line=line - tree.line + error.line, text=f"{error.message}: keep one of them")
-            for error in duplicates(tree)
+            LineNote(line=error.line, text=f"{error.message}: keep one of them") for error in duplicates(tree)
         ]
     file.count += conversion.count
-    file.notes += [LineNote(line=line + _lines_down(tree, note), text=note.text) for note in conversion.notes]
+    file.notes += [LineNote(line=_line_of(tree, note), text=note.text) for note in conversion.notes]
     return conversion
+
+
+def _line_of(tree: Tree, note: ObjectNote) -> int:
+    return tree.line if note.item is None else tree.marks_of(tree.value["items"]).lines[note.item]
 
 
 def _is_too_deep(value: JsonValue) -> bool:
@@ -195,22 +168,6 @@ def _items(value: JsonValue) -> Iterable[JsonValue]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
-
-
-def _lines_down(tree: Tree, note: ObjectNote) -> int:
-    if note.item is None:
-        return 0
-    return tree.marks_of(tree.value["items"]).lines[note.item] - tree.line
-
-
-def _json_spans(text: str) -> list[tuple[int, int]] | None:
-    """Return the begin and end of each JSON value in a text, except null; None if it is not JSON."""
-    if not text.lstrip().startswith("{"):
-        return None
-    try:
-        return [(start, end) for start, end in json_spans(text) if text[start:end] != "null"]
-    except JsonSyntaxError:
-        return None
 
 
 def _edit_json(text: str, old: JsonValue, new: JsonValue) -> tuple[str, str]:
@@ -254,22 +211,25 @@ def _like(text: str, former: str) -> str:
     return _INDENT.sub(lambda spaces: unit * len(spaces.group()), spaced).replace("\n", newline_of(former))
 
 
-def _edit_yaml(text: str, line: int, tree: Tree, value: JsonValue, file: ConvertedFile) -> str:
+def _edit_yaml(part: Part, tree: Tree, value: JsonValue, file: ConvertedFile) -> str:
     if value is None:
-        if count := len(list(comment_places(text))):
-            comments = f"{count} comment{'s' if count > 1 else ''}"
-            file.notes.append(LineNote(line=line + tree.line - 1, text=f"{comments} lost with the document"))
+        if count := len(list(comment_places(part.text))):
+            text = f"{_comments(count)} lost with the document"
+            file.notes.append(LineNote(line=tree.line, text=text))
         return ""
-    edited = _splice(text, tree.value, value)
+    edited = _splice(part.text, tree.value, value)
     if edited is None:
-        note = "rewritten without its comments: it has anchors, or a form that cannot be edited in place"
-        file.notes.append(LineNote(line=line + tree.line - 1, text=note))
-        return as_yaml(value).removeprefix("---\n").replace("\n", newline_of(text))
+        text = "rewritten without its comments: it has anchors, or a form that cannot be edited in place"
+        file.notes.append(LineNote(line=tree.line, text=text))
+        return as_yaml(value).removeprefix("---\n").replace("\n", newline_of(part.text))
     for loss in edited.lost_comments:
-        comments = f"{loss.count} comment{'s' if loss.count > 1 else ''}"
-        text_of_loss = f"{comments} lost with {loss.path or 'the whole document'}"
-        file.notes.append(LineNote(line=line + loss.lines_above, text=text_of_loss))
+        text = f"{_comments(loss.count)} lost with {loss.path or 'the whole document'}"
+        file.notes.append(LineNote(line=part.line + loss.lines_above, text=text))
     return edited.text
+
+
+def _comments(count: int) -> str:
+    return f"{count} comment{'s' if count > 1 else ''}"
 
 
 def _splice(text: str, old: JsonValue, new: JsonValue) -> Spliced | None:

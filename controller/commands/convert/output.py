@@ -10,12 +10,12 @@ import os
 import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
 from controller.commands.check.documents import Source
-from controller.commands.check.result import FileLine, Severity, write_lines
+from controller.commands.check.result import FileLine, LineSeverity, write_lines
 from controller.commands.check.yaml_values import as_yaml
 from controller.commands.convert.documents import ConvertedFile
 
@@ -63,17 +63,17 @@ def write_output(pairs: Sequence[Pair], options: argparse.Namespace) -> int:
     elif not is_complete:
         sys.stderr.write("nothing is printed because of the errors above\n")
     else:
-        shown = [(source, file) for source, file in pairs if source.is_named or file.count]
-        _PRINTERS[options.output]([pair for pair in shown if pair[1].values or not pair[1].count])
+        files = [file for source, file in pairs if source.is_named or file.count]
+        _print([file for file in files if file.values or not file.count], options.output)
     sys.stdout.flush()
     return code if is_complete else UNREADABLE
 
 
 def print_notes(source: Source, file: ConvertedFile) -> None:
     """Write the notes on a file, and its problems as errors, to standard error."""
-    lines = [FileLine(source.name, note.line, Severity.WARNING, note.text) for note in file.notes]
+    lines = [FileLine(source.name, note.line, LineSeverity.WARNING, note.text) for note in file.notes]
     lines += [
-        FileLine(source.name, note.line, Severity.ERROR, f"error: {note.text}") for note in file.problems
+        FileLine(source.name, note.line, LineSeverity.ERROR, f"error: {note.text}") for note in file.problems
     ]
     write_lines(lines, sys.stderr)
 
@@ -128,33 +128,17 @@ def _copy_ownership(handle: int, status: os.stat_result) -> None:
     os.fchmod(handle, stat.S_IMODE(status.st_mode))
 
 
-def _print_as_it_is(pairs: Sequence[Pair]) -> None:
-    _print_texts([file.after for _, file in pairs])
-
-
-def _print_yaml(pairs: Sequence[Pair]) -> None:
-    _print_texts([_yaml(file) for _, file in pairs])
-
-
-def _yaml(file: ConvertedFile) -> str:
-    return "".join(map(as_yaml, file.values)) if file.before.lstrip().startswith("{") else file.after
-
-
-def _print_texts(texts: Sequence[str]) -> None:
-    for position, text in enumerate(texts):
+def _print(files: Sequence[ConvertedFile], output: str | None) -> None:
+    """Print files in the format of the input, or as `yaml` or `json`."""
+    if output == "json":
+        values = [value for file in files for value in file.values]
+        whole = values[0] if len(values) == 1 else {"apiVersion": "v1", "kind": "List", "items": values}
+        sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
+        return
+    for position, file in enumerate(files):
+        text = file.after
+        if output == "yaml" and file.before.lstrip().startswith("{"):
+            text = "".join(map(as_yaml, file.values))
         is_joined = position == 0 or text.startswith("---")
         end = "" if text.endswith("\n") or not text else "\n"
         sys.stdout.write(("" if is_joined else "---\n") + text + end)
-
-
-def _print_json(pairs: Sequence[Pair]) -> None:
-    values = [value for _, file in pairs for value in file.values]
-    whole = values[0] if len(values) == 1 else {"apiVersion": "v1", "kind": "List", "items": values}
-    sys.stdout.write(json.dumps(whole, indent=2, ensure_ascii=False) + "\n")
-
-
-_PRINTERS: Final[Mapping[str | None, Callable[[Sequence[Pair]], None]]] = {
-    None: _print_as_it_is,
-    "yaml": _print_yaml,
-    "json": _print_json,
-}

@@ -10,8 +10,8 @@ from typing import Final
 
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES
 from apiserver.program import command_parser, exit_code
-from controller.commands.check.documents import STANDARD_INPUT, Source, read_sources
-from controller.commands.convert.documents import Convert, ConvertedFile, LineNote, convert_file
+from controller.commands.check.documents import STANDARD_INPUT, read_sources
+from controller.commands.convert.documents import convert_file
 from controller.commands.convert.objects import ConversionOptions, convert_value
 from controller.commands.convert.output import DIFFERENT, add_file_options, print_notes, write_output
 
@@ -59,18 +59,12 @@ def _run(options: argparse.Namespace) -> int:
     shape = {**SHAPES, **RELEASES}.get(options.shape)
     target = ConversionOptions(version=options.to, shape=shape, drops_kept=options.drop_kept)
     convert = functools.partial(convert_value, options=target)
-    pairs = [(source, _convert(source, convert)) for source in read_sources(options.files)]
+    pairs = [(source, convert_file(source, convert)) for source in read_sources(options.files)]
     for source, file in pairs:
         print_notes(source, file)
     if not any(file.count for _, file in pairs) and not any(file.problems for _, file in pairs):
         sys.stderr.write("nothing to convert: no VariantAutoscaling was found\n")
     return write_output(pairs, options)
-
-
-def _convert(source: Source, convert: Convert) -> ConvertedFile:
-    if source.problem:
-        return ConvertedFile(problems=[LineNote(line=0, text=source.problem)])
-    return convert_file(source.data, convert)
 
 
 def parser() -> argparse.ArgumentParser:

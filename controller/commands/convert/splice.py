@@ -23,7 +23,6 @@ import yaml
 from apiserver.schema.json import Json, JsonValue, same
 from controller.commands.check.yaml_values import as_flow_yaml, as_yaml
 
-_SEPARATOR_LINE: Final = "---\n"
 _COMMENT: Final = re.compile(r"#[^\r\n]*")
 
 
@@ -193,7 +192,7 @@ class _Splicer:
         return Edit(place, place, text, path)
 
     def _render(self, members: Json, column: int) -> str:
-        lines = as_yaml(members).removeprefix(_SEPARATOR_LINE).rstrip("\n").split("\n")
+        lines = as_yaml(members).removeprefix("---\n").rstrip("\n").split("\n")
         return "".join(f"{' ' * column if line else ''}{line}{self.newline}" for line in lines)
 
     def _end(self, key: yaml.Node, value: yaml.Node) -> int:

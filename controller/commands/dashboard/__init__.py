@@ -3,8 +3,7 @@
 run        the entry point
 server     the HTTP server: pages, and the state that they show
 access     who may see the page
-past       reads the hours before from a Prometheus
-history    what was seen of each model over the last hours. Pure
+history    what was seen of each model over the last hours
 what_if    plans for a changed cluster or another demand. Pure
 page       the pages, rendered by the server: no script
 """

@@ -102,7 +102,7 @@ class UserTokens:
     async def admit(self, request: web.Request) -> web.Response | None:
         """Admit requests of a session; others get the form to log in."""
         if request.path == LOGIN and request.method == "POST":
-            return await self._limited(request)
+            return await self._login_in_turn(request)
         name = request.cookies.get(cookie_name(request), "")
         session = self._sessions.get(name)
         if session is None or session.ends_seconds < self._seconds():
@@ -121,7 +121,7 @@ class UserTokens:
             self._sessions[name] = replace(session, reviewed_seconds=self._seconds())
         return None
 
-    async def _limited(self, request: web.Request) -> web.Response:
+    async def _login_in_turn(self, request: web.Request) -> web.Response:
         if self._waiting >= _MOST_WAITING:
             return page_response(login_page("Many users log in at the moment: try again."), status=429)
         self._waiting += 1

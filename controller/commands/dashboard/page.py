@@ -33,7 +33,7 @@ from controller.commands.status.text import (
     use_cells,
     worst,
 )
-from controller.planning.snapshot import Snapshot
+from controller.planning.inputs import PlanningInputs
 from controller.planning.wording import percent, rate_text
 
 MOST_DRAWN: Final = 20
@@ -56,7 +56,7 @@ class View:
 
     host: str
     fleet: Fleet
-    snapshot: Snapshot
+    inputs: PlanningInputs
     history: History
     decisions: Sequence[Decided]
     interval_seconds: float
@@ -67,7 +67,7 @@ def fleet_page(view: View, *, model: str = "", problem: str = "") -> str:
 
     `problem` is why the cluster could not be read since; empty if it could.
     """
-    fleet, snapshot = view.fleet, view.snapshot
+    fleet, snapshot = view.fleet, view.inputs.snapshot
     ordered = sorted(snapshot.variants, key=lambda item: (item.priority, item.key))
     codes = codes_for([item.key for item in ordered])
     drawn = [item for item in fleet.models if model in ("", name_of(item))][:MOST_DRAWN]
@@ -98,11 +98,6 @@ def fleet_page(view: View, *, model: str = "", problem: str = "") -> str:
     )
 
 
-def question_page(view: View) -> str:
-    """Return the page with the form of a question."""
-    return _render("problem.html", view, problems=(), form=_form(view, Question()))
-
-
 def what_if_page(view: View, answer: Answer) -> str:
     """Return the page about a changed cluster or another demand."""
     plan, codes = answer.plan, codes_of(answer.plan)
@@ -130,8 +125,8 @@ def what_if_page(view: View, answer: Answer) -> str:
     )
 
 
-def problem_page(view: View, question: Question, problems: Sequence[str]) -> str:
-    """Return the page about a question that cannot be answered."""
+def question_page(view: View, question: Question, problems: Sequence[str]) -> str:
+    """Return the page with the form of a question, and why it cannot be answered, if so."""
     return _render("problem.html", view, problems=problems, form=_form(view, question))
 
 
@@ -279,7 +274,7 @@ def _moment(seconds: float) -> str:
 
 def _form(view: View, question: Question) -> Mapping[str, object]:
     """Return the choices of the form, and what is chosen."""
-    nodes = view.snapshot.nodes
+    nodes = view.inputs.snapshot.nodes
     shapes = sorted(
         {f"{node.accelerator}x{node.accelerators_allocatable}" for node in nodes if node.accelerator}
     )

@@ -13,13 +13,18 @@ from typing import Final
 from aiohttp import web
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import installation_namespace, installed_namespace
-from apiserver.program import command_parser, exit_code
+from apiserver.program import command_parser
 from controller.commands.dashboard.access import TokenInUrl, UserTokens
 from controller.commands.dashboard.server import Dashboard
 from controller.commands.profile.arguments import prometheus_url
-from controller.commands.status.options import add_connection, add_scope, namespace_of, number_between
+from controller.commands.status.options import (
+    add_connection,
+    add_scope,
+    exit_code_of,
+    namespace_of,
+    number_between,
+)
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.engines.requests import NO_CREDENTIALS
 
@@ -45,11 +50,11 @@ def main(arguments: Sequence[str]) -> int:
     """Serve the dashboard; return the exit code."""
     options = parser().parse_args(arguments)
     try:
-        return exit_code(lambda: asyncio.run(_run(options)), unread=_STOPPED)
-    except ClusterError as error:
-        return _fail(explain(error, action="read this"))
+        return exit_code_of(lambda: _run(options), unread=_STOPPED)
     except OSError as error:
-        return _fail(f"port {options.port:g} cannot be used: {error.strerror or error}; use another --port")
+        why = f"port {options.port:g} cannot be used: {error.strerror or error}; use another --port"
+        sys.stderr.write(f"stowplan: {why}\n")
+        return _USAGE
 
 
 async def _run(options: argparse.Namespace) -> int:
@@ -60,11 +65,9 @@ async def _run(options: argparse.Namespace) -> int:
         if options.prometheus:
             source = PrometheusHistory(options.prometheus, credentials=NO_CREDENTIALS)
             past = await stack.enter_async_context(source)
-        system = options.system_namespace
-        if not system:
-            system = (
-                installation_namespace("", "") if options.in_cluster else await installed_namespace(cluster)
-            )
+        system = options.system_namespace or (
+            installation_namespace("", "") if options.in_cluster else await installed_namespace(cluster)
+        )
         token = TokenInUrl()
         dashboard = Dashboard(
             cluster,
@@ -95,11 +98,6 @@ async def _until_terminated(work: Coroutine[object, object, None]) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     with contextlib.suppress(asyncio.CancelledError):
         await task
-
-
-def _fail(message: str) -> int:
-    sys.stderr.write(f"stowplan: {message}\n")
-    return _USAGE
 
 
 def parser() -> argparse.ArgumentParser:

@@ -18,25 +18,23 @@ from apiserver.cluster.errors import ClusterError
 from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from controller.commands.dashboard.access import Access, page_response
-from controller.commands.dashboard.history import History, decisions, record
+from controller.commands.dashboard.history import History, decisions, read_past, record
 from controller.commands.dashboard.page import (
     View,
     fleet_page,
     message_page,
-    problem_page,
     question_page,
     what_if_page,
 )
-from controller.commands.dashboard.past import read_past
 from controller.commands.dashboard.what_if import (
     Question,
     answer_to,
-    changed,
+    change_inputs,
     plan_of,
     read_question,
-    sized,
+    size_inputs,
 )
-from controller.commands.plan.configuring import configuration_in_cluster
+from controller.commands.plan.configuring import Configuring, configuration_in_cluster
 from controller.commands.plan.gathering import Gathering
 from controller.commands.status.assemble import fleet_of
 from controller.commands.status.fleet import Fleet
@@ -46,7 +44,6 @@ from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.observe.claim import OwnerKind
 from controller.planning.decision import Plan
-from controller.planning.inputs import PlanningInputs
 from controller.sizing.records import SizingSettings, VariantFacts
 
 _NOT_FOUND: Final = 404
@@ -74,7 +71,6 @@ class _State:
     """What was read last."""
 
     view: View
-    inputs: PlanningInputs
     facts: Mapping[Key, VariantFacts]
     sizing: SizingSettings
 
@@ -137,7 +133,7 @@ class Dashboard:
             _LOG.warning("cluster not read", error=error.message)
             return
         now = datetime.now(UTC)
-        gathering, fleet = await asyncio.to_thread(_seen, live, now, self._namespace or "")
+        configuring, gathering, fleet = await asyncio.to_thread(_assemble, live, now, self._namespace or "")
         if self._past is not None:
             await self._read_past(self._past, fleet)
         self._history = record(self._history, fleet)
@@ -146,14 +142,13 @@ class Dashboard:
             view=View(
                 host=self._cluster.host,
                 fleet=fleet,
-                snapshot=gathering.inputs.snapshot,
+                inputs=gathering.inputs,
                 history=self._history,
                 decisions=decisions(live.events, _DECIDED),
                 interval_seconds=self._interval_seconds,
             ),
-            inputs=gathering.inputs,
             facts=gathering.facts or {},
-            sizing=configuration_in_cluster(live.settings).sizing,
+            sizing=configuring.sizing,
         )
 
     async def _read_past(self, source: PrometheusHistory, fleet: Fleet) -> None:
@@ -173,14 +168,14 @@ class Dashboard:
     async def _guard(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Answer whoever may see the page, with headers that forbid all but the page itself."""
         try:
-            answer = await self._admitted(request, handler)
+            answer = await self._admit(request, handler)
         except web.HTTPException as error:
             text = "There is no such page." if error.status == _NOT_FOUND else error.reason
             answer = page_response(message_page(error.reason, text), status=error.status)
         answer.headers.update(_HEADERS)
         return answer
 
-    async def _admitted(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def _admit(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         """Admit users, and no other site's pages.
 
         The name in `Host` must be that of loopback: another name means that a page of another site resolves
@@ -209,7 +204,7 @@ class Dashboard:
             return await self._fleet(request)
         state = self._state
         if not request.query:
-            return page_response(question_page(state.view))
+            return page_response(question_page(state.view, Question(), ()))
         question, problems = read_question(request.query)
         if not problems and self._waiting >= _WAITING_PLANS:
             problems = ["other plans are being computed: try again"]
@@ -217,26 +212,27 @@ class Dashboard:
             self._waiting += 1
             try:
                 async with self._planning:
-                    text, problems = await asyncio.to_thread(self._answered, state, question)
+                    text, problems = await asyncio.to_thread(self._answer, state, question)
             finally:
                 self._waiting -= 1
             if not problems:
                 return page_response(text)
-        return page_response(problem_page(state.view, question, problems), status=400)
+        return page_response(question_page(state.view, question, problems), status=400)
 
-    def _answered(self, state: _State, question: Question) -> tuple[str, list[str]]:
+    def _answer(self, state: _State, question: Question) -> tuple[str, list[str]]:
         """Return the page with the answer to a question, or what is wrong with it."""
-        after, problems = changed(state.inputs, question)
+        after, problems = change_inputs(state.view.inputs, question)
         if problems:
             return "", list(problems)
         planned, before = self._present
         if before is None or planned is not state:
-            before = plan_of(sized(state.inputs, state.facts, state.sizing))
+            before = plan_of(size_inputs(state.view.inputs, state.facts, state.sizing))
             self._present = state, before
-        after = sized(after, state.facts, state.sizing)
+        after = size_inputs(after, state.facts, state.sizing)
         return what_if_page(state.view, answer_to(question, after, before)), []
 
 
-def _seen(live: LiveObjects, now: datetime, namespace: str) -> tuple[Gathering, Fleet]:
-    gathering = gathering_of(live, now=now)
-    return gathering, fleet_of(live, gathering, now=now, namespace=namespace)
+def _assemble(live: LiveObjects, now: datetime, namespace: str) -> tuple[Configuring, Gathering, Fleet]:
+    configuring = configuration_in_cluster(live.settings)
+    gathering = gathering_of(live, configuring, now=now)
+    return configuring, gathering, fleet_of(live, gathering, now=now, namespace=namespace)

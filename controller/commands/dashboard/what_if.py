@@ -68,11 +68,7 @@ class Effect:
     @property
     def is_changed(self) -> bool:
         """Whether the plans differ."""
-        return (
-            self.unmet[0] != self.unmet[1]
-            or self.replicas[0] != self.replicas[1]
-            or self.cost[0] != self.cost[1]
-        )
+        return any(before != after for before, after in (self.unmet, self.replicas, self.cost))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,14 +127,14 @@ def plan_of(inputs: PlanningInputs) -> Plan:
     return plan(inputs.snapshot, replace(inputs.settings, names_all=True))
 
 
-def sized(
+def size_inputs(
     inputs: PlanningInputs, facts: Mapping[Key, VariantFacts], sizing: SizingSettings
 ) -> PlanningInputs:
     """Return inputs with the capacities of all variants."""
     return replace(inputs, snapshot=with_capacities(inputs.snapshot, facts, sizing))
 
 
-def changed(inputs: PlanningInputs, question: Question) -> tuple[PlanningInputs, Sequence[str]]:
+def change_inputs(inputs: PlanningInputs, question: Question) -> tuple[PlanningInputs, Sequence[str]]:
     """Return the inputs as a question assumes them, and what is wrong with it."""
     snapshot, problems = inputs.snapshot, []
     if question.factor != 1:
@@ -153,10 +149,10 @@ def changed(inputs: PlanningInputs, question: Question) -> tuple[PlanningInputs,
             [
                 replace(
                     load,
-                    requests_per_second=_scaled(load.requests_per_second, factor),
+                    requests_per_second=_scale(load.requests_per_second, factor),
                     upper_requests_per_second=min(MOST_RATE, load.upper_requests_per_second * factor),
                     required_requests_per_second=min(MOST_RATE, load.required_requests_per_second * factor),
-                    releasable_requests_per_second=_scaled(load.releasable_requests_per_second, factor),
+                    releasable_requests_per_second=_scale(load.releasable_requests_per_second, factor),
                 )
                 for load in loads
             ],
@@ -169,7 +165,7 @@ def changed(inputs: PlanningInputs, question: Question) -> tuple[PlanningInputs,
     return after, [*problems, *(text.removeprefix("--") for text in mistakes)]
 
 
-def _scaled(rate: float | None, factor: float) -> float | None:
+def _scale(rate: float | None, factor: float) -> float | None:
     return None if rate is None else min(MOST_RATE, rate * factor)
 
 

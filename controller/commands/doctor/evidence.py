@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
+from apiserver.cluster.access import is_allowed
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.cluster.resource import (
@@ -31,7 +32,7 @@ from controller.commands.doctor.rights import RIGHTS, Right, permissions_of, rev
 from controller.commands.plan.configuring import controller_config
 from controller.commands.status.reading import LiveObjects, read_cluster
 from controller.commands.upgrade.calls import missing_permissions
-from controller.commands.upgrade.serving import ENDPOINT_SLICES
+from controller.commands.upgrade.definitions import ENDPOINT_SLICES
 from controller.config import ControllerConfig
 from controller.engines.exposition import NAMES
 
@@ -128,75 +129,68 @@ class Evidence:
         return self.live.system
 
 
-@dataclass(slots=True)
-class _Reader:
-    cluster: Cluster
-
-    async def list(self, resource: Resource, namespace: str | None = None) -> Sequence[Json] | None:
-        """Return the objects of a resource; None if they may not be read."""
-        try:
-            items, _ = await self.cluster.list_kept(
-                Selection(resource=resource, namespace=namespace), lambda item: item
-            )
-        except NotFound:
-            return ()
-        except Forbidden:
-            return None
-        return items
-
-    async def path(self, path: str) -> Json:
-        """Return the object at a path; an empty one if it may not be read."""
-        try:
-            return await self.cluster.get_path(path)
-        except (Forbidden, NotFound):
-            return {}
-
-    async def configurations(self) -> Sequence[Json] | None:
-        """Return our webhook configurations; None if some may not be read."""
-        lists = [
-            await self.list(resource)
-            for resource in (MUTATING_WEBHOOK_CONFIGURATIONS, VALIDATING_WEBHOOK_CONFIGURATIONS)
-        ]
-        readable = [items for items in lists if items is not None]
-        if len(readable) < len(lists):
-            return None
-        return [item for items in readable for item in items if item["metadata"]["name"].startswith(_OURS)]
-
-    async def definitions(self) -> Mapping[str, Json] | None:
-        """Return our definitions; None if they may not be read."""
-        names = {kind.crd_name for kind in DEFINED}
-        items = await self.list(CUSTOM_RESOURCE_DEFINITIONS)
-        if items is None:
-            return None
-        return {item["metadata"]["name"]: item for item in items if item["metadata"]["name"] in names}
-
-
 async def collect(cluster: Cluster, *, system: str) -> Evidence:
     """Return the evidence. Raises ClusterError if the API server does not respond."""
-    reader = _Reader(cluster)
     live = await read_cluster(cluster, namespace=None, system=system)
     config, problems = controller_config(live.settings)
-    configurations = await reader.configurations()
+    configurations = await _configurations(cluster)
     is_installed = configurations is None or bool(configurations)
-    groups = as_list((await reader.path("/apis")).get("groups"))
+    groups = as_list((await _get(cluster, "/apis")).get("groups"))
     return Evidence(
         now=datetime.now(UTC),
         live=live,
         config=config,
         config_problems=problems,
-        version=await reader.path("/version"),
+        version=await _get(cluster, "/version"),
         groups=frozenset(str(as_object(item).get("name")) for item in groups),
-        definitions=await reader.definitions(),
+        definitions=await _definitions(cluster),
         configurations=configurations,
-        pods=await reader.list(PODS, system),
-        secrets=await reader.list(SECRETS, system) if is_installed else (),
-        leases=await reader.list(LEASES),
-        slices=await reader.list(ENDPOINT_SLICES, system),
+        pods=await _list(cluster, PODS, system),
+        secrets=await _list(cluster, SECRETS, system) if is_installed else (),
+        leases=await _list(cluster, LEASES),
+        slices=await _list(cluster, ENDPOINT_SLICES, system),
         admission=await _admission(cluster, system) if is_installed else ("", ""),
-        lacking=await _lacking(cluster, system) if is_installed else {},
+        lacking=await _review_rights(cluster, system) if is_installed else {},
         missing=() if is_installed else await missing_permissions(cluster, TO_INSTALL),
         prometheus=await _prometheus(cluster, config.prometheus.url if config else ""),
     )
+
+
+async def _list(cluster: Cluster, resource: Resource, namespace: str | None = None) -> Sequence[Json] | None:
+    """Return the objects of a resource; None if they may not be read."""
+    selection = Selection(resource=resource, namespace=namespace)
+    try:
+        return (await cluster.list_kept(selection, lambda item: item))[0]
+    except NotFound:
+        return ()
+    except Forbidden:
+        return None
+
+
+async def _get(cluster: Cluster, path: str) -> Json:
+    """Return the object at a path; an empty one if it may not be read."""
+    try:
+        return await cluster.get_path(path)
+    except (Forbidden, NotFound):
+        return {}
+
+
+async def _configurations(cluster: Cluster) -> Sequence[Json] | None:
+    """Return our webhook configurations; None if some may not be read."""
+    mutating = await _list(cluster, MUTATING_WEBHOOK_CONFIGURATIONS)
+    validating = await _list(cluster, VALIDATING_WEBHOOK_CONFIGURATIONS)
+    if mutating is None or validating is None:
+        return None
+    return [item for item in (*mutating, *validating) if item["metadata"]["name"].startswith(_OURS)]
+
+
+async def _definitions(cluster: Cluster) -> Mapping[str, Json] | None:
+    """Return our definitions; None if they may not be read."""
+    items = await _list(cluster, CUSTOM_RESOURCE_DEFINITIONS)
+    if items is None:
+        return None
+    names = {kind.crd_name for kind in DEFINED}
+    return {item["metadata"]["name"]: item for item in items if item["metadata"]["name"] in names}
 
 
 async def _admission(cluster: Cluster, namespace: str) -> tuple[str, str]:
@@ -214,19 +208,18 @@ async def _admission(cluster: Cluster, namespace: str) -> tuple[str, str]:
     return ("reached", "") if is_defaulted else ("unreached", "the default cost was not added")
 
 
-async def _lacking(cluster: Cluster, system: str) -> Mapping[Right, Sequence[str]] | None:
+async def _review_rights(cluster: Cluster, system: str) -> Mapping[Right, Sequence[str]] | None:
     """Return the permissions that our accounts lack; None if the user may not review those of others."""
     gate = asyncio.Semaphore(_REVIEWS_AT_ONCE)
 
-    async def is_allowed(right: Right, permission: str) -> bool:
+    async def ask(right: Right, permission: str) -> bool:
         async with gate:
             review = review_of(right, permission, system)
-            answer = await cluster.create(SUBJECT_ACCESS_REVIEWS, review)
-        return bool(as_object(answer.get("status")).get("allowed"))
+            return is_allowed(await cluster.create(SUBJECT_ACCESS_REVIEWS, review))
 
     pairs = [(right, text) for right in RIGHTS for text in permissions_of(right, system)]
     try:
-        allowed = await asyncio.gather(*(is_allowed(right, text) for right, text in pairs))
+        allowed = await asyncio.gather(*(ask(right, text) for right, text in pairs))
     except Forbidden:
         return None
     lacking: dict[Right, list[str]] = {}

@@ -28,7 +28,6 @@ OLDEST_KUBERNETES: Final = (1, 30)
 
 _TOLERANT_KUBERNETES: Final = (1, 35)
 _SOON: Final = timedelta(days=7)
-_INSTALLING: Final = "see docs/installing.md"
 _CONFIGURATIONS: Final = (
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
@@ -119,7 +118,7 @@ def check_definitions(seen: Evidence) -> Iterator[Finding]:
         if live is None:
             if seen.is_installed:
                 text = f"the definition {kind.crd_name} is not installed"
-                yield problem("definitions", text, f"apply the manifests: {_INSTALLING}")
+                yield problem("definitions", text, "apply the manifests: see docs/installing.md")
             continue
         served = served_versions(live)
         if wanted - {*served}:

@@ -12,7 +12,7 @@ from apiserver.schema.json import Json, as_list, as_object
 from controller.commands.doctor.evidence import Evidence
 from controller.commands.doctor.installation import GKE, firewall, has_label, unknown
 from controller.commands.status.assemble import SILENT_SECONDS
-from controller.commands.upgrade.checks import UPSTREAM_NAMES, is_held
+from controller.commands.upgrade.checks import UPSTREAM_NAMES, holders
 from controller.commands.upgrade.gather import UPSTREAM_LEASE
 from controller.commands.upgrade.report import Finding, note, ok, problem
 
@@ -155,14 +155,12 @@ def _rival_deployments(seen: Evidence) -> Iterator[Finding]:
 
 
 def _rival_leases(seen: Evidence) -> Iterator[Finding]:
-    for lease in seen.leases or ():
-        if lease["metadata"]["name"] == UPSTREAM_LEASE and is_held(as_object(lease.get("spec")), seen.now):
-            namespace = lease["metadata"]["namespace"]
-            yield problem(
-                "rivals",
-                f"{lease['spec']['holderIdentity']} holds the lease of llm-d's own autoscaler",
-                f"kubectl -n {namespace} get pods, and scale its Deployment to 0",
-            )
+    for namespace, holder in holders(seen.leases or (), UPSTREAM_LEASE, seen.now):
+        yield problem(
+            "rivals",
+            f"{holder} holds the lease of llm-d's own autoscaler",
+            f"kubectl -n {namespace} get pods, and scale its Deployment to 0",
+        )
 
 
 def check_platform(seen: Evidence) -> Iterator[Finding]:

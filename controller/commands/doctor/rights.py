@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from apiserver.cluster.access import access_review
 from apiserver.schema.json import Json
 from controller.commands.upgrade.calls import resource_attributes
 
@@ -15,7 +16,6 @@ _CONTROLLER: Final = "controller"
 _APISERVER: Final = "apiserver"
 _WEBHOOKS: Final = "webhooks"
 _NOTHING: Final = "nothing is decided"
-_DYNAMIC: Final = "devices of Dynamic Resource Allocation are not counted"
 _CERTIFICATES: Final = "certificates are not renewed"
 _ADVICE: Final = "admission warns of fewer mistakes"
 
@@ -44,63 +44,42 @@ class Right:
     """Whether nothing works without it."""
 
 
+def _optional(
+    verbs: str,
+    resources: str,
+    without: str,
+    *,
+    account: str = _CONTROLLER,
+    names: str = "",
+    is_own: bool = False,
+) -> Right:
+    """Return what one feature needs."""
+    return Right(account, verbs, resources, without, names=names, is_own=is_own, is_needed=False)
+
+
 RIGHTS: Final = (
     Right(_CONTROLLER, "list watch", "variantautoscalings.llmd.ai", _NOTHING),
     Right(_CONTROLLER, "patch", "variantautoscalings/status.llmd.ai", "no decision is published"),
     Right(_CONTROLLER, "list watch", "deployments.apps statefulsets.apps nodes pods", _NOTHING),
     Right(_CONTROLLER, "list watch", "horizontalpodautoscalers.autoscaling", _NOTHING),
-    Right(
-        _CONTROLLER,
-        "patch",
-        "pods",
-        "ReplicaSets choose which pods to delete, and gated pods are never scheduled",
-        is_needed=False,
-    ),
-    Right(_CONTROLLER, "list watch", "resourcequotas", "plans may exceed quotas", is_needed=False),
-    Right(
-        _CONTROLLER,
-        "list watch",
-        "leaderworkersets.leaderworkerset.x-k8s.io",
-        "LeaderWorkerSets are not planned",
-        is_needed=False,
-    ),
-    Right(
-        _CONTROLLER,
+    _optional("patch", "pods", "ReplicaSets choose which pods to delete, and gated pods are never scheduled"),
+    _optional("list watch", "resourcequotas", "plans may exceed quotas"),
+    _optional("list watch", "leaderworkersets.leaderworkerset.x-k8s.io", "LeaderWorkerSets are not planned"),
+    _optional(
         "list watch",
         "resourceslices.resource.k8s.io resourceclaims.resource.k8s.io"
         " resourceclaimtemplates.resource.k8s.io deviceclasses.resource.k8s.io",
-        _DYNAMIC,
-        is_needed=False,
+        "devices of Dynamic Resource Allocation are not counted",
     ),
-    Right(
-        _CONTROLLER,
-        "list watch",
-        "scaledobjects.keda.sh",
-        "a minimum of 0 replicas of KEDA is not known",
-        is_needed=False,
-    ),
-    Right(
-        _CONTROLLER,
-        "list watch",
-        "nodepools.karpenter.sh",
-        "nodes that Karpenter could add are not planned with",
-        is_needed=False,
-    ),
-    Right(
-        _CONTROLLER,
+    _optional("list watch", "scaledobjects.keda.sh", "a minimum of 0 replicas of KEDA is not known"),
+    _optional("list watch", "nodepools.karpenter.sh", "nodes that Karpenter could add are not planned with"),
+    _optional(
         "list watch",
         "inferencepools.inference.networking.k8s.io",
         "models do not start from zero by the queue of their pool",
-        is_needed=False,
     ),
-    Right(
-        _CONTROLLER,
-        "list watch",
-        "poddisruptionbudgets.policy",
-        "evictions that a budget forbids are planned",
-        is_needed=False,
-    ),
-    Right(_CONTROLLER, "create patch", "events.events.k8s.io", "there are no events", is_needed=False),
+    _optional("list watch", "poddisruptionbudgets.policy", "evictions that a budget forbids are planned"),
+    _optional("create patch", "events.events.k8s.io", "there are no events"),
     Right(
         _CONTROLLER,
         "get patch",
@@ -124,14 +103,12 @@ RIGHTS: Final = (
         names="v1beta1.external.metrics.k8s.io",
     ),
     Right(_CONTROLLER, "list watch", "configmaps", "prices and service classes are not read", is_own=True),
-    Right(
-        _CONTROLLER,
+    _optional(
         "patch",
         "configmaps",
         "a new leader does not know the last valid prices and service classes",
         names="stowplan-last-valid-settings",
         is_own=True,
-        is_needed=False,
     ),
     Right(
         _CONTROLLER,
@@ -158,21 +135,19 @@ RIGHTS: Final = (
         "every request of the API server is refused",
         names="extension-apiserver-authentication",
     ),
-    Right(
-        _APISERVER,
+    _optional(
         "create",
         "tokenreviews.authentication.k8s.io subjectaccessreviews.authorization.k8s.io",
         "direct requests with a token, such as those of KEDA, are refused",
-        is_needed=False,
+        account=_APISERVER,
     ),
-    Right(
-        _APISERVER,
+    _optional(
         "list watch",
         "leases.coordination.k8s.io",
         "decisions count as outdated although a cycle confirmed them",
+        account=_APISERVER,
         names="stowplan-controller",
         is_own=True,
-        is_needed=False,
     ),
     Right(
         _WEBHOOKS,
@@ -180,14 +155,13 @@ RIGHTS: Final = (
         "subjectaccessreviews.authorization.k8s.io",
         "it is not checked whether a user may scale the target",
     ),
-    Right(
-        _WEBHOOKS,
+    _optional(
         "list watch",
         "deployments.apps statefulsets.apps horizontalpodautoscalers.autoscaling variantautoscalings.llmd.ai",
         _ADVICE,
-        is_needed=False,
+        account=_WEBHOOKS,
     ),
-    Right(_WEBHOOKS, "list watch", "configmaps", _ADVICE, is_own=True, is_needed=False),
+    _optional("list watch", "configmaps", _ADVICE, account=_WEBHOOKS, is_own=True),
 )
 """The permissions of the base installation."""
 
@@ -205,13 +179,8 @@ def permissions_of(right: Right, system: str) -> tuple[str, ...]:
 
 def review_of(right: Right, permission: str, system: str) -> Json:
     """Return the SubjectAccessReview of one permission of an account."""
-    groups = ["system:serviceaccounts", f"system:serviceaccounts:{system}", "system:authenticated"]
-    return {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {
-            "user": f"system:serviceaccount:{system}:stowplan-{right.account}",
-            "groups": groups,
-            "resourceAttributes": resource_attributes(permission),
-        },
+    user = {
+        "username": f"system:serviceaccount:{system}:stowplan-{right.account}",
+        "groups": ["system:serviceaccounts", f"system:serviceaccounts:{system}", "system:authenticated"],
     }
+    return access_review(user, **resource_attributes(permission))

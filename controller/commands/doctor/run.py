@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -14,23 +12,21 @@ import msgspec
 from rich.console import RenderableType
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import installed_namespace
-from apiserver.program import command_parser, exit_code
+from apiserver.program import command_parser
 from apiserver.schema.json import Json
 from controller.commands.doctor import installation, processes, workloads
 from controller.commands.doctor.evidence import Evidence, collect
+from controller.commands.plan.configuring import configuration_in_cluster
 from controller.commands.plan.terminal import Tone, labelled_line, present, wrapping_text
 from controller.commands.status.assemble import fleet_of
-from controller.commands.status.options import add_connection, add_output
+from controller.commands.status.options import add_connection, add_output, exit_code_of
 from controller.commands.status.run import gathering_of
 from controller.commands.upgrade.report import Finding, Verdict
 from controller.planning.wording import count
 
 _WELL: Final = 0
 _BLOCKED: Final = 1
-_USAGE: Final = 2
-_LABELS: Final = {Verdict.OK: "ok", Verdict.NOTE: "note", Verdict.PROBLEM: "problem"}
 _TONES: Final = {Verdict.OK: Tone.PLAIN, Verdict.NOTE: Tone.ADVICE, Verdict.PROBLEM: Tone.BAD}
 _WIDTH: Final = 9
 _EPILOG: Final = """\
@@ -49,11 +45,7 @@ a cluster
 def main(arguments: Sequence[str]) -> int:
     """Check a cluster; return the exit code."""
     options = parser().parse_args(arguments)
-    try:
-        return exit_code(lambda: asyncio.run(_run(options)), unread=_BLOCKED)
-    except ClusterError as error:
-        sys.stderr.write(f"stowplan: {explain(error, action='read this')}\n")
-        return _USAGE
+    return exit_code_of(lambda: _run(options), unread=_BLOCKED)
 
 
 async def _run(options: argparse.Namespace) -> int:
@@ -68,7 +60,7 @@ async def _run(options: argparse.Namespace) -> int:
 
 def diagnose(seen: Evidence) -> Sequence[Finding]:
     """Return all findings, by check."""
-    gathering = gathering_of(seen.live, now=seen.now)
+    gathering = gathering_of(seen.live, configuration_in_cluster(seen.live.settings), now=seen.now)
     fleet = fleet_of(seen.live, gathering, now=seen.now)
     checks = (
         installation.check_server(seen),
@@ -106,7 +98,7 @@ def _parts(seen: Evidence, findings: Sequence[Finding], host: str) -> Iterator[R
         state = "whether Stowplan is installed is not known"
     yield wrapping_text(f"{host}: {state}", Tone.HEADING)
     for item in findings:
-        label = f"{_LABELS[item.verdict]:<{_WIDTH}}"
+        label = f"{item.verdict:<{_WIDTH}}"
         yield labelled_line(label, f"{item.check}: {item.message}", _TONES[item.verdict])
         if item.remedy:
             yield labelled_line(" " * _WIDTH, item.remedy, Tone.FAINT)

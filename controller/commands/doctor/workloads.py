@@ -22,7 +22,6 @@ from controller.commands.status.fleet import Fleet, Severity
 from controller.commands.upgrade.report import Finding, note, ok, problem
 from controller.engines.exposition import SERIES, Meaning
 from controller.observe.inventory import accelerators_on, type_of
-from controller.observe.observed import Observed
 from controller.observe.scalers import autoscalers_by_target
 from controller.planning.wording import count, first_of
 
@@ -76,7 +75,7 @@ def check_autoscalers(seen: Evidence, gathering: Gathering) -> Iterator[Finding]
         yield unknown("autoscalers", *(item.full_name for item in missing))
         return
     observed = gathering.seen.observed if gathering.seen else {}
-    misread = [(item, text) for item in observed.values() for text in _misread(item)]
+    misread = [(item, wrong.message) for item in observed.values() for wrong in item.misread]
     for item, text in misread[:_MOST_PROBLEMS]:
         owner = item.claim.owner
         place = f"{owner.kind.short_name}/{owner.name} -n {owner.namespace}"
@@ -88,10 +87,6 @@ def check_autoscalers(seen: Evidence, gathering: Gathering) -> Iterator[Finding]
         yield note("autoscalers", text, remedy)
     if not misread and not slow:
         yield ok("autoscalers", f"{count(len(observed), 'variant')} without a problem")
-
-
-def _misread(item: Observed) -> Iterator[str]:
-    yield from (wrong.message for wrong in item.misread)
 
 
 def _slow(seen: Evidence) -> Iterator[tuple[str, str]]:

@@ -18,9 +18,9 @@ from controller.commands.check.judge import check_source
 from controller.commands.check.matching import namespace_argument
 from controller.commands.check.result import (
     CheckResult,
+    CheckVerdict,
     FileLine,
-    Severity,
-    Verdict,
+    LineSeverity,
     lines_of,
     write_lines,
 )
@@ -28,14 +28,14 @@ from controller.commands.check.yaml_values import as_yaml
 from controller.expansion.expansion import Expansion, ExpansionSettings, expand
 from controller.expansion.parts import Note
 from controller.gateways.inputs import Installed, is_opted_in, parent_refs
-from controller.gateways.translation import Translation, translate
+from controller.gateways.translation import translate
 
 _DONE: Final = 0
 _INCOMPLETE: Final = 1
 _UNREADABLE: Final = 2
 
 _KINDS: Final = ("Model", "ModelRoute", "ModelServer")
-_REFUSED: Final = (Verdict.REFUSED, Verdict.UNREADABLE)
+_REFUSED: Final = (CheckVerdict.REFUSED, CheckVerdict.UNREADABLE)
 
 _EPILOG: Final = """\
 Each Model is defaulted and validated as on apply. It expands to Deployments or
@@ -92,7 +92,7 @@ def _expand_all(options: argparse.Namespace) -> tuple[int, list[FileLine], Seque
     ]
     reported: set[str] = set()
     lines = [line for result in results for line in lines_of(result, reported)]
-    lines = [line for line in lines if line.severity is not Severity.SUCCESS]
+    lines = [line for line in lines if line.severity is not LineSeverity.SUCCESS]
     if any(result.verdict in _REFUSED for result in results):
         return _UNREADABLE, lines, None
     expansions = _expansions(results, options)
@@ -100,7 +100,7 @@ def _expand_all(options: argparse.Namespace) -> tuple[int, list[FileLine], Seque
     made = [expansion for expansion in expansions if expansion is not None]
     if not made and not routes:
         text = "error: contains no Model, and no ModelRoute that names Gateways"
-        lines += [FileLine(name, 0, Severity.ERROR, text) for name in options.files]
+        lines += [FileLine(name, 0, LineSeverity.ERROR, text) for name in options.files]
         return _UNREADABLE, lines, None
     for result, expansion in zip(results, expansions, strict=True):
         lines += _model_lines(result, expansion) if expansion is not None else ()
@@ -159,7 +159,8 @@ def _routes(objects: Sequence[tuple[CheckResult, Json]], gateways: str) -> Itera
             continue
         here = {server: item for (*place, server), item in servers.items() if place == [version, where]}
         translation = translate(route, here, parents, Installed())
-        made = {(item["kind"], *_key(item)): item for item in _objects_of(translation)}
+        objects_of_route = (*translation.pools.values(), *translation.objects)
+        made = {(item["kind"], *_key(item)): item for item in objects_of_route}
         if taken := [key for key in made if versions.get(key, version) != version]:
             kind, _, twin = taken[0]
             text = f"not translated: {kind} {twin} is printed for a ModelRoute of {versions[taken[0]]}"
@@ -171,23 +172,19 @@ def _routes(objects: Sequence[tuple[CheckResult, Json]], gateways: str) -> Itera
         yield _Route(result=result, name=name, notes=translation.notes, objects=new)
 
 
-def _objects_of(translation: Translation) -> Sequence[Json]:
-    return (*translation.pools.values(), *translation.objects)
-
-
 def _key(item: Json) -> tuple[str, str]:
     return str(item["metadata"].get("namespace", "")), item["metadata"]["name"]
 
 
 def _model_lines(result: CheckResult, expansion: Expansion) -> Iterator[FileLine]:
     for note in expansion.notes:
-        severity = Severity.ERROR if note.prevents else Severity.WARNING
+        severity = LineSeverity.ERROR if note.prevents else LineSeverity.WARNING
         text = f"error: {note}; this backend is omitted" if note.prevents else f"Warning: {note}"
         yield FileLine(result.file, result.line, severity, text)
 
 
 def _route_lines(route: _Route) -> Iterator[FileLine]:
-    severity, word = (Severity.ERROR, "error") if route.code else (Severity.WARNING, "Warning")
+    severity, word = (LineSeverity.ERROR, "error") if route.code else (LineSeverity.WARNING, "Warning")
     for note in route.notes:
         text = f"{word}: ModelRoute {route.name}: {note}"
         yield FileLine(route.result.file, route.result.line, severity, text)
@@ -209,7 +206,8 @@ def parser() -> argparse.ArgumentParser:
         "Print the objects that Models and ModelRoutes expand to. Needs no cluster.",
         epilog=_EPILOG,
     )
-    made.add_argument(
+    add = made.add_argument
+    add(
         "-f",
         dest="files",
         action="append",
@@ -217,34 +215,33 @@ def parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="file, directory, or - for standard input; may be repeated",
     )
-    made.add_argument(
+    add(
         "-n",
         "--namespace",
         type=namespace_argument,
         default="",
         help="namespace of objects that do not specify one",
     )
-    formats = ("yaml", "json")
-    made.add_argument("-o", "--output", choices=formats, default="yaml", help="output format (default: yaml)")
-    made.add_argument(
+    add("-o", "--output", choices=("yaml", "json"), default="yaml", help="output format (default: yaml)")
+    add(
         "--s3-image",
         default=defaults.s3_image,
         metavar="IMAGE",
         help="image with the AWS command line (default: %(default)s)",
     )
-    made.add_argument(
+    add(
         "--without-autoscalers",
         action="store_true",
         help="omit HorizontalPodAutoscalers, if the controller (scaling.mode: direct) or KEDA scales the"
         " workloads",
     )
-    made.add_argument(
+    add(
         "--without-tolerance",
         action="store_true",
         help="write HorizontalPodAutoscalers without tolerance, for Kubernetes before 1.33; from 10"
         " or 11 replicas on, these ignore a difference of one replica",
     )
-    made.add_argument(
+    add(
         "--routing-group",
         choices=(NETWORKING, SERVING),
         default=defaults.routing_group,
@@ -252,7 +249,7 @@ def parser() -> argparse.ArgumentParser:
         help="API group of ModelServers and ModelRoutes: %(default)s (the default), which Stowplan"
         f" defines, or {SERVING}, which the releases of Kthena define and read",
     )
-    made.add_argument(
+    add(
         "--gateways",
         default="",
         metavar="GATEWAYS",

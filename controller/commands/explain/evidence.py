@@ -8,14 +8,13 @@ from typing import Final
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
-from apiserver.cluster.heartbeat import LEASE_NAME, Heartbeat, heartbeat_of
+from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.cluster.resource import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     EVENTS,
     HORIZONTAL_POD_AUTOSCALERS,
     LEADER_WORKER_SETS,
-    LEASES,
     SCALED_OBJECTS,
     STATEFUL_SETS,
     VARIANT_AUTOSCALINGS,
@@ -27,6 +26,7 @@ from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.kinds.llmd.identity import is_planned
 from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.schema.json import Json, as_object
+from controller.commands.status.reading import read_heartbeat
 from controller.observe.claim import Claimant, OwnerKind
 from controller.observe.declarations import annotated_claimant, claimant_of
 
@@ -46,7 +46,7 @@ class NoSuchObjectError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Evidence:
+class VariantEvidence:
     """Raw objects about one variant."""
 
     claimant: Claimant
@@ -75,7 +75,9 @@ class Evidence:
     """The controller's last cycle; None if the user may not read it, as most may not."""
 
 
-async def collect(cluster: Cluster, kind: OwnerKind, *, namespace: str, name: str, system: str) -> Evidence:
+async def collect(
+    cluster: Cluster, kind: OwnerKind, *, namespace: str, name: str, system: str
+) -> VariantEvidence:
     """Return the evidence about the variant of an object. Raises NoSuchObjectError, and ClusterError."""
     unread: list[str] = []
     claimant = await claimant_named(cluster, OWNERS[kind], name, namespace, unread)
@@ -85,7 +87,7 @@ async def collect(cluster: Cluster, kind: OwnerKind, *, namespace: str, name: st
         resource = _RESOURCES[reference["kind"]]
         target = await get(cluster, resource, reference["name"], namespace, unread)
     autoscalers = await _list(cluster, HORIZONTAL_POD_AUTOSCALERS, namespace, unread)
-    return Evidence(
+    return VariantEvidence(
         claimant=claimant,
         target=target,
         autoscalers=[item for item in autoscalers if _scales(item, reference)],
@@ -93,7 +95,7 @@ async def collect(cluster: Cluster, kind: OwnerKind, *, namespace: str, name: st
         neighbours=await _list(cluster, VARIANT_AUTOSCALINGS, namespace, unread),
         events=await events_about(cluster, OWNERS[kind], claimant.value, unread),
         unread=tuple(unread),
-        heartbeat=await _heartbeat(cluster, system),
+        heartbeat=await read_heartbeat(cluster, system),
         system=system,
     )
 
@@ -116,13 +118,6 @@ async def claimant_named(
         raise NoSuchObjectError(f"{resource.kind} {name!r} in namespace {namespace!r} {text}")
     records = await get(cluster, CONFIG_MAPS, DECISIONS, namespace, unread) or {}
     return annotated_claimant(value, {namespace: records.get("data") or {}})
-
-
-async def _heartbeat(cluster: Cluster, system: str) -> Heartbeat | None:
-    try:
-        return heartbeat_of(await cluster.get(LEASES, LEASE_NAME, namespace=system))
-    except (Forbidden, NotFound):
-        return None
 
 
 async def get(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,25 +12,22 @@ from typing import Final
 from rich.console import RenderableType
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import current_namespace, installed_namespace
 from apiserver.cluster.resource import AUTOSCALING_POLICY_BINDINGS
 from apiserver.program import command_parser
 from apiserver.schema.json import Json
-from controller.commands.explain.binding import BindingExplanation, binding_parts, explain_binding
+from controller.commands.explain.binding import binding_parts, explain_binding
 from controller.commands.explain.evidence import OWNERS, NoSuchObjectError, collect
-from controller.commands.explain.variant import VariantExplanation, explain_variant, variant_parts
+from controller.commands.explain.variant import explain_variant, variant_parts
 from controller.commands.plan.terminal import Tone, present, wrapping_text
 from controller.commands.status.fleet import Fleet
-from controller.commands.status.options import add_connection, add_output
+from controller.commands.status.options import add_connection, add_output, exit_code_of
 from controller.commands.status.run import read_fleet
 from controller.commands.status.text import headline, problem_parts, unread_parts
 from controller.observe.claim import OwnerKind
 
 _EXPLAINED: Final = 0
 _UNEXPLAINED: Final = 1
-_USAGE: Final = 2
-_INTERRUPTED: Final = 130
 _RESOURCES: Final = {**OWNERS, OwnerKind.BINDING: AUTOSCALING_POLICY_BINDINGS}
 _KINDS: Final = {
     name: kind
@@ -70,13 +66,10 @@ def main(arguments: Sequence[str]) -> int:
     if options.what and not name:
         made.error("not one object: stowplan explain va/NAME -n NAMESPACE, or aspb, hpa, so/NAME")
     try:
-        return asyncio.run(_run(options, kind, name))
+        return exit_code_of(lambda: _run(options, kind, name), unread=_UNEXPLAINED)
     except NoSuchObjectError as error:
-        return _print(str(error), _UNEXPLAINED)
-    except ClusterError as error:
-        return _print(explain(error, action="read this"), _USAGE)
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+        sys.stderr.write(f"stowplan: {error}\n")
+        return _UNEXPLAINED
 
 
 async def _run(options: argparse.Namespace, kind: OwnerKind, name: str) -> int:
@@ -90,7 +83,6 @@ async def _run(options: argparse.Namespace, kind: OwnerKind, name: str) -> int:
             present(options.output, lambda: _as_json(fleet), _parts(fleet))
             return _UNEXPLAINED if fleet.problems else _EXPLAINED
         place = {"namespace": namespace, "name": name, "system": system}
-        explanation: VariantExplanation | BindingExplanation
         if kind is OwnerKind.BINDING:
             explanation = await explain_binding(cluster, **place, now=datetime.now(UTC))
             parts = binding_parts(explanation)
@@ -98,8 +90,8 @@ async def _run(options: argparse.Namespace, kind: OwnerKind, name: str) -> int:
             evidence = await collect(cluster, kind, **place)
             explanation = explain_variant(evidence, now=datetime.now(UTC))
             parts = variant_parts(explanation)
-    present(options.output, explanation.as_json, parts)
-    return _EXPLAINED if explanation.is_decided else _UNEXPLAINED
+    present(options.output, lambda: explanation, parts)
+    return _EXPLAINED if explanation["is_decided"] else _UNEXPLAINED
 
 
 def _as_json(fleet: Fleet) -> Json:
@@ -112,11 +104,6 @@ def _parts(fleet: Fleet) -> Iterator[RenderableType]:
     if not fleet.problems:
         yield wrapping_text(headline(fleet), Tone.GOOD)
     yield from unread_parts(fleet)
-
-
-def _print(message: str, code: int) -> int:
-    sys.stderr.write(f"stowplan: {message}\n")
-    return code
 
 
 def subject(words: Sequence[str]) -> tuple[OwnerKind, str]:

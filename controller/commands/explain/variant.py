@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Final
 
-import msgspec
 from rich.console import RenderableType
 from rich.text import Text
 
 from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.kinds.annotated import VARIANT_COST, reference_of
 from apiserver.kinds.llmd.identity import is_planned
-from apiserver.schema.json import Json
-from controller.commands.explain.evidence import Evidence
+from apiserver.schema.json import Json, as_object
+from controller.commands.explain.evidence import VariantEvidence
 from controller.commands.plan.terminal import Tone, labelled_line, price, wrapping_text
+from controller.commands.status.assemble import SILENT_SECONDS
 from controller.observe.declarations import claimant_of
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
 from controller.observe.targets import target_key
@@ -26,9 +25,6 @@ from controller.planning.load import REQUESTS
 from controller.planning.problem import PER_MILLE
 from controller.planning.wording import amount_text, count, percent, rate_text
 from controller.sizing.step_time import ENOUGH_SAMPLES
-
-_OLD_SECONDS: Final = 180.0
-"""Age in seconds after which an unconfirmed decision is no longer published, by default."""
 
 _MOST_EVENTS: Final = 10
 _LABEL_COLUMNS: Final = 12
@@ -43,81 +39,37 @@ _NEEDED: Final = frozenset({"AbleToScale", "ScalingActive"})
 _TONES: Final = {Reason.SHORTAGE: Tone.BAD, Reason.HOLDING: Tone.ADVICE, "Unplanned": Tone.BAD}
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class EventSummary:
-    """An event, with its age in seconds."""
+def explain_variant(evidence: VariantEvidence, *, now: datetime) -> Json:
+    """Return the facts at a time as a JSON document, whose order is that of the output.
 
-    age_seconds: float | None
-    type: str
-    reason: str
-    count: int
-    note: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class VariantExplanation:
-    """All facts to show about a variant."""
-
-    kind: str = "VariantAutoscaling"
-    namespace: str
-    name: str
-    model_id: str
-    spec: Json
-    accelerator: str | None = None
-    """The type that is counted: that of the nodes, if the spec declares another one."""
-
-    current_replicas: int | None
-    ready_replicas: int | None
-    granted_replicas: int | None
-    decision: Json
-    age_seconds: float | None
-    """Age of the decision."""
-
-    confirmed_seconds: float | None = None
-    """Time since a cycle of the controller last confirmed the decision; None if that may not be read."""
-
-    conditions: Sequence[Json] = ()
-    autoscalers: Sequence[Json] = ()
-    """HorizontalPodAutoscalers of the scale target, each as an entry of the JSON document."""
-
-    events: Sequence[EventSummary] = ()
-    advice: Sequence[str] = ()
-    """What to check next, one sentence each."""
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether there is a decision to explain."""
-        return bool(self.decision)
-
-    def as_json(self) -> Json:
-        """Return the explanation as a JSON document."""
-        members: Json = msgspec.to_builtins(self)
-        return {"namespace": self.namespace, "name": self.name, "is_decided": self.is_decided, **members}
-
-
-def explain_variant(evidence: Evidence, *, now: datetime) -> VariantExplanation:
-    """Return the facts at a time."""
+    `accelerator` is the type that is counted: that of the nodes, if the spec declares another one.
+    `confirmed_seconds` is the time since a cycle of the controller last confirmed the decision; None if that
+    may not be read. Each of `advice` is a sentence about what to check next.
+    """
     value, status = evidence.claimant.value, evidence.claimant.status
     desired = status.get("desiredOptimizedAlloc") or {}
+    decision = status.get("decision") or {}
+    counted = as_object(status.get("currentAlloc")).get("accelerator")
     current, ready = _replicas(evidence.target, status)
-    return VariantExplanation(
-        kind=value["kind"],
-        namespace=value["metadata"]["namespace"],
-        name=value["metadata"]["name"],
-        model_id=evidence.claimant.labels.get("model_id", ""),
-        spec=value["spec"],
-        accelerator=(status.get("currentAlloc") or {}).get("accelerator") or value["spec"].get("accelerator"),
-        current_replicas=current,
-        ready_replicas=ready,
-        granted_replicas=desired.get("numReplicas"),
-        decision=status.get("decision") or {},
-        age_seconds=age_seconds(desired.get("lastRunTime"), now),
-        confirmed_seconds=_confirmed_seconds(evidence, now),
-        conditions=status.get("conditions") or [],
-        autoscalers=[_autoscaler(item) for item in evidence.autoscalers],
-        events=recent_events(evidence.events, now),
-        advice=tuple(_advice(evidence, status, now)),
-    )
+    return {
+        "namespace": value["metadata"]["namespace"],
+        "name": value["metadata"]["name"],
+        "is_decided": bool(decision),
+        "kind": value["kind"],
+        "model_id": evidence.claimant.labels.get("model_id", ""),
+        "spec": value["spec"],
+        "accelerator": counted or value["spec"].get("accelerator"),
+        "current_replicas": current,
+        "ready_replicas": ready,
+        "granted_replicas": desired.get("numReplicas"),
+        "decision": decision,
+        "age_seconds": age_seconds(desired.get("lastRunTime"), now),
+        "confirmed_seconds": _confirmed_seconds(evidence, now),
+        "conditions": status.get("conditions") or [],
+        "autoscalers": [_autoscaler(item) for item in evidence.autoscalers],
+        "events": recent_events(evidence.events, now),
+        "advice": list(_advice(evidence, status, now)),
+    }
 
 
 def _replicas(target: Json | None, status: Json) -> tuple[int | None, int | None]:
@@ -127,12 +79,12 @@ def _replicas(target: Json | None, status: Json) -> tuple[int | None, int | None
     return (1 if asked is None else asked), (target.get("status") or {}).get("readyReplicas") or 0
 
 
-def _confirmed_seconds(evidence: Evidence, now: datetime) -> float | None:
+def _confirmed_seconds(evidence: VariantEvidence, now: datetime) -> float | None:
     beat = evidence.heartbeat
     return None if beat is None or _is_unconfirmed(evidence, beat) else _seconds(now - beat.time)
 
 
-def _is_unconfirmed(evidence: Evidence, beat: Heartbeat) -> bool:
+def _is_unconfirmed(evidence: VariantEvidence, beat: Heartbeat) -> bool:
     return not beat.confirms("VariantAutoscaling", evidence.claimant.key)
 
 
@@ -140,7 +92,7 @@ def _seconds(age: timedelta) -> float:
     return max(0.0, age.total_seconds())
 
 
-def _advice(evidence: Evidence, status: Json, now: datetime) -> Iterator[str]:
+def _advice(evidence: VariantEvidence, status: Json, now: datetime) -> Iterator[str]:
     claimant = evidence.claimant
     metadata, target = claimant.value["metadata"], reference_of(claimant.value)
     if not status.get("decision"):
@@ -178,11 +130,11 @@ def look_at_controller(system: str) -> str:
     )
 
 
-def _advice_on_controller(evidence: Evidence, now: datetime) -> Iterator[str]:
+def _advice_on_controller(evidence: VariantEvidence, now: datetime) -> Iterator[str]:
     beat = evidence.heartbeat
     if beat is None:
         return
-    if _seconds(now - beat.time) > _OLD_SECONDS:
+    if _seconds(now - beat.time) > SILENT_SECONDS:
         yield (
             f"the controller finished its last cycle {duration(_seconds(now - beat.time))} ago:"
             f" {look_at_controller(evidence.system)}"
@@ -194,20 +146,20 @@ def _advice_on_controller(evidence: Evidence, now: datetime) -> Iterator[str]:
         )
 
 
-def recent_events(events: Sequence[Json], now: datetime) -> tuple[EventSummary, ...]:
-    """Return the most recent events, with their ages."""
-    summaries = [
-        EventSummary(
-            age_seconds=age_seconds(last_time(event), now),
-            type=event.get("type") or "",
-            reason=event.get("reason") or "",
-            count=(event.get("series") or {}).get("count") or event.get("deprecatedCount") or 1,
-            note=event.get("note") or "",
-        )
+def recent_events(events: Sequence[Json], now: datetime) -> list[Json]:
+    """Return the most recent events as they are shown, with their ages in seconds."""
+    summaries: list[Json] = [
+        {
+            "age_seconds": age_seconds(last_time(event), now),
+            "type": event.get("type") or "",
+            "reason": event.get("reason") or "",
+            "count": (event.get("series") or {}).get("count") or event.get("deprecatedCount") or 1,
+            "note": event.get("note") or "",
+        }
         for event in events
     ]
-    summaries.sort(key=lambda item: float("inf") if item.age_seconds is None else item.age_seconds)
-    return tuple(summaries[:_MOST_EVENTS])
+    summaries.sort(key=lambda item: float("inf") if item["age_seconds"] is None else item["age_seconds"])
+    return summaries[:_MOST_EVENTS]
 
 
 def last_time(event: Json) -> str | None:
@@ -241,39 +193,37 @@ def duration(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def variant_parts(explanation: VariantExplanation) -> Iterator[RenderableType]:
-    """Yield the whole text."""
-    what = explanation.model_id + (f" on {explanation.accelerator}" if explanation.accelerator else "")
-    title = wrapping_text(f"{explanation.namespace}/{explanation.name}", Tone.HEADING)
-    yield Text.assemble(title, "  ", wrapping_text(what))
-    tone = _TONES.get(explanation.decision.get("reason", ""), Tone.PLAIN)
-    yield labelled_line("  ", explanation.decision.get("message") or "no decision yet", tone)
-    yield from fact_parts(_facts(explanation), explanation.conditions, explanation.events, explanation.advice)
+def variant_parts(explanation: Json) -> Iterator[RenderableType]:
+    """Yield the whole text about what `explain_variant` returned."""
+    accelerator = explanation["accelerator"]
+    what = explanation["model_id"] + (f" on {accelerator}" if accelerator else "")
+    tone = _TONES.get(explanation["decision"].get("reason", ""), Tone.PLAIN)
+    yield from explanation_parts(explanation, what, _facts(explanation), tone)
 
 
-def fact_parts(
-    facts: Iterable[tuple[str, str]],
-    conditions: Sequence[Json],
-    events: Sequence[EventSummary],
-    advice: Iterable[str],
+def explanation_parts(
+    explanation: Json, what: str, facts: Iterable[tuple[str, str]], tone: Tone = Tone.PLAIN
 ) -> Iterator[RenderableType]:
-    """Yield labelled facts, conditions, events and advice."""
+    """Yield the name, `what` it is, its decision, labelled facts, conditions, events and advice."""
+    title = wrapping_text(f"{explanation['namespace']}/{explanation['name']}", Tone.HEADING)
+    yield Text.assemble(title, "  ", wrapping_text(what))
+    yield labelled_line("  ", explanation["decision"].get("message") or "no decision yet", tone)
     yield ""
     for label, text in facts:
         yield labelled_line(f"  {label:<{_LABEL_COLUMNS}}", text)
-    yield from _condition_parts(conditions)
-    yield from _event_parts(events)
-    yield from (labelled_line("check: ", text, Tone.ADVICE) for text in advice)
+    yield from _condition_parts(explanation["conditions"])
+    yield from _event_parts(explanation["events"])
+    yield from (labelled_line("check: ", text, Tone.ADVICE) for text in explanation["advice"])
 
 
-def _facts(explanation: VariantExplanation) -> Iterator[tuple[str, str]]:
-    decision = explanation.decision
+def _facts(explanation: Json) -> Iterator[tuple[str, str]]:
+    decision = explanation["decision"]
     yield "replicas", _replicas_text(explanation)
     if "reason" in decision:
-        age = "" if explanation.age_seconds is None else f", {duration(explanation.age_seconds)} ago"
-        confirmed = explanation.confirmed_seconds
-        age += "" if confirmed is None else f", confirmed {duration(confirmed)} ago"
-        yield "decided", f"{decision['reason']}{age}"
+        age, confirmed = explanation["age_seconds"], explanation["confirmed_seconds"]
+        text = "" if age is None else f", {duration(age)} ago"
+        text += "" if confirmed is None else f", confirmed {duration(confirmed)} ago"
+        yield "decided", f"{decision['reason']}{text}"
     if "boundBy" in decision:
         yield "bound by", decision["boundBy"]
     if "requiredRequestsPerSecond" in decision:
@@ -285,22 +235,23 @@ def _facts(explanation: VariantExplanation) -> Iterator[tuple[str, str]]:
     if "priority" in decision:
         yield "priority", f"{decision['priority']} (1 is served first)"
     if "costPerReplica" in decision:
-        yield "cost", _cost(explanation)
+        yield "cost", _cost(decision, explanation["kind"])
     if "solverStatus" in decision:
         gap = decision.get("gap", "0")
         yield "solver", decision["solverStatus"] + (f", gap {percent(float(gap))}" if gap else "")
-    for autoscaler in explanation.autoscalers:
+    for autoscaler in explanation["autoscalers"]:
         yield "autoscaler", _autoscaler_text(autoscaler)
 
 
-def _replicas_text(explanation: VariantExplanation) -> str:
+def _replicas_text(explanation: Json) -> str:
+    decision, current = explanation["decision"], explanation["current_replicas"]
+    ready = explanation["ready_replicas"]
     parts = []
-    if explanation.current_replicas is not None:
-        ready = "" if explanation.ready_replicas is None else f" ({explanation.ready_replicas} ready)"
-        parts.append(f"{explanation.current_replicas} now{ready}")
-    granted = explanation.decision.get("grantedReplicas", explanation.granted_replicas)
+    if current is not None:
+        parts.append(f"{current} now" + ("" if ready is None else f" ({ready} ready)"))
+    granted = decision.get("grantedReplicas", explanation["granted_replicas"])
     parts += [f"{granted} granted"] if granted is not None else []
-    wanted = explanation.decision.get("unconstrainedReplicas")
+    wanted = decision.get("unconstrainedReplicas")
     parts += [f"{wanted} needed with unlimited nodes"] if wanted is not None else []
     return ", ".join(parts) or "unknown"
 
@@ -342,13 +293,13 @@ def _service_level(level: Json) -> str:
     )
 
 
-def _cost(explanation: VariantExplanation) -> str:
-    each = Decimal(explanation.decision["costPerReplica"])
-    source = explanation.decision.get("costSource")
-    is_own = source == "VariantCost" and explanation.kind != "VariantAutoscaling"
+def _cost(decision: Json, kind: str) -> str:
+    each = Decimal(decision["costPerReplica"])
+    source = decision.get("costSource")
+    is_own = source == "VariantCost" and kind != "VariantAutoscaling"
     because = VARIANT_COST if is_own else _COST_SOURCES.get(source or "")
     source = f" ({source}: {because})" if because else ""
-    granted = explanation.decision.get("grantedReplicas")
+    granted = decision.get("grantedReplicas")
     whole = "" if granted is None else f", {price(each * granted)} per hour as granted"
     return f"{price(each)} per replica{source}{whole}"
 
@@ -375,13 +326,13 @@ def _condition_parts(conditions: Sequence[Json]) -> Iterator[RenderableType]:
         yield labelled_line(f"  {item['type']:<22}{item['status']:<9}", text, tone)
 
 
-def _event_parts(events: Sequence[EventSummary]) -> Iterator[RenderableType]:
+def _event_parts(events: Sequence[Json]) -> Iterator[RenderableType]:
     """Yield all events under a heading; nothing if there are none."""
     if events:
         yield ""
         yield wrapping_text("events", Tone.HEADING)
     for item in events:
-        ago = "?" if item.age_seconds is None else f"{duration(item.age_seconds)} ago"
-        times = f" x{item.count}" if item.count > 1 else ""
-        tone = Tone.ADVICE if item.type == "Warning" else Tone.PLAIN
-        yield labelled_line(f"  {ago:<13}", f"{item.reason}{times}: {item.note}", tone)
+        ago = "?" if item["age_seconds"] is None else f"{duration(item['age_seconds'])} ago"
+        times = f" x{item['count']}" if item["count"] > 1 else ""
+        tone = Tone.ADVICE if item["type"] == "Warning" else Tone.PLAIN
+        yield labelled_line(f"  {ago:<13}", f"{item['reason']}{times}: {item['note']}", tone)

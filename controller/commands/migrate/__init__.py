@@ -2,6 +2,5 @@
 
 - the verb: `run`; all objects of the input together: `migration`; objects and notes: `objects`
 - VariantAutoscalings and annotated autoscalers: `variants`
-- AutoscalingPolicies: `policies`; Models: `models`
-- ModelRoutes, ModelServers and InferenceObjectives: `routing`
+- AutoscalingPolicies: `policies`; Models, ModelRoutes, ModelServers and InferenceObjectives: `models`
 """

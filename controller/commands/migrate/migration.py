@@ -14,7 +14,7 @@ from apiserver.schema.metadata import metadata_errors
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import without_nulls
-from controller.commands.migrate import models, policies, routing, variants
+from controller.commands.migrate import models, policies, variants
 from controller.commands.migrate.objects import (
     Migrated,
     MigrationNote,
@@ -50,7 +50,7 @@ def migrate(objects: Sequence[Json], side: Side, autoscaler: str = variants.HPA)
     if side is Side.RELEASED:
         results |= dict(_to_released(sound, autoscaler))
     else:
-        results |= {place: _valid(sound[place], it) for place, it in _to_stowplan(sound)}
+        results |= {place: _validate(sound[place], it) for place, it in _to_stowplan(sound)}
     for place, result in results.items():
         left = tuple(objects[place] if value is sound.get(place) else value for value in result.objects)
         results[place] = replace(result, objects=left)
@@ -85,18 +85,16 @@ def _identity(value: Json) -> tuple[str, ...]:
 def _to_released(objects: Mapping[int, Json], autoscaler: str) -> Iterator[tuple[int, Migrated]]:
     yield from variants.annotate_autoscalers(objects, autoscaler)
     yield from policies.join_bindings(objects)
-    yield from models.boost_models(objects)
-    yield from routing.release_routing(objects)
+    yield from models.release_models(objects)
 
 
 def _to_stowplan(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
     yield from variants.write_variants(objects)
     yield from policies.split_targets(objects)
-    yield from models.write_models(objects)
-    yield from routing.restore_routing(objects)
+    yield from models.restore_models(objects)
 
 
-def _valid(value: Json, result: Migrated) -> Migrated:
+def _validate(value: Json, result: Migrated) -> Migrated:
     """Return a result whose objects are valid, or else the object unchanged with the reason."""
     if result.objects == (value,):
         return result

@@ -1,11 +1,16 @@
-"""Models to ModelBoosters of Kthena 1.0, which have one backend of fixed replicas, and back."""
+"""Models, and what routes requests to them, to the shapes of later releases, and back.
+
+A Model becomes a ModelBooster of Kthena 1.0, which has one backend of fixed replicas. ModelRoutes,
+ModelServers and InferenceObjectives move to other groups.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final, TypeAlias
 
-from apiserver.kinds.kthena.groups import REGISTRY
+from apiserver.kinds.inference.inferenceobjective import FORMER_POOL_GROUP
+from apiserver.kinds.kthena.groups import NETWORKING, REGISTRY, SERVING
 from apiserver.kinds.kthena.modelbackend import DEFAULT_ROUTE_WEIGHT
 from apiserver.schema.json import Json, as_list, as_object, without
 from controller.commands.migrate.objects import (
@@ -14,6 +19,7 @@ from controller.commands.migrate.objects import (
     loss,
     own_metadata,
     refusal,
+    remark,
     unchanged,
 )
 from controller.commands.migrate.policies import RELEASED_GROUP
@@ -41,15 +47,18 @@ _LOST_OF_BOOSTERS: Final[Mapping[str, str]] = {
 }
 _PODS: Final = "let the node's admission, such as ExtendedResourceToleration, add them"
 
+_OUR_ROUTING: Final = f"{NETWORKING}/v1alpha1"
+_RELEASED_ROUTING: Final = f"{SERVING}/v1alpha1"
+_ROUTED: Final = ("ModelRoute", "ModelServer")
+_OBJECTIVE: Final = "InferenceObjective"
+_OUR_OBJECTIVE: Final = f"{FORMER_POOL_GROUP}/v1alpha2"
+_LATER_GROUP: Final = "llm-d.ai"
+_LATER_OBJECTIVES: Final = (f"{_LATER_GROUP}/v1alpha2", f"{_LATER_GROUP}/v1")
+_MOST: Final = 2**31 - 1
+_LEAST: Final = -(2**31)
 
-def boost_models(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
-    """Yield what becomes of each Model, by position: a ModelBooster of its first backend."""
-    for place, value in objects.items():
-        if (value.get("apiVersion"), value.get("kind")) == _OURS:
-            yield place, refusal(value) or _boosted(value)
 
-
-def _boosted(model: Json) -> Migrated:
+def _boost(model: Json) -> Migrated:
     spec = model["spec"]
     backend, *others = spec["backends"]
     path = ("spec", "backends", 0)
@@ -90,13 +99,6 @@ def _loss(remedy: str, *path: str | int) -> MigrationNote:
     return loss(f"{_RELEASED[1]} of {RELEASED_GROUP}", remedy, *path)
 
 
-def write_models(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
-    """Yield what becomes of each ModelBooster, by position: a Model with one backend of fixed replicas."""
-    for place, value in objects.items():
-        if (value.get("apiVersion"), value.get("kind")) == _RELEASED:
-            yield place, _model(value)
-
-
 def _model(booster: Json) -> Migrated:
     spec = as_object(booster.get("spec"))
     backend = as_object(spec.get("backend"))
@@ -119,3 +121,93 @@ def _model(booster: Json) -> Migrated:
     kept["workers"] = [without(worker, ["tolerations"]) for worker in workers]
     body = without(spec, ["backend"]) | {"backends": [kept]}
     return Migrated(objects=(_object(booster, _OURS, body),), notes=tuple(notes))
+
+
+def _rename(value: Json, api_version: str) -> Json:
+    return without(value, ["status"]) | {"apiVersion": api_version, "metadata": own_metadata(value)}
+
+
+def _release_route(value: Json) -> Migrated:
+    spec, notes = value["spec"], []
+    for name, amount in as_object(spec.get("rateLimit")).items():
+        if isinstance(amount, int) and amount > _MOST:
+            why = f"the definition of Kthena allows {_MOST} at most"
+            return unchanged(value, why, "spec", "rateLimit", name)
+    if value["kind"] == "ModelServer" and "workloadPort" not in spec:
+        notes.append(remark("workloadPort is required after Kthena 1.0: set it", "spec"))
+    return Migrated(objects=(_rename(value, _RELEASED_ROUTING),), notes=tuple(notes))
+
+
+def _later_objective(value: Json) -> Migrated:
+    if not _LEAST <= as_object(value.get("spec")).get("priority", 0) <= _MOST:
+        return unchanged(value, "a priority has 32 bits there", "spec", "priority")
+    return Migrated(objects=(_rename(value, _LATER_OBJECTIVES[0]),))
+
+
+def _our_route(value: Json) -> Migrated:
+    if refused := refusal(value):
+        return refused
+    spec = value["spec"]
+    for place, rule in enumerate(spec.get("rules", ())):
+        for rank, target in enumerate(rule["targetModels"]):
+            if "externalModelProviderName" in target:
+                path = ("spec", "rules", place, "targetModels", rank, "externalModelProviderName")
+                why = f"no ModelRoute of {NETWORKING} has such targets: leave it to Kthena's router"
+                return unchanged(value, why, *path)
+    notes: list[MigrationNote] = []
+    if "parentRefs" in spec:
+        remedy = "the annotation stowplan.dev/parent-refs names Gateways"
+        notes.append(loss(f"ModelRoute of {NETWORKING}", remedy, "spec", "parentRefs"))
+    result = _rename(value, _OUR_ROUTING) | {"spec": without(spec, ["parentRefs"])}
+    return Migrated(objects=(result,), notes=tuple(notes))
+
+
+def _our_objective(value: Json) -> Migrated:
+    spec = as_object(value.get("spec"))
+    pools = [*([spec["poolRef"]] if "poolRef" in spec else []), *as_list(spec.get("poolRefs"))]
+    place = f"{_OBJECTIVE} of {FORMER_POOL_GROUP}"
+    if not pools and spec:
+        return unchanged(value, f"{place} names one pool by its poolRef: name it", "spec")
+    notes = [
+        loss(place, "an objective has one pool: deploy one for each", "spec", "poolRefs")
+        for _ in pools[1:2]
+        if pools[1] != pools[0] or pools[2:]
+    ]
+    if "poolSelector" in spec:
+        notes.append(loss(place, "an objective has one pool", "spec", "poolSelector"))
+    result = _rename(value, _OUR_OBJECTIVE)
+    if spec:
+        result["spec"] = without(spec, ["poolRefs", "poolSelector"]) | {"poolRef": pools[0]}
+    return Migrated(objects=(result,), notes=tuple(notes))
+
+
+_Changes: TypeAlias = Mapping[tuple[str, str], Callable[[Json], Migrated]]
+
+_TO_RELEASED: Final[_Changes] = {
+    _OURS: _boost,
+    **{(_OUR_ROUTING, kind): _release_route for kind in _ROUTED},
+    (_OUR_OBJECTIVE, _OBJECTIVE): _later_objective,
+}
+_TO_OURS: Final[_Changes] = {
+    _RELEASED: _model,
+    **{(_RELEASED_ROUTING, kind): _our_route for kind in _ROUTED},
+    **{(version, _OBJECTIVE): _our_objective for version in _LATER_OBJECTIVES},
+}
+
+
+def release_models(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
+    """Yield what becomes of each Model, route, server and objective of ours, by position."""
+    for place, value in objects.items():
+        if change := _TO_RELEASED.get(_head(value)):
+            yield place, refusal(value) or change(value)
+
+
+def restore_models(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
+    """Yield what becomes of each ModelBooster, route, server and objective of later releases, by position."""
+    for place, value in objects.items():
+        if change := _TO_OURS.get(_head(value)):
+            yield place, change(value)
+
+
+def _head(value: Json) -> tuple[str, str]:
+    return str(value.get("apiVersion")), value["kind"]

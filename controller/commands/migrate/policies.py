@@ -62,7 +62,7 @@ def join_bindings(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]
         if kept:
             yield at, kept
     for at, bindings in bound.items():
-        yield from _joined(at, objects, bindings, is_staying=at in staying)
+        yield from _join(at, objects, bindings, is_staying=at in staying)
 
 
 def _is(value: Json, api_version: str, kind: str) -> bool:
@@ -78,7 +78,7 @@ def _unsupported(binding: Json) -> Migrated | None:
     return None
 
 
-def _joined(
+def _join(
     at: int, objects: Mapping[int, Json], bindings: list[int], *, is_staying: bool
 ) -> Iterator[tuple[int, Migrated]]:
     policy = objects[at]

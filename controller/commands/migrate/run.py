@@ -10,9 +10,9 @@ from typing import Final
 
 from apiserver.program import command_parser, exit_code
 from apiserver.schema.json import Json, JsonValue, same
-from controller.commands.check.documents import STANDARD_INPUT, Source, read_sources
+from controller.commands.check.documents import STANDARD_INPUT, read_sources
 from controller.commands.check.tree import Tree
-from controller.commands.convert.documents import ConvertedFile, LineNote, edit_file, read_file
+from controller.commands.convert.documents import ConvertedFile, LineNote, edit_file, read_file, trees_of
 from controller.commands.convert.objects import Conversion
 from controller.commands.convert.output import (
     DIFFERENT,
@@ -53,12 +53,10 @@ unreadable input
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Entry:
-    """An object of the input, its file, its tree, and the line of the file before that of the tree."""
+    """An object of the input with its lines, and its file."""
 
-    value: Json
-    file: ConvertedFile
     tree: Tree
-    lines_above: int
+    file: ConvertedFile
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,9 +69,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    pairs = [(source, _read(source)) for source in read_sources(options.files)]
+    pairs = [(source, read_file(source)) for source in read_sources(options.files)]
     entries = [entry for _, file in pairs for entry in _entries(file)]
-    objects = [entry.value for entry in entries]
+    objects = [entry.tree.value for entry in entries]
     migrated: Mapping[int, Migrated] = {}
     if not any(file.problems for _, file in pairs):
         migrated = migrate(objects, Side(options.to), _AUTOSCALERS[options.autoscaler])
@@ -93,29 +91,23 @@ def _run(options: argparse.Namespace) -> int:
     return write_output(pairs, options)
 
 
-def _read(source: Source) -> ConvertedFile:
-    if source.problem:
-        return ConvertedFile(problems=[LineNote(line=0, text=source.problem)])
-    return read_file(source.data)
-
-
 def _entries(file: ConvertedFile) -> Iterator[_Entry]:
     for part in file.parts if not file.problems else ():
-        for tree in part.trees:
-            for value, line in _objects(tree, tree.value, tree.line):
-                yield _Entry(value=value, file=file, tree=tree.part(value, line), lines_above=part.line - 1)
+        for tree in trees_of(part):
+            yield from (_Entry(tree=item, file=file) for item in _objects(tree))
 
 
-def _objects(tree: Tree, value: JsonValue, line: int) -> Iterator[tuple[Json, int]]:
-    """Yield the objects of a document with their lines: those of a list, or itself."""
+def _objects(tree: Tree) -> Iterator[Tree]:
+    """Yield the objects of a document: those of a list, or itself."""
+    value = tree.value
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         return
     if not _is_list(value):
-        yield value, line
+        yield tree
         return
     lines = tree.marks_of(value["items"]).lines
     for place, item in enumerate(value["items"]):
-        yield from _objects(tree, _with_kind(item, value), lines[place])
+        yield from _objects(tree.part(_with_kind(item, value), lines[place]))
 
 
 def _is_list(value: Json) -> bool:
@@ -135,13 +127,10 @@ def _edit(
 ) -> None:
     """Give each file its text after migration, and the notes on its objects."""
     for place, entry in enumerate(entries):
-        result = migrated.get(place, Migrated(objects=(entry.value,)))
+        name = name_of(entry.tree.value)
         entry.file.notes += [
-            LineNote(
-                line=entry.lines_above + entry.tree.line_of(note.path),
-                text=f"{name_of(entry.value)}: {note.path}: {note.text}",
-            )
-            for note in result.notes
+            LineNote(line=entry.tree.line_of(note.path), text=f"{name}: {note.path}: {note.text}")
+            for note in (migrated[place].notes if place in migrated else ())
         ]
     results = iter([migrated.get(place) for place in range(len(entries))])
     for file in files:

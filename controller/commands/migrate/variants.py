@@ -106,12 +106,13 @@ def annotate_autoscalers(objects: Mapping[int, Json], created: str) -> Iterator[
             yield place, unchanged(value, why)
         elif own:
             owners[own[0][0]] = variant["metadata"]["name"]
-            scaler, more = _annotated(variant, own[0][1], is_new=False)
+            scaler, more = _annotate(variant, own[0][1], is_new=False)
             yield place, Migrated(objects=(), notes=(*notes, *more))
             yield own[0][0], Migrated(objects=(scaler,))
         else:
-            scaler, more = _annotated(variant, _new_autoscaler(variant, created), is_new=True)
-            yield place, Migrated(objects=(scaler,), notes=(*notes, *more, *_assumptions(variant, created)))
+            plain = _new_autoscaler(variant, created)
+            scaler, more = _annotate(variant, plain, is_new=True)
+            yield place, Migrated(objects=(scaler,), notes=(*notes, *more, *_assumptions(plain)))
 
 
 def write_variants(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
@@ -158,7 +159,7 @@ def _current_shape(value: Json) -> tuple[Json, list[MigrationNote]]:
     return without_annotation(hub), notes
 
 
-def _annotated(variant: Json, scaler: Json, *, is_new: bool) -> tuple[Json, list[MigrationNote]]:
+def _annotate(variant: Json, scaler: Json, *, is_new: bool) -> tuple[Json, list[MigrationNote]]:
     """Return an autoscaler with the terms of a variant, and what has no place in it."""
     spec, name = variant["spec"], scaler["metadata"]["name"]
     shown = f"{scaler['kind']} {name!r}"
@@ -176,7 +177,7 @@ def _annotated(variant: Json, scaler: Json, *, is_new: bool) -> tuple[Json, list
         terms[VARIANT_COST] = cost
     metadata = with_texts(_without_terms(metadata), "annotations", terms)
     body, bound = _with_bounds(as_object(scaler.get("spec")), scaler["kind"], spec, shown)
-    body, is_following = _following(body, variant["metadata"]["name"], name)
+    body, is_following = _follow(body, variant["metadata"]["name"], name)
     if not is_following:
         text = f"{shown} does not read {VARIANT_METRIC}: let it scale by this metric alone"
         moved.append(remark(text, "spec", "scaleTargetRef"))
@@ -221,10 +222,10 @@ def _number(value: JsonValue, default: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else default
 
 
-def _following(body: Json, former: str, name: str) -> tuple[Json, bool]:
+def _follow(body: Json, former: str, name: str) -> tuple[Json, bool]:
     """Return an autoscaler's spec that selects the metric by a new name, and whether it reads the metric."""
-    metrics = [_selecting(item, former, name) for item in as_list(body.get("metrics"))]
-    triggers = [_querying(item, former, name) for item in as_list(body.get("triggers"))]
+    metrics = [_select(item, former, name) for item in as_list(body.get("metrics"))]
+    triggers = [_query(item, former, name) for item in as_list(body.get("triggers"))]
     parts = {"metrics": metrics, "triggers": triggers}
     body = body | {member: items for member, items in parts.items() if member in body}
     names = [
@@ -234,7 +235,7 @@ def _following(body: Json, former: str, name: str) -> tuple[Json, bool]:
     return body, any(metric in text for metric in (*_METRICS, "stowplan_desired_replicas", '"external'))
 
 
-def _selecting(item: JsonValue, former: str, name: str) -> JsonValue:
+def _select(item: JsonValue, former: str, name: str) -> JsonValue:
     external = as_object(as_object(item).get("external"))
     metric = as_object(external.get("metric"))
     selector = as_object(metric.get("selector"))
@@ -248,7 +249,7 @@ def _selecting(item: JsonValue, former: str, name: str) -> JsonValue:
     return item | {"external": external | {"metric": metric}}
 
 
-def _querying(item: JsonValue, former: str, name: str) -> JsonValue:
+def _query(item: JsonValue, former: str, name: str) -> JsonValue:
     metadata = as_object(as_object(item).get("metadata"))
     query = metadata.get("query")
     if not isinstance(query, str):
@@ -287,8 +288,8 @@ def _new_autoscaler(variant: Json, kind: str) -> Json:
     return {"apiVersion": "autoscaling/v2", "kind": kind, "metadata": own, "spec": shared}
 
 
-def _assumptions(variant: Json, kind: str) -> Iterator[MigrationNote]:
-    spec = _new_autoscaler(variant, kind)["spec"]
+def _assumptions(scaler: Json) -> Iterator[MigrationNote]:
+    kind, spec = scaler["kind"], scaler["spec"]
     (least, _), (most, _) = _BOUNDS[kind]
     text = f"nothing in the input scales it: wrote a {kind} for {spec[least]} to {spec[most]} replicas"
     yield remark(f"{text}: add the present one to the input, or check these bounds", "spec", "scaleTargetRef")

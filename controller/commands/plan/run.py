@@ -18,7 +18,7 @@ from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.program import exit_code
 from apiserver.schema.json import Json
 from controller.commands.check.documents import read_sources
-from controller.commands.check.result import FileLine, Severity, write_lines
+from controller.commands.check.result import FileLine, LineSeverity, write_lines
 from controller.commands.plan.arguments import parser
 from controller.commands.plan.assumptions import (
     NOTHING_ASKS,
@@ -186,7 +186,7 @@ def _write_files(options: argparse.Namespace, inputs: PlanningInputs, shown: Sho
 
 
 def _tell(problems: Iterable[InputProblem]) -> None:
-    lines = (FileLine(item.file, item.line, Severity.ERROR, f"error: {item.text}") for item in problems)
+    lines = (FileLine(item.file, item.line, LineSeverity.ERROR, f"error: {item.text}") for item in problems)
     write_lines(lines, sys.stderr)
 
 

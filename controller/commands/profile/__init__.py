@@ -2,6 +2,5 @@
 
 run            the command
 arguments      its command line
-sources        reads engines: from the cluster, Prometheus, a URL or files
-shown          the profile, in YAML and in words
+profile        the profile: from the cluster, Prometheus, a URL or files, in YAML and in words
 """

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 from apiserver.program import command_parser
 from controller.commands.check.matching import namespace_argument
+from controller.commands.status.options import add_kubeconfig
 from controller.engines.prometheus_history import url_problem
 from controller.engines.requests import CredentialsConfig
 
@@ -104,8 +105,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="NS",
         help="namespace of the variant, or of pods",
     )
-    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
-    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
+    add_kubeconfig(made)
     add("-o", "--output", choices=("yaml", "json"), default="yaml", help="output format (default: yaml)")
     add(
         "--max-batch-size",
@@ -131,7 +131,7 @@ def _add_engine(made: argparse.ArgumentParser) -> None:
     add(
         "--for",
         dest="watch_seconds",
-        type=_watched,
+        type=partial(span, least_seconds=1.0),
         default=120.0,
         metavar="TIME",
         help="how long to read the page (default: 2m)",
@@ -170,10 +170,6 @@ def _page_url(text: str) -> str:
     if url_problem(text):
         raise argparse.ArgumentTypeError(f"{text!r}: must be a URL such as http://localhost:8000/metrics")
     return text
-
-
-def _watched(text: str) -> float:
-    return span(text, least_seconds=1.0)
 
 
 def _interval(text: str) -> float:

@@ -19,12 +19,14 @@ from controller.commands.explain.evidence import NoSuchObjectError
 from controller.commands.explain.run import subject
 from controller.commands.plan.terminal import harmless
 from controller.commands.profile.arguments import credentials, parser
-from controller.commands.profile.shown import Shown, document, yaml_text
-from controller.commands.profile.sources import (
+from controller.commands.profile.profile import (
+    EngineProfile,
+    document,
     learned_by_controller,
-    measured_by_prometheus,
+    measure_by_prometheus,
     read_pages,
     readings_of_files,
+    yaml_text,
 )
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.fitting import Measured, measure
@@ -53,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def _run(options: argparse.Namespace) -> int:
     try:
-        shown = _shown(options)
+        profile = _profile(options)
     except (_UsageError, UnreadableMetricsError, NoSuchObjectError) as error:
         sys.stderr.write(f"error: {harmless(str(error))}\n")
         return _UNREADABLE
@@ -63,11 +65,11 @@ def _run(options: argparse.Namespace) -> int:
     except KeyboardInterrupt:
         return _INTERRUPTED
     if options.output == "json":
-        sys.stdout.write(json.dumps(document(shown), indent=2, ensure_ascii=False) + "\n")
+        sys.stdout.write(json.dumps(document(profile), indent=2, ensure_ascii=False) + "\n")
     else:
-        sys.stdout.write(yaml_text(shown))
+        sys.stdout.write(yaml_text(profile))
     sys.stdout.flush()
-    return _KNOWN if shown.parameters else _UNKNOWN
+    return _KNOWN if profile.parameters else _UNKNOWN
 
 
 def _misuse(options: argparse.Namespace) -> str:
@@ -91,7 +93,7 @@ def _misuse(options: argparse.Namespace) -> str:
     return f"{' and '.join(others)} requires --prometheus URL" if others else ""
 
 
-def _shown(options: argparse.Namespace) -> Shown:
+def _profile(options: argparse.Namespace) -> EngineProfile:
     """Return what is known.
 
     Raises _UsageError, UnreadableMetricsError, NoSuchObjectError, ClusterError.
@@ -100,7 +102,7 @@ def _shown(options: argparse.Namespace) -> Shown:
         return asyncio.run(_of_cluster(options))
     if options.prometheus:
         known = asyncio.run(
-            measured_by_prometheus(
+            measure_by_prometheus(
                 options.prometheus,
                 credentials=credentials(options),
                 namespace=options.namespace or "",
@@ -127,7 +129,7 @@ def _shown(options: argparse.Namespace) -> Shown:
     return _of_measured(measure([readings]), where, options.max_batch_size)
 
 
-async def _of_cluster(options: argparse.Namespace) -> Shown:
+async def _of_cluster(options: argparse.Namespace) -> EngineProfile:
     namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
         kind, name = subject(options.what)
@@ -136,10 +138,10 @@ async def _of_cluster(options: argparse.Namespace) -> Shown:
         )
 
 
-def _of_measured(known: Measured, where: str, max_batch_size: int | None) -> Shown:
+def _of_measured(known: Measured, where: str, max_batch_size: int | None) -> EngineProfile:
     engines = "1 replica" if known.engines == 1 else f"{known.engines} replicas"
     trust = "" if known.samples >= ENOUGH_SAMPLES or not known.parameters else ", which are few"
-    return Shown(
+    return EngineProfile(
         origin=f"{where}: {engines} over {known.seconds:.0f} s, {known.samples:.0f} busy intervals{trust}",
         parameters=known.parameters,
         max_batch_size=max_batch_size,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Final
 
-from controller.commands.profile.sources import measured
+from controller.commands.profile.profile import measure_pods
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.fitting import Measured, selector
 from controller.engines.prometheus_history import Course, PrometheusHistory
@@ -140,7 +140,7 @@ async def _read_variant(history: PrometheusHistory, variant: PastVariant, span: 
         rates=rates,
         prompts=await _lengths(history, variant, span, _PROMPTS),
         answers=await _lengths(history, variant, span, _ANSWERS),
-        known=await measured(
+        known=await measure_pods(
             history,
             namespace=variant.namespace,
             pods=variant.pods,

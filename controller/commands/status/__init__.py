@@ -5,5 +5,5 @@ reading     read everything that planning reads, with the user's permissions
 fleet       the state as records
 assemble    the state from what was read. Pure
 text        the state as text
-options     options of the command line that verbs about a live cluster share
+options     what verbs about a live cluster share: options, and how they end without an answer
 """

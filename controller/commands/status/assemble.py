@@ -82,13 +82,13 @@ def fleet_of(live: LiveObjects, gathering: Gathering, *, now: datetime, namespac
         accelerators=_accelerators(live, snapshot, observed),
         models=models,
         bindings=bindings,
-        problems=tuple(sorted(_joined(filter(None, problems)), key=lambda item: order.index(item.severity))),
+        problems=tuple(sorted(_join(filter(None, problems)), key=lambda item: order.index(item.severity))),
         namespace=namespace,
         unread=tuple(_permission(resource) for resource in live.forbidden),
     )
 
 
-def _bound(live: LiveObjects, observed: Mapping[Key, Observed]) -> Counter[str]:
+def _held_by_bindings(live: LiveObjects, observed: Mapping[Key, Observed]) -> Counter[str]:
     """Return the accelerators that pods of bindings' targets hold, by node."""
     planned = {item.target.key for item in observed.values()}
     targets = bound_targets(live.of(AUTOSCALING_POLICY_BINDINGS)).keys() - planned
@@ -105,7 +105,7 @@ def _accelerators(
     """Return the use of each type; None if nodes may not be read. Without pods, only totals are known."""
     if not live.may_read(NODES):
         return None
-    uses = _uses(snapshot, _bound(live, observed))
+    uses = _uses(snapshot, _held_by_bindings(live, observed))
     if live.may_read(PODS):
         return tuple(uses)
     unknown = dict.fromkeys(("models", "others", "free", "unusable", "pending"))
@@ -254,7 +254,7 @@ def _problem_of(item: VariantState | BindingState) -> Problem | None:
     )
 
 
-def _joined(problems: Iterable[Problem]) -> Iterator[Problem]:
+def _join(problems: Iterable[Problem]) -> Iterator[Problem]:
     """Yield each problem once, although several variants of a model may have it."""
     groups: dict[tuple[str, str], list[Problem]] = defaultdict(list)
     for item in problems:

@@ -1,26 +1,49 @@
-"""Options of the command line that the verbs about a live cluster share."""
+"""What the verbs about a live cluster share: options of the command line, and their end without an answer."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
 import math
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Final
 
+from apiserver.cluster.errors import ClusterError, explain
 from apiserver.cluster.namespaces import current_namespace
+from apiserver.program import exit_code
+
+_UNREAD: Final = 2
+
+
+def exit_code_of(run: Callable[[], Coroutine[object, object, int]], *, unread: int) -> int:
+    """Return the exit code of a verb that reads a cluster: 2, with a message, if that does not answer.
+
+    `unread` is that for a reader who closes the output early.
+    """
+    try:
+        return exit_code(lambda: asyncio.run(run()), unread=unread)
+    except ClusterError as error:
+        sys.stderr.write(f"stowplan: {explain(error, action='read this')}\n")
+        return _UNREAD
+
+
+def add_kubeconfig(made: argparse.ArgumentParser) -> None:
+    """Add the options that choose a cluster."""
+    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
+    made.add_argument("--context", metavar="NAME", help="name of the kubeconfig context to use")
 
 
 def add_connection(made: argparse.ArgumentParser) -> None:
     """Add the options that choose a cluster, and the namespace of Stowplan in it."""
-    add = made.add_argument
-    add(
+    made.add_argument(
         "--system-namespace",
         metavar="NS",
         help="namespace where Stowplan runs (default: that of its webhook configuration)",
     )
-    add("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
-    add("--context", metavar="NAME", help="name of the kubeconfig context to use")
+    add_kubeconfig(made)
 
 
 def add_scope(made: argparse.ArgumentParser) -> None:

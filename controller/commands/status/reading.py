@@ -171,14 +171,15 @@ async def read_cluster(
         objects=objects | {CONFIG_MAPS: records or ()},
         settings=await reading.list(CONFIG_MAPS, system) or (),
         forbidden=tuple(reading.forbidden),
-        heartbeat=await _heartbeat(cluster, system),
+        heartbeat=await read_heartbeat(cluster, system),
         api_services=await _api_services(cluster),
         events=events or (),
         system=system,
     )
 
 
-async def _heartbeat(cluster: Cluster, system: str) -> Heartbeat | None:
+async def read_heartbeat(cluster: Cluster, system: str) -> Heartbeat | None:
+    """Return the controller's last cycle; None if it has none, or it may not be read."""
     try:
         return heartbeat_of(await cluster.get(LEASES, LEASE_NAME, namespace=system))
     except (Forbidden, NotFound):

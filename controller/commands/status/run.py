@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import ClusterError, Unauthorized, explain
+from apiserver.cluster.errors import ClusterError, Unauthorized
 from apiserver.cluster.namespaces import installed_namespace
 from apiserver.kinds.settings_names import INSTALLATION
-from apiserver.program import command_parser, exit_code
-from controller.commands.plan.configuring import configuration_in_cluster
+from apiserver.program import command_parser
+from controller.commands.plan.configuring import Configuring, configuration_in_cluster
 from controller.commands.plan.gathering import Gathering, gather_objects
 from controller.commands.plan.reading import contents_of
 from controller.commands.plan.terminal import present, print_lines, terminal
@@ -24,6 +24,7 @@ from controller.commands.status.options import (
     add_connection,
     add_output,
     add_scope,
+    exit_code_of,
     namespace_of,
     number_between,
 )
@@ -32,8 +33,6 @@ from controller.commands.status.text import fleet_parts
 
 _WELL: Final = 0
 _PROBLEMS: Final = 1
-_USAGE: Final = 2
-_INTERRUPTED: Final = 130
 _CLEAR: Final = "\x1b[H\x1b[2J"
 _EPILOG: Final = """\
 examples:
@@ -54,13 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     options = made.parse_args(arguments)
     if options.watch is not None and options.output != "table":
         made.error("--watch prints a table: leave out --output")
-    try:
-        return exit_code(lambda: asyncio.run(_run(options)), unread=_PROBLEMS)
-    except ClusterError as error:
-        sys.stderr.write(f"stowplan: {explain(error, action='read this')}\n")
-        return _USAGE
-    except KeyboardInterrupt:
-        return _INTERRUPTED
+    return exit_code_of(lambda: _run(options), unread=_PROBLEMS)
 
 
 async def _run(options: argparse.Namespace) -> int:
@@ -93,16 +86,17 @@ async def read_fleet(cluster: Cluster, *, namespace: str | None, system: str) ->
     """Return the state of a namespace, or of all. Raises ClusterError."""
     live = await read_cluster(cluster, namespace=namespace, system=system)
     now = datetime.now(UTC)
-    return fleet_of(live, gathering_of(live, now=now), now=now, namespace=namespace or "")
+    gathering = gathering_of(live, configuration_in_cluster(live.settings), now=now)
+    return fleet_of(live, gathering, now=now, namespace=namespace or "")
 
 
-def gathering_of(live: LiveObjects, *, now: datetime) -> Gathering:
-    """Return what planning makes of objects that were read at a time."""
+def gathering_of(live: LiveObjects, configuring: Configuring, *, now: datetime) -> Gathering:
+    """Return what planning makes of objects that were read at a time, with the controller's settings."""
     settings = [item for item in live.settings if "data" in item]
     listed = [item for items in live.objects.values() for item in items]
     return gather_objects(
         contents_of([*listed, *settings]),
-        configuring=configuration_in_cluster(live.settings),
+        configuring=configuring,
         settings_namespace=live.system or INSTALLATION,
         now_seconds=now.timestamp(),
         may_be_empty=True,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
@@ -54,7 +54,8 @@ def fleet_parts(fleet: Fleet, *, columns: int) -> Iterator[RenderableType]:
     yield wrapping_text(headline(fleet), _headline_tone(fleet))
     if fleet.accelerators is not None:
         yield ""
-        yield from _table([(_accelerator_row(item), Tone.PLAIN) for item in fleet.accelerators], columns)
+        rows = [dict(zip(USE_HEADS, use_cells(item), strict=True)) for item in fleet.accelerators]
+        yield from _table([(row, Tone.PLAIN) for row in rows], columns)
     if fleet.models:
         yield ""
         yield from _table([(model_row(item), _tone(worst(item))) for item in fleet.models], columns)
@@ -110,10 +111,6 @@ def _table(rows: Rows, columns: int) -> Iterator[RenderableType]:
         yield wrapping_text(f"{len(rows) - len(shown)} more: use -n, or -o json", Tone.FAINT)
 
 
-def _accelerator_row(use: AcceleratorUse) -> Mapping[str, str]:
-    return dict(zip(USE_HEADS, use_cells(use), strict=True))
-
-
 def use_cells(use: AcceleratorUse) -> Sequence[str]:
     """Return the cells of a type of accelerators, in the order of USE_HEADS."""
     numbers = (use.models, use.others, use.free, use.unusable, use.pending)
@@ -131,9 +128,9 @@ def model_row(model: ModelState) -> Mapping[str, str]:
         "REQ/S": "-" if rate is None else rate_text(rate),
         "TTFT": within_text(level, "ttft"),
         "ITL": within_text(level, "itl"),
-        "READY": _total(item.ready for item in model.variants),
-        "GRANTED": _total(item.granted for item in model.variants),
-        "WANTED": _total(item.wanted for item in model.variants),
+        "READY": _number(total(item.ready for item in model.variants)),
+        "GRANTED": _number(total(item.granted for item in model.variants)),
+        "WANTED": _number(total(item.wanted for item in model.variants)),
         "ON": harmless(", ".join(filter(None, used)) or "-"),
         "UNMET": "?" if model.unmet is None else percent(model.unmet) if model.unmet else "-",
         "COST/H": "?" if model.cost_per_hour is None else money(model.cost_per_hour),
@@ -145,11 +142,6 @@ def model_row(model: ModelState) -> Mapping[str, str]:
 def worst(model: ModelState) -> VariantState:
     """Return the variant with the worst state, or of several the first."""
     return min(model.variants, key=lambda item: (_RANKS[item.is_ready], item.reason in FINE))
-
-
-def _total(numbers: Iterable[int | None]) -> str:
-    number = total(numbers)
-    return "-" if number is None else str(number)
 
 
 def within_text(level: Mapping[str, object], target: str) -> str:

@@ -45,8 +45,7 @@ from controller.commands.uninstall.installed import (
 )
 from controller.commands.upgrade.calls import get_if_present, list_where, missing_permissions, resource_of
 from controller.commands.upgrade.checks import is_held
-from controller.commands.upgrade.definitions import storage_version
-from controller.commands.upgrade.serving import read_definition
+from controller.commands.upgrade.definitions import read_definition, storage_version
 from controller.evictions.evicting import is_closed
 from controller.observe import decision_following
 from controller.observe.removal_order import OURS as OUR_COST
@@ -86,10 +85,8 @@ class UninstallState:
     """The number of our changes in objects of others, such as `taints of nodes`."""
     dependents: tuple[str, ...] = ()
     """Workloads whose new pods would not run without Stowplan, and why."""
-    definitions: Mapping[str, Json] = field(default_factory=dict)
-    """The installed definitions of our kinds, by name."""
-    objects: Mapping[str, Sequence[Json]] = field(default_factory=dict)
-    """The metadata of all objects of each kind, by the name of its definition."""
+    definitions: Sequence[tuple[Kind, Json, Sequence[Json]]] = ()
+    """The installed definitions of our kinds, each with the metadata of its objects."""
     api_service: Json | None = None
     """The APIService of external metrics, if it is ours."""
     former: FormerClaim | None = None
@@ -99,21 +96,15 @@ class UninstallState:
     missing_permissions: tuple[str, ...] = ()
 
 
-def needed_permissions() -> Iterator[str]:
-    """Yield the permissions that the command needs, in all namespaces."""
-    for verb, resource in _NEEDED:
-        yield f"{verb} {resource.plural}" + (f".{resource.group}" if resource.group else "")
-
-
 async def gather(cluster: Cluster) -> UninstallState:
     """Read the whole state, or only the missing permissions. Raises ClusterError if a read fails."""
-    if missing := await missing_permissions(cluster, needed_permissions()):
+    needed = (f"{verb} {resource.full_name.removesuffix('.')}" for verb, resource in _NEEDED)
+    if missing := await missing_permissions(cluster, needed):
         return UninstallState(missing_permissions=missing)
     namespaces = await installations(cluster)
     resources = (*REMOVED, *WEBHOOK_CONFIGURATIONS)
     installed = {resource: await find(cluster, resource, namespaces) for resource in resources}
     live = [(kind, await read_definition(cluster, kind)) for kind in DEFINED]
-    defined = [(kind, definition) for kind, definition in live if definition is not None]
     claim = await get_if_present(cluster, API_SERVICES, decision_following.API_SERVICE)
     is_claimed = claim is not None and decision_following.is_ours(claim)
     return UninstallState(
@@ -122,8 +113,11 @@ async def gather(cluster: Cluster) -> UninstallState:
         leaders=await leaders(cluster, namespaces),
         marks=await _count_marks(cluster),
         dependents=await _dependents(cluster),
-        definitions={kind.crd_name: definition for kind, definition in defined},
-        objects={kind.crd_name: await objects_of(cluster, kind, live) for kind, live in defined},
+        definitions=[
+            (kind, definition, await objects_of(cluster, kind, definition))
+            for kind, definition in live
+            if definition is not None
+        ],
         api_service=claim if is_claimed else None,
         former=await former_owner(cluster, namespaces) if is_claimed else None,
         foreign=await _own_namespaces(cluster, namespaces, installed),

@@ -14,7 +14,6 @@ from typing import Final
 
 from apiserver.cluster.resource import CONFIG_MAPS, DEPLOYMENTS, MODELS, Resource
 from apiserver.kinds.authorship import is_recorded
-from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from controller.commands.uninstall.gather import UninstallState, has_writer
@@ -78,13 +77,6 @@ def plan_removal(
         checks += _checks(snapshot, with_objects=with_objects)
         steps = tuple(_steps(snapshot, with_objects=with_objects))
     return Run(verb="uninstall", cluster=cluster, checks=with_accepted(checks, accept), steps=steps)
-
-
-def _definitions(snapshot: UninstallState) -> Iterator[tuple[Kind, Json, Sequence[Json]]]:
-    """Yield each installed definition of our kinds, with its objects."""
-    for kind in DEFINED:
-        if live := snapshot.definitions.get(kind.crd_name):
-            yield kind, live, snapshot.objects.get(kind.crd_name, ())
 
 
 def _is_converted(definition: Json) -> bool:
@@ -166,7 +158,7 @@ def _owners(snapshot: UninstallState) -> Iterator[Finding]:
 def _objects(snapshot: UninstallState, *, with_objects: bool) -> Iterator[Finding]:
     """Yield findings about which definitions are deleted, and which stay with their objects."""
     has_hint = False
-    for kind, live, objects in _definitions(snapshot):
+    for kind, live, objects in snapshot.definitions:
         also = " and everything that they expanded to" if kind.kind == MODELS.kind else ""
         text = f"with its objects{also}: {len(objects)}"
         if not objects:
@@ -249,7 +241,7 @@ def _rest(snapshot: UninstallState, resource: Resource) -> Sequence[Json]:
 
 def _definition_steps(snapshot: UninstallState, *, with_objects: bool) -> Iterator[Step]:
     forget = []
-    for kind, live, objects in _definitions(snapshot):
+    for kind, live, objects in snapshot.definitions:
         name, is_own = kind.crd_name, is_ours_still(kind, live)
         if is_own and (with_objects or not objects):
             text = f" and its objects: {len(objects)}" if objects else ""

@@ -22,7 +22,6 @@ from apiserver.cluster.resource import (
 )
 from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.kinds.identity import key_of
-from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from controller.commands.uninstall.gather import (
@@ -40,7 +39,6 @@ from controller.commands.uninstall.installed import (
     WEBHOOK_CONFIGURATIONS,
     find,
     foreign_content,
-    installations,
     is_acting,
     list_metadata,
 )
@@ -50,31 +48,34 @@ from controller.commands.upgrade.calls import (
     StoppedError,
     change_all,
     comes_true,
-    count_text,
     each,
     resource_of,
     retry,
     steadily,
+    wait_until,
 )
-from controller.commands.upgrade.definitions import served_versions, storage_version, without_label
-from controller.commands.upgrade.report import Run, Step
-from controller.commands.upgrade.run import Executor, migration_parser, run
-from controller.commands.upgrade.serving import (
+from controller.commands.upgrade.definitions import (
+    KINDS,
     disown,
     read_definition,
+    served_versions,
     settle,
+    storage_version,
     until_served,
+    without_label,
     write_definition,
 )
+from controller.commands.upgrade.report import Run, Step
+from controller.commands.upgrade.run import migration_parser, run
 from controller.evictions.evicting import is_closed, reopen
 from controller.observe.decision_following import is_ours
 from controller.observe.removal_order import marks
+from controller.planning.wording import count
 from controller.variants.placing import LetIn, is_gated
 
 _PATIENCE_SECONDS: Final = 120.0
 _PAUSES_SECONDS: Final = (0.1,) * 19
 _MOST_NAMED: Final = 5
-_KINDS: Final = {kind.crd_name: kind for kind in DEFINED}
 _DESCRIPTION: Final = """\
 Remove Stowplan from a cluster: remove scheduling gates, marks and taints from
 pods and nodes, restore external.metrics.k8s.io to its former owner, and delete
@@ -96,17 +97,14 @@ def main(arguments: Sequence[str]) -> int:
     """Print or execute the plan; return the exit code."""
     options = parser().parse_args(arguments)
 
-    async def plan(cluster: Cluster) -> Run:
-        snapshot = await gather(cluster)
-        return plan_removal(
-            snapshot, cluster.host, accept=options.accept, with_objects=options.delete_objects
+    async def plan(cluster: Cluster) -> tuple[Run, Callable[[Pace], Removal]]:
+        snapshot, with_objects = await gather(cluster), options.delete_objects
+        report = plan_removal(snapshot, cluster.host, accept=options.accept, with_objects=with_objects)
+        return report, lambda pace: Removal(
+            cluster, pace, namespaces=snapshot.namespaces, with_objects=with_objects
         )
 
-    async def start(cluster: Cluster, pace: Pace) -> Executor:
-        namespaces = await installations(cluster)
-        return Removal(cluster, pace, namespaces=namespaces, with_objects=options.delete_objects).do
-
-    return run(options, plan, start)
+    return run(options, plan)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -218,7 +216,7 @@ class Removal:
 
     async def _withdraw(self, name: str) -> str:
         """Serve only the stored version; without conversion, managedFields of others would be unreadable."""
-        kind = _KINDS[name]
+        kind = KINDS[name]
         live = await read_definition(self._cluster, kind)
         stored = storage_version(live)
         for version in served_versions(live):
@@ -231,14 +229,14 @@ class Removal:
         return f"{name} serves only {stored}" if live else f"{name} is gone"
 
     async def _disclaim(self, name: str) -> str:
-        await self._change_definition(_KINDS[name], lambda live: without_ownership(without_label(live)))
+        await self._change_definition(KINDS[name], lambda live: without_ownership(without_label(live)))
         return f"{name} has nothing of ours"
 
     async def _change_definition(self, kind: Kind, change: Callable[[Json], Json]) -> None:
         await write_definition(self._cluster, kind, lambda live: None if live is None else change(live))
 
     async def _delete_definition(self, name: str) -> str:
-        kind = _KINDS[name]
+        kind = KINDS[name]
         live = await read_definition(self._cluster, kind)
         if live is not None:
             if not self._with_objects and await objects_of(self._cluster, kind, live):
@@ -248,7 +246,7 @@ class Removal:
         async def is_gone() -> bool:
             return await read_definition(self._cluster, kind) is None
 
-        await _wait(is_gone, name)
+        await wait_until(is_gone, f"{name} still exists", within_seconds=_PATIENCE_SECONDS)
         return f"{name} deleted"
 
     async def _forget(self, name: str) -> str:
@@ -257,7 +255,7 @@ class Removal:
         Objects that the API server refuses to write keep it and are named in the result: without us it has no
         effect, and their definition may be one of others, under which they are invalid.
         """
-        kind, refused, done = _KINDS[name], list[str](), 0
+        kind, refused, done = KINDS[name], list[str](), 0
         live = await read_definition(self._cluster, kind)
         if live is None:
             return f"{name} is gone"
@@ -282,7 +280,7 @@ class Removal:
             items = await find(self._cluster, resource, self._namespaces)
             await self._delete(resource, items)
             deleted += len(items)
-        return f"{count_text(deleted, 'object')} deleted"
+        return f"{count(deleted, 'object')} deleted"
 
     async def _leave(self, name: str) -> str:
         if content := await foreign_content(self._cluster, name):
@@ -298,7 +296,8 @@ class Removal:
             ours = await list_metadata(self._cluster, NAMESPACES, selector=SELECTOR)
             return name not in [item["metadata"]["name"] for item in ours]
 
-        await _wait(is_gone, f"the namespace {name}")
+        complaint = f"the namespace {name} still exists"
+        await wait_until(is_gone, complaint, within_seconds=_PATIENCE_SECONDS)
         return f"{name} deleted"
 
     async def _annotate(self, resource: Resource, item: Json, annotations: Mapping[str, str | None]) -> None:
@@ -312,22 +311,12 @@ class Removal:
     async def _delete(self, resource: Resource, items: Sequence[Json]) -> None:
         async def delete(item: Json) -> None:
             metadata = item["metadata"]
-            call = partial(
-                self._cluster.delete,
-                resource,
-                metadata["name"],
-                namespace=metadata.get("namespace"),
-                uid=metadata["uid"],
-            )
+            place = {"namespace": metadata.get("namespace"), "uid": metadata["uid"]}
+            call = partial(self._cluster.delete, resource, metadata["name"], **place)
             with suppress(NotFound, Conflict):  # it is gone, or replaced by a namesake
                 await steadily(call)
 
         await each(items, delete, self._pace.of(resource.plural))
-
-
-async def _wait(holds: Callable[[], Awaitable[bool]], what: str) -> None:
-    if not await comes_true(holds, within_seconds=_PATIENCE_SECONDS):
-        raise StoppedError(f"{what} still exists after {_PATIENCE_SECONDS:.0f} s; run this command again")
 
 
 def without_conversion(definition: Json) -> Json:

@@ -3,12 +3,11 @@
 upgrade, downgrade     the two subcommands: their checks and their remaining steps, derived from the state
 gather                 the state of the cluster, read once
 checks                 preconditions, decided from the state
-definitions            the CustomResourceDefinition at each stage of a migration, and to whom it belongs
+definitions            the CustomResourceDefinition at each stage of a migration: whose it is, and writes
 execution              execution of the steps, and the changes of objects in them
 proving                proof that every object survives conversion
-serving                writes of definitions, and waiting until they are applied
 calls                  retries, rate limits, polling, and changes of all objects of a kind
 report, run            checks, steps and results as text and JSON, and the frame: connect, plan, execute
 
-`stowplan uninstall` uses the last three, and `definitions`.
+`stowplan uninstall` uses the last two lines, and `definitions`.
 """

@@ -8,11 +8,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
 
+from apiserver.cluster.access import is_allowed
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, NotFound, Throttled, Unavailable
 from apiserver.cluster.resource import Resource, Selection
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
+from controller.planning.wording import count
 
 _AT_ONCE: Final = 8
 _THROTTLED_PAUSES_SECONDS: Final = (1.0,) * 30
@@ -29,11 +31,6 @@ _REVIEWS: Final = Resource(
 )
 _T = TypeVar("_T")
 _R = TypeVar("_R")
-
-
-def count_text(number: int, noun: str) -> str:
-    """Return a number of things, such as `1 object` or `2 objects`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -133,6 +130,12 @@ async def comes_true(holds: Callable[[], Awaitable[bool]], *, within_seconds: fl
     return True
 
 
+async def wait_until(holds: Callable[[], Awaitable[bool]], complaint: str, *, within_seconds: float) -> None:
+    """Wait until a condition holds. Raises StoppedError, with `complaint`, if it does not in time."""
+    if not await comes_true(holds, within_seconds=within_seconds):
+        raise StoppedError(f"{complaint} after {within_seconds:.0f} s; run this command again")
+
+
 def resource_of(kind: Kind, version: str) -> Resource:
     """Return the resource type of a kind in one version."""
     return Resource(group=kind.group, version=version, plural=kind.plural, kind=kind.kind)
@@ -196,7 +199,7 @@ async def change_all(
 
     items = await list_where(cluster, resource, is_due)
     if failures := await failures_of(items, write, pace):
-        raise StoppedError(f"{count_text(len(failures), 'object')} {complaint}", failures)
+        raise StoppedError(f"{count(len(failures), 'object')} {complaint}", failures)
     return len(items)
 
 
@@ -222,33 +225,28 @@ async def missing_permissions(cluster: Cluster, needed: Iterable[str]) -> tuple[
     """
     missing = []
     for permission in needed:
-        answer = await cluster.create(_REVIEWS, _review(permission))
-        if not answer["status"].get("allowed"):
+        review = {
+            "apiVersion": _REVIEWS.api_version,
+            "kind": _REVIEWS.kind,
+            "spec": {"resourceAttributes": resource_attributes(permission)},
+        }
+        if not is_allowed(await cluster.create(_REVIEWS, review)):
             missing.append(permission)
     return tuple(missing)
 
 
-def resource_attributes(permission: str) -> Json:
+def resource_attributes(permission: str) -> dict[str, str]:
     """Return the attributes of an access review for `VERB PLURAL[/SUB][.GROUP][ NAME][ in NAMESPACE]`."""
     verb, _, rest = permission.partition(" ")
     what, _, namespace = rest.partition(" in ")
     kind, _, name = what.partition(" ")
     path, _, group = kind.partition(".")
     plural, _, subresource = path.partition("/")
-    attributes = {
+    return {
         "verb": verb,
         "group": group,
         "resource": plural,
         "subresource": subresource,
         "name": name,
         "namespace": namespace,
-    }
-    return {name: value for name, value in attributes.items() if value}
-
-
-def _review(permission: str) -> Json:
-    return {
-        "apiVersion": _REVIEWS.api_version,
-        "kind": _REVIEWS.kind,
-        "spec": {"resourceAttributes": resource_attributes(permission)},
     }

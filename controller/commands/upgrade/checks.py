@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -10,7 +10,6 @@ from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
 from apiserver.schema.structural import CONVERSION_SERVICE
-from controller.commands.upgrade.calls import count_text
 from controller.commands.upgrade.definitions import (
     HELM_RELEASE,
     PEOPLE,
@@ -21,6 +20,7 @@ from controller.commands.upgrade.definitions import (
 )
 from controller.commands.upgrade.gather import CONFIGURATION, UPSTREAM_LEASE, UpgradeState
 from controller.commands.upgrade.report import Finding, note, ok, problem
+from controller.planning.wording import count
 
 ACCEPTABLE: Final = ("owners", "controllers")
 """Checks whose problems a user may accept, since what they find can be intended."""
@@ -163,7 +163,7 @@ def _is_upstream(deployment: Json) -> bool:
 
 
 def _leader(snapshot: UpgradeState, lease: str, stop: str) -> Iterator[Finding]:
-    for namespace, holder in _holders(snapshot, lease):
+    for namespace, holder in holders(snapshot.leases, lease, snapshot.now):
         yield problem(
             "controllers",
             f"{holder} holds the lease {namespace}/{lease}",
@@ -176,7 +176,8 @@ def _second_installation(snapshot: UpgradeState) -> Iterator[Finding]:
 
     All cluster-scoped objects have fixed names, and belong to the installation that was applied last.
     """
-    for namespace, _ in _holders(snapshot, LEASE_NAME) if snapshot.configuration else ():
+    leases = snapshot.leases if snapshot.configuration else ()
+    for namespace, _ in holders(leases, LEASE_NAME, snapshot.now):
         if namespace != snapshot.namespace:
             yield problem(
                 "controllers",
@@ -187,10 +188,10 @@ def _second_installation(snapshot: UpgradeState) -> Iterator[Finding]:
             )
 
 
-def _holders(snapshot: UpgradeState, name: str) -> Iterator[tuple[str, str]]:
+def holders(leases: Iterable[Json], name: str, now: datetime) -> Iterator[tuple[str, str]]:
     """Yield the namespace and the holder of each held Lease of a name."""
-    for lease in snapshot.leases:
-        if lease["metadata"]["name"] == name and is_held(lease.get("spec") or {}, snapshot.now):
+    for lease in leases:
+        if lease["metadata"]["name"] == name and is_held(lease.get("spec") or {}, now):
             yield lease["metadata"]["namespace"], lease["spec"]["holderIdentity"]
 
 
@@ -237,7 +238,7 @@ def check_webhook(snapshot: UpgradeState) -> Iterator[Finding]:
     elif not snapshot.ready_pods:
         yield problem("webhook", f"the Service {place} has no ready pod", why)
     else:
-        yield ok("webhook", f"the Service {place} has {count_text(snapshot.ready_pods, 'ready pod')}")
+        yield ok("webhook", f"the Service {place} has {count(snapshot.ready_pods, 'ready pod')}")
     if snapshot.refusal:
         yield problem(
             "webhook",

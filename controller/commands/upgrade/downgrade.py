@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -11,7 +11,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape, in_shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
-from controller.commands.upgrade.calls import count_text
+from controller.commands.upgrade.calls import Pace
 from controller.commands.upgrade.checks import (
     ACCEPTABLE,
     check_certificates,
@@ -26,7 +26,7 @@ from controller.commands.upgrade.definitions import (
     storage_version,
     stored_versions,
 )
-from controller.commands.upgrade.execution import Action, is_annotated, is_reshaped, step
+from controller.commands.upgrade.execution import Action, Execution, is_annotated, is_reshaped, step
 from controller.commands.upgrade.gather import UpgradeState, gather
 from controller.commands.upgrade.report import (
     Finding,
@@ -39,7 +39,8 @@ from controller.commands.upgrade.report import (
     with_accepted,
 )
 from controller.commands.upgrade.run import migration_parser, run
-from controller.commands.upgrade.upgrade import starter, state_of
+from controller.commands.upgrade.upgrade import state_of
+from controller.planning.wording import count
 
 _DESCRIPTION: Final = """\
 Restore every VariantAutoscaling to the shape of an earlier release, and leave a
@@ -68,13 +69,14 @@ def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     shape = RELEASES[options.to_release] if options.to_release else SHAPES[options.shape]
 
-    async def plan(cluster: Cluster) -> Run:
+    async def plan(cluster: Cluster) -> tuple[Run, Callable[[Pace], Execution]]:
         snapshot = await gather(cluster, now=datetime.now(UTC))
-        return plan_downgrade(
+        report = plan_downgrade(
             snapshot, cluster.host, shape, accept=options.accept, accept_incomplete=options.accept_incomplete
         )
+        return report, lambda pace: Execution(cluster, pace, namespace=snapshot.namespace, shape=shape)
 
-    return run(options, plan, starter(shape))
+    return run(options, plan)
 
 
 def parser() -> argparse.ArgumentParser:
@@ -193,15 +195,15 @@ def check_shape(
     made_up, lossy = (sum(bool(item[name]) for item in changes) for name in ("madeUp", "lost"))
     if lossy:
         yield note(
-            "shape", f"{shape} cannot express all fields of {count_text(lossy, 'object')}: see the list below"
+            "shape", f"{shape} cannot express all fields of {count(lossy, 'object')}: see the list below"
         )
     if made_up:
         message = (
-            f"{shape} requires values that are missing in {count_text(made_up, 'object')}: see the list below"
+            f"{shape} requires values that are missing in {count(made_up, 'object')}: see the list below"
         )
         finding = note if accept_incomplete else problem
         yield finding(
             "shape", message, "complete these objects, choose another shape, or use --accept-incomplete"
         )
     if not changes:
-        yield ok("shape", f"{shape} can express all fields of {count_text(objects, 'object')}")
+        yield ok("shape", f"{shape} can express all fields of {count(objects, 'object')}")

@@ -21,41 +21,38 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Conflict, NotFound, Unavailable
 from apiserver.cluster.resource import Resource
 from apiserver.kinds.llmd.shapes import Shape, in_shape, without_annotation
-from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json, JsonValue, as_object, same
 from apiserver.schema.kind import Kind
 from controller.commands.upgrade.calls import (
     Pace,
     StoppedError,
     change_all,
-    count_text,
     each,
     patiently,
     resource_of,
     retry,
 )
 from controller.commands.upgrade.definitions import (
+    KINDS,
+    disown,
+    read_definition,
     served_versions,
     storage_version,
     stored_versions,
     transitional_definition,
+    until_served,
+    until_stored,
     withdrawn_definition,
+    write_definition,
 )
 from controller.commands.upgrade.gather import read_ca_bundle
 from controller.commands.upgrade.proving import UnreadableError, difference, prove
 from controller.commands.upgrade.report import Step
-from controller.commands.upgrade.serving import (
-    disown,
-    read_definition,
-    until_served,
-    until_stored,
-    write_definition,
-)
+from controller.planning.wording import count
 
 _TRIES: Final = 20
 _WRITE_PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *(2.0,) * 13)
 _ALLOCATIONS: Final = ("currentAlloc", "desiredOptimizedAlloc")
-_KINDS: Final = {kind.crd_name: kind for kind in DEFINED}
 
 
 class Action(Enum):
@@ -79,44 +76,6 @@ def step(action: Action, kind: Kind, version: str = "") -> Step:
     return Step(action=action, subject=kind.crd_name, detail=version)
 
 
-async def rewrite(cluster: Cluster, resource: Resource, pace: Pace) -> str:
-    """Store every object in the version of `resource`, and verify that another write changes nothing.
-
-    Returns the result in one sentence. Raises StoppedError for an object that another client keeps writing,
-    and ClusterError.
-    """
-    listed = await patiently(partial(cluster.list, resource, metadata_only=True))
-    items: list[Json] = listed["items"]
-
-    async def store(item: Json) -> tuple[bool, bool]:
-        """Return whether the object was written, and whether it was deleted."""
-        version, is_written = str(item["metadata"]["resourceVersion"]), False
-        for _ in range(_TRIES):
-            after = await _write_unchanged(cluster, resource, item)
-            if after in {None, version}:
-                return is_written, after is None
-            version, is_written = str(after), True
-        name = f"{item['metadata']['namespace']}/{item['metadata']['name']}"
-        raise StoppedError(f"{name} is changed continuously: stop its writer, and run this command again")
-
-    results = await each(items, store, pace.of("objects written"))
-    written, gone = (sum(result[position] for result in results) for position in (0, 1))
-    without = f", {gone} deleted in the meantime" if gone else ""
-    listing = count_text(len(items), "object")
-    return f"{written} of {listing} rewritten{without}; {len(items) - gone} verified"
-
-
-async def _write_unchanged(cluster: Cluster, resource: Resource, item: Json) -> str | None:
-    """Write an object unchanged; return its new resource version, or None if it was deleted."""
-    name, namespace = item["metadata"]["name"], item["metadata"]["namespace"]
-    write = partial(cluster.patch_json, resource, name, [], namespace=namespace, subresource="status")
-    try:
-        answer = await retry(write, (Conflict, Unavailable), _WRITE_PAUSES_SECONDS)
-    except NotFound:
-        return None
-    return str(answer["metadata"]["resourceVersion"])
-
-
 def is_reshaped(item: Json, shape: Shape) -> bool:
     """Tell whether anything but our annotation must change to give an object a shape."""
     return bool(difference(in_shape(item, shape).value, without_annotation(item)))
@@ -127,47 +86,41 @@ def is_annotated(item: Json) -> bool:
     return without_annotation(item) is not item
 
 
-async def rehearse(cluster: Cluster, resource: Resource, shape: Shape, pace: Pace) -> int:
-    """Write every object in a shape by dry run; return their number. Raises StoppedError and ClusterError."""
-
-    async def write(item: Json) -> None:
-        shaped = in_shape(item, shape).value
-        await cluster.replace(resource, shaped, subresource="status", dry_run=True)
-        await cluster.replace(resource, shaped, dry_run=True)
-
-    complaint = f"cannot be restored in {shape}; nothing was changed. Correct them and run this command again"
-    is_due = partial(is_reshaped, shape=shape)
-    return await change_all(cluster, resource, is_due, write, pace, complaint=complaint)
+def with_members(status: JsonValue, shaped: JsonValue) -> JsonValue:
+    """Return a status with the members that its allocations have in the shape in addition."""
+    old, new = as_object(status), as_object(shaped)
+    more = {name: new[name] | as_object(old[name]) for name in _ALLOCATIONS if name in old and name in new}
+    return old | more if more else status
 
 
-async def reshape(cluster: Cluster, resource: Resource, shape: Shape, pace: Pace) -> int:
-    """Write every object in a shape; return their number. Raises StoppedError and ClusterError."""
-    write, is_due = partial(_write, cluster, resource, shape), partial(is_reshaped, shape=shape)
-    complaint = "could not be restored; run this command again"
-    return await change_all(cluster, resource, is_due, write, pace, complaint=complaint)
+async def _store_again(cluster: Cluster, resource: Resource, item: Json) -> tuple[bool, bool]:
+    """Write an object unchanged until that has no effect; return whether it was written, or deleted.
 
-
-async def remove_annotations(cluster: Cluster, resource: Resource, shape: Shape, pace: Pace) -> int:
-    """Remove our annotation and nothing else; return the number of objects.
-
-    Raises StoppedError, also for objects that do not have the shape, and ClusterError.
+    Raises StoppedError if another client keeps writing it, and ClusterError.
     """
+    name, namespace = item["metadata"]["name"], item["metadata"]["namespace"]
+    version, is_written = str(item["metadata"]["resourceVersion"]), False
+    write = partial(cluster.patch_json, resource, name, [], namespace=namespace, subresource="status")
+    for _ in range(_TRIES):
+        try:
+            answer = await retry(write, (Conflict, Unavailable), _WRITE_PAUSES_SECONDS)
+        except NotFound:
+            return is_written, True
+        if answer["metadata"]["resourceVersion"] == version:
+            return is_written, False
+        version, is_written = str(answer["metadata"]["resourceVersion"]), True
+    raise StoppedError(
+        f"{namespace}/{name} is changed continuously: stop its writer, and run this command again"
+    )
 
-    async def write(item: Json) -> str:
-        if is_reshaped(item, shape):
-            return "it was changed in the meantime and must be restored again: run this command again"
-        await cluster.replace(resource, without_annotation(item))
-        return ""
 
-    complaint = "cannot be freed from our annotations"
-    return await change_all(cluster, resource, is_annotated, write, pace, complaint=complaint)
-
-
-async def _write(cluster: Cluster, resource: Resource, shape: Shape, item: Json) -> str:
+async def _reshape(cluster: Cluster, resource: Resource, shape: Shape, item: Json) -> str:
+    """Write an object in a shape; return what admission changed, or empty."""
     shaped = in_shape(item, shape).value
     status = shaped.get("status")
     now = await _write_status(cluster, resource, item, with_members(item.get("status"), status))
-    now = await cluster.replace(resource, shaped | {"metadata": shaped["metadata"] | _version(now)})
+    version = {"resourceVersion": now["metadata"]["resourceVersion"]}
+    now = await cluster.replace(resource, shaped | {"metadata": shaped["metadata"] | version})
     now = await _write_status(cluster, resource, now, status)
     # Admission may add a default; what matters is that the object has the shape.
     path = difference(in_shape(now, shape).value, now)
@@ -178,17 +131,6 @@ async def _write_status(cluster: Cluster, resource: Resource, item: Json, status
     if same(status, item.get("status")):
         return item
     return await cluster.replace(resource, item | {"status": status}, subresource="status")
-
-
-def _version(item: Json) -> Json:
-    return {"resourceVersion": item["metadata"]["resourceVersion"]}
-
-
-def with_members(status: JsonValue, shaped: JsonValue) -> JsonValue:
-    """Return a status with the members that its allocations have in the shape in addition."""
-    old, new = as_object(status), as_object(shaped)
-    more = {name: new[name] | as_object(old[name]) for name in _ALLOCATIONS if name in old and name in new}
-    return old | more if more else status
 
 
 class Execution:
@@ -219,7 +161,7 @@ class Execution:
 
     async def do(self, step: Step) -> str:
         """Execute one step; return its result in one sentence. Raises StoppedError and ClusterError."""
-        return await self._actions[step.action](_KINDS[step.subject], step.detail)
+        return await self._actions[step.action](KINDS[step.subject], step.detail)
 
     async def _serve(self, kind: Kind, version: str) -> str:
         if kind.has_conversion:
@@ -269,8 +211,16 @@ class Execution:
         )
 
     async def _rewrite(self, kind: Kind, version: str) -> str:
+        """Store every object in a version, and verify that another write changes nothing."""
         await until_stored(self._cluster, kind, version)
-        return await rewrite(self._cluster, resource_of(kind, version), self._pace)
+        resource = resource_of(kind, version)
+        listed = await patiently(partial(self._cluster.list, resource, metadata_only=True))
+        items: list[Json] = listed["items"]
+        store = partial(_store_again, self._cluster, resource)
+        results = await each(items, store, self._pace.of("objects written"))
+        written, gone = (sum(result[position] for result in results) for position in (0, 1))
+        without = f", {gone} deleted in the meantime" if gone else ""
+        return f"{written} of {count(len(items), 'object')} rewritten{without}; {len(items) - gone} verified"
 
     async def _prune(self, kind: Kind, version: str) -> str:
         def prune(live: Json | None) -> Json:
@@ -282,26 +232,57 @@ class Execution:
         return f"storedVersions of {kind.crd_name} is {version}"
 
     async def _rehearse(self, kind: Kind, _: str) -> str:
-        objects = await rehearse(self._cluster, *self._target(kind), self._pace)
-        return f"{count_text(objects, 'object')} can be restored"
+        """Write every object in the shape by dry run."""
+        resource, shape = self._target(kind)
+
+        async def write(item: Json) -> None:
+            shaped = in_shape(item, shape).value
+            await self._cluster.replace(resource, shaped, subresource="status", dry_run=True)
+            await self._cluster.replace(resource, shaped, dry_run=True)
+
+        why = f"cannot be restored in {shape}; nothing was changed. Correct them and run this command again"
+        return f"{await self._change(kind, partial(is_reshaped, shape=shape), write, why)} can be restored"
 
     async def _reshape(self, kind: Kind, _: str) -> str:
-        objects = await reshape(self._cluster, *self._target(kind), self._pace)
-        return f"{count_text(objects, 'object')} restored in {self._shape}"
+        resource, shape = self._target(kind)
+        write, is_due = partial(_reshape, self._cluster, resource, shape), partial(is_reshaped, shape=shape)
+        objects = await self._change(kind, is_due, write, "could not be restored; run this command again")
+        return f"{objects} restored in {shape}"
 
     async def _sweep(self, kind: Kind, _: str) -> str:
-        objects = await remove_annotations(self._cluster, *self._target(kind), self._pace)
-        return f"our annotations removed from {count_text(objects, 'object')}"
+        """Remove our annotation and nothing else."""
+        resource, shape = self._target(kind)
+
+        async def write(item: Json) -> str:
+            if is_reshaped(item, shape):
+                return "it was changed in the meantime and must be restored again: run this command again"
+            await self._cluster.replace(resource, without_annotation(item))
+            return ""
+
+        objects = await self._change(kind, is_annotated, write, "cannot be freed from our annotations")
+        return f"our annotations removed from {objects}"
 
     def _target(self, kind: Kind) -> tuple[Resource, Shape]:
         assert self._shape is not None  # a downgrade always has one
         return resource_of(kind, kind.versions[0].name), self._shape
 
+    async def _change(
+        self,
+        kind: Kind,
+        is_due: Callable[[Json], bool],
+        write: Callable[[Json], Awaitable[object]],
+        complaint: str,
+    ) -> str:
+        """Change all objects that are due, in the oldest version; return how many, such as `2 objects`."""
+        resource, _ = self._target(kind)
+        number = await change_all(self._cluster, resource, is_due, write, self._pace, complaint=complaint)
+        return count(number, "object")
+
     async def _disown(self, kind: Kind, version: str) -> str:
         oldest = kind.versions[0].name
         written = await disown(self._cluster, kind, version=version, served=oldest, pace=self._pace)
         entries = f"entries of {kind.group}/{version}"
-        return f"{entries} removed from the managedFields of {count_text(written, 'object')}"
+        return f"{entries} removed from the managedFields of {count(written, 'object')}"
 
     async def _withdraw(self, kind: Kind, version: str) -> str:
         await write_definition(self._cluster, kind, partial(_withdraw, kind))

@@ -26,8 +26,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.metadata import with_annotation
 from apiserver.schema.structural import CONVERSION_SERVICE
 from controller.commands.upgrade.calls import get_if_present, missing_permissions, patiently, resource_of
-from controller.commands.upgrade.definitions import served_versions
-from controller.commands.upgrade.serving import ENDPOINT_SLICES, read_definition
+from controller.commands.upgrade.definitions import ENDPOINT_SLICES, read_definition, served_versions
 
 CONFIGURATION: Final = "stowplan"
 """The name of our webhook configurations."""

@@ -21,12 +21,12 @@ from controller.commands.upgrade.calls import (
     CHANGING,
     Pace,
     StoppedError,
-    count_text,
     failures_of,
     resource_of,
     retry,
     steadily,
 )
+from controller.planning.wording import count
 
 _CONVERSION_SECONDS: Final = 40.0
 """A timeout in seconds, longer than that of the API server for a converter, so that the server reports it."""
@@ -62,13 +62,13 @@ async def prove(cluster: Cluster, kind: Kind, pace: Pace, *, namespace: str) -> 
         await _convert(partial(cluster.list, resource, metadata_only=True))
     if failures:
         raise StoppedError(
-            f"verification failed for {len(failures)} of {count_text(len(items), 'object')};"
+            f"verification failed for {len(failures)} of {count(len(items), 'object')};"
             " nothing is stored in another version yet, and both versions are served. Correct these"
             " objects and run this command again, or go back with stowplan downgrade",
             failures,
         )
     beside = f"; a test object was refused: {refusal}" if refusal else ""
-    return f"{count_text(len(items), 'object')} converted and back without loss{beside}"
+    return f"{count(len(items), 'object')} converted and back without loss{beside}"
 
 
 async def _create_made_up(cluster: Cluster, kind: Kind, namespace: str) -> str:

@@ -9,7 +9,9 @@ from enum import Enum, StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.commands.upgrade.calls import Failure, count_text
+from controller.commands.plan.terminal import Tone
+from controller.commands.upgrade.calls import Failure
+from controller.planning.wording import count
 
 PERMISSIONS: Final = "permissions"
 """The name of the check for permissions; if it fails, nothing else is checked."""
@@ -138,17 +140,8 @@ class Run:
         } | self.state
 
 
-class Tone(StrEnum):
-    """The meaning of a line; the value is the parameter of its color."""
-
-    PLAIN = ""
-    GOOD = "32"
-    BAD = "31"
-    ADVICE = "33"
-    HEADING = "1"
-
-
 Line = tuple[Tone, str]
+_COLOURS: Final = {Tone.GOOD: "32", Tone.BAD: "31", Tone.ADVICE: "33", Tone.HEADING: "1"}
 _TONES: Final = {Verdict.OK: Tone.GOOD, Verdict.NOTE: Tone.ADVICE, Verdict.PROBLEM: Tone.BAD}
 
 
@@ -156,7 +149,7 @@ def printable(line: Line, *, is_coloured: bool) -> str:
     """Return a line as printed, with control characters from objects replaced."""
     tone, text = line
     text = _CONTROL_CHARACTERS.sub("�", text)
-    return f"\x1b[{tone}m{text}\x1b[0m" if is_coloured and tone else text
+    return f"\x1b[{_COLOURS[tone]}m{text}\x1b[0m" if is_coloured and tone in _COLOURS else text
 
 
 def plan_lines(run: Run) -> Iterator[Line]:
@@ -187,8 +180,8 @@ def _state_lines(state: Json) -> Iterator[Line]:
             yield Tone.PLAIN, text + ("" if item["isOurs"] else ", not ours")
     if missing:
         yield Tone.PLAIN, f"  not installed: {', '.join(missing)}"
-    shapes = ", ".join(f"{count} {name}" for name, count in sorted(state["objects"]["byShape"].items()))
-    total = count_text(state["objects"]["total"], "object")
+    shapes = ", ".join(f"{number} {name}" for name, number in sorted(state["objects"]["byShape"].items()))
+    total = count(state["objects"]["total"], "object")
     yield Tone.PLAIN, f"  {total}" + (f": {shapes}" if shapes else "")
 
 
@@ -222,6 +215,6 @@ def end_lines(run: Run) -> Iterator[Line]:
         yield from ((Tone.PLAIN, sentence) for sentence in run.advice)
 
 
-def _rest(count: int) -> Iterator[Line]:
-    if count > _MOST_OBJECTS_SHOWN:
-        yield Tone.PLAIN, f"  and {count - _MOST_OBJECTS_SHOWN} more; -o json lists all"
+def _rest(total: int) -> Iterator[Line]:
+    if total > _MOST_OBJECTS_SHOWN:
+        yield Tone.PLAIN, f"  and {total - _MOST_OBJECTS_SHOWN} more; -o json lists all"

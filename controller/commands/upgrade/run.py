@@ -10,14 +10,14 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from pathlib import Path
-from typing import Final, TextIO, TypeAlias
+from typing import Final, Protocol, TextIO, TypeAlias
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, explain
 from apiserver.program import command_parser
 from apiserver.schema.json import Json
-from controller.commands.upgrade.calls import Failure, Pace, StoppedError, count_text
+from controller.commands.status.options import add_kubeconfig
+from controller.commands.upgrade.calls import Failure, Pace, StoppedError
 from controller.commands.upgrade.report import (
     PERMISSIONS,
     Line,
@@ -28,6 +28,7 @@ from controller.commands.upgrade.report import (
     plan_lines,
     printable,
 )
+from controller.planning.wording import count
 
 _DEFAULT_RATE: Final = 100.0
 _PROGRESS_SECONDS: Final = 1.0
@@ -74,16 +75,11 @@ def migration_parser(
     verb: str, description: str, epilog: str, *, acceptable: Sequence[str]
 ) -> argparse.ArgumentParser:
     """Return a parser with the common options; `acceptable` are the checks for `--accept`."""
-    made = command_parser(
-        verb,
-        description,
-        epilog=epilog + _EXIT_CODES,
-    )
+    made = command_parser(verb, description, epilog=epilog + _EXIT_CODES)
     made.add_argument(
         "--apply", action="store_true", help="execute the plan; without this option, only print it"
     )
-    made.add_argument("--kubeconfig", type=Path, metavar="FILE", help="path to the kubeconfig file")
-    made.add_argument("--context", metavar="NAME", help="name of the kubeconfig context to use")
+    add_kubeconfig(made)
     made.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="output format (default: text)"
     )
@@ -118,16 +114,20 @@ def _rate(text: str) -> float:
     return rate
 
 
-Planner: TypeAlias = Callable[[Cluster], Awaitable[Run]]
-Executor: TypeAlias = Callable[[Step], Awaitable[str]]
-"""Executes one step and returns the result in one sentence. Raises StoppedError and ClusterError."""
-Starter: TypeAlias = Callable[[Cluster, Pace], Awaitable[Executor]]
+class Executor(Protocol):
+    """Executes steps at the pace with which it was made."""
+
+    async def do(self, step: Step) -> str:
+        """Execute one step; return its result in one sentence. Raises StoppedError and ClusterError."""
 
 
-def run(options: argparse.Namespace, plan: Planner, start: Starter) -> int:
-    """Run a subcommand and return its exit code; `start` returns the executor of the planned steps."""
+Planner: TypeAlias = Callable[[Cluster], Awaitable[tuple[Run, Callable[[Pace], Executor]]]]
+
+
+def run(options: argparse.Namespace, plan: Planner) -> int:
+    """Run a subcommand and return its exit code; `plan` returns the plan, and what executes its steps."""
     try:
-        return asyncio.run(_run(options, plan, start))
+        return asyncio.run(_run(options, plan))
     except ClusterError as error:
         message = explain(error, action="do this")
         code = _STOPPED if isinstance(error, Forbidden) else _USAGE
@@ -139,14 +139,14 @@ def run(options: argparse.Namespace, plan: Planner, start: Starter) -> int:
     return code
 
 
-async def _run(options: argparse.Namespace, plan: Planner, start: Starter) -> int:
+async def _run(options: argparse.Namespace, plan: Planner) -> int:
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
-        report = await plan(cluster)
+        report, executor_at = await plan(cluster)
         is_text = options.output == "text"
         if is_text:
             _print(plan_lines(report))
         if report.steps and options.apply and not report.problems:
-            report = await _execute(cluster, report, options, start)
+            report = await _execute(report, options, executor_at)
         report = _conclude(report)
     if is_text:
         _print(end_lines(report))
@@ -158,7 +158,7 @@ async def _run(options: argparse.Namespace, plan: Planner, start: Starter) -> in
 def _conclude(report: Run) -> Run:
     """Return the report with the reason why nothing was executed, if so."""
     if report.problems:
-        problems = count_text(len(report.problems), "problem")
+        problems = count(len(report.problems), "problem")
         error = f"{problems} to solve first; nothing was changed"
         if any(item.check == PERMISSIONS for item in report.problems):
             error = f"{problems} to solve first; nothing else was checked, and nothing was changed"
@@ -168,18 +168,18 @@ def _conclude(report: Run) -> Run:
     return report if report.steps else replace(report, outcome=RunOutcome.NOTHING_TO_DO)
 
 
-async def _execute(cluster: Cluster, report: Run, options: argparse.Namespace, start: Starter) -> Run:
+async def _execute(report: Run, options: argparse.Namespace, executor_at: Callable[[Pace], Executor]) -> Run:
     """Return the report after executing its steps, with their results or the error."""
     stream = sys.stdout if options.output == "text" else sys.stderr
     progress = Progress(stream, steps=len(report.steps))
-    execute = await start(cluster, Pace(per_second=options.rate, tell=progress.tell))
+    executor = executor_at(Pace(per_second=options.rate, tell=progress.tell))
     failures: tuple[Failure, ...] = ()
     done: list[Json] = []
     try:
         for step in report.steps:
             began = time.monotonic()
             progress.begin(step.title)
-            result = await execute(step)
+            result = await executor.do(step)
             progress.end(result)
             seconds = round(time.monotonic() - began, 2)
             done.append(step.as_json() | {"result": result, "seconds": seconds})

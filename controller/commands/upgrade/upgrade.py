@@ -10,21 +10,20 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.namespaces import installed_namespace
 from apiserver.kinds.conversion import wanted_annotation_bytes
-from apiserver.kinds.llmd.shapes import Shape, shape_of
+from apiserver.kinds.identity import key_of
+from apiserver.kinds.llmd.shapes import shape_of
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
 from apiserver.schema.metadata import LIMIT_BYTES
-from controller.commands.upgrade.calls import Pace, count_text, patiently
+from controller.commands.upgrade.calls import Pace
 from controller.commands.upgrade.checks import (
     ACCEPTABLE,
     check_certificates,
@@ -53,7 +52,8 @@ from controller.commands.upgrade.report import (
     problem,
     with_accepted,
 )
-from controller.commands.upgrade.run import Executor, Starter, migration_parser, run
+from controller.commands.upgrade.run import migration_parser, run
+from controller.planning.wording import count, first_of
 
 _MOST_NAMED: Final = 10
 _DESCRIPTION: Final = """\
@@ -76,26 +76,17 @@ def main(arguments: Sequence[str]) -> int:
     """Plan or execute the upgrade; return the exit code."""
     options = parser().parse_args(arguments)
 
-    async def plan(cluster: Cluster) -> Run:
+    async def plan(cluster: Cluster) -> tuple[Run, Callable[[Pace], Execution]]:
         snapshot = await gather(cluster, now=datetime.now(UTC))
-        return plan_upgrade(snapshot, cluster.host, accept=options.accept)
+        report = plan_upgrade(snapshot, cluster.host, accept=options.accept)
+        return report, lambda pace: Execution(cluster, pace, namespace=snapshot.namespace)
 
-    return run(options, plan, starter())
+    return run(options, plan)
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     return migration_parser("upgrade", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
-
-
-def starter(shape: Shape | None = None) -> Starter:
-    """Return a function that begins an execution; `shape` is that of objects after a downgrade."""
-
-    async def start(cluster: Cluster, pace: Pace) -> Executor:
-        namespace = await patiently(partial(installed_namespace, cluster))
-        return Execution(cluster, pace, namespace=namespace, shape=shape).do
-
-    return start
 
 
 def plan_upgrade(snapshot: UpgradeState, cluster: str, *, accept: Sequence[str] = ()) -> Run:
@@ -189,7 +180,7 @@ def check_objects(snapshot: UpgradeState) -> Iterator[Finding]:
             "shorten these objects, for example by removing unused candidates of a modelProfile",
         )
     else:
-        yield ok("objects", f"the data of {count_text(len(objects), 'object')} fits")
+        yield ok("objects", f"the data of {count(len(objects), 'object')} fits")
     if bare := [item for item in objects if "spec" not in item]:
         yield note(
             "objects",
@@ -199,6 +190,4 @@ def check_objects(snapshot: UpgradeState) -> Iterator[Finding]:
 
 
 def _names(objects: Sequence[Json]) -> str:
-    names = [f"{item['metadata']['namespace']}/{item['metadata']['name']}" for item in objects[:_MOST_NAMED]]
-    more = f" and {len(objects) - _MOST_NAMED} more" if len(objects) > _MOST_NAMED else ""
-    return f"{', '.join(names)}{more}"
+    return first_of(["/".join(key_of(item)) for item in objects], _MOST_NAMED)

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import yaml
-from support.check_verb import GOOD, Check
 from support.manifests import deployment, legacy_variant, variant
+from support.verbs import GOOD, Check
 
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 

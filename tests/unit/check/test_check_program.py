@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
@@ -10,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.check_verb import GOOD, Check
 from support.manifests import deployment, listed, variant
+from support.verbs import GOOD, Check
 
 from apiserver import cli
 
@@ -69,11 +68,9 @@ def test_documents_that_are_not_manifests_are_counted(check: Check) -> None:
     assert check("d", **files)[2] == ["skipped: 1 Deployment (apps/v1), 2 documents that are not manifests"]
 
 
-def test_standard_input_is_checked_like_a_file(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_checked_like_a_file(check: Check) -> None:
     """Its name in messages is <stdin>."""
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
-
-    assert check("-") == (0, ["<stdin>:1: VariantAutoscaling/x valid"], [])
+    assert check("-", given=GOOD) == (0, ["<stdin>:1: VariantAutoscaling/x valid"], [])
 
 
 def test_other_kinds_are_skipped_with_a_note(check: Check) -> None:

@@ -30,6 +30,7 @@ READ: dict[str, tuple[str | bytes, list[Any]]] = {
     "line endings of Windows": ("a: 1\r\n---\r\nb: 2\r\n", [{"a": 1}, {"b": 2}]),
     "a byte order mark": ("\ufeffa: 1\n", [{"a": 1}]),
     "text in UTF-16": ("a: é\n".encode("utf-16"), [{"a": "é"}]),
+    "text in a block, before a separator": ("a: |\n  x\n---\nb: 2\n", [{"a": "x\n"}, {"b": 2}]),
     "a separator inside indented text": ("a: |\n  x\n  --- y\n", [{"a": "x\n--- y\n"}]),
     "keys of other types": (
         "{1: a, 1.5: b, yes: c, 0x10: d}",

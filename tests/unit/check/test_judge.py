@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
-import sys
 from typing import Any
 
 import pytest
-from support.check_verb import Check
 from support.manifests import legacy_variant, variant
+from support.verbs import Check
 
 from apiserver import cli
 from apiserver.kinds.scalable import SCALABLE
 from controller.commands.check.documents import Source
 from controller.commands.check.judge import check_source
-from controller.commands.check.result import CheckResult, Verdict
+from controller.commands.check.result import CheckResult, CheckVerdict
 
 FIELD = "spec.scalingConfiguration.target.targetRef.namespace"
 
@@ -97,17 +95,17 @@ def test_malformed_metadata_is_rejected_with_a_namespace_on_the_command_line() -
     assert [found.field for found in checked(manifest, "prod").errors] == ["metadata"]
 
 
-def test_the_verb_has_an_option_for_the_namespace(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_verb_has_an_option_for_the_namespace(check: Check) -> None:
     """Messages still have the lines of the file."""
     text = json.dumps(bound(own=None, target="kube-system"), indent=1)
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
 
-    assert cli.main(["check", "-n", "prod", "-"]) == 1
-    assert capsys.readouterr().out == (
-        f'<stdin>:15: The AutoscalingPolicyBinding "x" is invalid: {FIELD}: Invalid value: "kube-system":'
-        " must be the namespace of the binding itself, or left out\n"
+    code, out, _ = check("-n", "prod", "-", given=text)
+    assert (code, out) == (
+        1,
+        [
+            f'<stdin>:15: The AutoscalingPolicyBinding "x" is invalid: {FIELD}: Invalid value: "kube-system":'
+            " must be the namespace of the binding itself, or left out"
+        ],
     )
 
 
@@ -165,7 +163,7 @@ def test_a_target_of_a_kind_that_is_not_listed_is_rejected(
     """As in admission, the message names the kind and the listed kinds."""
     result = checked(manifest)
 
-    assert result.verdict is Verdict.REFUSED
+    assert result.verdict is CheckVerdict.REFUSED
     assert [(found.field, found.message.split(" cannot be scaled")[0]) for found in result.errors] == [
         (field, f"Forbidden: {what}") for field, what in want
     ]
@@ -210,7 +208,7 @@ def test_a_malformed_target_gets_no_error_about_its_kind(reference: object) -> N
     """One mistake causes one error."""
     result = checked(variant("x", modelID="m") | {"spec": {"modelID": "m", "scaleTargetRef": reference}})
 
-    assert result.verdict is Verdict.REFUSED
+    assert result.verdict is CheckVerdict.REFUSED
     assert not any("cannot be scaled" in found.message for found in result.errors)
 
 

@@ -23,7 +23,7 @@ from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
 from controller.commands.check.documents import Source, read_documents, read_sources
 from controller.commands.check.judge import check_source
-from controller.commands.check.result import CheckResult, Verdict, lines_of
+from controller.commands.check.result import CheckResult, CheckVerdict, lines_of
 from controller.commands.check.tree import Tree
 from controller.commands.check.yaml_values import as_yaml
 
@@ -78,9 +78,9 @@ def test_check_reports_the_errors_of_validation(kind: Kind, version: Version) ->
             assert [(found.field, found.message) for found in result.errors] == [
                 (str(error.path), error.body) for error in errors
             ], number
-            assert result.verdict is (Verdict.REFUSED if errors or result.undecodable else Verdict.VALID), (
-                number
-            )
+            assert result.verdict is (
+                CheckVerdict.REFUSED if errors or result.undecodable else CheckVerdict.VALID
+            ), number
             if result.value is not None:
                 assert result.value == with_defaults(version, value), number
                 assert only(as_yaml(result.value)).value == result.value, number
@@ -119,4 +119,4 @@ def test_every_sample_is_valid() -> None:
     sources = [source for source in read_sources([str(SAMPLES)]) if "refused" not in Path(source.name).parts]
     results = [result for source in sources for result in check_source(source)]
 
-    assert {result.verdict for result in results} == {Verdict.VALID, Verdict.SKIPPED}
+    assert {result.verdict for result in results} == {CheckVerdict.VALID, CheckVerdict.SKIPPED}

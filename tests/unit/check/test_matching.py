@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from support.check_verb import GOOD, Check
 from support.manifests import deployment
+from support.verbs import GOOD, Check
 
 from apiserver.kinds.registry import KINDS
 from controller.commands.check.matching import mismatch

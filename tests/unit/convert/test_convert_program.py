@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from support.verbs import Stowplan
 
 from apiserver import cli
-
-Convert = Callable[..., tuple[int, str, list[str]]]
 
 OTHERS = """\
 # the fleet's settings
@@ -59,7 +57,7 @@ VARIANT_TWICE = (
 )
 
 
-def test_only_differences_are_rewritten(convert: Convert) -> None:
+def test_only_differences_are_rewritten(convert: Stowplan) -> None:
     """Comments, order, quotes and spacing of everything else stay, and so does every other document."""
     code, out, err = convert(
         "-f", "a.yaml", "--to", "v1alpha2", "--drop-kept", a_yaml=f"{OTHERS}---\n{LEGACY}--- # next\n{OTHERS}"
@@ -82,7 +80,7 @@ def test_only_differences_are_rewritten(convert: Convert) -> None:
     assert code == 0
 
 
-def test_converting_there_and_back_restores_every_field(convert: Convert) -> None:
+def test_converting_there_and_back_restores_every_field(convert: Stowplan) -> None:
     """Meanwhile, the annotation keeps what v1alpha2 cannot express, and a message names it."""
     _, there, err = convert("-f", "-", "--to", "v1alpha2", given=LEGACY)
     _, back, _ = convert("-f", "-", "--to", "v1alpha1", given=there)
@@ -97,7 +95,7 @@ def test_converting_there_and_back_restores_every_field(convert: Convert) -> Non
     assert back == moved.replace("# the end", "    variantID: special-A100-4\n# the end")
 
 
-def test_an_omitted_target_is_omitted_again_after_converting_back(convert: Convert) -> None:
+def test_an_omitted_target_is_omitted_again_after_converting_back(convert: Stowplan) -> None:
     """The annotation also keeps that the field was absent; --drop-kept omits the annotation."""
     plain = LEGACY.replace("special", "meta/llama")
     _, there, err = convert("-f", "-", "--to", "v1alpha2", given=plain)
@@ -110,7 +108,7 @@ def test_an_omitted_target_is_omitted_again_after_converting_back(convert: Conve
     assert "kept-by-conversion" not in dropped
 
 
-def test_lost_comments_in_a_rewritten_part_are_reported(convert: Convert) -> None:
+def test_lost_comments_in_a_rewritten_part_are_reported(convert: Stowplan) -> None:
     """The entry in use moves to other fields, and its comments cannot."""
     entry = "{acc: A100, accCount: 1, perfParms: {}, maxBatchSize: 4}"
     profile = f"modelProfile:\n    accelerators: # measured\n    # the fast one\n    - {entry} # in May\n"
@@ -135,7 +133,7 @@ spec:
 
 
 @pytest.mark.parametrize("options", [[], ["--drop-kept"]])
-def test_fields_that_the_result_has_are_not_reported_as_lost(convert: Convert, options: list[str]) -> None:
+def test_fields_that_the_result_has_are_not_reported_as_lost(convert: Stowplan, options: list[str]) -> None:
     """An incomplete shape is kept for the conversion back, although v1alpha2 has all of its fields."""
     _, out, err = convert("-f", "-", "--to", "v1alpha2", *options, given=PARTIAL)
     _, with_one, told = convert(
@@ -163,7 +161,7 @@ def test_fields_that_the_result_has_are_not_reported_as_lost(convert: Convert, o
         ),
     ],
 )
-def test_a_target_without_a_name_is_reported(convert: Convert, metadata: str, *, is_told: bool) -> None:
+def test_a_target_without_a_name_is_reported(convert: Stowplan, metadata: str, *, is_told: bool) -> None:
     """It would get the name of the object, which has none."""
     text = PARTIAL.replace("\n  name: llama", f" {metadata}")
 
@@ -174,7 +172,7 @@ def test_a_target_without_a_name_is_reported(convert: Convert, metadata: str, *,
     assert ("name: d\n" in out) is not is_told
 
 
-def test_an_edit_after_conversion_leaves_a_custom_identifier_unchanged(convert: Convert) -> None:
+def test_an_edit_after_conversion_leaves_a_custom_identifier_unchanged(convert: Stowplan) -> None:
     """It is not derived, so an edit of the model does not change it."""
     _, there, _ = convert("-f", "-", "--to", "v1alpha2", given=LEGACY)
     _, back, _ = convert("-f", "-", "--to", "v1alpha1", given=there.replace("'meta/llama'", "mistral"))
@@ -183,14 +181,14 @@ def test_an_edit_after_conversion_leaves_a_custom_identifier_unchanged(convert: 
     assert "variantID: special-A100-4" in back
 
 
-def test_an_object_in_the_desired_version_keeps_every_byte(convert: Convert) -> None:
+def test_an_object_in_the_desired_version_keeps_every_byte(convert: Stowplan) -> None:
     """Nothing is reformatted."""
     code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", a_yaml=LEGACY)
 
     assert (code, out, err) == (0, LEGACY, [])
 
 
-def test_lists_are_converted_item_by_item(convert: Convert) -> None:
+def test_lists_are_converted_item_by_item(convert: Stowplan) -> None:
     """This includes generic lists, and lists of the kind, whose items may omit it."""
     anything = {"apiVersion": "v1", "kind": "List", "items": [json.loads('{"kind":"Pod","apiVersion":"v1"}')]}
     own = {"apiVersion": "llmd.ai/v1alpha2", "kind": "VariantAutoscalingList"}
@@ -207,7 +205,7 @@ def test_lists_are_converted_item_by_item(convert: Convert) -> None:
     assert code == 0
 
 
-def test_comments_in_the_items_of_a_list_stay(convert: Convert) -> None:
+def test_comments_in_the_items_of_a_list_stay(convert: Stowplan) -> None:
     """The output of `kubectl get -o yaml` is edited like any other manifest."""
     indented = CURRENT.replace("\n", "\n  ").rstrip()
     pod = "- kind: Pod # two\n  apiVersion: v1\n"
@@ -219,7 +217,7 @@ def test_comments_in_the_items_of_a_list_stay(convert: Convert) -> None:
     assert err == ["<stdin>:6: VariantAutoscaling/llama: lost: status.decision does not exist in v1alpha1"]
 
 
-def test_diff_prints_the_change_and_sets_the_exit_code(convert: Convert) -> None:
+def test_diff_prints_the_change_and_sets_the_exit_code(convert: Stowplan) -> None:
     """Formatters do the same in a pipeline."""
     code, out, _ = convert("-f", "a.yaml", "--to", "v1alpha1", "--diff", a_yaml=CURRENT)
     unchanged, nothing, _ = convert("-f", "a.yaml", "--to", "v1alpha2", "--diff")
@@ -233,7 +231,7 @@ def test_diff_prints_the_change_and_sets_the_exit_code(convert: Convert) -> None
     assert (unchanged, nothing) == (0, "")
 
 
-def test_files_are_rewritten_in_place(convert: Convert, tmp_path: Path) -> None:
+def test_files_are_rewritten_in_place(convert: Stowplan, tmp_path: Path) -> None:
     """Mode, byte order mark and line endings stay; files without an object to convert are not written."""
     data = b"\xef\xbb\xbf" + CURRENT.replace("\n", "\r\n").encode()
     (tmp_path / "b.yaml").write_text(OTHERS)
@@ -248,7 +246,7 @@ def test_files_are_rewritten_in_place(convert: Convert, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.yaml", "b.yaml"]
 
 
-def test_a_release_can_be_given_as_the_shape(convert: Convert) -> None:
+def test_a_release_can_be_given_as_the_shape(convert: Stowplan) -> None:
     """Lost fields and placeholders are reported, each with its path."""
     code, out, err = convert(
         "-f",
@@ -274,7 +272,7 @@ def test_a_release_can_be_given_as_the_shape(convert: Convert) -> None:
     ]
 
 
-def test_the_format_changes_only_on_request(convert: Convert) -> None:
+def test_the_format_changes_only_on_request(convert: Stowplan) -> None:
     """JSON stays JSON and YAML stays YAML, unless -o requests the other."""
     value = {"apiVersion": "llmd.ai/v1alpha2", "kind": "VariantAutoscaling", "metadata": {"name": "a"}}
     text = json.dumps(value, indent=4) + "\n"
@@ -288,7 +286,7 @@ def test_the_format_changes_only_on_request(convert: Convert) -> None:
     assert json.loads(as_json)["spec"]["variantCost"] == "10.50"
 
 
-def test_status_and_unknown_fields_are_kept(convert: Convert) -> None:
+def test_status_and_unknown_fields_are_kept(convert: Stowplan) -> None:
     """Only a server knows which fields exist, so nothing is pruned offline."""
     text = f"{CURRENT}  unheard-of: 1\nstatus:\n  decision: {{reason: Steady, message: ''}}\n  x: [1, 2]\n"
 
@@ -328,7 +326,7 @@ def test_status_and_unknown_fields_are_kept(convert: Convert) -> None:
     ],
 )
 def test_unreadable_input_is_reported_with_its_line(
-    convert: Convert, files: dict[str, str], expected: str
+    convert: Stowplan, files: dict[str, str], expected: str
 ) -> None:
     """Nothing is printed then: a part of the objects is not a usable manifest."""
     code, out, err = convert("-f", "a.yaml", "--to", "v1alpha1", **files)
@@ -338,7 +336,7 @@ def test_unreadable_input_is_reported_with_its_line(
     assert err[1:] == ["nothing is printed because of the errors above"]
 
 
-def test_duplicate_fields_of_other_documents_are_accepted(convert: Convert) -> None:
+def test_duplicate_fields_of_other_documents_are_accepted(convert: Stowplan) -> None:
     """They stay as they are."""
     text = f"{OTHERS}data: {{}}\n"
 

@@ -1,20 +1,24 @@
-"""Edits of YAML and JSON text: in any form, the result has the right values, and all else stays."""
+"""Edits of YAML and JSON text, and of files: in any form, the values are right, and all else stays."""
 
 from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.campaign import often
 from support.variants import valid
+from support.verbs import Stowplan
 
 from apiserver.kinds.llmd.conversion import HUB, SPOKE, convert
 from apiserver.schema.json import Json, JsonValue, same
-from controller.commands.check.documents import read_documents
+from controller.commands.check.documents import Source, read_documents
 from controller.commands.check.tree import Tree
 from controller.commands.check.yaml_values import as_yaml
 from controller.commands.convert.documents import convert_file
@@ -39,7 +43,7 @@ def test_a_converted_file_has_the_values_of_conversion(seed: int, version: str, 
     change = functools.partial(convert_value, options=ConversionOptions(version=wanted.rpartition("/")[2]))
 
     for text in (as_yaml(value), as_yaml(value).replace("\n", "  # why\n", 1), as_yaml(listed)):
-        file = convert_file(text.encode(), change)
+        file = convert_file(Source(name="f", data=text.encode()), change)
         [found] = file.values
         assert same(said(file.after), found)
         one = found["items"][0] if found["kind"] == "List" else found
@@ -113,12 +117,10 @@ def test_a_form_that_cannot_be_edited_is_rewritten(text: str) -> None:
     """It loses its comments, but no values."""
     new = said(text) | {"a": {"b": 2}}
 
-    file = convert_file(text.encode(), lambda _: Conversion(value=new, count=1))
+    file = convert_file(Source(name="f", data=text.encode()), lambda _: Conversion(value=new, count=1))
 
     assert same(said(file.after), new)
 
-
-Convert = Callable[..., tuple[int, str, list[str]]]
 
 VALUE = {
     "apiVersion": "llmd.ai/v1alpha2",
@@ -149,7 +151,7 @@ DIGITS = "123456789012345678901234567890.10"
         pytest.param(f"\n{LINE}\r\n  {INDENTED}\n\n{LINE}", id="several in one file"),
     ],
 )
-def test_a_usual_style_keeps_every_byte(convert: Convert, text: str) -> None:
+def test_a_usual_style_keeps_every_byte(convert: Stowplan, text: str) -> None:
     """Only the version changes, without a message."""
     code, out, err = convert("-f", "a.json", "--to", "v1alpha1", "--in-place", a_json=text)
     _, back, _ = convert("-f", "a.json", "--to", "v1alpha2")
@@ -161,7 +163,7 @@ def test_a_usual_style_keeps_every_byte(convert: Convert, text: str) -> None:
     assert back == ended
 
 
-def test_other_objects_of_a_list_keep_their_numbers(convert: Convert) -> None:
+def test_other_objects_of_a_list_keep_their_numbers(convert: Stowplan) -> None:
     """The list is changed, because one of its objects is converted, and gets another field."""
     other = f'{{"kind": "X", "apiVersion": "x/v1", "n": [{DIGITS}, 5e-1, 1.0]}}'
     text = f'{{"kind": "List", "apiVersion": "v1", "items": [{other}, {LEGACY}]}}\n'
@@ -192,7 +194,7 @@ def test_other_objects_of_a_list_keep_their_numbers(convert: Convert) -> None:
         ),
     ],
 )
-def test_a_reformatted_document_is_reported(convert: Convert, text: str, expected: str, note: str) -> None:
+def test_a_reformatted_document_is_reported(convert: Stowplan, text: str, expected: str, note: str) -> None:
     """It gets the nearest usual style."""
     code, out, err = convert("-f", "a.json", "--to", "v1alpha1", a_json=text)
 
@@ -200,10 +202,89 @@ def test_a_reformatted_document_is_reported(convert: Convert, text: str, expecte
     assert err == [f"a.json:1: {note}"]
 
 
-def test_an_unchanged_document_keeps_every_byte(convert: Convert) -> None:
+def test_an_unchanged_document_keeps_every_byte(convert: Stowplan) -> None:
     """It keeps even an unusual style, and nothing is reported."""
     text = LINE.replace(": [", " : [").replace("0.5", "5e-1")
 
     code, out, err = convert("-f", "a.json", "--to", "v1alpha2", a_json=text)
 
     assert (code, out, err) == (0, text + "\n", [])
+
+
+TEXT = "apiVersion: llmd.ai/v1alpha2\nkind: VariantAutoscaling\nmetadata: {name: a}\nspec: {modelID: m}\n"
+FULL_DISK = """\
+import resource, sys
+from apiserver import cli
+resource.setrlimit(resource.RLIMIT_FSIZE, (40, 40))
+sys.exit(cli.main(["convert", "-f", "a.yaml", "--to", "v1alpha1", "--in-place"]))
+"""
+
+
+def _someone_else() -> tuple[int, int]:
+    """Return an owner and a group that a file may get here, other than those of a new file."""
+    if os.geteuid() == 0:
+        return 4321, 4322
+    return os.geteuid(), next((group for group in os.getgroups() if group != os.getegid()), os.getegid())
+
+
+def test_owner_group_and_mode_stay(convert: Stowplan, tmp_path: Path) -> None:
+    """This includes the mode bits that a change of the owner clears."""
+    path = tmp_path / "a.yaml"
+    path.write_text(TEXT)
+    os.chown(path, *_someone_else())
+    path.chmod(0o2664)
+
+    code, _, err = convert("-f", "a.yaml", "--to", "v1alpha1", "--in-place")
+
+    assert (code, err) == (0, [])
+    assert "v1alpha1" in path.read_text()
+    status = path.stat()
+    assert (status.st_uid, status.st_gid) == _someone_else()
+    assert status.st_mode & 0o7777 == 0o2664
+
+
+def test_a_symbolic_link_still_points_to_the_file(convert: Stowplan, tmp_path: Path) -> None:
+    """The file that it points to is written."""
+    (tmp_path / "real.yaml").write_text(TEXT)
+    (tmp_path / "a.yaml").symlink_to("real.yaml")
+
+    code, _, _ = convert("-f", "a.yaml", "--to", "v1alpha1", "--in-place")
+
+    assert code == 0
+    assert (tmp_path / "a.yaml").is_symlink()
+    assert "v1alpha1" in (tmp_path / "real.yaml").read_text()
+
+
+def test_a_full_disk_leaves_the_file_unchanged(tmp_path: Path) -> None:
+    """No other file is left behind, and the error is reported."""
+    (tmp_path / "a.yaml").write_text(TEXT)
+
+    done = subprocess.run(
+        [sys.executable, "-c", FULL_DISK],
+        cwd=tmp_path,
+        env={
+            **os.environ,
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert done.stderr == "a.yaml: error: cannot be written: File too large\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["a.yaml"]
+    assert (tmp_path / "a.yaml").read_text() == TEXT
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_directory_without_write_permission_is_reported(convert: Stowplan, tmp_path: Path) -> None:
+    """The exit code is that of an error."""
+    (tmp_path / "a.yaml").write_text(TEXT)
+    tmp_path.chmod(0o500)
+
+    code, _, err = convert("-f", "a.yaml", "--to", "v1alpha1", "--in-place")
+    tmp_path.chmod(0o700)
+
+    assert (code, err) == (2, ["a.yaml: error: cannot be written: Permission denied"])

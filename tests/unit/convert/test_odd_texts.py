@@ -15,7 +15,7 @@ from apiserver.kinds.conversion import convert
 from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.kinds.llmd.shapes import without_annotation
 from apiserver.schema.json import JsonValue, same
-from controller.commands.check.documents import read_documents
+from controller.commands.check.documents import Source, read_documents
 from controller.commands.check.tree import Tree
 from controller.commands.check.yaml_values import as_yaml
 from controller.commands.convert.documents import ConvertedFile, convert_file
@@ -70,7 +70,7 @@ def _manifest(seed: int, version: str, form: int) -> str:
 def converted(data: bytes, api_version: str) -> ConvertedFile:
     """Return a file converted to a version."""
     wanted = ConversionOptions(version=api_version.rpartition("/")[2])
-    return convert_file(data, functools.partial(convert_value, options=wanted))
+    return convert_file(Source(name="f", data=data), functools.partial(convert_value, options=wanted))
 
 
 def read(data: bytes) -> list[JsonValue]:

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from support.live_objects import NOW, SERVICE_LEVEL, decided, fleet, live, pod_of, usual_objects
+from support.live_objects import NOW, SERVICE_LEVEL, decided, fleet, live, planned, pod_of, usual_objects
 from support.manifests import autoscaler, deployment, l4_node, variant
 
 from apiserver.cluster.resource import (
@@ -19,17 +19,16 @@ from apiserver.cluster.resource import (
     VARIANT_AUTOSCALINGS,
 )
 from controller.commands.dashboard.history import KEPT_SECONDS, decisions, record
-from controller.commands.dashboard.page import MOST_DRAWN, View, fleet_page, problem_page, what_if_page
+from controller.commands.dashboard.page import MOST_DRAWN, View, fleet_page, question_page, what_if_page
 from controller.commands.dashboard.what_if import (
     Answer,
     Question,
     answer_to,
-    changed,
+    change_inputs,
     plan_of,
     read_question,
-    sized,
+    size_inputs,
 )
-from controller.commands.status.run import gathering_of
 from controller.planning.inventory import Addition
 from controller.sizing.records import SizingSettings
 
@@ -70,7 +69,7 @@ def view(objects: Mapping[Any, Any], *, minutes: int = 5, **more: Any) -> View:
     return View(
         host="https://api.example",
         fleet=state,
-        snapshot=gathering_of(live(objects), now=NOW).inputs.snapshot,
+        inputs=planned(live(objects)).inputs,
         history=history,
         decisions=decisions([EVENT], {"VariantAutoscaling": None}),
         interval_seconds=15.0,
@@ -79,12 +78,12 @@ def view(objects: Mapping[Any, Any], *, minutes: int = 5, **more: Any) -> View:
 
 def answer(question: Question) -> Answer:
     """Return the answer for the busy cluster."""
-    gathering = gathering_of(live(busy_objects()), now=NOW)
+    gathering = planned(live(busy_objects()))
     facts = gathering.facts or {}
-    now = sized(gathering.inputs, facts, SizingSettings())
-    after, problems = changed(gathering.inputs, question)
+    now = size_inputs(gathering.inputs, facts, SizingSettings())
+    after, problems = change_inputs(gathering.inputs, question)
     assert problems == []
-    return answer_to(question, sized(after, facts, SizingSettings()), plan_of(now))
+    return answer_to(question, size_inputs(after, facts, SizingSettings()), plan_of(now))
 
 
 def test_the_page_shows_models_nodes_charts_and_decisions() -> None:
@@ -194,11 +193,11 @@ def test_more_demand_or_a_drained_node_makes_it_shorter() -> None:
 
 def test_a_question_about_unknown_things_is_a_problem() -> None:
     """The form keeps what was asked."""
-    gathering = gathering_of(live(busy_objects()), now=NOW)
+    gathering = planned(live(busy_objects()))
     question = Question(drained="n9", factor=2.0, model="ns/none")
-    _, problems = changed(gathering.inputs, question)
+    _, problems = change_inputs(gathering.inputs, question)
     assert problems == [
         "model: no model 'ns/none' has a known demand",
         "drain: no node 'n9': there are n1",
     ]
-    assert "there are n1" in problem_page(view(busy_objects()), question, problems)
+    assert "there are n1" in question_page(view(busy_objects()), question, problems)

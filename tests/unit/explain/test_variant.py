@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from support.manifests import autoscaler, deployment, variant
 
 from apiserver.cluster.heartbeat import Heartbeat
-from controller.commands.explain.evidence import Evidence
+from controller.commands.explain.evidence import VariantEvidence
 from controller.commands.explain.variant import duration, explain_variant, variant_parts
 from controller.commands.plan.terminal import print_lines, terminal
 from controller.observe.declarations import claimant_of
@@ -68,15 +68,15 @@ def placed(manifest: dict[str, Any]) -> dict[str, Any]:
     return manifest | {"metadata": manifest["metadata"] | {"namespace": "llm", "generation": 4}}
 
 
-def told(evidence: Evidence, columns: int = 100) -> str:
+def told(evidence: VariantEvidence, columns: int = 100) -> str:
     """Return the explanation as text for a terminal of some width."""
     return print_lines(variant_parts(explain_variant(evidence, now=NOW)), terminal(columns))
 
 
-def complete(autoscaling: dict[str, Any]) -> Evidence:
+def complete(autoscaling: dict[str, Any]) -> VariantEvidence:
     """Return evidence without gaps."""
     target = deployment("chat", product="NVIDIA-L4", accelerators=1, replicas=1)
-    return Evidence(
+    return VariantEvidence(
         claimant=claimant_of(autoscaling),
         target=target | {"status": {"readyReplicas": 1}},
         autoscalers=[placed(autoscaler("chat")) | {"status": {"currentReplicas": 1, "desiredReplicas": 2}}],
@@ -188,7 +188,7 @@ def test_the_latest_events_come_first() -> None:
         },
     ]
 
-    text = told(Evidence(claimant=claimant_of(decided()), events=events))
+    text = told(VariantEvidence(claimant=claimant_of(decided()), events=events))
 
     assert text.index("2 min ago    Shortage x4: newer") < text.index("2 h ago      ScaleUp: older")
 
@@ -205,7 +205,7 @@ SCALED_OBJECT = {
 
 ADVICE = {
     "no decision yet": (
-        Evidence(claimant=claimant_of(placed(variant("chat")))),
+        VariantEvidence(claimant=claimant_of(placed(variant("chat")))),
         "there is no decision yet: check whether the controller runs",
     ),
     "a stopped controller": (
@@ -222,7 +222,7 @@ ADVICE = {
         "the spec has changed since",
     ),
     "no autoscaler": (
-        Evidence(claimant=claimant_of(decided())),
+        VariantEvidence(claimant=claimant_of(decided())),
         "no HorizontalPodAutoscaler targets Deployment 'chat'",
     ),
     "a selector that also matches another variant": (
@@ -234,31 +234,35 @@ ADVICE = {
         "also matches 'chat-l4', and their numbers are added up",
     ),
     "a ScaledObject that reads another metric": (
-        Evidence(claimant=claimant_of(decided()), scaled_objects=[SCALED_OBJECT]),
+        VariantEvidence(claimant=claimant_of(decided()), scaled_objects=[SCALED_OBJECT]),
         "ScaledObject 'chat' scales it by trigger of type 'prometheus', and not by wva_desired_replicas",
     ),
     "no scale target": (
-        Evidence(claimant=claimant_of(decided())),
+        VariantEvidence(claimant=claimant_of(decided())),
         "the scale target Deployment 'chat' does not exist",
     ),
     "objects that may not be read": (
-        Evidence(claimant=claimant_of(decided()), unread=['events.events.k8s.io is forbidden: User "x"']),
+        VariantEvidence(
+            claimant=claimant_of(decided()), unread=['events.events.k8s.io is forbidden: User "x"']
+        ),
         "some objects could not be read: events.events.k8s.io is forbidden",
     ),
 }
 
 
 @pytest.mark.parametrize(("evidence", "expected"), ADVICE.values(), ids=ADVICE.keys())
-def test_a_problem_is_named_with_advice_on_what_to_check(evidence: Evidence, expected: str) -> None:
+def test_a_problem_is_named_with_advice_on_what_to_check(evidence: VariantEvidence, expected: str) -> None:
     """Users look here for the reason why a variant does not scale."""
-    assert any(expected in text for text in explain_variant(evidence, now=NOW).advice)
+    assert any(expected in text for text in explain_variant(evidence, now=NOW)["advice"])
 
 
 def test_objects_that_may_not_be_read_are_not_reported_as_missing() -> None:
     """A missing permission to read autoscalers does not mean that there are none."""
     unread = ("horizontalpodautoscalers.autoscaling is forbidden", "deployments.apps is forbidden")
 
-    advice = explain_variant(Evidence(claimant=claimant_of(decided()), unread=unread), now=NOW).advice
+    advice = explain_variant(VariantEvidence(claimant=claimant_of(decided()), unread=unread), now=NOW)[
+        "advice"
+    ]
 
     assert [text.partition(":")[0] for text in advice] == ["some objects could not be read"] * 2
 
@@ -268,7 +272,7 @@ def test_objects_that_were_not_looked_up_are_not_reported_as_missing() -> None:
     target = {"apiVersion": "workload.serving.volcano.sh/v1alpha1", "kind": "ModelServing", "name": "chat"}
     autoscaling = placed(variant("chat", scaleTargetRef=target))
 
-    advice = explain_variant(Evidence(claimant=claimant_of(autoscaling)), now=NOW).advice
+    advice = explain_variant(VariantEvidence(claimant=claimant_of(autoscaling)), now=NOW)["advice"]
 
     assert not any("does not exist" in text for text in advice)
 
@@ -279,7 +283,7 @@ def test_an_old_decision_that_a_recent_cycle_confirmed_needs_no_advice() -> None
         complete(decided(ago_seconds=3600)), heartbeat=Heartbeat(time=NOW - timedelta(seconds=9))
     )
 
-    assert explain_variant(evidence, now=NOW).advice == ()
+    assert explain_variant(evidence, now=NOW)["advice"] == []
     assert "  decided     Shortage, 60 min ago, confirmed 9 s ago" in told(evidence)
 
 
@@ -298,7 +302,7 @@ def test_control_characters_of_an_object_are_not_printed() -> None:
 
 def test_json_has_the_values_of_the_status() -> None:
     """Programs get values that are not rounded."""
-    document = explain_variant(complete(decided()), now=NOW).as_json()
+    document = explain_variant(complete(decided()), now=NOW)
 
     assert document["decision"] == DECISION
     assert (document["current_replicas"], document["granted_replicas"], document["age_seconds"]) == (

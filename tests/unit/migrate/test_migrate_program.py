@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.campaign import often
 from support.manifests import listed, variant
-from support.migrate_verb import Stowplan, hpa
+from support.migrate_verb import hpa
+from support.verbs import Stowplan
 
 from controller.commands.check.yaml_values import as_yaml
 

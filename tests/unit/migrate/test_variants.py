@@ -7,7 +7,8 @@ import json
 import pytest
 from support.annotated import scaled_object
 from support.manifests import deployment, listed, node, profiled_variant, variant
-from support.migrate_verb import Stowplan, hpa, migrated
+from support.migrate_verb import hpa, migrated
+from support.verbs import Stowplan
 
 from apiserver.kinds.autoscalers import KEDA_LABEL
 from apiserver.kinds.llmd.identity import ACCELERATOR_LABEL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,15 +16,14 @@ from support.annotated import Objects, hpa
 from support.engine_expositions import SGLANG
 from support.engine_history import PROFILE, pages
 from support.served import served
+from support.verbs import Stowplan
 
-from apiserver import cli
 from apiserver.kinds.decision_record import CONFIG_MAP, record_text
 from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
 from controller.commands.explain.evidence import NoSuchObjectError
-from controller.commands.profile.shown import Shown, document, yaml_text
-from controller.commands.profile.sources import learned_by_controller
+from controller.commands.profile.profile import EngineProfile, document, learned_by_controller, yaml_text
 from controller.observe.claim import OwnerKind
 from controller.sizing.lengths import Lengths
 from controller.sizing.records import StepParameters
@@ -33,21 +32,18 @@ Run: TypeAlias = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+def run(stowplan: Stowplan, capsys: pytest.CaptureFixture[str]) -> Run:
     """Return a function that saves pages, runs the command on them, and returns code, output and errors."""
-    monkeypatch.chdir(tmp_path)
 
-    def call(*arguments: str, saved: list[str] | None = None) -> tuple[int, str, str]:
-        files: list[str] = []
-        for number, page in enumerate(saved or []):
-            (tmp_path / f"{number}.txt").write_text(page, encoding="utf-8")
-            files += ["-f", f"{number}.txt"]
+    def call(*arguments: str, saved: Sequence[str] = ()) -> tuple[int, str, str]:
+        pages = {f"{number}_txt": page for number, page in enumerate(saved)}
+        files = [word for number in range(len(pages)) for word in ("-f", f"{number}.txt")]
         try:
-            code = cli.main(["profile", *arguments, *files])
+            code, out, err = stowplan("profile", *arguments, *files, **pages)
         except SystemExit as error:  # of argparse
-            code = int(str(error.code))
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
+            captured = capsys.readouterr()
+            return int(str(error.code)), captured.out, captured.err
+        return code, out, "\n".join(err)
 
     return call
 
@@ -115,19 +111,19 @@ def test_what_cannot_be_told_is_said(run: Run, saved: list[str], text: str) -> N
 
 def test_a_batch_that_hardly_varied_is_a_doubt() -> None:
     """Then only one point of the plane is known."""
-    shown = Shown(
+    profile = EngineProfile(
         origin="here",
         parameters=StepParameters(alpha_ms=123_456.0, beta_ms=0.000_012_34, delta_ms=0.0),
         doubts=("the batch hardly varied\x1b[2J",),
     )
 
-    text = yaml_text(shown)
+    text = yaml_text(profile)
 
     assert "\x1b" not in text
     parms = yaml.safe_load(text)["spec"]["variantProfile"]["perfParms"]
     assert parms["decodeParms"] == {"alpha": "123456", "beta": "0.00001234"}
     assert parms["prefillParms"] == {"gamma": "0", "delta": "0"}
-    assert document(shown)["unknown"] == ["the batch hardly varied\x1b[2J"]
+    assert document(profile)["unknown"] == ["the batch hardly varied\x1b[2J"]
 
 
 WRONG = {
@@ -212,14 +208,14 @@ async def test_what_the_controller_learned_is_in_the_status(
     }
 
     variant = OwnerKind.VARIANT
-    shown = await learned_by_controller(Objects(value).cluster, variant, namespace="models", name="chat")
+    profile = await learned_by_controller(Objects(value).cluster, variant, namespace="models", name="chat")
 
-    assert (shown.parameters.alpha_ms if shown.parameters else None) == alpha
+    assert (profile.parameters.alpha_ms if profile.parameters else None) == alpha
     if alpha:
-        assert (shown.kv_tokens, shown.start_seconds) == (384_000, 140.0)
-        assert "from 412 intervals" in shown.origin
+        assert (profile.kv_tokens, profile.start_seconds) == (384_000, 140.0)
+        assert "from 412 intervals" in profile.origin
     else:
-        assert "has not seen the engines under load yet" in shown.doubts[0]
+        assert "has not seen the engines under load yet" in profile.doubts[0]
 
 
 def _variant(**profile: object) -> Json:
@@ -243,10 +239,11 @@ BATCHES = {
 async def test_the_batch_size_of_a_variant(stated: int | None, declared: Json, batch: int) -> None:
     """What was stated is never ignored."""
     cluster, kind = Objects(_variant(**declared)).cluster, OwnerKind.VARIANT
+    place = {"namespace": "models", "name": "chat"}
 
-    shown = await learned_by_controller(cluster, kind, namespace="models", name="chat", max_batch_size=stated)
+    profile = await learned_by_controller(cluster, kind, **place, max_batch_size=stated)
 
-    assert yaml.safe_load(yaml_text(shown))["spec"]["variantProfile"]["maxBatchSize"] == batch
+    assert yaml.safe_load(yaml_text(profile))["spec"]["variantProfile"]["maxBatchSize"] == batch
 
 
 async def test_an_annotated_autoscaler_has_a_profile_too() -> None:
@@ -257,13 +254,13 @@ async def test_an_annotated_autoscaler_has_a_profile_too() -> None:
     records = {"kind": "ConfigMap", "metadata": {"name": CONFIG_MAP}, "data": {"chat": record}}
     kind = OwnerKind.HORIZONTAL_POD_AUTOSCALER
 
-    shown = await learned_by_controller(
+    profile = await learned_by_controller(
         Objects(value, records).cluster, kind, namespace="models", name="chat"
     )
 
-    assert shown.parameters is not None
-    assert shown.parameters.alpha_ms == 8.1
-    assert shown.origin.startswith("HorizontalPodAutoscaler models/chat: learned")
+    assert profile.parameters is not None
+    assert profile.parameters.alpha_ms == 8.1
+    assert profile.origin.startswith("HorizontalPodAutoscaler models/chat: learned")
 
 
 async def test_an_unknown_name_is_answered_with_the_others() -> None:
@@ -282,11 +279,11 @@ def test_the_example_of_the_page_is_what_is_printed() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "profiles.md"
     example = page.read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
 
-    shown = Shown(
+    profile = EngineProfile(
         origin="Prometheus http://localhost:9090: 2 replicas over 3600 s, 439 busy intervals",
         parameters=StepParameters(alpha_ms=8.003, beta_ms=0.04905, gamma_ms=0, delta_ms=0.03017),
         kv_tokens=384_000,
         lengths=Lengths(prompt=1050, computed=1050, output=201),
     )
 
-    assert yaml_text(shown) == example
+    assert yaml_text(profile) == example

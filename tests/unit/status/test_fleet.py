@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from support.live_objects import NOW, SERVICE_LEVEL, condition, decided, fleet, live, usual_objects
+from support.live_objects import NOW, SERVICE_LEVEL, condition, decided, fleet, live, planned, usual_objects
 from support.manifests import Manifest, variant
 
 from apiserver.cluster.heartbeat import Heartbeat
@@ -25,7 +25,6 @@ from apiserver.cluster.resource import (
 )
 from controller.commands.plan.terminal import print_lines, terminal
 from controller.commands.status.fleet import AcceleratorUse, Fleet, Severity
-from controller.commands.status.run import gathering_of
 from controller.commands.status.text import fleet_parts, headline
 
 Objects = dict[Resource, list[Manifest]]
@@ -279,5 +278,5 @@ def test_settings_of_the_controller_apply() -> None:
         for letter, created in (("b", "2026-01-02T00:00:00Z"), ("c", "2026-01-01T00:00:00Z"))
     ]
     read = live(usual_objects() | {CONFIG_MAPS: []}, settings=maps)
-    (budget,) = gathering_of(read, now=NOW).inputs.snapshot.budgets
+    (budget,) = planned(read).inputs.snapshot.budgets
     assert budget.name == "b"

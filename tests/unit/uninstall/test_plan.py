@@ -19,6 +19,7 @@ from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.models import MODEL
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
+from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from controller.certificates.certificates import FORMER_CLAIM, FormerClaim, former_claim
 from controller.commands.uninstall.gather import UninstallState
@@ -26,7 +27,7 @@ from controller.commands.uninstall.installed import CLUSTER_ROLE_BINDINGS, is_fo
 from controller.commands.uninstall.plan import Action, is_owned, plan_removal, without_ownership
 from controller.commands.uninstall.uninstall import without_conversion
 from controller.commands.upgrade.definitions import withdrawn_definition
-from controller.commands.upgrade.report import Verdict
+from controller.commands.upgrade.report import Run, Verdict
 
 Installed = dict[Resource, Sequence[Json]]
 VARIANTS = VARIANT_AUTOSCALING.crd_name
@@ -70,92 +71,98 @@ CLAIM = {"metadata": {"name": "v1beta1.external.metrics.k8s.io"}, "spec": {}}
 FORMER = FormerClaim(labels={}, spec={"service": {"namespace": "keda", "name": "adapter"}})
 WEBHOOKS: Installed = {VALIDATING_WEBHOOK_CONFIGURATIONS: [{"metadata": {"name": "stowplan"}}]}
 NOTHING = UninstallState(namespaces=("stowplan-system",))
+
+
+def defined(kind: Kind, live: Json, items: Sequence[Json] = ()) -> UninstallState:
+    """Return a cluster where only a definition is left, with its objects."""
+    return replace(NOTHING, definitions=[(kind, live, items)])
+
+
 ALL = UninstallState(
     namespaces=("stowplan-system",),
     installed={**deployments("controller", "webhooks"), **WEBHOOKS},
     marks={"taints of nodes": 1},
-    definitions={VARIANTS: definition(), MODEL.crd_name: crd_manifest(MODEL), POLICIES: THEIRS},
-    objects={VARIANTS: objects(2), POLICIES: objects(1, WRITTEN)},
+    definitions=[
+        (VARIANT_AUTOSCALING, definition(), objects(2)),
+        (AUTOSCALING_POLICY_BINDING, THEIRS, objects(1, WRITTEN)),
+        (MODEL, crd_manifest(MODEL), ()),
+    ],
     api_service=CLAIM,
     foreign={"stowplan-system": ()},
 )
 
-STOP, CLEAN, RELEASE, UNHOOK = Action.STOP, Action.CLEAN, Action.RELEASE, Action.UNHOOK
-WITHDRAW, DELETE, FORGET, REMOVE, LEAVE = (
-    Action.WITHDRAW,
-    Action.DELETE,
-    Action.FORGET,
-    Action.REMOVE,
-    Action.LEAVE,
-)
-PLANS: dict[str, tuple[UninstallState, list[Action]]] = {
-    "nothing is installed": (NOTHING, []),
+
+def actions(run: Run) -> str:
+    """Return the actions of a plan in their order."""
+    return " ".join(step.action.name.lower() for step in run.steps)
+
+
+PLANS: dict[str, tuple[UninstallState, str]] = {
+    "nothing is installed": (NOTHING, ""),
     "everything is installed": (
         ALL,
-        [STOP, CLEAN, RELEASE, UNHOOK, WITHDRAW, DELETE, FORGET, REMOVE, LEAVE],
+        "stop clean release unhook withdraw delete forget remove leave",
     ),
     "a leader that none of our Deployments runs": (
         replace(NOTHING, leaders=("stowplan-models",)),
-        [STOP, CLEAN],
+        "stop clean",
     ),
     "a run was interrupted after the controllers had stopped": (
         replace(ALL, installed={**deployments("webhooks"), **WEBHOOKS}),
-        [CLEAN, RELEASE, UNHOOK, WITHDRAW, DELETE, FORGET, REMOVE, LEAVE],
+        "clean release unhook withdraw delete forget remove leave",
     ),
     "the former owner of external metrics is known": (
         replace(NOTHING, api_service=CLAIM, former=FORMER),
-        [Action.RETURN],
+        "return",
     ),
     "others have an object in our namespace": (
         replace(NOTHING, foreign={"stowplan-system": ("ConfigMap theirs",)}),
-        [],
+        "",
     ),
     "only a definition with objects is left, without conversion": (
-        replace(
-            NOTHING, definitions={VARIANTS: without_conversion(definition())}, objects={VARIANTS: objects(2)}
-        ),
-        [],
+        defined(VARIANT_AUTOSCALING, without_conversion(definition()), objects(2)),
+        "",
     ),
     "a definition of another owner has objects": (
-        replace(NOTHING, definitions={POLICIES: THEIRS}, objects={POLICIES: objects(3)}),
-        [],
+        defined(AUTOSCALING_POLICY_BINDING, THEIRS, objects(3)),
+        "",
     ),
     "a definition of another owner has our label, and its objects have records of their writers": (
-        replace(
-            NOTHING,
-            definitions={VARIANTS: released()},
-            objects={VARIANTS: objects(2, WRITTEN)},
-        ),
-        [Action.DISCLAIM, FORGET],
+        defined(VARIANT_AUTOSCALING, released(), objects(2, WRITTEN)),
+        "disclaim forget",
     ),
     "a definition that a downgrade has left": (
-        replace(NOTHING, definitions={VARIANTS: withdrawn_definition(VARIANT_AUTOSCALING, definition())}),
-        [],
+        defined(VARIANT_AUTOSCALING, withdrawn_definition(VARIANT_AUTOSCALING, definition())),
+        "",
     ),
 }
 
 
 @pytest.mark.parametrize(("snapshot", "want"), PLANS.values(), ids=PLANS.keys())
-def test_the_steps_depend_on_the_state_of_the_cluster(snapshot: UninstallState, want: list[Action]) -> None:
+def test_the_steps_depend_on_the_state_of_the_cluster(snapshot: UninstallState, want: str) -> None:
     """Controllers stop first; what the API server calls is deleted when it is no longer called."""
-    assert [step.action for step in plan_removal(snapshot, "https://cluster").steps] == want
+    assert actions(plan_removal(snapshot, "https://cluster")) == want
 
 
 def test_objects_are_not_changed_before_they_are_deleted() -> None:
     """Objects of another owner's definition are not deleted, but changed in any case."""
-    own = replace(NOTHING, definitions={POLICIES: definition()}, objects={POLICIES: objects(5, WRITTEN)})
-    theirs = replace(own, definitions={POLICIES: THEIRS})
-    plans = [plan_removal(snapshot, "https://cluster", with_objects=True).steps for snapshot in (own, theirs)]
+    own, theirs = (
+        defined(AUTOSCALING_POLICY_BINDING, live, objects(5, WRITTEN)) for live in (definition(), THEIRS)
+    )
+    plans = [plan_removal(snapshot, "https://cluster", with_objects=True) for snapshot in (own, theirs)]
 
-    assert [[step.action for step in steps] for steps in plans] == [[DELETE], [FORGET]]
+    assert [*map(actions, plans)] == ["delete", "forget"]
 
 
 def test_objects_are_deleted_only_on_request() -> None:
     """The plan states their number in either case."""
     kept, deleted = (plan_removal(ALL, "https://cluster", with_objects=asked) for asked in (False, True))
 
-    assert [step.subject for step in deleted.steps if step.action is DELETE] == [VARIANTS, MODEL.crd_name]
-    assert WITHDRAW not in [step.action for step in deleted.steps]
+    assert [step.subject for step in deleted.steps if step.action is Action.DELETE] == [
+        VARIANTS,
+        MODEL.crd_name,
+    ]
+    assert "withdraw" not in actions(deleted)
     assert f"{VARIANTS} stays, with its objects: 2" in [item.message for item in kept.checks]
     assert f"{VARIANTS} will be deleted, with its objects: 2" in [item.message for item in deleted.checks]
 
@@ -168,11 +175,12 @@ def config_map(name: str) -> Json:
 def test_the_plan_states_what_is_deleted_and_once_how_to_delete_objects() -> None:
     """It counts objects by kind, without those of the first step, and names settings of users."""
     settings = [config_map(name) for name in ("stowplan-webhooks-config-x", "accelerator-unit-costs")]
-    definitions = {**ALL.definitions, POLICIES: definition()}
+    ours = (AUTOSCALING_POLICY_BINDING, definition(), objects(1))
+    definitions = [*ALL.definitions[:1], ours, *ALL.definitions[2:]]
     snapshot = replace(ALL, installed={**ALL.installed, CONFIG_MAPS: settings}, definitions=definitions)
     kept, deleted = (plan_removal(snapshot, "https://cluster", with_objects=asked) for asked in (False, True))
 
-    (rest,) = (step.detail for step in kept.steps if step.action is REMOVE)
+    (rest,) = (step.detail for step in kept.steps if step.action is Action.REMOVE)
     assert rest == "3 (Deployment: 1, ConfigMap: 2)"
     for report, said in ((kept, 1), (deleted, 0)):
         assert sum("--delete-objects" in f"{item.message} {item.remedy}" for item in report.checks) == said
@@ -195,7 +203,12 @@ PROBLEMS: dict[str, tuple[UninstallState, str, str]] = {
         "would reinstall Deployment stowplan-system/stowplan-webhooks",
     ),
     "objects stored in another version": (
-        replace(ALL, definitions={VARIANTS: definition(stored=("v1alpha1", "v1alpha2"))}),
+        replace(
+            ALL,
+            definitions=[
+                (VARIANT_AUTOSCALING, definition(stored=("v1alpha1", "v1alpha2")), objects(2)),
+            ],
+        ),
         "definition",
         "may have objects in v1alpha1, v1alpha2",
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -39,45 +40,46 @@ class Answers:
         return answer
 
 
-RETRIED = {
-    "an answer at the first attempt": (["done"], "done", 0),
-    "errors of the given type, then an answer": ([Conflict("1"), AlreadyExists("2"), "done"], "done", 0),
-    "an error of another type is raised": ([Conflict("1"), NotFound("2"), "done"], NotFound, 1),
-    "the last of too many errors is raised": ([Conflict("1")] * 3 + ["done"], Conflict, 1),
+def conflicts_twice(attempt: Answers) -> Awaitable[str]:
+    """Return the result of an attempt that is retried twice after a Conflict."""
+    return retry(attempt, Conflict, (SOON, SOON))
+
+
+CONFLICT, BUSY = Conflict("1"), Unavailable("busy", retry_after_seconds=SOON)
+THROTTLED = Throttled("storage is initializing", retry_after_seconds=SOON)
+RETRIED: dict[str, tuple[Callable[[Answers], Awaitable[str]], list[ClusterError | str], str | type, int]] = {
+    "an answer at the first attempt": (conflicts_twice, ["done"], "done", 0),
+    "errors of the given type, then an answer": (
+        conflicts_twice,
+        [CONFLICT, AlreadyExists("2"), "done"],
+        "done",
+        0,
+    ),
+    "an error of another type is raised": (conflicts_twice, [CONFLICT, NotFound("2"), "done"], NotFound, 1),
+    "the last of too many errors is raised": (conflicts_twice, [*(CONFLICT,) * 3, "done"], Conflict, 1),
+    "throttled for half a minute": (patiently, [*(THROTTLED,) * 30, "done"], "done", 0),
+    "throttled for longer": (patiently, [*(THROTTLED,) * 31, "done"], Throttled, 1),
+    "unavailable twice": (steadily, [BUSY, BUSY, "done"], "done", 0),
+    "unavailable three times": (steadily, [BUSY, BUSY, BUSY, "done"], Unavailable, 1),
 }
 
 
-@pytest.mark.parametrize(("answers", "expected", "left"), RETRIED.values(), ids=RETRIED)
-async def test_attempts_are_retried_after_errors_of_the_given_type_only(
-    answers: list[ClusterError | str], expected: str | type[ClusterError], left: int
+@pytest.mark.parametrize(("call", "answers", "expected", "left"), RETRIED.values(), ids=RETRIED)
+async def test_attempts_are_retried_after_some_errors(
+    call: Callable[[Answers], Awaitable[str]],
+    answers: list[ClusterError | str],
+    expected: str | type[ClusterError],
+    left: int,
 ) -> None:
-    """There is one attempt more than there are pauses."""
+    """There is one attempt more than there are pauses; what the server asks for replaces a pause."""
     attempt = Answers(*answers)
 
     try:
-        found: str | type[ClusterError] = await retry(attempt, Conflict, (SOON, SOON))
+        found: str | type[ClusterError] = await call(attempt)
     except ClusterError as error:
         found = type(error)
 
     assert (found, len(attempt.left)) == (expected, left)
-
-
-async def test_a_throttled_request_is_retried_when_the_server_allows() -> None:
-    """It is retried at most 30 times, which takes half a minute at one second each."""
-    throttled = [Throttled("storage is initializing", retry_after_seconds=SOON)] * 30
-
-    assert await patiently(Answers(*throttled, "done")) == "done"
-    with pytest.raises(Throttled):
-        await patiently(Answers(*throttled, throttled[0], "done"))
-
-
-async def test_a_request_to_an_unavailable_server_is_tried_three_times() -> None:
-    """The third error is raised."""
-    busy = Unavailable("busy", retry_after_seconds=SOON)
-
-    assert await steadily(Answers(busy, busy, "done")) == "done"
-    with pytest.raises(Unavailable):
-        await steadily(Answers(busy, busy, busy, "done"))
 
 
 async def test_a_condition_is_polled_up_to_a_time_limit() -> None:
@@ -119,7 +121,7 @@ class Reviewer(MemoryCluster):
     async def create(self, resource: Resource, body: Json, **_: Any) -> Json:
         """Answer a SelfSubjectAccessReview."""
         assert body["kind"] == resource.kind
-        attributes = body["spec"]["resourceAttributes"]
+        attributes = {name: text for name, text in body["spec"]["resourceAttributes"].items() if text}
         self.asked.append(attributes)
         return body | {"status": {"allowed": "namespace" in attributes}}
 

@@ -19,7 +19,7 @@ from controller.commands.upgrade.checks import (
     check_webhook,
 )
 from controller.commands.upgrade.gather import UpgradeState, needed_permissions, ready_pods
-from controller.commands.upgrade.report import Finding, Verdict, check_permissions, with_accepted
+from controller.commands.upgrade.report import Finding, Verdict, check_permissions
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CRD = VARIANT_AUTOSCALING.crd_name
@@ -334,12 +334,3 @@ def test_each_missing_permission_is_named() -> None:
         "get services in stowplan-system",
         "get validatingwebhookconfigurations.admissionregistration.k8s.io",
     } <= set(needed_permissions("stowplan-system"))
-
-
-def test_accepted_problems_become_notes() -> None:
-    """Only problems of the accepted checks do."""
-    findings = [
-        Finding(check=check, verdict=Verdict.PROBLEM, message=check) for check in ("owners", "controllers")
-    ]
-
-    assert problems(with_accepted(findings, ["owners"])) == ["controllers"]

@@ -16,13 +16,11 @@ from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.kinds.llmd.shapes import RELEASES, Shape, in_shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import as_object, same, without
-from controller.commands.upgrade.calls import Pace, StoppedError, resource_of
+from controller.commands.upgrade.calls import Pace, StoppedError
 from controller.commands.upgrade.execution import (
     Action,
     Execution,
     is_reshaped,
-    remove_annotations,
-    reshape,
     step,
     with_members,
 )
@@ -30,7 +28,6 @@ from controller.commands.upgrade.execution import (
 if TYPE_CHECKING:
     from apiserver.schema.json import Json
 
-RESOURCE = resource_of(VARIANT_AUTOSCALING, "v1alpha1")
 PACE = Pace(per_second=1e9, tell=lambda *_: None)
 
 
@@ -44,8 +41,9 @@ def objects() -> list[Json]:
 
 async def give_back(cluster: MemoryCluster, shape: Shape) -> None:
     """Do what a downgrade does to objects: reshape them, and remove our annotations."""
-    await reshape(cluster, RESOURCE, shape, PACE)
-    await remove_annotations(cluster, RESOURCE, shape, PACE)
+    execution = Execution(cluster, PACE, namespace="stowplan-system", shape=shape)
+    for action in (Action.RESHAPE, Action.SWEEP):
+        await execution.do(step(action, VARIANT_AUTOSCALING))
 
 
 @pytest.mark.parametrize("release", ["v0.0.1", "v0.4.2", "v0.5.1", "v0.7.0", "pull-233"])
@@ -100,8 +98,9 @@ async def test_the_last_step_removes_annotations_and_changes_nothing_else() -> N
         item["metadata"]["annotations"] = {"x": "y", "llmd.ai/kept-by-conversion": "{}"}
     before = copy.deepcopy(cluster.objects)
     wrong = {name for name, item in before.items() if is_reshaped(item, shape)}
+    execution = Execution(cluster, PACE, namespace="stowplan-system", shape=shape)
     with pytest.raises(StoppedError) as error:
-        await remove_annotations(cluster, RESOURCE, shape, PACE)
+        await execution.do(step(Action.SWEEP, VARIANT_AUTOSCALING))
 
     assert {failure.name for failure in error.value.failures} == wrong
     for name, item in cluster.objects.items():

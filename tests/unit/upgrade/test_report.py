@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,21 +18,24 @@ from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, Unauthori
 from apiserver.kinds.llmd.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
+from controller.commands.plan.terminal import Tone
 from controller.commands.upgrade import downgrade, upgrade
-from controller.commands.upgrade.calls import Failure
-from controller.commands.upgrade.definitions import transitional_definition, withdrawn_definition
-from controller.commands.upgrade.execution import Action, is_annotated, is_reshaped
+from controller.commands.upgrade.calls import Failure, Pace
+from controller.commands.upgrade.definitions import (
+    storage_hash,
+    transitional_definition,
+    withdrawn_definition,
+)
+from controller.commands.upgrade.execution import Action, Execution, is_annotated, is_reshaped
 from controller.commands.upgrade.gather import UpgradeState
 from controller.commands.upgrade.report import (
     Run,
     RunOutcome,
-    Tone,
     end_lines,
     plan_lines,
     printable,
 )
 from controller.commands.upgrade.run import Progress, run
-from controller.commands.upgrade.serving import storage_hash
 
 KUBECONFIG = """
 apiVersion: v1
@@ -41,7 +45,25 @@ contexts: [{name: x, context: {cluster: x, user: x}}]
 clusters: [{name: x, cluster: {server: "http://127.0.0.1:1"}}]
 users: [{name: x, user: {token: x}}]
 """
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> str:
+    """Return the path of a kubeconfig of a cluster that does not respond."""
+    path = tmp_path / "kubeconfig"
+    path.write_text(KUBECONFIG)
+    return str(path)
+
+
 EMPTY = UpgradeState(now=datetime(2026, 1, 1, tzinfo=UTC), namespace="stowplan-system")
+
+
+Planned = tuple[Run, Callable[[Pace], Execution]]
+
+
+def never(_: Pace) -> Execution:
+    """Fail: none of these plans may be executed."""
+    raise AssertionError
 
 
 def stored(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -95,54 +117,47 @@ REFUSALS = {
 
 @pytest.mark.parametrize(("error", "code", "want"), REFUSALS.values(), ids=REFUSALS.keys())
 def test_errors_of_the_api_server_are_distinguished(
-    error: ClusterError, code: int, want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    error: ClusterError, code: int, want: str, kubeconfig: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A cluster that rejects a request does respond."""
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(KUBECONFIG)
 
-    async def plan(_: Cluster) -> Run:
+    async def plan(_: Cluster) -> Planned:
         raise error
 
-    options = upgrade.parser().parse_args(["--kubeconfig", str(kubeconfig)])
-    assert run(options, plan, upgrade.starter()) == code
+    options = upgrade.parser().parse_args(["--kubeconfig", kubeconfig])
+    assert run(options, plan) == code
     assert capsys.readouterr() == ("", want)
 
-    options = upgrade.parser().parse_args(["--kubeconfig", str(kubeconfig), "-o", "json"])
-    assert run(options, plan, upgrade.starter()) == code
+    options = upgrade.parser().parse_args(["--kubeconfig", kubeconfig, "-o", "json"])
+    assert run(options, plan) == code
     message = want.removeprefix("stowplan: ").rstrip()
     assert json.loads(capsys.readouterr().out) == {"outcome": "stopped", "error": message}
 
 
 def test_a_run_without_permissions_does_not_report_that_there_is_nothing_to_change(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kubeconfig: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without permissions this is not known."""
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(KUBECONFIG)
 
-    async def plan(_: Cluster) -> Run:
-        return upgrade.plan_upgrade(
-            replace(EMPTY, missing_permissions=("list definitions",)), "https://cluster"
-        )
+    async def plan(_: Cluster) -> Planned:
+        denied = replace(EMPTY, missing_permissions=("list definitions",))
+        return upgrade.plan_upgrade(denied, "https://cluster"), never
 
-    options = upgrade.parser().parse_args(["--kubeconfig", str(kubeconfig)])
-    assert run(options, plan, upgrade.starter()) == 1
+    options = upgrade.parser().parse_args(["--kubeconfig", kubeconfig])
+    assert run(options, plan) == 1
     assert "stopped: 1 problem to solve first; nothing else was checked, and nothing was changed" in (
         capsys.readouterr().out
     )
 
 
-def test_a_problem_without_steps_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_problem_without_steps_is_reported(kubeconfig: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code is that of a problem, although nothing would be changed."""
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(KUBECONFIG)
 
-    async def plan(_: Cluster) -> Run:
-        return replace(upgrade.plan_upgrade(EMPTY, "https://cluster"), steps=())
+    async def plan(_: Cluster) -> Planned:
+        return replace(upgrade.plan_upgrade(EMPTY, "https://cluster"), steps=()), never
 
-    options = upgrade.parser().parse_args(["--kubeconfig", str(kubeconfig)])
-    assert run(options, plan, upgrade.starter()) == 1
+    options = upgrade.parser().parse_args(["--kubeconfig", kubeconfig])
+    assert run(options, plan) == 1
     assert "stopped: there is nothing to change, but the checks found 2 problems to solve" in (
         capsys.readouterr().out
     )
@@ -196,9 +211,8 @@ def test_an_object_of_the_requested_shape_is_not_reshaped() -> None:
 
 def test_under_a_definition_of_another_owner_a_downgrade_has_no_steps() -> None:
     """It may prune unknown fields, which is a problem if an object would have to change."""
-    version = {"name": "v1alpha1", "served": True, "storage": True}
-    theirs = {"metadata": {"name": VARIANT_AUTOSCALING.crd_name}, "spec": {"versions": [version]}}
-    snapshot = replace(EMPTY, definitions={VARIANT_AUTOSCALING.crd_name: theirs}, objects=OBJECTS[2:])
+    definitions = {VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}
+    snapshot = replace(EMPTY, definitions=definitions, objects=OBJECTS[2:])
     lossy = downgrade.plan_downgrade(snapshot, "https://cluster", RELEASES["v0.5.1"])
     clean = downgrade.plan_downgrade(snapshot, "https://cluster", SHAPES["modelProfile"])
 
@@ -294,15 +308,6 @@ def test_a_downgrade_states_only_the_next_action(snapshot: UpgradeState, want: s
     assert next(iter(report.advice), "") == want
     assert report.steps == report.problems == ()
     assert [item.check for item in report.checks].count("definition") == 1
-
-
-def test_numbers_agree_with_their_nouns() -> None:
-    """One object is not called objects."""
-    report = upgrade.plan_upgrade(replace(EMPTY, objects=OBJECTS[:1]), "https://cluster")
-    text = "\n".join(line for _, line in plan_lines(report))
-
-    assert "  1 object: 1 current" in text
-    assert "the data of 1 object fits" in text
 
 
 def test_control_characters_from_a_cluster_do_not_reach_the_terminal() -> None:

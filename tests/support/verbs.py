@@ -1,12 +1,15 @@
-"""`stowplan check` in tests: the type of a run, and a valid manifest."""
+"""Types of the fixtures that run verbs, which `tests/unit/conftest.py` defines, and a valid manifest."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
+Stowplan: TypeAlias = Callable[..., tuple[int, str, list[str]]]
+"""Writes files and runs a verb with arguments: exit code, output, lines of standard error."""
+
 Check: TypeAlias = Callable[..., tuple[int, list[str], list[str]]]
-"""Writes files and runs the command with arguments: exit code, lines of output, lines of standard error."""
+"""The same for the verb `check`, with the lines of its output."""
 
 GOOD: Final = """\
 apiVersion: llmd.ai/v1alpha2

@@ -1,20 +1,21 @@
-"""Read engines for a profile: from the cluster, from Prometheus, from a URL, or from saved pages."""
+"""The profile of engines: from the cluster, Prometheus, a URL or saved pages, and as YAML with comments."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import aiohttp
 
 from apiserver.cluster.client import Cluster
-from apiserver.schema.json import as_object
+from apiserver.schema.json import Json, as_object
 from controller.commands.check.documents import Source
+from controller.commands.check.yaml_values import as_yaml
 from controller.commands.explain.evidence import OWNERS, claimant_named
-from controller.commands.profile.shown import Shown
+from controller.commands.plan.terminal import harmless
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.fitting import COUNTED, Measured, measure, readings_over_time, selector
 from controller.engines.metrics import no_engine
@@ -23,6 +24,8 @@ from controller.engines.readings import Reading, parse_exposition, reading_of
 from controller.engines.requests import CredentialsConfig, cause_of, read_bounded
 from controller.observe.claim import OwnerKind
 from controller.observe.performance import learned_of
+from controller.sizing.lengths import Lengths
+from controller.sizing.records import MAX_NUM_SEQS, StepParameters
 
 _OK: Final = 200
 _PAGE_BYTES: Final = 16 << 20
@@ -38,9 +41,26 @@ _MOST_RAW_SECONDS: Final = 6 * 3600.0
 """Time over which single scrapes are read."""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineProfile:
+    """What is known about the engines of one variant."""
+
+    origin: str
+    """Where it was read, and from how much, in words."""
+
+    parameters: StepParameters | None
+    max_batch_size: int | None = None
+    """None if it is unknown."""
+
+    kv_tokens: int | None = None
+    start_seconds: float | None = None
+    lengths: Lengths | None = None
+    doubts: tuple[str, ...] = ()
+
+
 async def learned_by_controller(
     cluster: Cluster, kind: OwnerKind, *, namespace: str, name: str, max_batch_size: int | None = None
-) -> Shown:
+) -> EngineProfile:
     """Return what the controller learned, as it published it about the variant of an object.
 
     Raises NoSuchObjectError, and ClusterError.
@@ -53,12 +73,12 @@ async def learned_by_controller(
     batch = max_batch_size or (declared if isinstance(declared, int) else None)
     label = f"{kind} {namespace}/{name}"
     if learned is None:
-        return Shown(
+        return EngineProfile(
             origin=f"{label}: nothing learned",
             parameters=None,
             doubts=(*unread, _NOT_LEARNED),
         )
-    return Shown(
+    return EngineProfile(
         origin=f"{label}: learned by the controller from {learned.samples:.0f} intervals of its engines",
         parameters=learned.parameters,
         max_batch_size=batch,
@@ -67,7 +87,7 @@ async def learned_by_controller(
     )
 
 
-async def measured_by_prometheus(
+async def measure_by_prometheus(
     url: str,
     *,
     credentials: CredentialsConfig,
@@ -77,12 +97,12 @@ async def measured_by_prometheus(
 ) -> Measured:
     """Return what engines showed in the last time. Raises UnreadableMetricsError."""
     async with PrometheusHistory(url, credentials=credentials) as history:
-        return await measured(
+        return await measure_pods(
             history, namespace=namespace, pods=pods, end_seconds=time.time(), last_seconds=last_seconds
         )
 
 
-async def measured(
+async def measure_pods(
     history: PrometheusHistory,
     *,
     namespace: str,
@@ -170,3 +190,63 @@ def readings_of_files(
         except UnreadableMetricsError as error:
             problems.append(f"{source.name}: {error}")
     return readings, problems
+
+
+def document(profile: EngineProfile) -> Json:
+    """Return it as JSON, with `spec` only if step times are known."""
+    lengths = profile.lengths
+    return {
+        "origin": profile.origin,
+        **({"spec": _spec(profile.parameters, profile.max_batch_size)} if profile.parameters else {}),
+        "kvCacheTokens": profile.kv_tokens,
+        "startSeconds": profile.start_seconds,
+        "promptTokens": round(lengths.prompt, 1) if lengths else None,
+        "computedPromptTokens": round(lengths.computed, 1) if lengths else None,
+        "answerTokens": round(lengths.output, 1) if lengths else None,
+        "unknown": list(profile.doubts),
+    }
+
+
+def yaml_text(profile: EngineProfile) -> str:
+    """Return it as YAML with comments."""
+    comments = "".join(f"# {harmless(line)}\n" for line in _comments(profile))
+    if profile.parameters is None:
+        return comments
+    return comments + as_yaml({"spec": _spec(profile.parameters, profile.max_batch_size)})
+
+
+def _spec(known: StepParameters, max_batch_size: int | None) -> Json:
+    parameters = {
+        "decodeParms": {"alpha": _decimal(known.alpha_ms), "beta": _decimal(known.beta_ms)},
+        "prefillParms": {"gamma": _decimal(known.gamma_ms), "delta": _decimal(known.delta_ms)},
+    }
+    return {"variantProfile": {"maxBatchSize": max_batch_size or MAX_NUM_SEQS, "perfParms": parameters}}
+
+
+def _decimal(number: float) -> str:
+    """Return a number with four digits and without an exponent."""
+    text = f"{number:.12f}" if abs(number) < 1 else f"{number:.4g}"
+    if abs(number) < 1 and number:
+        digits = len(text) - len(text.lstrip("0.")) - 2
+        text = f"{number:.{max(0, digits) + 4}f}".rstrip("0").rstrip(".")
+    elif not number:
+        text = "0"
+    return text if "e" not in text else f"{number:.0f}"
+
+
+def _comments(profile: EngineProfile) -> Iterator[str]:
+    yield profile.origin
+    if profile.parameters:
+        yield "a step takes alpha + beta x sequences + delta x prompt tokens, in ms"
+        if profile.max_batch_size is None:
+            yield "maxBatchSize is vLLM's default: replace it by the engine's --max-num-seqs, if that differs"
+    if profile.kv_tokens:
+        yield f"KV cache of an engine: {profile.kv_tokens} tokens"
+    if profile.start_seconds:
+        yield f"start-up of a replica: {profile.start_seconds:.0f} s"
+    if profile.lengths:
+        prompt, computed, output = profile.lengths.prompt, profile.lengths.computed, profile.lengths.output
+        hits = f", {1 - computed / prompt:.0%} of it found in the prefix cache" if computed < prompt else ""
+        yield f"mean request: a prompt of {prompt:.0f} tokens{hits}, and an answer of {output:.0f}"
+    for doubt in profile.doubts:
+        yield f"not known: {doubt}"
