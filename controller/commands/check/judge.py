@@ -10,8 +10,7 @@ import msgspec
 
 from apiserver.kinds.annotated import is_managed, term_problems
 from apiserver.kinds.annotations import advice, annotation_advice
-from apiserver.kinds.conversion import kept_annotation
-from apiserver.kinds.judgement import complete_and_judge, form_errors, other_forms
+from apiserver.kinds.judgement import complete_and_judge, kept_errors
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
 from apiserver.kinds.kthena.autoscalingpolicybinding_targets import targets_of
 from apiserver.kinds.registry import KINDS, find_version
@@ -217,7 +216,7 @@ def _judge_version(
         warnings=deprecation,
     )
     judgement = complete_and_judge(kind, version, value)
-    invalid = (*(judgement.errors or _form_errors(kind, version, value)), *_unscalable(version, value))
+    invalid = (*(judgement.errors or kept_errors(kind, version, value)), *_unscalable(version, value))
     errors = [
         *(_finding(error, tree) for error in misplaced),
         *_metadata_findings(tree, value),
@@ -249,14 +248,6 @@ def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
         error = listing_error(claim, SCALABLE) if claim.is_scaled else None
         if error is not None:
             yield error
-
-
-def _form_errors(kind: Kind, version: Version, value: Json) -> list[FieldError]:
-    """Return the errors in what the annotation of conversion restores in other versions, if there is one."""
-    annotations = as_object(as_object(value.get("metadata")).get("annotations"))
-    if kept_annotation(kind) not in annotations:
-        return []
-    return form_errors(kind, other_forms(kind, version, value, None))
 
 
 def _namespace_advice(kind: Kind, value: Json) -> Iterator[str]:
