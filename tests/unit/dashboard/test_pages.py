@@ -191,6 +191,19 @@ def test_more_demand_or_a_drained_node_makes_it_shorter() -> None:
     assert "would help" in what_if_page(view(busy_objects()), drained)
 
 
+def test_a_factor_multiplies_every_known_rate_of_a_load() -> None:
+    """An unknown rate stays unknown."""
+    inputs = planned(live(busy_objects())).inputs
+    after, problems = change_inputs(inputs, Question(factor=2.0, model="ns/meta/llama-3.1-8b"))
+    (load,), (more,) = inputs.snapshot.loads, after.snapshot.loads
+
+    assert problems == []
+    assert load.requests_per_second
+    assert more.requests_per_second == 2 * load.requests_per_second
+    assert more.required_requests_per_second == 2 * load.required_requests_per_second
+    assert (more.releasable_requests_per_second is None) == (load.releasable_requests_per_second is None)
+
+
 def test_a_question_about_unknown_things_is_a_problem() -> None:
     """The form keeps what was asked."""
     gathering = planned(live(busy_objects()))

@@ -109,6 +109,8 @@ def test_all_nodes_of_sglang_run_the_same_command() -> None:
     ]
 
     assert commands[0] == commands[1]
+    assert commands[0][commands[0].index("--host") + 1] == "0.0.0.0"  # noqa: S104 (an argument, not a listener)
+    assert "--enable-metrics" in commands[0]
     assert commands[0][-6:] == [
         *("--dist-init-addr", "$(LWS_LEADER_ADDRESS):5000"),
         *("--nnodes", "$(LWS_GROUP_SIZE)", "--node-rank", "$(LWS_WORKER_INDEX)"),

@@ -243,9 +243,12 @@ def test_adapters_and_backends_without_route_cause_a_note(
 
 
 @pytest.mark.parametrize("policy", [{}, {"autoscalingPolicy": POLICY}])
-def test_replicas_are_limited_to_the_maximum_of_a_binding(policy: Json) -> None:
+@pytest.mark.parametrize(("most_replicas", "is_limited"), [(100_000, False), (100_001, True)])
+def test_replicas_are_limited_to_the_maximum_of_a_binding(
+    policy: Json, most_replicas: int, is_limited: bool
+) -> None:
     """A binding with more would be rejected; a note reports the limit."""
-    most = {"minReplicas": 1, "maxReplicas": 500_000, "workers": [worker(replicas=10)]}
+    most = {"minReplicas": 1, "maxReplicas": most_replicas, "workers": [worker(replicas=10)]}
     own = {"scalingCost": 1} if policy else {"autoscalingPolicy": POLICY}
     expansion = expand(model(backend(**most, **own), **policy))
 
@@ -254,7 +257,7 @@ def test_replicas_are_limited_to_the_maximum_of_a_binding(policy: Json) -> None:
     assert [str(note) for note in expansion.notes] == [
         "spec.backends[0].workers[0].replicas: ends at 1000000 engines:"
         " maxReplicas of the backend times this is more"
-    ]
+    ] * is_limited
 
 
 @pytest.mark.parametrize("names", [(), ("law",)])

@@ -74,6 +74,15 @@ def test_arrivals_follow_the_curve(seed: int, shape: str) -> None:
     assert made == requests(drawn, seconds=400, warm_up_seconds=0, seed=seed)
 
 
+def test_noise_that_brings_the_rate_to_zero_leaves_times_without_arrivals() -> None:
+    """The rate is never negative."""
+    drawn = Drawn(curve=Curve(shape="constant", high=5), lengths=TRACE, noise=0.9)
+    made = requests(drawn, seconds=3600, warm_up_seconds=0, seed=1)
+    gaps = [after.arrival_us - before.arrival_us for before, after in pairwise(made)]
+
+    assert max(gaps) > 30_000_000
+
+
 def test_noise_varies_slowly_and_keeps_the_mean() -> None:
     """With noise of 10 %, counts per minute within an hour vary more than by Poisson arrivals alone."""
 
