@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from controller.planning.load import Signal
 from controller.policies.history import History
 from controller.policies.policy import (
     Activity,
@@ -21,13 +22,14 @@ from controller.policies.policy import (
     activity_among,
     lone_binding,
 )
-from controller.policies.recommending import Limit
+from controller.policies.recommending import Limit, Recommendation
 from controller.policies.sharing import (
     BindingDecision,
     BindingSeen,
     TargetSeen,
     decide_binding,
     granted_decision,
+    recommendation_text,
     sentence,
 )
 from controller.sizing.records import DEFAULT_SIZING
@@ -333,3 +335,22 @@ def test_messages_explain_scaling_from_and_to_zero() -> None:
     )
     assert "at 0 replicas, without activity" in sentence(decision_on(0, (Value(value=0.0),)).whole)
     assert "the activity metric is not known" in sentence(decision_on(0, (None,)).whole)
+
+
+@pytest.mark.parametrize(
+    ("signal", "age_seconds", "text"),
+    [
+        (Signal.HELD, 31.4, "m is 40, 31 s old, 10 per replica, which asks for 4"),
+        (Signal.HELD, 0.2, "m is 40, 10 per replica, which asks for 4"),
+        (Signal.HELD, None, "m is 40, 10 per replica, which asks for 4"),
+        (Signal.FRESH, 14.0, "m is 40, 10 per replica, which asks for 4"),
+    ],
+)
+def test_the_age_of_a_value_is_named_only_if_it_is_held(
+    signal: Signal, age_seconds: float | None, text: str
+) -> None:
+    """The age is in whole seconds."""
+    asked = Recommendation(
+        metric="m", target=10.0, signal=signal, total=40.0, replicas=4, age_seconds=age_seconds
+    )
+    assert recommendation_text(asked) == text
