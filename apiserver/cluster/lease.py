@@ -1,4 +1,4 @@
-"""Leader election among several replicas, by a Lease (coordination.k8s.io/v1).
+"""Leader election among several replicas, by a Lease (coordination.k8s.io/v1), and its annotations.
 
 The contract is client-go's: the identity in the Lease is its holder, and must renew it. The others measure,
 on their own clock, how long the record has not changed, and acquire the lease when that exceeds the duration

@@ -1,4 +1,4 @@
-"""Declarations of the API kinds, one file for each kind and version. Data only, no I/O.
+"""The API kinds: declarations, one file for each kind and version, and what is derived from them. No I/O.
 
 - all served kinds, grouped by families: `registry`
 - complete validation of an object and of its other versions: `judgement`; conversion: `conversion`

@@ -114,7 +114,7 @@ class Autoscaler:
     """For how long it keeps the most replicas that were recommended."""
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The object that a user would change, for messages."""
         if self.scaled_object:
             return f"ScaledObject {self.scaled_object!r}"

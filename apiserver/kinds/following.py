@@ -103,14 +103,14 @@ def following_problems(autoscalers: Sequence[Autoscaler], subject: Subject) -> t
     """Return why the autoscalers of one target do not follow a decision as it is meant; empty if they do."""
     problems = [problem for autoscaler in autoscalers for problem in _problems(autoscaler, subject)]
     if len(autoscalers) > 1:
-        named = " and ".join(autoscaler.shown for autoscaler in autoscalers)
+        named = " and ".join(autoscaler.display_name for autoscaler in autoscalers)
         text = f"{named} scale it at the same time, and Kubernetes lets neither act: delete all but one"
         problems.insert(0, Problem(reason=FollowingProblem.SCALED_TWICE, message=text))
     return tuple(problems)
 
 
 def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
-    metric, shown = subject.metrics[0], autoscaler.shown
+    metric, shown = subject.metrics[0], autoscaler.display_name
     own = [item for item in autoscaler.readings if _may_be(item, subject)]
     others = [item for item in autoscaler.readings if not _may_be(item, subject)]
     if autoscaler.max_replicas <= 0:

@@ -1,6 +1,6 @@
 """The external metrics API, `external.metrics.k8s.io/v1beta1`, from which HPAs read decisions.
 
-provider        the metrics, their index, and the result of a query: exact, or an error
+index           the metrics, their index, and the result of a query: exact, or an error
 authentication  authentication of the cluster's front proxy
 tokens          reviews of the tokens of other clients
 routes          paths, discovery documents and errors

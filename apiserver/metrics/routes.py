@@ -12,7 +12,7 @@ from aiohttp import web
 from apiserver.kinds.core.selecting import parse_selector
 from apiserver.log import EventLogger
 from apiserver.metrics import status
-from apiserver.metrics.provider import MetricIndex, MetricValue
+from apiserver.metrics.index import MetricIndex, MetricValue
 from apiserver.schema.json import Json
 
 _SUFFIXES: Final = ("m", "", "k", "M", "G", "T", "P", "E")

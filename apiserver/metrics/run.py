@@ -14,7 +14,7 @@ from aiohttp import web
 
 from apiserver.cluster.namespaces import installation_namespace
 from apiserver.metrics.authentication import Gate
-from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.index import MetricIndex
 from apiserver.metrics.routes import Clock, Handler, routes, statuses
 from apiserver.metrics.status import ServiceUnavailableError
 from apiserver.metrics.tokens import TokenReviewer, bearer_token

@@ -43,7 +43,7 @@ from apiserver.metrics.authentication import (
     FrontProxyUnknownError,
     Gate,
 )
-from apiserver.metrics.provider import METRIC_NAMES, MetricIndex, MetricValue, Unknown
+from apiserver.metrics.index import METRIC_NAMES, MetricIndex, MetricValue, Unknown
 from apiserver.metrics.tokens import TokenReviewer
 from apiserver.schema.json import Json, as_object
 from apiserver.serving.config import ClusterConfig

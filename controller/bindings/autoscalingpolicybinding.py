@@ -40,8 +40,8 @@ from controller.policies.history import History
 from controller.policies.sharing import decide_binding
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 from controller.variants.advisory import NOWHERE, Scope, why_advisory
-from controller.variants.decision_following import binding_situations, with_acting
 from controller.variants.publishing import FIELD_MANAGER, Pulse, expected_errors, in_turn
+from controller.variants.situations import binding_situations, with_acting
 from controller.variants.watching import SilenceLog, silent_objects
 
 _WRITERS: Final = 16

@@ -7,7 +7,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from controller.bindings.status import BindingCycleResult, BindingResult
-from controller.variants.decision_following import why_not_followed
+from controller.variants.situations import why_not_followed
 
 _BINDING: Final = ("namespace", "binding_name")
 _TARGET: Final = (*_BINDING, "target_kind", "target_name")

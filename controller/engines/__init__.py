@@ -1,4 +1,4 @@
-"""Metrics of inference engines: all I/O of observation.
+"""Metrics of inference engines: all I/O of observation, and the pure parsing of what it fetches.
 
 `scraping`, in `turns`, and `prometheus` fetch metrics; `readings` and `records` turn the responses into
 samples, and track the last activity of models.

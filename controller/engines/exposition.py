@@ -1,4 +1,4 @@
-"""The series of engines with their meanings and names in all releases, and the lines of a page with them.
+"""The series of engines with their meanings and names in all releases, and the parser of pages.
 
 Names are sample names, as in an exposition: with `_total`, `_sum`, `_count` and `_bucket`. If an engine
 serves an old name next to its new one, the first one in the table is used.
@@ -185,7 +185,7 @@ INSTANCE: Final = "instance"
 PORT_LABELS: Final = frozenset({"container", "endpoint"})
 """Labels by which a Prometheus job names a port. Jobs differ in them even if they scrape the same address."""
 
-Endpoint = frozenset[tuple[str, str]]
+EndpointLabels = frozenset[tuple[str, str]]
 """Label values that identify one of a pod's endpoints; empty if the pod itself was scraped."""
 
 SIZE_LABELS: Final = ("kv_cache_size_tokens", "num_gpu_blocks", "block_size")
@@ -193,7 +193,7 @@ SIZE_LABELS: Final = ("kv_cache_size_tokens", "num_gpu_blocks", "block_size")
 """
 
 
-def endpoint_of(labels: Mapping[str, str]) -> Endpoint:
+def endpoint_of(labels: Mapping[str, str]) -> EndpointLabels:
     """Return the endpoint of a series: the address that was scraped, or else the names of its port."""
     names = {INSTANCE} if INSTANCE in labels else PORT_LABELS & labels.keys()
     return frozenset((name, labels[name]) for name in names)

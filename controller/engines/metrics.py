@@ -16,7 +16,7 @@ from controller.engines.exposition import (
     PART_LABELS,
     SHARD_LABELS,
     TOTALS,
-    Endpoint,
+    EndpointLabels,
     EngineKind,
     Meaning,
     UnreadableMetricsError,
@@ -75,9 +75,9 @@ class EngineMetrics:
                 by_meaning[meaning] = _without_parts(_of_one_shard(by_name[name]))
         return cls(kinds[0], by_meaning)
 
-    def by_endpoint(self) -> Mapping[Endpoint, EngineMetrics]:
+    def by_endpoint(self) -> Mapping[EndpointLabels, EngineMetrics]:
         """Return the series of each endpoint of the pod, which are scraped, and restart, together."""
-        grouped: dict[Endpoint, dict[Meaning, list[Series]]] = {}
+        grouped: dict[EndpointLabels, dict[Meaning, list[Series]]] = {}
         for meaning, series in self.by_meaning.items():
             for item in series:
                 grouped.setdefault(endpoint_of(item.labels), {}).setdefault(meaning, []).append(item)

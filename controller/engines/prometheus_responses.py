@@ -30,7 +30,7 @@ from controller.engines.exposition import (
     PORT_LABELS,
     SERIES,
     SHARD_LABELS,
-    Endpoint,
+    EndpointLabels,
     Meaning,
     UnreadableMetricsError,
     endpoint_of,
@@ -61,7 +61,7 @@ def of_one_origin(series: Iterable[Series], times: Sequence[Series]) -> tuple[li
     series = list(series)
     names = _origin_labels([item for item in series if item.name in _WAITING])
     ages: dict[Origin, float] = defaultdict(float)
-    endpoints: dict[Origin, set[Endpoint]] = defaultdict(set)
+    endpoints: dict[Origin, set[EndpointLabels]] = defaultdict(set)
     for item in times:
         origin = _part(item.labels, names)
         ages[origin] = max(ages[origin], item.value)
@@ -90,7 +90,7 @@ def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tup
     counted: list[Series] = []
     oldest_seconds = 0.0
     for own_series in by_name.values():
-        endpoints: dict[Origin, set[Endpoint]] = defaultdict(set)
+        endpoints: dict[Origin, set[EndpointLabels]] = defaultdict(set)
         for item in own_series:
             endpoints[_part(item.labels, _GIVEN)].add(endpoint_of(item.labels))
         try:
@@ -102,7 +102,7 @@ def of_one_origin_each(series: Iterable[Series], times: Sequence[Series]) -> tup
     return counted, oldest_seconds
 
 
-def _choose(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[Endpoint]]) -> Origin:
+def _choose(ages: Mapping[Origin, float], endpoints: Mapping[Origin, set[EndpointLabels]]) -> Origin:
     everything = set().union(*endpoints.values())
     whole = [origin for origin in ages if endpoints[origin] == everything]
     if not whole:
@@ -121,7 +121,7 @@ def _origin_labels(waiting: Sequence[Series]) -> frozenset[str]:
 
 def _once(series: list[Series]) -> list[Series]:
     """Return the series of one origin, without those of a second scrape of the same address."""
-    first: dict[Endpoint, Origin] = {}
+    first: dict[EndpointLabels, Origin] = {}
     for item in series:
         endpoint, port = endpoint_of(item.labels), _part(item.labels, PORT_LABELS)
         first[endpoint] = min(first.get(endpoint, port), port)

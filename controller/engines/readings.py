@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from controller.engines.exposition import NAMES, SIZE_LABELS, Endpoint, EngineKind, Meaning, families_in
+from controller.engines.exposition import NAMES, SIZE_LABELS, EndpointLabels, EngineKind, Meaning, families_in
 from controller.engines.metrics import MOST_COUNTED, EngineMetrics, Series, has_duplicates
 from controller.sizing.records import NO_HISTOGRAM, Histogram
 
@@ -78,7 +78,7 @@ class Reading:
     kv_tokens: int | None
     """Size of the KV cache in tokens; None if the engine does not report it."""
 
-    parts: Mapping[Endpoint, Part]
+    parts: Mapping[EndpointLabels, Part]
     model_names: frozenset[str]
     engines: int = 1
     """Number of engines, each with a batch of its own: more than one with data parallelism."""

@@ -30,8 +30,8 @@ from controller.evictions.rounds import (
     after_plan,
     begin,
     may_begin,
+    pods_to_evict,
     recall,
-    targets,
     with_round,
 )
 from controller.observe.claim import Claimant
@@ -119,7 +119,7 @@ class Evictor:
         involved = {key for move in plan.moves for key in (*move.benefits, (move.namespace, move.name))}
         allowed = not involved & advised.keys() and await self._may_begin(plan, now_seconds)
         pods = {key: item.pods for key, item in gathered.observed.items()}
-        chosen = targets(plan, pods, world.pods) if allowed else ()
+        chosen = pods_to_evict(plan, pods, world.pods) if allowed else ()
         if chosen:
             evicted = await self._evict_all(world, chosen, now_seconds)
             self._rounds = begin(self._rounds, evicted, world.pods, now_seconds=now_seconds)

@@ -1,4 +1,4 @@
-"""The rules for when to evict: in rounds, after a persistent shortage, a limited number per hour. Pure.
+"""The rules for when and which pods to evict: in rounds, after a shortage that lasts, so many per hour.
 
 A round begins with evictions. It ends when as many pods of the same owners are bound as before, or as many as
 the owners request since then, or after a timeout.
@@ -157,7 +157,9 @@ def may_begin(rounds: Rounds, rules: EvictionRules, plan: Plan, *, now_seconds: 
     return rules.enabled and rounds.current is None and rested and within and rounds.plans >= PLANS_IN_A_ROW
 
 
-def targets(plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json]) -> tuple[PodToEvict, ...]:
+def pods_to_evict(
+    plan: Plan, owned: Mapping[Key, Sequence[Json]], pods: Sequence[Json]
+) -> tuple[PodToEvict, ...]:
     """Return the pods of all moves, or none if one of them no longer matches the plan.
 
     `owned` has the pods of each variant, in the order in which they are to be removed.

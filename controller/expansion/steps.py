@@ -192,7 +192,7 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
     superfluous = [item for item in unasked if not astray(item)]
     is_routed = all(item["kind"] in _SCALING for item in apply)
     if superfluous and (not is_routed or held or unready or not expansion.is_whole):
-        names = ", ".join(sorted({_shown(item, asked) for item in superfluous}))
+        names = ", ".join(sorted({_label(item, asked) for item in superfluous}))
         held = held or [f"{name} to be ready before {names} is deleted" for name in unready]
         held = held or [f"all objects of the Model to be created before {names} is deleted"]
         superfluous = []
@@ -202,7 +202,7 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
     return Steps(apply=tuple(apply), delete=tuple(delete), awaited=tuple(dict.fromkeys(held)))
 
 
-def _shown(item: Json, asked: Collection[ChildKey]) -> str:
+def _label(item: Json, asked: Collection[ChildKey]) -> str:
     """Return the name of an object, with its group if the Model needs that name in another group."""
     key, group = key_of(item), item["apiVersion"].partition("/")[0]
     is_moved = any((other.kind, other.name) == (key.kind, key.name) for other in asked)

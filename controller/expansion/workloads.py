@@ -1,4 +1,4 @@
-"""The workload of a part and the Service in front of it, with the command lines of its engines.
+"""The workload of a part, its probes, its list of adapters and its Service, with its command lines.
 
 An engine with one pod is a Deployment replica. An engine that spans nodes is a group of a LeaderWorkerSet,
 whose leader answers requests. Sources: the command-line references of vLLM and SGLang; for engines that span

@@ -138,7 +138,7 @@ class GatewayCaches:
         readable = [name for name, children in self._children.items() if children.is_readable]
         return installed_of(item for name in readable for item in self._definitions[name].items())
 
-    def made(self, namespace: str) -> Mapping[ChildKey, Json]:
+    def children_of(self, namespace: str) -> Mapping[ChildKey, Json]:
         """Return the objects that were made for the ModelRoutes of a namespace, as a copy for threads."""
         return {**self._made.of(namespace)}
 
@@ -241,7 +241,7 @@ class GatewayTranslator:
 
     async def _surroundings(self, route: Json, namespace: Json | None) -> Surroundings:
         name, group = route["metadata"]["namespace"], str(route["apiVersion"]).partition("/")[0]
-        children = self._world.made(name)
+        children = self._world.children_of(name)
         known = self._routes.servers(name, group)
         related = {
             server: known[server]

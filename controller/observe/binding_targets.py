@@ -292,7 +292,7 @@ def _heeding(states: Sequence[TargetState], misread: Sequence[Sequence[Problem]]
         text = "; ".join(problem.message for problem in problems)
         return False, BindingReason(str(problems[0].reason)), text
     resting = [
-        f"{_state_text(state)}: {state.autoscalers[0].shown} {RESTING}"
+        f"{_state_text(state)}: {state.autoscalers[0].display_name} {RESTING}"
         for state in states
         if is_resting(state.autoscalers, state.current_replicas)
     ]
@@ -317,8 +317,8 @@ def _state_text(state: TargetState) -> str:
 def _alone(states: Sequence[TargetState]) -> BindingFinding:
     """Return the condition on whether no one else scales the targets that the controller scales itself."""
     others = [
-        f"{state.autoscalers[0].shown} scales {_state_text(state)}, so the controller writes no scale of this"
-        " binding; delete it, or set scaling.mode to published and let it follow the decision"
+        f"{state.autoscalers[0].display_name} scales {_state_text(state)}, so the controller writes no scale"
+        " of this binding; delete it, or set scaling.mode to published and let it follow the decision"
         for state in states
         if state.autoscalers
     ]

@@ -1,4 +1,4 @@
-"""Whether the autoscalers of a target act on a decision, as far as the cluster shows. Pure functions.
+"""Whether the autoscalers of a target act on a decision, as far as the cluster shows.
 
 `apiserver.kinds.following` checks whether they are declared to follow it. Still, a decision has no effect if
 another adapter answers for external metrics, of which a cluster has only one APIService, if an autoscaler
@@ -155,7 +155,7 @@ def acting_finding(seen: Situation) -> ActingFinding:
             ActingReason.PODS_MISSING,
             f"{since}: see the events of the workload and its ReplicaSets",
         )
-    who = " and ".join(item.shown for item in seen.autoscalers)
+    who = " and ".join(item.display_name for item in seen.autoscalers)
     if not who:
         return False, ActingReason.BELOW, f"{since}: let a HorizontalPodAutoscaler read the decision"
     return False, ActingReason.BELOW, f"{since}: see the conditions and the scaleUp behavior of {who}"
@@ -180,19 +180,19 @@ def _without_metrics(seen: Situation) -> tuple[ActingReason, str] | None:
 
 def _inactive(seen: Situation) -> tuple[ActingReason, str] | None:
     if is_resting(seen.autoscalers, seen.requested):
-        return ActingReason.NOT_ACTIVE, f"{seen.autoscalers[0].shown} {RESTING}"
+        return ActingReason.NOT_ACTIVE, f"{seen.autoscalers[0].display_name} {RESTING}"
     if not seen.is_published:
         return None
     for item in seen.autoscalers:
         status, reason, message = item.scaling_active
         if not (item.is_created or status):
-            text = f"{item.shown} does not scale, as KEDA has not created its HorizontalPodAutoscaler"
+            text = f"{item.display_name} does not scale, as KEDA has not created its HorizontalPodAutoscaler"
             return ActingReason.NOT_ACTIVE, f"{text}: check whether KEDA is installed and runs"
         # KEDA disables its HorizontalPodAutoscaler at 0 replicas, and scales up from there itself.
         is_at_rest = seen.requested == 0 and bool(item.scaled_object) and reason == "ScalingDisabled"
         if status == "False" and not is_at_rest:
             where = _WHERE if reason == "FailedGetExternalMetric" else ""
-            return ActingReason.NOT_ACTIVE, f"{item.shown} does not scale{where}: {reason}: {message}"
+            return ActingReason.NOT_ACTIVE, f"{item.display_name} does not scale{where}: {reason}: {message}"
     return None
 
 

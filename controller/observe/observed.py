@@ -155,7 +155,7 @@ def _why_unheeded(target: Target, autoscalers: Sequence[Autoscaler]) -> str:
             "no HorizontalPodAutoscaler targets it, so nothing scales it unless another client reads the"
             " metric"
         )
-    return f"{autoscalers[0].shown} {RESTING}" if is_resting(autoscalers, target.replicas) else ""
+    return f"{autoscalers[0].display_name} {RESTING}" if is_resting(autoscalers, target.replicas) else ""
 
 
 def variant_of(
@@ -236,7 +236,8 @@ def _narrowing(claim: Claim, autoscalers: Sequence[Autoscaler]) -> str:
         differing.append(f"maximum {high}")
     if not differing:
         return ""
-    return f"of the bounds of this object and of {first.shown}, the narrower apply: {' and '.join(differing)}"
+    narrower = " and ".join(differing)
+    return f"of the bounds of this object and of {first.display_name}, the narrower apply: {narrower}"
 
 
 def _bounds_of(autoscalers: Sequence[Autoscaler], current_replicas: int) -> tuple[int, int | None]:
@@ -249,6 +250,6 @@ def _bounds_of(autoscalers: Sequence[Autoscaler], current_replicas: int) -> tupl
     if high < low:
         suffix = "ReplicaCount" if first.scaled_object else "Replicas"
         raise ValueError(
-            f"{first.shown}: spec.max{suffix} must be at least spec.min{suffix} ({low}), was {high}"
+            f"{first.display_name}: spec.max{suffix} must be at least spec.min{suffix} ({low}), was {high}"
         )
     return low, high

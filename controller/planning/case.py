@@ -74,7 +74,7 @@ class Case:
         """Replicas to publish; those that are kept without a place count, too."""
 
     @property
-    def held(self) -> int:
+    def held_replicas(self) -> int:
         """Replicas to keep while the data allows no new decision."""
         return held_replicas(self.variant)
 

@@ -179,7 +179,7 @@ def offers(solved: SolvedProblem, bin_: Bin, disruptions: DisruptionLedger) -> l
 
 def _replicas(solved: SolvedProblem, node: int, placed: Mapping[tuple[int, int], int]) -> Iterator[Offer]:
     """Yield the movable replicas that stay on a node; those that are yet to be placed cannot be evicted."""
-    for v, held in solved.held[node].items():
+    for v, held in solved.holders[node].items():
         if not _may_move(solved, v) or held <= placed[node, v]:
             continue
         variant, size = solved.variants[v], solved.problem.variants[v].accelerators

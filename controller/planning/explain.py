@@ -87,7 +87,7 @@ def _explain_override(case: Case) -> Explanation | None:
         return None
     what = "scaling is paused" if case.variant.is_paused else f"pinned to {count(ordered, 'replica')}"
     if case.placed < ordered:
-        return _lacking(case, f"{case.variant.name} {_change(case)}: {what}")
+        return _shortage(case, f"{case.variant.name} {_change(case)}: {what}")
     return Explanation(
         bound_by=BoundBy.ORDERED,
         reason=_movement(case),
@@ -99,14 +99,14 @@ def _below_floor(case: Case) -> Explanation | None:
     """Explain that fewer replicas have a place than the model must keep, whatever the load."""
     if not case.whole.is_below_floor:
         return None
-    return _lacking(case, f"{case.variant.name} {_change(case)}: {case.whole.duty}")
+    return _shortage(case, f"{case.variant.name} {_change(case)}: {case.whole.duty}")
 
 
 def _below_minimum(case: Case) -> Explanation | None:
     """Explain that fewer replicas have a place than minReplicas requires."""
     if case.placed >= case.variant.min_replicas:
         return None
-    return _lacking(case, f"{case.variant.name} {_change(case)}: minReplicas is {case.variant.min_replicas}")
+    return _shortage(case, f"{case.variant.name} {_change(case)}: minReplicas is {case.variant.min_replicas}")
 
 
 def _awaited(case: Case) -> Explanation | None:
@@ -124,9 +124,11 @@ def _awaited(case: Case) -> Explanation | None:
 
 def _holding(case: Case) -> Explanation | None:
     """Explain that the data does not allow a new decision."""
-    if not _is_frozen(case) or case.published > max(case.held, case.variant.current_replicas):
+    if not _is_frozen(case) or case.published > max(case.held_replicas, case.variant.current_replicas):
         return None
-    if case.demand.signal is Signal.HELD and (case.whole.unmet_per_mille or case.published > case.held):
+    if case.demand.signal is Signal.HELD and (
+        case.whole.unmet_per_mille or case.published > case.held_replicas
+    ):
         return None
     stale = case.demand.signal is Signal.HELD and not case.demand.load.silent_replicas
     message = f"{case.variant.name} {_change(case)}: {_ignorance(case)}"
@@ -144,18 +146,18 @@ def _explain_unknown_size(case: Case) -> Explanation | None:
         return None
     message = f"{case.variant.name} {_change(case)}: {_load(case)}; what one replica serves is not known yet"
     if case.placed < allowed_replicas(case.variant):
-        return _lacking(case, message)
+        return _shortage(case, message)
     return Explanation(bound_by=BoundBy.CAPACITY_UNKNOWN, reason=Reason.HOLDING, message=message)
 
 
-def _short(case: Case) -> Explanation | None:
+def _below_requirement(case: Case) -> Explanation | None:
     """Explain that the model does not get its required capacity."""
     unmet = case.whole.unmet_per_mille
     if not unmet:
         return None
     if case.wanted > case.placed:
-        return _lacking(case, f"{_need(case)}; granted {case.published}{_coverage(case)}", joint=": ")
-    return _lacking(
+        return _shortage(case, f"{_need(case)}; granted {case.published}{_coverage(case)}", joint=": ")
+    return _shortage(
         case,
         f"{case.variant.name} {_change(case)}: {case.variant.model_id} lacks {percent(unmet / PER_MILLE)} "
         f"of the {_required_text(case)} that it needs{_coverage(case)}",
@@ -274,14 +276,14 @@ _EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
     _awaited,
     _holding,
     _explain_unknown_size,
-    _short,
+    _below_requirement,
     _explain_replacement,
     _minimum,
     _for_ratio,
 )
 
 
-def _lacking(case: Case, what: str, *, joint: str = "; ") -> Explanation:
+def _shortage(case: Case, what: str, *, joint: str = "; ") -> Explanation:
     """Explain a shortage with its cause: the variant's own limit, unknown capacity, or the nodes."""
     maximum = case.variant.max_replicas
     scarcity, limit = case.scarcity(), case.limit

@@ -88,7 +88,7 @@ class SolvedProblem:
         return free
 
     @cached_property
-    def held(self) -> list[dict[int, int]]:
+    def holders(self) -> list[dict[int, int]]:
         """The accelerators of each node by their holders after the plan: variants in order, or OTHERS."""
         held: list[Counter[int]] = [
             Counter({OTHERS: node.accelerators_used_by_others}) for node in self.nodes
@@ -125,7 +125,7 @@ class SolvedProblem:
 
     def _scarcity(self, bins: tuple[int, ...], size: int, priority: int) -> Scarcity | None:
         usable = [node for bin_ in bins for node in self.problem.bins[bin_].nodes]
-        free, held, priorities = self.free, self.held, self._priorities
+        free, held, priorities = self.free, self.holders, self._priorities
         if any(free[node] >= size for node in usable):
             return None
         total = sum(max(0, free[node]) for node in usable)

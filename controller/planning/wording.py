@@ -1,4 +1,4 @@
-"""Format numbers and names for messages."""
+"""Numbers, lists, loads and capacities in words; `explain` and `case` make the sentences."""
 
 from __future__ import annotations
 

@@ -7,6 +7,6 @@
 - the plan: a `solver` in a child process that can be killed (`solver_worker`)
 - before the plan: `privileges`, `settings_keeping`, `activity` in front of models without replicas
 - writes: `annotated` for objects without a status; `announcing` of changes
-- whether decisions are followed: `decision_following` by autoscalers, `placement_following` by pods
+- whether decisions are followed: `situations` of autoscalers, `placement_following` of pods
 - pods of a plan: `placing` holds new ones for their nodes, `pod_deletion_costs` mark those to remove
 """

@@ -44,12 +44,12 @@ from controller.variants.activity import ActivityWatch
 from controller.variants.advisory import NOWHERE, Advice, Scope, acted_on, advice, join_plans, why_advisory
 from controller.variants.annotated import DecisionAnnotator, due_annotations
 from controller.variants.announcing import Announcer
-from controller.variants.decision_following import situations
 from controller.variants.placement_following import PlacementFollower, sentences
 from controller.variants.pod_deletion_costs import PodMarker, due_marks
 from controller.variants.privileges import Privileges, questions
 from controller.variants.publishing import Publisher, Pulse, expected_errors
 from controller.variants.settings_keeping import SettingsKeeper
+from controller.variants.situations import situations
 from controller.variants.status import StatusInputs, planned_status, reasons_not_ready, unplanned_status
 from controller.variants.telemetry import CycleResult
 from controller.variants.watching import ClockWatch, EngineSource, EngineWatch, silence_of

@@ -11,7 +11,7 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.kinds.kthena.autoscalingpolicybinding import AutoscalingPolicyBinding
-from apiserver.metrics.provider import MetricValue
+from apiserver.metrics.index import MetricValue
 from apiserver.metrics.watches import bound_essentials, bound_metrics_of
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from controller.engines.exposition import Endpoint
+from controller.engines.exposition import EndpointLabels
 from controller.engines.readings import Part, Totals
 
 
@@ -27,6 +27,6 @@ def counted(
     )
 
 
-def alone(totals: Totals, *, waiting: int = 0) -> dict[Endpoint, Part]:
+def alone(totals: Totals, *, waiting: int = 0) -> dict[EndpointLabels, Part]:
     """Return the parts of a pod that was scraped directly."""
     return {frozenset(): Part(waiting=waiting, totals=totals)}

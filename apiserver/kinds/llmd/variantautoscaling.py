@@ -48,7 +48,7 @@ _WIDE: Final = (
 )
 
 
-def _decided(name: str, member: str, description: str) -> Column:
+def _decision_column(name: str, member: str, description: str) -> Column:
     return Column(name, "integer", f".status.decision.{member}", description)
 
 
@@ -171,13 +171,17 @@ VARIANT_AUTOSCALING: Final = Kind(
             columns=(
                 _MODEL,
                 _ACCELERATOR,
-                _decided("Priority", "priority", "Priority from 1 (served first) to 100."),
-                _decided("Serving", "readyReplicas", "Ready replicas."),
-                _decided("Granted", "grantedReplicas", "Replicas that the plan grants in this cluster."),
-                _decided(
+                _decision_column("Priority", "priority", "Priority from 1 (served first) to 100."),
+                _decision_column("Serving", "readyReplicas", "Ready replicas."),
+                _decision_column(
+                    "Granted", "grantedReplicas", "Replicas that the plan grants in this cluster."
+                ),
+                _decision_column(
                     "Wanted", "unconstrainedReplicas", "Replicas that it would have with unlimited nodes."
                 ),
-                _decided("Unmet ‰", "unmetPerMille", "Missing share of the capacity, in thousandths."),
+                _decision_column(
+                    "Unmet ‰", "unmetPerMille", "Missing share of the capacity, in thousandths."
+                ),
                 _COST,
                 *READY,
                 AGE,

@@ -104,7 +104,7 @@ def _slow(seen: Evidence) -> Iterator[tuple[str, str]]:
             if item.up_tolerance >= DEFAULT_TOLERANCE:
                 parts.append(f"ignores differences of {100 * item.up_tolerance:g} % (tolerance)")
             if parts:
-                text = f"{key.namespace}: {item.shown} {' and '.join(parts)}"
+                text = f"{key.namespace}: {item.display_name} {' and '.join(parts)}"
                 what = f"scaledobject {item.scaled_object}" if item.scaled_object else f"hpa {item.name}"
                 yield text, f"kubectl -n {key.namespace} edit {what}: {_FOLLOWING}"
 

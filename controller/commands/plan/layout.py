@@ -67,7 +67,7 @@ class NodeLayout:
     holdings: tuple[Holding, ...]
 
     @property
-    def taken(self) -> int:
+    def used_by_variants(self) -> int:
         """Accelerators that the variants use."""
         return sum(item.accelerators * (item.stays + item.comes) for item in self.holdings)
 
@@ -79,7 +79,7 @@ class NodeLayout:
     @property
     def free(self) -> int:
         """Unused accelerators."""
-        return max(0, self.node.accelerators_allocatable - self.others - self.taken)
+        return max(0, self.node.accelerators_allocatable - self.others - self.used_by_variants)
 
     @property
     def look(self) -> tuple[object, ...]:
@@ -218,10 +218,13 @@ def drawing_parts(nodes: Sequence[NodeLayout], *, columns: int) -> Iterator[Rend
 
 def _title(accelerator: str, group: Sequence[NodeLayout]) -> str:
     total = sum(item.node.accelerators_allocatable for item in group)
-    numbers = f"{sum(item.taken for item in group)} taken, {sum(item.others for item in group)} by others"
+    used, others = sum(item.used_by_variants for item in group), sum(item.others for item in group)
     free = sum(item.free for item in group)
     kind = accelerator or "no known type"
-    return f"{kind}: {count(len(group), 'node')}, {count(total, 'accelerator')}: {numbers}, {free} free"
+    return (
+        f"{kind}: {count(len(group), 'node')}, {count(total, 'accelerator')}:"
+        f" {used} taken, {others} by others, {free} free"
+    )
 
 
 def _group(group: Sequence[NodeLayout], *, code_width: int, columns: int) -> RenderableType:

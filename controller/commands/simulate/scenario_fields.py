@@ -1,4 +1,4 @@
-"""The scenario file of `stowplan simulate`."""
+"""The fields of a scenario file, with their constraints; `scenario_file` builds a scenario from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The checks, steps and results of a run, as a JSON document and as text."""
+"""Findings of checks, and the steps and results of a run, as a JSON document and as text.
+
+`doctor` and `uninstall` report their findings in the same form.
+"""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class Engine:
         proofs = search.run()
         self._patterns, selection = incumbent.patterns, incumbent.selection
         chosen = self._patterns.replicas(self._options, selection.patterns)
-        solution = assign(self._problem, chosen, selection.added, search.left)
+        solution = assign(self._problem, chosen, selection.added, search.remaining_effort)
         return self._proven(proofs, solution, search.prices)
 
     def _with_mixes(self, *mixes: Sequence[int]) -> Patterns:

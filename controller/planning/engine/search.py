@@ -169,7 +169,7 @@ class Search:
         return self._generated.prices
 
     @property
-    def left(self) -> Effort:
+    def remaining_effort(self) -> Effort:
         """The remaining effort."""
         return self._limit_effort(self._left_seconds)
 

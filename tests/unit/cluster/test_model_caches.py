@@ -174,9 +174,9 @@ async def test_what_a_reconciliation_reads_does_not_change_afterwards(
     async with asyncio.timeout(20):
         while await told.get() != "first":
             pass
-        made = caches.made("chat")
+        made = caches.children_of("chat")
         api.drop(f"{ROUTES}/first")
-        while caches.made("chat"):
+        while caches.children_of("chat"):
             await told.get()
     running.cancel()
 

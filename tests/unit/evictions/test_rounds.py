@@ -20,8 +20,8 @@ from controller.evictions.rounds import (
     begin,
     may_begin,
     moments_in,
+    pods_to_evict,
     record_of,
-    targets,
 )
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.decision import Move, Plan
@@ -59,7 +59,7 @@ BEGINNINGS = {
         False,
     ),
     "not during another round": (
-        begin(STOOD, targets(planned(LARGE), {("ns", "small"): [pod("a")]}, []), [], now_seconds=9.0),
+        begin(STOOD, pods_to_evict(planned(LARGE), {("ns", "small"): [pod("a")]}, []), [], now_seconds=9.0),
         RULES,
         planned(LARGE),
         False,
@@ -95,7 +95,7 @@ def test_evictions_older_than_an_hour_are_dropped() -> None:
 def test_a_round_ends_when_as_many_pods_are_bound_as_before() -> None:
     """It does not end while the new pod is pending, and the terminating pod does not count."""
     gone, stays = pod("gone"), pod("stays", "n2")
-    chosen = targets(planned(LARGE), {("ns", "small"): [gone, stays]}, [])
+    chosen = pods_to_evict(planned(LARGE), {("ns", "small"): [gone, stays]}, [])
     rounds = begin(STOOD, chosen, [gone, stays], now_seconds=0.0)
     assert rounds.current is not None
     leaving = pod("gone", deletionTimestamp="2026-01-01T00:00:00Z")
@@ -109,7 +109,7 @@ def test_a_round_ends_when_as_many_pods_are_bound_as_before() -> None:
 def test_a_round_that_timed_out_is_followed_by_a_long_pause() -> None:
     """The recreated pods fit nowhere, for a reason unknown to the plan."""
     gone = pod("gone")
-    chosen = targets(planned(LARGE), {("ns", "small"): [gone]}, [])
+    chosen = pods_to_evict(planned(LARGE), {("ns", "small"): [gone]}, [])
     rounds = begin(STOOD, chosen, [gone], now_seconds=0.0)
     for _ in range(3):
         rounds = after_plan(rounds, planned(LARGE), [pod("new", "")], now_seconds=ROUND_SECONDS)
@@ -139,7 +139,7 @@ def test_the_long_pause_is_followed_by_the_usual_one() -> None:
 def test_a_round_waits_only_for_the_replicas_that_the_target_still_wants(asked_for: int, ends: bool) -> None:
     """A target that was scaled down meanwhile never has as many pods as before."""
     gone, stays = (pod(name, labels={"pod-template-hash": "abc"}) for name in ("gone", "stays"))
-    chosen = targets(planned(LARGE), {("ns", "small"): [gone]}, [])
+    chosen = pods_to_evict(planned(LARGE), {("ns", "small"): [gone]}, [])
     rounds = begin(STOOD, chosen, [gone, stays], now_seconds=0.0)
     asked = {TargetKey(TargetKind.DEPLOYMENT, "ns", "small"): {"spec": {"replicas": asked_for}}}
 
@@ -172,7 +172,7 @@ def test_which_pods_are_evicted(sentence: str) -> None:
     """Pods are compared by name."""
     plan, others, expected = CHOSEN[sentence]
 
-    found = targets(plan, OWNED, others)
+    found = pods_to_evict(plan, OWNED, others)
 
     assert [target.pod["metadata"]["name"] for target in found] == expected
 

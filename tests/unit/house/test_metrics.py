@@ -7,7 +7,7 @@ import re
 from support.documents import anchors
 from support.monitoring import PAGE, TOP, alerts, documented, panel_queries, variable_queries
 
-from apiserver.metrics.provider import SUBJECTS
+from apiserver.metrics.index import SUBJECTS
 from apiserver.serving.process_metrics import ProcessMetrics
 from controller.bindings.telemetry import BindingTelemetry
 from controller.variants.telemetry import Telemetry

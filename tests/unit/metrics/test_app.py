@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from support.certified import Certified, issued
 
 from apiserver.cluster.cache import Change
-from apiserver.metrics.provider import MetricIndex
+from apiserver.metrics.index import MetricIndex
 from apiserver.metrics.routes import API_GROUP, API_RESOURCE_LIST, canonical_quantity
 from apiserver.metrics.run import application
 from apiserver.metrics.watches import Watches

@@ -15,7 +15,7 @@ from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.kinds.autoscalers import BOUND_METRIC
 from apiserver.kinds.core.selecting import parse_selector
 from apiserver.kinds.decision_record import record_text
-from apiserver.metrics.provider import MetricIndex, MetricValue
+from apiserver.metrics.index import MetricIndex, MetricValue
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
 from apiserver.metrics.watches import Watches, bound_essentials, bound_metrics_of, record_metrics_of
 from apiserver.schema.json import Json

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apiserver.metrics.provider import METRIC_NAMES, MetricValue, Unknown
+from apiserver.metrics.index import METRIC_NAMES, MetricValue, Unknown
 from apiserver.metrics.watches import essentials, metrics_of
 
 TIME = "2026-11-21T12:00:00Z"

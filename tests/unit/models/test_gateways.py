@@ -50,7 +50,7 @@ class World:
         """Return the served definitions."""
         return self.found
 
-    def made(self, _: str) -> Mapping[ChildKey, Json]:
+    def children_of(self, _: str) -> Mapping[ChildKey, Json]:
         """Return the cached objects."""
         return {key: digest_object(item) for key, item in self.stored.items() if key not in self.unseen}
 

@@ -54,8 +54,8 @@ def test_v1_scales_up_or_down_depending_on_spare_capacity(
 
 
 def test_v1_averages_leave_out_saturated_replicas() -> None:
-    """Of three replicas, one is saturated by its cache and one by its queue."""
-    spare = spare_of([variant("v", 10, (0.85, 2), (0.5, 6), (0.6, 2))])
+    """One is saturated by its cache, one by its queue, and two are exactly at a threshold."""
+    spare = spare_of([variant("v", 10, (0.85, 2), (0.5, 6), (0.8, 2), (0.5, 5), (0.6, 2))])
 
     assert (spare.replicas, spare.kv, spare.queue) == (1, pytest.approx(0.2), 3)
 

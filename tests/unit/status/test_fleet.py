@@ -57,6 +57,7 @@ def test_a_model_has_its_load_replicas_and_cost() -> None:
     (item,) = model.variants
     assert (model.model_id, model.priority, model.requests_per_second) == ("meta/llama-3.1-8b", 10, 4.0)
     assert (item.ready, item.requested, item.granted, item.wanted) == (1, 2, 2, 2)
+    assert item.decided == "2026-01-01T11:59:50Z"
     assert (state.cost_per_hour, state.saved_per_hour) == (Decimal("80.0"), None)
     assert not state.problems
     assert "97.9 % in 2 s" in text(state)

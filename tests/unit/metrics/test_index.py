@@ -8,7 +8,7 @@ import pytest
 
 from apiserver.cluster.heartbeat import Heartbeat
 from apiserver.kinds.core.selecting import parse_selector
-from apiserver.metrics.provider import METRIC_NAMES, MetricIndex
+from apiserver.metrics.index import METRIC_NAMES, MetricIndex
 from apiserver.metrics.status import NotFoundError, ServiceUnavailableError
 from apiserver.metrics.watches import metrics_of
 
