@@ -1,6 +1,6 @@
 """Permission checks on behalf of the user who sent an admission request, by SubjectAccessReviews.
 
-Answers are cached for a few seconds: for the second webhook of the same admission request.
+Granted permissions are cached for a few seconds: for the second webhook of the same admission request.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ from apiserver.schema.json import Json
 
 if TYPE_CHECKING:
     from apiserver.cluster.client import Cluster
-    from apiserver.schema.json import Json
 
 
 _PATIENCE_SECONDS: Final = 2.0
 """Timeout in seconds for all permission checks of one request."""
 
-_AT_ONCE: Final = 4
+_AT_ONCE_OF_REQUEST: Final = 4
 """The number of concurrent checks of one request, so that a large one leaves room for others."""
 
 _MANY: Final = 16
@@ -99,7 +98,7 @@ async def _allowed_for_all(authorizer: Authorizer, asked: Sequence[AccessRequest
 
 async def _answers(authorizer: Authorizer, requests: Sequence[AccessRequest]) -> Sequence[bool]:
     """Return whether each request is allowed. The first that is undecided cancels the others."""
-    places = asyncio.Semaphore(_AT_ONCE)
+    places = asyncio.Semaphore(_AT_ONCE_OF_REQUEST)
 
     async def answer(request: AccessRequest) -> bool:
         async with places:
@@ -122,7 +121,7 @@ _MOST_REMEMBERED: Final = 1024
 _CONNECT_SECONDS: Final = 1.5
 """Timeout in seconds for the first connection; less than the time for all checks of a request."""
 
-_AT_ONCE_IN_ALL: Final = 16
+_AT_ONCE_OF_PROCESS: Final = 16
 """The number of concurrent checks of the process: anyone who reaches the port may send reviews with hundreds
 of targets, and the API server serves other requests of the same account, too."""
 
@@ -134,7 +133,7 @@ class Authorizer:
         self._cluster: Cluster | None = None
         self._connected = asyncio.Event()
         self._allowed: OrderedDict[bytes, float] = OrderedDict()
-        self._places = asyncio.Semaphore(_AT_ONCE_IN_ALL)
+        self._places = asyncio.Semaphore(_AT_ONCE_OF_PROCESS)
 
     def use(self, cluster: Cluster) -> None:
         """Send reviews to this cluster from now on."""

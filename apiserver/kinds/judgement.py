@@ -138,16 +138,18 @@ def other_forms(kind: Kind, version: Version, value: Json, old: Json | None) -> 
     ]
 
 
-def kept_errors(kind: Kind, version: Version, value: Json) -> list[FieldError]:
+def kept_errors(kind: Kind, version: Version, value: Json, *, only_stored: bool = False) -> list[FieldError]:
     """Return the errors in what the annotation of conversion restores in other versions, if there is one.
 
-    The status is left out, as the API server drops it from what users write.
+    With `only_stored`, these are the errors in the stored version. The status is left out, as the API server
+    drops it from what users write.
     """
     annotations = as_object(as_object(value.get("metadata")).get("annotations"))
     if kept_annotation(kind) not in annotations:
         return []
     bare = {name: item for name, item in value.items() if name != "status"}
-    return form_errors(kind, other_forms(kind, version, bare, None))
+    forms = other_forms(kind, version, bare, None)
+    return form_errors(kind, [form for form in forms if form.version.is_storage or not only_stored])
 
 
 def form_errors(kind: Kind, forms: list[Form]) -> list[FieldError]:

@@ -149,11 +149,11 @@ def forgeable_jobs(text: str) -> list[str]:
     """
     try:
         document = as_object(yaml.load(text, yaml.CSafeLoader))
+        jobs = [as_object(job) for job in as_list(document.get("scrape_configs"))]
+        forgeable = [str(job.get("job_name")) for job in jobs if not _is_enforced(job)]
+        return [*forgeable, *map(str, as_list(document.get("scrape_config_files")))]
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise UnreadableMetricsError("the configuration of Prometheus is no YAML") from error
-    jobs = [as_object(job) for job in as_list(document.get("scrape_configs"))]
-    forgeable = [str(job.get("job_name")) for job in jobs if not _is_enforced(job)]
-    return [*forgeable, *map(str, as_list(document.get("scrape_config_files")))]
 
 
 def _is_enforced(job: Json) -> bool:

@@ -170,7 +170,12 @@ def routed_pairs(objects: Iterable[Json]) -> frozenset[Pair]:
 def loading(
     wanted: Mapping[str, Mapping[str, str]], reports: Sequence[LoaderReport], routed: Collection[Pair]
 ) -> Loading:
-    """Return the state of adapters, from those wanted by backend, the reports, and those routed already."""
+    """Return the state of adapters, from those wanted by backend, the reports, and those routed already.
+
+    A new adapter is routed when all ready engines have loaded it, and no longer when no engine has it any
+    more. In between the route stays, so that one engine that cannot load an adapter does not affect the
+    others. Missing reports change nothing.
+    """
     unloaded: set[Pair] = set()
     awaited: list[str] = []
     troubles: list[str] = []

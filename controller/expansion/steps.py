@@ -246,7 +246,7 @@ def _unready(expansion: Expansion, existing: ExistingObjects, uid: str) -> list[
         item["metadata"]["name"]
         for item in expansion.objects
         if item["kind"] == "ModelServer"
-        and not all(serves(own) for _, own in workloads[item["metadata"]["labels"][BACKEND_LABEL]])
+        and not all(serves(own) for _, own in workloads.get(item["metadata"]["labels"][BACKEND_LABEL], ()))
     ]
 
 

@@ -215,7 +215,7 @@ class GatewayTranslator:
         if translation is None and not acted.refused:
             return {}, acted.is_over
         asked = _child_keys(translation) if translation else ()
-        existing = {key: acted.children[key] for key in asked if key in acted.children}
+        existing = {key: item for key, item in acted.children.items() if key in asked}
         foreign = {key for key, item in existing.items() if not is_made_for(item, route)}
         finding = translation_finding(
             notes=translation.notes if translation else (),

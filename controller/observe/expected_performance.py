@@ -51,8 +51,13 @@ def flag_number(text: str, names: tuple[str, ...]) -> int | None:
 
 
 def engine_argument(pod_spec: Json, name: str) -> int | None:
-    """Return the value of `--name` in any container, if it is a whole number above 0."""
-    return flag_number(argument_text(pod_spec), (name,))
+    """Return the first whole number above 0 that any container has for `--name`, or None.
+
+    Other values are passed over: a script may mention the flag before it sets it.
+    """
+    flag = re.compile(rf"{_start_of(name)}([0-9]{{1,9}})(?!\S)")
+    match = flag.search("\n".join(_words(pod_spec)).translate(_QUOTING))
+    return int(match[1]) or None if match else None
 
 
 def positional_model(text: str) -> str:
@@ -100,7 +105,11 @@ def _words(pod_spec: Json) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def _flag(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!\S)-{{1,2}}{name.replace('-', '[-_]')}(?:=|\s+)([^\s-]\S{{0,255}})")
+    return re.compile(rf"{_start_of(name)}([^\s-]\S{{0,255}})")
+
+
+def _start_of(flag: str) -> str:
+    return rf"(?<!\S)-{{1,2}}{flag.replace('-', '[-_]')}(?:=|\s+)"
 
 
 _MOST_PARALLEL: Final = 1024

@@ -17,6 +17,8 @@ from apiserver.schema.json import Json, JsonValue
 from controller.observe.pods import SELECTED_BY, is_present, target_of_pod
 from controller.observe.targets import NODE_LABELS, POD_LABELS, REVISION_LABELS, TargetKey, target_key
 
+_LONGEST_SELECTOR: Final = 4096
+
 ADDED_LABELS: Final = REVISION_LABELS | POD_LABELS | NODE_LABELS
 """Labels that a pod gets after its template: they say nothing about the next pod of the target."""
 
@@ -89,6 +91,9 @@ def scale_of(value: Json) -> Scale:
             "its scale has no status.selector, by which its pods are found: its CustomResourceDefinition"
             " must set labelSelectorPath, and its controller must fill it"
         )
+    if len(text) > _LONGEST_SELECTOR:  # every pod is matched with it
+        limit = f"it has {len(text)} characters, of at most {_LONGEST_SELECTOR}"
+        raise UnreadableScaleError(f"its scale's status.selector cannot be read: {limit}")
     try:
         return Scale(replicas=replicas, selector=parse_selector(text))
     except ValueError as error:

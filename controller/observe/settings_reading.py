@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -31,8 +30,6 @@ from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import ATTAINMENT, LEAST_ATTAINMENT, MOST_ATTAINMENT
 
 _MOST_ERRORS: Final = 5
-_MOST_PARSED: Final = 256
-"""Texts that are not parsed again in the next cycle; classes can be large."""
 
 _UNPRICED: Final = (
     f"this entry is ignored; a type without a price costs {float(DEFAULT_COST):g} per replica by default"
@@ -86,6 +83,8 @@ class PolicyReader:
         self._unit_costs = unit_costs
         self._default_classes = default_classes
         self._now = now
+        self._before: dict[tuple[Place, str], _Entry] = {}
+        self._parsed: dict[tuple[Place, str], _Entry] = {}
         self.last_valid = last_valid or LastValid()
         """What the next leader has to know."""
 
@@ -97,6 +96,7 @@ class PolicyReader:
         a configured one, or among those `named` by objects.
         """
         result = _Results()
+        self._before, self._parsed = self._parsed, {}  # texts of the last cycle are not parsed again
         held = {self._unit_costs, self._default_classes, *named}
         for name in sorted({*config_maps, *self.last_valid.texts} - {LAST_VALID}):
             config_map = config_maps.get(name)
@@ -134,7 +134,7 @@ class PolicyReader:
         result.wrong[name, ""] = f"{why}; {_PREVIOUS}: {_RESTORE}"
         result.valid[name] = dict(last)
         for key, text in last.items():
-            entry = self._entry(name, text)
+            entry = self._entry((name, key), text)
             if entry.value is not None:
                 result.values[name, key] = entry.value
 
@@ -143,9 +143,9 @@ class PolicyReader:
         valid: dict[str, str] = {}
         for key, text in sorted(data.items()):
             place = name, key
-            entry = self._entry(name, text)
+            entry = self._entry(place, text)
             is_valid = entry.value is not None and not entry.problems
-            previous = None if is_valid or key not in last else self._entry(name, last[key])
+            previous = None if is_valid or key not in last else self._entry(place, last[key])
             if previous is not None and previous.value is not None:
                 problems = entry.problems or ("is no longer a service class: it has no priority",)
                 entry = _Entry(previous.value, (*problems, _PREVIOUS))
@@ -167,10 +167,14 @@ class PolicyReader:
             return "what can be read is used"
         return _UNPRICED if place[0] == self._unit_costs else "this entry is ignored"
 
-    def _entry(self, name: str, text: str) -> _Entry:
-        if name == self._unit_costs:
-            return _price_entry(text)
-        return _class_entry(text, is_expected=name == self._default_classes)
+    def _entry(self, place: Place, text: str) -> _Entry:
+        entry = self._before.get((place, text))
+        if entry is None and place[0] == self._unit_costs:
+            entry = _price_entry(text)
+        elif entry is None:
+            entry = _class_entry(text, is_expected=place[0] == self._default_classes)
+        self._parsed[place, text] = entry
+        return entry
 
     def _since(self, result: _Results) -> Mapping[Place, datetime]:
         if self._now is None:
@@ -220,7 +224,6 @@ def _is_held_back(config_map: Json | None, *, is_held: bool) -> bool:
     return is_held and holds_back(config_map.get("metadata") or {}, config_map.get("data"))
 
 
-@lru_cache(maxsize=_MOST_PARSED)
 def _price_entry(text: str) -> _Entry:
     setting = read_price(text)
     return _Entry(_cost(setting), _messages(setting.errors))
@@ -236,7 +239,6 @@ def _cost(setting: Setting) -> Decimal | None:
     return value if value.is_finite() and 0 <= value <= MOST_COST else None
 
 
-@lru_cache(maxsize=_MOST_PARSED)
 def _class_entry(text: str, *, is_expected: bool) -> _Entry:
     """Return the service class in a text; any other text is an empty entry, unless a class is expected."""
     setting = read_class(text)

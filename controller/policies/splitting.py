@@ -5,15 +5,17 @@ at most `expansion_percent` of the minimum. Among these the one with the least e
 the least cost; then the fewest replicas to start or stop; then the order of targets.
 
 Capacities are multiples of their greatest common divisor, to a thousandth. A bounded knapsack finds the
-minimum cost of each amount of capacity, part by part. Amounts times parts never exceed `MOST_CELLS`:
+minimum cost of each amount of capacity, part by part. Amounts times parts never exceed `MOST_CELLS`, for
+every valid binding:
 
 - The result is exact where that suffices: for targets of equal capacity in any number, and for a few
   different ones with several hundred replicas whose capacities have a common divisor of a tenth or more.
   Costs are always exact.
 - Of a very large requirement, all but the last amounts are taken from the targets with the most capacity per
   cost: still exact for equal targets, and nearly so for different ones.
-- If many targets have capacities with a tiny common divisor, the last amounts are taken from them, too. Such
-  a mix may have more cost or capacity than the best one.
+- If many targets have capacities with a tiny common divisor, the last amounts are counted in a coarser grain,
+  rounded so that nothing counts for more than it provides. Targets below the grain only fill what is left.
+  Such a mix may have more cost or capacity than the best one.
 
 Every mix provides the required capacity if possible, and has no replica that it could do without.
 """
@@ -49,11 +51,6 @@ class Share:
 
     current_replicas: int = 0
 
-    @property
-    def span(self) -> int:
-        """The replicas between its bounds."""
-        return self.max_replicas - self.min_replicas
-
 
 class _Part(NamedTuple):
     """Some replicas of one target that are taken together or not at all."""
@@ -66,12 +63,12 @@ class _Part(NamedTuple):
     """Tie-breaker for equal cost: replicas started, then position."""
 
 
-class _Problem(NamedTuple):
-    """The amount needed beyond the minima of the targets, and the amount that a replica of each has."""
+class _Rest(NamedTuple):
+    """The remaining problem to be solved exactly, in a grain, after some replicas were already taken."""
 
     needed: int
-    shares: Sequence[Share]
-    sizes: Sequence[int]
+    shares: tuple[Share, ...]
+    sizes: tuple[int, ...]
 
     @property
     def most(self) -> int:
@@ -81,7 +78,8 @@ class _Problem(NamedTuple):
     def groups(self) -> Iterator[tuple[int, int, bool]]:
         """Yield (place, count, is_new) of useful replicas of each target: existing ones, then new ones."""
         for place, (share, size) in enumerate(zip(self.shares, self.sizes, strict=True)):
-            count = min(share.span, self.most // size)
+            span = share.max_replicas - share.min_replicas
+            count = min(span, self.most // size) if size else 0
             kept = min(count, max(0, share.current_replicas - share.min_replicas))
             yield place, kept, False
             yield place, count - kept, True
@@ -89,15 +87,6 @@ class _Problem(NamedTuple):
     def cells(self) -> int:
         """Return the number of amounts times parts."""
         return (self.most + 1) * sum(count.bit_length() for _, count, _ in self.groups())
-
-    def cheapest_first(self) -> list[int]:
-        """Return the positions of the targets by cost per capacity, those with running replicas first."""
-
-        def dearness(place: int) -> tuple[float, bool]:
-            share = self.shares[place]
-            return share.cost / share.capacity, share.current_replicas <= share.min_replicas
-
-        return sorted(range(len(self.shares)), key=dearness)
 
 
 def capacity_of(shares: Sequence[Share], replicas: Sequence[int]) -> float:
@@ -107,46 +96,96 @@ def capacity_of(shares: Sequence[Share], replicas: Sequence[int]) -> float:
 
 def split(required: float, shares: Sequence[Share], *, expansion_percent: int) -> tuple[int, ...]:
     """Return the replicas of each target; all of its maximum if even that is not enough."""
+    sizes, unit = _amounts(shares)
+    needed = _missing(required, shares, unit)
+    if needed >= sum(_spans(shares, sizes)):
+        return tuple(share.max_replicas for share in shares)
+    rest = _rest(needed, shares, sizes)
+    if rest.needed < sum(_spans(rest.shares, rest.sizes)):
+        added = _additions(rest, expansion_percent) if rest.needed > 0 else [0] * len(shares)
+    else:
+        added = [span if size else 0 for span, size in zip(_spans(rest.shares), rest.sizes, strict=True)]
+    replicas = [share.min_replicas + more for share, more in zip(rest.shares, added, strict=True)]
+    return _fit(needed, shares, sizes, replicas)
+
+
+def cells_of(required: float, shares: Sequence[Share]) -> int:
+    """Return the effort of a split: amounts times parts."""
+    sizes, unit = _amounts(shares)
+    needed = _missing(required, shares, unit)
+    return 0 if needed >= sum(_spans(shares, sizes)) else _rest(needed, shares, sizes).cells()
+
+
+def _amounts(shares: Sequence[Share]) -> tuple[list[int], int]:
+    """Return the capacities as multiples of a unit, and that unit in thousandths."""
     sizes = [max(1, round(share.capacity * _FINENESS)) for share in shares]
     unit = math.gcd(*sizes)
-    sizes = [size // unit for size in sizes]
+    return [size // unit for size in sizes], unit
+
+
+def _missing(required: float, shares: Sequence[Share], unit: int) -> int:
     available = capacity_of(shares, [share.max_replicas for share in shares])
     least = capacity_of(shares, [share.min_replicas for share in shares])
-    needed = max(0, math.ceil((min(required, available) - least) * _FINENESS / unit - _NEARLY))
-    if needed >= sum(share.span * size for share, size in zip(shares, sizes, strict=True)):
-        return tuple(share.max_replicas for share in shares)
-    problem = _Problem(needed, shares, sizes)
-    rest = problem if problem.cells() <= MOST_CELLS else _last_amounts(problem)
-    added = _additions(rest, expansion_percent) if rest.needed and rest.cells() <= MOST_CELLS else None
-    replicas = [
-        share.min_replicas + more for share, more in zip(rest.shares, added or [0] * len(shares), strict=True)
+    return max(0, math.ceil((min(required, available) - least) * _FINENESS / unit - _NEARLY))
+
+
+def _spans(shares: Sequence[Share], sizes: Sequence[int] | None = None) -> list[int]:
+    """Return the room of each target above its minimum, in replicas or in amounts."""
+    weights = [1] * len(shares) if sizes is None else sizes
+    return [
+        (share.max_replicas - share.min_replicas) * weight
+        for share, weight in zip(shares, weights, strict=True)
     ]
-    return _fit(problem, replicas)
 
 
-def _last_amounts(problem: _Problem) -> _Problem:
-    """Return what is left of a problem after replicas of the cheapest targets were taken."""
-    needed, shares, sizes = problem
-    fewest_parts = 2 * len(shares) * max(1, needed).bit_length()
-    room = max(2 * max(sizes), MOST_CELLS // (2 * fewest_parts))
-    left = list(shares)
-    for place in problem.cheapest_first():
-        share = shares[place]
-        taken = min(max(0, needed - room) // sizes[place], share.span)
-        left[place] = replace(share, min_replicas=share.min_replicas + taken)
+def _dearness(share: Share, place: int) -> tuple[float, bool, int]:
+    return share.cost / share.capacity, share.current_replicas <= share.min_replicas, place
+
+
+def _rest(needed: int, shares: Sequence[Share], sizes: Sequence[int]) -> _Rest:
+    """Return the whole problem if it fits, otherwise the last amounts in the finest grain that fits."""
+    rest = _Rest(needed=needed, shares=tuple(shares), sizes=tuple(sizes))
+    if rest.cells() <= MOST_CELLS:
+        return rest
+    order = sorted(range(len(shares)), key=lambda place: _dearness(shares[place], place))
+    grain = 1
+    while True:
+        rest = _split_by_grain(needed, shares, sizes, order, grain)
+        excess = rest.cells() / MOST_CELLS
+        if excess <= 1 or grain >= max(sizes):
+            return rest
+        grain = min(max(sizes), max(grain + 1, math.ceil(grain * excess)))
+
+
+def _split_by_grain(
+    needed: int, shares: Sequence[Share], sizes: Sequence[int], order: Sequence[int], grain: int
+) -> _Rest:
+    coarse = tuple(size // grain for size in sizes)
+    fewest_parts = 2 * len(shares) * max(1, needed // grain).bit_length()
+    room = max(2 * max(coarse), MOST_CELLS // (2 * fewest_parts)) * grain
+    replicas = [share.min_replicas for share in shares]
+    for place in order:
+        span = shares[place].max_replicas - replicas[place]
+        taken = min(max(0, needed - room) // sizes[place], span)
+        replicas[place] += taken
         needed -= taken * sizes[place]
-        if taken < share.span:
+        if taken < span:
             break
-    return _Problem(needed, left, sizes)
+    left = tuple(replace(share, min_replicas=count) for share, count in zip(shares, replicas, strict=True))
+    return _Rest(needed=-(-needed // grain), shares=left, sizes=coarse)
 
 
-def _fit(problem: _Problem, replicas: list[int]) -> tuple[int, ...]:
+def _fit(
+    needed: int, shares: Sequence[Share], sizes: Sequence[int], enough: Sequence[int]
+) -> tuple[int, ...]:
     """Return a mix with enough capacity and no superfluous replica; an exact one is unchanged."""
-    needed, shares, sizes = problem
-    over = -needed
-    for share, size, count in zip(shares, sizes, replicas, strict=True):
-        over += (count - share.min_replicas) * size
-    order = problem.cheapest_first()
+    replicas = list(enough)
+    over = sum(
+        (count - share.min_replicas) * size
+        for share, size, count in zip(shares, sizes, replicas, strict=True)
+    )
+    over -= needed
+    order = sorted(range(len(shares)), key=lambda place: _dearness(shares[place], place))
     for place in order:
         more = min(shares[place].max_replicas - replicas[place], -(min(0, over) // sizes[place]))
         replicas[place] += more
@@ -158,15 +197,14 @@ def _fit(problem: _Problem, replicas: list[int]) -> tuple[int, ...]:
     return tuple(replicas)
 
 
-def _additions(problem: _Problem, expansion_percent: int) -> list[int]:
-    """Return the replicas of the best mix beyond the minima."""
-    parts = list(_parts(problem))
-    base = sum(share.cost * share.min_replicas for share in problem.shares)
-    costs, taken = _cheapest(parts, problem.most)
-    enough = costs[problem.needed :]
+def _additions(rest: _Rest, expansion_percent: int) -> list[int]:
+    parts = list(_parts(rest))
+    base = sum(share.cost * share.min_replicas for share in rest.shares)
+    costs, taken = _cheapest(parts, rest.most)
+    enough = costs[rest.needed :]
     most_cost = (base + int(enough.min())) * max(_WHOLE_PERCENT, expansion_percent) // _WHOLE_PERCENT - base
-    amount = problem.needed + int(np.argmax(enough <= min(most_cost, _NEVER - 1)))
-    added = [0] * len(problem.shares)
+    amount = rest.needed + int(np.argmax(enough <= min(most_cost, _NEVER - 1)))
+    added = [0] * len(rest.shares)
     for part, is_taken in zip(reversed(parts), reversed(taken), strict=True):
         if is_taken[amount]:
             added[part.share] += part.replicas
@@ -174,16 +212,22 @@ def _additions(problem: _Problem, expansion_percent: int) -> list[int]:
     return added
 
 
-def _parts(problem: _Problem) -> Iterator[_Part]:
+def _parts(rest: _Rest) -> Iterator[_Part]:
     """Yield parts that can be combined to any useful number of replicas, existing ones first."""
-    moved = len(problem.shares) * problem.most + 1
-    for place, count, is_new in problem.groups():
-        cost, change, left, some = problem.shares[place].cost, 2 * is_new * moved + place, count, 1
-        while left > 0:  # the subset sums of 1, 2, 4... and a rest are exactly the numbers from 0 to `count`
-            number = min(some, left)
-            yield _Part(place, number, number * problem.sizes[place], number * cost, number * change)
-            left -= number
-            some *= 2
+    moved = len(rest.shares) * rest.most + 1
+    for place, count, is_new in rest.groups():
+        cost, change = rest.shares[place].cost, 2 * is_new * moved + place
+        for some in _binary(count):
+            yield _Part(place, some, some * rest.sizes[place], some * cost, some * change)
+
+
+def _binary(count: int) -> Iterator[int]:
+    """Yield numbers whose subset sums are exactly the numbers from 0 to `count`."""
+    some = 1
+    while count > 0:
+        yield min(some, count)
+        count -= some
+        some *= 2
 
 
 def _cheapest(parts: Sequence[_Part], most: int) -> tuple[NDArray[np.int64], list[NDArray[np.bool_]]]:

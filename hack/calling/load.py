@@ -39,11 +39,6 @@ class Served:
         """Completed requests per second of wall-clock time."""
         return self.requests / self.seconds
 
-    @property
-    def server_busy(self) -> float:
-        """CPU seconds of the server per second; well below 1 means that the load was the bottleneck."""
-        return self.server_cpu_seconds / self.seconds
-
 
 def ask(connection: Connection, request: bytes) -> Answer:
     """Send one request and return the response. Raises WrongAnswerError if there is none within 30 s."""

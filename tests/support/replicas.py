@@ -6,7 +6,7 @@ import os
 import select
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, Self
 
 import yaml
@@ -144,13 +144,6 @@ class Caller:
             assert self._progress.wait_for(
                 lambda: self.calls >= until or self.failure is not None, PATIENCE_SECONDS
             )
-
-    @staticmethod
-    def wait_for_all(callers: Sequence[Caller], more: int) -> None:
-        """Wait as `wait_for`, for several callers at the same time."""
-        wanted = [caller.calls + more for caller in callers]
-        for caller, calls in zip(callers, wanted, strict=True):
-            caller.wait_for(calls - caller.calls)
 
     def _run(self) -> None:
         while not self._stopping.wait(_PACE_SECONDS) and self.failure is None:

@@ -8,7 +8,6 @@ from typing import Final
 
 from apiserver.schema.json import Json
 
-_LONGEST_CHARACTERS: Final = 4096
 _TOKEN: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+)?", re.ASCII)
 _KEY: Final = re.compile(
     r"(?:(?=.{1,253}/)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?"
@@ -24,12 +23,10 @@ def parse_selector(text: str) -> Json:
     """Return the selector for its text form: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 
     Keys must be label keys. Values are not validated: a model's identifier, for example, may contain a slash.
-    Raises ValueError naming the unexpected token, or if the text is too long to match many objects with it.
+    Raises ValueError naming the unexpected token.
 
     Source: `k8s.io/apimachinery/pkg/labels/selector.go`.
     """
-    if len(text) > _LONGEST_CHARACTERS:
-        raise ValueError(f"it has {len(text)} characters, of at most {_LONGEST_CHARACTERS}")
     return {"matchExpressions": _Parser(text).requirements()}
 
 

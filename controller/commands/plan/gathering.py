@@ -209,7 +209,7 @@ def stored_variant(manifest: Manifest) -> tuple[Json, list[InputProblem]]:
         # A status is written by controllers, also by newer ones.
         if error.reason != "UnknownField" or error.field.partition(".")[0] != "status"
     ]
-    errors = complete_and_judge(*known, value).errors or kept_errors(*known, value)
+    errors = complete_and_judge(*known, value).errors or kept_errors(*known, value, only_stored=True)
     problems += [manifest.problem(str(error.body), error.path) for error in errors]
     return (value, problems) if problems else (convert(value, HUB), [])
 

@@ -23,7 +23,7 @@ from controller.planning.inputs import PlanningInputs, from_json
 _LIST: Final = "List"
 _HEAD: Final = ("apiVersion", "kind")
 _SAVED: Final = frozenset({"snapshot", "settings"})
-_SAVED_HEAD: Final = re.compile(rb'\s*\{\s*"snapshot"')
+_SAVED_HEAD: Final = re.compile(rb'\s*\{\s*"(?:snapshot|settings)"')
 """The beginning of a saved decision, which may be malformed."""
 
 _PATH: Final = re.compile(r"[A-Za-z0-9_.\-/\[\]]+(?=: )")

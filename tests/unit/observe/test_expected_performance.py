@@ -175,6 +175,13 @@ NUMBERS: dict[str, tuple[dict[str, Any], int | None]] = {
     "neither args nor command": ({}, None),
     "no number": ({"args": ["--max-num-seqs=$SEQS"]}, None),
     "a number that no engine has": ({"args": ["--max-num-seqs=12345678901"]}, None),
+    "after many other arguments": ({"args": ["x" * 17_000, "--max-num-seqs=64"]}, 64),
+    "after a comment that mentions it": (
+        {"command": ["sh", "-c", "# --max-num-seqs N sets the batch\nvllm serve m --max-num-seqs 64"]},
+        64,
+    ),
+    "after another value": ({"args": ["--max-num-seqs", "auto", "--max-num-seqs=64"]}, 64),
+    "zero": ({"args": ["--max-num-seqs=0"]}, None),
 }
 
 

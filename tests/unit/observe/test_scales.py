@@ -39,6 +39,11 @@ def scale(replicas: object = 2, selector: object = "app=chat") -> Json:
         pytest.param(
             scale(selector="app in (a"), "cannot be read: found '', expected", id="an incomplete selector"
         ),
+        pytest.param(
+            scale(selector=f"app=a,{'b,' * 2050}c"),
+            "it has 4107 characters, of at most 4096",
+            id="a long selector",
+        ),
         pytest.param(scale(-1), "requests -1 replicas", id="a negative number of replicas"),
         pytest.param(scale(True), "requests True replicas", id="replicas that are not a number"),
     ],

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from controller.policies.history import (
     LONGEST_CHARACTERS,
+    Entry,
     History,
     UnreadableHistoryError,
     read_history,
@@ -81,6 +82,62 @@ def test_an_invalid_history_is_rejected(text: str) -> None:
 
 
 STORED = replace(History(), decided_seconds=100.0).add_recommendation(100.0, 9)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(list(GOOD)), inner),
+    )
+)
+def test_any_document_is_either_read_or_rejected(value: object) -> None:
+    """There is no other exception."""
+    try:
+        read_history(json.dumps(GOOD | value if isinstance(value, dict) else value))
+    except UnreadableHistoryError:
+        return
+
+
+def test_times_in_the_future_are_replaced_by_the_current_time() -> None:
+    """If the clock was set back, windows and panic mode must not last for hours."""
+    ahead = History(
+        highs=(Entry(9000.0, 5),),
+        peaks=(Entry(9000.0, 5),),
+        dips=(Entry(9000.0, 5),),
+        recommended_seconds=9000.0,
+        panic_since_seconds=9000.0,
+        panic_until_seconds=9060.0,
+        active_seconds=9000.0,
+    ).at(100.0)
+
+    assert ahead.highs == ahead.peaks == ahead.dips == (Entry(100.0, 5),)
+    assert (ahead.recommended_seconds, ahead.active_seconds) == (100.0, 100.0)
+    assert ahead.panic_until_seconds == 1900.0
+
+
+STORED = replace(History(), decided_seconds=100.0).add_recommendation(100.0, 9)
+
+
+def test_the_state_at_the_last_stored_decision_is_continued() -> None:
+    """This applies to the recommendation, a surge and activity; what had ended before it is not continued."""
+    going_on = replace(STORED, panic_since_seconds=70.0, panic_until_seconds=160.0)
+    active = replace(going_on, active_seconds=100.0).resume(145.0, hold_seconds=60.0)
+    idle = replace(going_on, active_seconds=40.0, panic_until_seconds=130.0).resume(145.0, hold_seconds=60.0)
+
+    assert active.highs == active.lows == (Entry(145.0, 9),)
+    assert (active.recommended_seconds, active.panic_since_seconds) == (100.0, 70.0)
+    assert (active.panic_until_seconds, active.active_seconds) == (205.0, 145.0)
+    assert (idle.panic_until_seconds, idle.active_seconds) == (130.0, 40.0)
+
+
+def test_what_had_ended_before_the_last_stored_decision_is_not_continued() -> None:
+    """Without metrics for 45 s, the last recommendation and the surge are older than the decision."""
+    surged = replace(STORED, panic_since_seconds=100.0, panic_until_seconds=160.0, active_seconds=100.0)
+    unknown = replace(surged, decided_seconds=145.0)
+    active = replace(unknown, active_seconds=145.0).resume(190.0, hold_seconds=60.0)
+
+    assert unknown.resume(190.0, hold_seconds=60.0) == unknown
+    assert active == replace(unknown, active_seconds=190.0)
 
 
 def test_a_history_that_was_just_stored_or_has_no_decision_is_unchanged() -> None:

@@ -1,15 +1,9 @@
-"""Division of a load among different targets: the reference's valid vectors, and a search of all mixes.
-
-Our specification differs in O7, as there are no blocks: a mix is found as a whole. And in the K table, rows
-a100 and h100, which are spread by blocks, up to a third above the least cost: the seed says integer
-programming, so the row `cheapest possible for K` holds.
-"""
+"""Division of a load among different targets: the reference's valid vectors, and a search of all mixes."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import time
 from dataclasses import replace
 from random import Random
 
@@ -17,10 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.policies.splitting import Share, capacity_of, split
-
-MOST_CPU_SECONDS = 1.0
-"""CPU time of a division; usually it is at most 20 ms."""
+from controller.policies.splitting import MOST_CELLS, Share, capacity_of, cells_of, split
 
 H100 = Share(min_replicas=0, max_replicas=4, cost=100)
 A100 = Share(min_replicas=1, max_replicas=8, cost=60)
@@ -34,6 +25,13 @@ O_VECTORS = {
 }
 """(cost, minimum, maximum) of each target, the requirement, and the expected replicas."""
 
+DIFFERENT = {
+    "O7": "there are no blocks: a mix is found as a whole",
+    "K table, rows a100 and h100": "spread by blocks, up to a third above the least cost: the seed says"
+    " integer programming, so the row `cheapest possible for K` holds",
+}
+"""Where our specification differs from the reference, and why."""
+
 
 @pytest.mark.parametrize(("targets", "required", "want"), O_VECTORS.values(), ids=O_VECTORS.keys())
 def test_distribution_vectors_of_the_reference(
@@ -43,6 +41,14 @@ def test_distribution_vectors_of_the_reference(
     shares = [Share(cost=cost, min_replicas=low, max_replicas=high) for cost, low, high in targets]
 
     assert split(required, shares, expansion_percent=100) == want
+
+
+def test_every_vector_is_a_test_or_listed_as_different() -> None:
+    """No vector is missing; `test_k_table` has the other row of the table."""
+    table = {"K table, rows a100 and h100"}
+
+    assert O_VECTORS.keys().isdisjoint(DIFFERENT)
+    assert O_VECTORS.keys() | DIFFERENT == {"O1", "O2", "O4", "O5", "O7", "O8"} | table
 
 
 CHEAPEST = {1: 60, 2: 120, 3: 180, 4: 240, 5: 300, 6: 360, 7: 420, 8: 480, 9: 580, 10: 680, 11: 780, 12: 880}
@@ -115,7 +121,10 @@ def test_a_million_replicas_are_divided_quickly() -> None:
 
     assert split(
         many + 7, (cheap, Share(min_replicas=0, max_replicas=many, cost=3)), expansion_percent=200
-    ) == (many, 7)
+    ) == (
+        many,
+        7,
+    )
     found = split(900_000, (cheap, dear), expansion_percent=100)
     assert 900_000 <= capacity_of((cheap, dear), found) <= 900_001
     assert split(math.inf, (cheap, dear), expansion_percent=100) == (many, many)
@@ -141,10 +150,9 @@ def test_the_largest_valid_bindings_are_divided_quickly(
         )
         for place in range(number)
     ]
-    began = time.process_time()
     found = split(required, shares, expansion_percent=100)
 
-    assert time.process_time() - began < MOST_CPU_SECONDS
+    assert cells_of(required, shares) <= MOST_CELLS
     assert required <= capacity_of(shares, found) + 1e-6
     assert all(0 <= count <= most for count in found)
 
@@ -170,11 +178,10 @@ def test_a_coarse_mix_suffices_without_a_superfluous_replica(
 ) -> None:
     """This holds for any capacities, within the limit of the work."""
     required = round(required, 3)
-    began = time.process_time()
     found = split(required, shares, expansion_percent=rate)
     served = capacity_of(shares, found)
 
-    assert time.process_time() - began < MOST_CPU_SECONDS
+    assert cells_of(required, shares) <= MOST_CELLS
     assert all(s.min_replicas <= count <= s.max_replicas for s, count in zip(shares, found, strict=True))
     if served < required - 1e-6:
         assert found == tuple(share.max_replicas for share in shares)
@@ -201,3 +208,22 @@ def test_free_replicas_that_suffice_are_not_mixed_with_expensive_ones() -> None:
     assert split(19.187, (dear, middle, free), expansion_percent=100) == (0, 0, 16)
     many = (dear, middle, replace(free, max_replicas=10**6))
     assert split(127_000.5, many, expansion_percent=100)[:2] == (0, 0)
+
+
+FINE = {
+    1300: (1, 1),
+    1600: (1, 2),
+    2600: (2, 1),
+    5000: (4, 1),
+}
+
+
+@pytest.mark.parametrize(("required", "want"), FINE.items())
+def test_capacities_with_a_tiny_common_divisor_cost_no_more_than_necessary(
+    required: float, want: tuple[int, int]
+) -> None:
+    """Measured capacities, such as in tokens per second, have three decimals and no round divisor."""
+    large = Share(min_replicas=0, max_replicas=20, cost=100, capacity=1234.567)
+    small = Share(min_replicas=0, max_replicas=20, cost=26, capacity=300.123)
+
+    assert split(required, [large, small], expansion_percent=100) == want

@@ -126,3 +126,14 @@ def test_events_tell_when_something_begins_and_ends_to_be_wrong() -> None:
 
     invalid = ("classes", "Warning", "SettingsInvalid")
     assert one.events == [invalid, ("classes", "Normal", "SettingsValid"), invalid]
+
+
+def test_unchanged_classes_are_not_parsed_again_however_many_there_are() -> None:
+    """Each takes a millisecond, and cycles run next to the renewal of the Lease."""
+    reader = PolicyReader(unit_costs="costs", default_classes="classes")
+    data = {f"{number}.yaml": f"name: c{number}\npriority: {number % 100 + 1}\n" for number in range(300)}
+
+    first, second = (reader.read({"classes": {"data": data}}).classes for _ in range(2))
+
+    assert len(first) == len(data)
+    assert all(second[place] is item for place, item in first.items())
