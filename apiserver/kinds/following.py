@@ -138,7 +138,7 @@ def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
     wrong = [(item, why) for item in own if (why := _wrong_target(item))]
     if wrong and (len(wrong) == len(own) or all(item.text is not None for item in own)):
         item, why = wrong[0]
-        text = f"{shown} {why}{_mending(autoscaler, item)}"
+        text = f"{shown} {why}{_remedy(autoscaler, item)}"
         yield Problem(reason=FollowingProblem.TARGET_DIFFERS, message=text)
 
 
@@ -210,7 +210,7 @@ def _wrong_target(item: MetricReading) -> str:
     )
 
 
-def _mending(autoscaler: Autoscaler, item: MetricReading) -> str:
+def _remedy(autoscaler: Autoscaler, item: MetricReading) -> str:
     """Return how the target of a metric is mended; empty for triggers of KEDA, which say it by fields."""
     if autoscaler.owner:
         return f"; {autoscaler.owner} writes it and would undo a change: correct it there"

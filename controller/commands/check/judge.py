@@ -136,8 +136,8 @@ def _problem(value: JsonValue) -> str:
 
 
 def _unreadable(source: Source, message: str, line: int) -> CheckResult:
-    finding = Defect(field="", reason="Unreadable", message=message, line=line)
-    return CheckResult(file=source.name, line=line, verdict=CheckVerdict.UNREADABLE, errors=(finding,))
+    defect = Defect(field="", reason="Unreadable", message=message, line=line)
+    return CheckResult(file=source.name, line=line, verdict=CheckVerdict.UNREADABLE, errors=(defect,))
 
 
 def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
@@ -161,7 +161,7 @@ def _judge_object(tree: Tree, file: str, namespace: str) -> CheckResult:
         return _judge_autoscaler(result, tree.value)
     error = mismatch(result.api_version, result.kind)
     if error is not None:
-        return _refusal(result, [_finding(error, tree)])
+        return _refusal(result, [_defect(error, tree)])
     why = other_release(result.api_version, result.kind)
     return replace(result, unchecked=f"{result.kind}/{result.name} was not checked: {why}" if why else "")
 
@@ -185,15 +185,15 @@ def _refusal(
     )
 
 
-def _finding(error: FieldError, tree: Tree, culprit: FieldPath | None = None) -> Defect:
+def _defect(error: FieldError, tree: Tree, culprit: FieldPath | None = None) -> Defect:
     """Return an error with its line: that of its field, or of the field that causes it."""
     line = tree.line_of(error.path if culprit is None else culprit)
     return Defect(field=str(error.path), reason=error.reason, message=error.body, line=line)
 
 
-def _metadata_findings(tree: Tree, value: Json) -> Iterator[Defect]:
+def _metadata_defects(tree: Tree, value: Json) -> Iterator[Defect]:
     for wrong in metadata_errors(value.get("metadata")):
-        yield _finding(wrong.error, tree, wrong.culprit)
+        yield _defect(wrong.error, tree, wrong.culprit)
 
 
 def _judge_version(
@@ -218,9 +218,9 @@ def _judge_version(
     judgement = complete_and_judge(kind, version, value)
     invalid = (*(judgement.errors or kept_errors(kind, version, value)), *_unscalable(version, value))
     errors = [
-        *(_finding(error, tree) for error in misplaced),
-        *_metadata_findings(tree, value),
-        *(_finding(error, tree) for error in invalid),
+        *(_defect(error, tree) for error in misplaced),
+        *_metadata_defects(tree, value),
+        *(_defect(error, tree) for error in invalid),
     ]
     if undecodable or errors:
         hints = _fields_of_twins(kind, tree, undecodable)
@@ -238,7 +238,7 @@ def _fields_of_twins(kind: Kind, tree: Tree, undecodable: Sequence[Defect]) -> I
             version = twin.storage_version
             remaining = frozenset(strict_errors(tree, node_of(version.declaration)))
             if remaining < frozenset(undecodable):  # it lacks no other field of the object
-                known = ", ".join(finding.field for finding in undecodable if finding not in remaining)
+                known = ", ".join(defect.field for defect in undecodable if defect not in remaining)
                 yield f"{known}: unknown in this group, but known in {twin.group}/{version.name}"
 
 
@@ -279,10 +279,10 @@ def _judge_config_map(result: CheckResult, tree: Tree, namespace: str) -> CheckR
 def _judge_settings(result: CheckResult, tree: Tree, names: NamesConfig, namespace: str) -> CheckResult:
     """Return the result for settings, by the schema that the controller uses."""
     undecodable = strict_errors(tree, node_of(_ConfigMap))
-    errors = list(_metadata_findings(tree, tree.value))
+    errors = list(_metadata_defects(tree, tree.value))
     for error in settings_errors(result.name, tree.value.get("data"), names):
-        finding = _finding(error, tree)
-        errors.append(replace(finding, line=_line_in_settings(tree, error.path)))
+        defect = _defect(error, tree)
+        errors.append(replace(defect, line=_line_in_settings(tree, error.path)))
     if undecodable or errors:
         return _refusal(result, errors, undecodable)
     warnings = (f"is read only if Stowplan is installed in namespace {namespace}",)

@@ -206,7 +206,7 @@ def check_certificates(seen: Evidence) -> Iterator[Finding]:
     """Yield webhooks without a CA bundle, and certificates that have expired or soon will."""
     if not seen.is_installed:
         return
-    findings = [*_without_bundles(seen), *_expiring(seen)]
+    findings = [*_without_bundles(seen), *_expiry_findings(seen)]
     if seen.configurations is None:
         findings.append(unknown("certificates", *_CONFIGURATIONS))
     if seen.secrets is None:
@@ -230,7 +230,7 @@ def _renewal(seen: Evidence) -> str:
     return f"kubectl -n {seen.system} logs deploy/stowplan-controller, which issues it, or cert-manager's log"
 
 
-def _expiring(seen: Evidence) -> Iterator[Finding]:
+def _expiry_findings(seen: Evidence) -> Iterator[Finding]:
     for subject, ends in _certificates(seen):
         if ends - seen.now > _SOON:
             continue

@@ -99,7 +99,7 @@ class _Charts:
         for model in self._scenario.models:
             variants = self._scenario.variants_of(model.model_id)
             replicas = (self._replicas(outcome, item, anchor) for item in variants)
-            charts[model.model_id] = [*self._served(outcome, model), *replicas]
+            charts[model.model_id] = [*self._served_charts(outcome, model), *replicas]
         title = "All models" if len(charts) > 1 else next(iter(charts), "")
         course = [(point.seconds, point.cost_rate) for point in outcome.points]
         line = Line(name="of all replicas", look="cost", course=course, is_stepped=True, is_area=True)
@@ -110,7 +110,7 @@ class _Charts:
         }
         return charts | {title: [*charts.get(title, ()), cost]} | decided
 
-    def _served(self, outcome: PolicyOutcome, model: ScenarioModel) -> Iterator[Chart]:
+    def _served_charts(self, outcome: PolicyOutcome, model: ScenarioModel) -> Iterator[Chart]:
         """Yield the charts of the load and the latencies of a model."""
         course = [(point.seconds, seen) for point in outcome.points for seen in _of_model(point, model)]
         load, ttft, itl = self._axes[model.model_id]
