@@ -120,8 +120,7 @@ class Rooms:
         terms = self._problem.variants[task.v]
         if terms.together is not None or (terms.spread is not None and not self.is_spread):
             step = min(terms.pods, task.pods)
-            among = self._open_nodes(task) if terms.most_per_node and terms.together is None else None
-            return all(self.take(task.v, task.bins, step, among) for _ in range(task.pods // step))
+            return all(self.take(task.v, task.bins, step) for _ in range(task.pods // step))
         allowed = partial(self._room_by_rules, task.v) if terms.most_per_node else None
         pods_by_node = dict(self.hosts.take_many(task.bins, terms.accelerators, task.pods, allowed))
         for node, pods in pods_by_node.items():
@@ -137,20 +136,14 @@ class Rooms:
             surplus -= drop
         return placed == task.pods
 
-    def take(self, v: int, bins: Sequence[int], pods: int, among: Hosts | None = None) -> list[int] | None:
-        """Place pods of a variant, all or none, and return their nodes, or None.
-
-        `among` has the nodes that may take pods (`_open_nodes`), and is updated if all have places.
-        """
+    def take(self, v: int, bins: Sequence[int], pods: int) -> list[int] | None:
+        """Place pods of a variant, all or none, and return their nodes, or None."""
         terms = self._problem.variants[v]
         for nodes in self._choices(terms, bins):
             taken: list[int] = []
-            while len(taken) < pods and (node := self._fullest(nodes, v, terms, bins, among)) is not None:
+            while len(taken) < pods and (node := self._fullest(nodes, v, terms, bins)) is not None:
                 self.put(v, node, 1)
                 taken.append(node)
-                if among is not None:
-                    is_open = self._room_by_rules(v, node) > 0
-                    among.take_on(node, terms.accelerators if is_open else among.free[node])
             if len(taken) == pods:
                 return taken
             for node in taken:
@@ -224,17 +217,12 @@ class Rooms:
         return self._blocks[key]
 
     def _fullest(
-        self,
-        nodes: Sequence[int] | None,
-        v: int,
-        terms: VariantTerms,
-        bins: Sequence[int],
-        among: Hosts | None,
+        self, nodes: Sequence[int] | None, v: int, terms: VariantTerms, bins: Sequence[int]
     ) -> int | None:
         """Return the fullest node among those that may take one more pod, or None."""
         open_bins = bins if terms.spread is None else self._open_bins(v, terms.spread, bins)
-        if nodes is None and (among is not None or not terms.most_per_node):
-            return (among or self.hosts).fullest(open_bins, terms.accelerators)
+        if nodes is None and not terms.most_per_node:
+            return self.hosts.fullest(open_bins, terms.accelerators)
         if nodes is None:
             candidates = self.hosts.fullest_first(open_bins, terms.accelerators)
             return next((node for node in candidates if self._room_by_rules(v, node) > 0), None)
@@ -249,12 +237,6 @@ class Rooms:
             key=lambda node: (self.hosts.free[node], node),
             default=None,
         )
-
-    def _open_nodes(self, task: Task) -> Hosts:
-        """Return the nodes that may take a pod of a task: the others are then not examined for each pod."""
-        bins = self._problem.bins
-        nodes = {b: [n for n in bins[b].nodes if self._room_by_rules(task.v, n) > 0] for b in task.bins}
-        return Hosts(self.hosts.free, nodes)
 
     def _room_by_rules(self, v: int, node: int) -> int:
         """Return how many more pods of a variant fit on a node within its rules for nodes."""
