@@ -14,8 +14,7 @@ from hack.fleets import families_loads, families_rules, families_traps
 VERSION: Final = 1
 """Version of the generator, incremented by every change that alters the problems of a name."""
 
-SIZES: Final = (20, 100, 500, 2000, 10_000)
-LARGEST: Final = SIZES[-1]
+SIZES: Final = (20, 100, 200, 2000)
 
 FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], PlacementProblem]]] = {
     "F1-unlimited": families_loads.unlimited,
@@ -38,9 +37,6 @@ FAMILIES: Final[Mapping[str, Callable[[np.random.Generator, int], PlacementProbl
     "F14-one-type": families_traps.one_type,
     "F14-one-node-each": families_traps.one_node_each,
 }
-
-AT_LARGEST: Final = ("F2-plenty", "F4-tight", "F5-scarce")
-"""Families that are also placed at the largest size, unless sizes are given explicitly."""
 
 SCARCE: Final = ("F3-skew", "F4-tight", "F5-scarce")
 """Families with scarce accelerator types, where optimization matters most."""

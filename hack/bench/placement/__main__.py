@@ -1,6 +1,6 @@
 """`python -m hack.bench.placement`: quality and CPU cost of placements, compared with other engines.
 
-Fleets of up to 100 models are placed at most three times, of up to 500 twice, larger ones once. --seconds is
+Fleets of up to 100 models are placed at most three times, of up to 200 twice, larger ones once. --seconds is
 the wall-clock limit of each solve. With --json, the file always contains the results so far.
 """
 
@@ -19,10 +19,10 @@ from hack.bench.placement.goals import goals
 from hack.bench.placement.report import answers_table, duels_table, failures
 from hack.bench.placement.result import EngineResult, Job
 from hack.bench.run import NothingChosenError, Part, Run, add_count, main, part_of
-from hack.fleets.catalogue import AT_LARGEST, FAMILIES, LARGEST, RULED, SIZES, Instance, chosen
+from hack.fleets.catalogue import FAMILIES, RULED, SIZES, Instance, chosen
 
 _KNOWN: Final = (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES)
-_MOST_ROUNDS: Final = {100: 3, 500: 2}
+_MOST_ROUNDS: Final = {100: 3, 200: 2}
 """The maximum number of repeats, by the largest number of models; larger fleets are placed once."""
 
 _MOST_HIGHS: Final = 100
@@ -37,8 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--families", nargs="+", default=[], metavar="F", help="families, such as F4 or F14-ties [all]"
     )
-    most = ", ".join(name.partition("-")[0] for name in AT_LARGEST)
-    sizes = f"numbers of models [{' '.join(map(str, SIZES))}; the last only for {most} and whole plans]"
+    sizes = f"numbers of models [{' '.join(map(str, SIZES))}; of whole plans the two largest]"
     parser.add_argument("--sizes", nargs="+", type=int, default=[], metavar="N", help=sizes)
     parser.add_argument("--engines", nargs="+", default=[], metavar="E", help="engines to compare [all]")
     add_count(parser, "--rounds", default=3, text="maximum number of repeats")
@@ -93,9 +92,8 @@ def _moves(options: argparse.Namespace, families: list[str], run: Run) -> Iterat
 
 def _results(options: argparse.Namespace, families: list[str], run: Run) -> Iterator[EngineResult]:
     """Measure all engines on one fleet after the other, small fleets first."""
-    largest = FAMILIES if LARGEST in options.sizes else AT_LARGEST
     for size, family in product(options.sizes or SIZES, families):
-        if family not in FAMILIES or (size >= LARGEST and family not in largest):
+        if family not in FAMILIES:
             continue
         instance = Instance(family=family, size=size, seed=0)
         most = next((most for models, most in _MOST_ROUNDS.items() if size <= models), 1)

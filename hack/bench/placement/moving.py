@@ -14,7 +14,7 @@ from hack.bench.placement.engines import effort_within
 from hack.bench.placement.fragments import PER_NODE, ScoringStrategy, fragments
 from hack.bench.table import Columns, group_by, mean_of, table_lines
 
-NODES: Final = (10, 100, 1000, 10_000, 20_000)
+NODES: Final = (10, 100, 2000)
 USED_PERCENT: Final = (60, 80, 95)
 FAMILIES: Final = {f"F8-{strategy}": (strategy, False) for strategy in ScoringStrategy} | {
     f"F10-{strategy}": (strategy, True) for strategy in ScoringStrategy
@@ -22,7 +22,7 @@ FAMILIES: Final = {f"F8-{strategy}": (strategy, False) for strategy in ScoringSt
 """The scheduler's strategy, and whether evictions have the prices of several classes, by family."""
 
 _UNLIMITED: Final = 10**6
-_LARGE: Final = 10_000
+_LARGE: Final = 2000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
