@@ -28,7 +28,6 @@ Policies and results:
     policies     the interface of policies; HPAs on load, constant fleets, and AutoscalingPolicies
     reconciler   the real controller
     horizontal   the autoscalers of an export
-    saturation   the rules of the llm-d workload variant autoscaler
     lower_bound  the least cost that is possible
     run          simulates one scenario with one policy
 """

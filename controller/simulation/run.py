@@ -28,14 +28,13 @@ from controller.simulation.policies import (
     unbound_problem,
 )
 from controller.simulation.reconciler import ReconciledPolicy
-from controller.simulation.saturation import SaturationV1Policy, SaturationV2Policy
 from controller.simulation.scenario import LAST_SECONDS, Scenario
 from controller.simulation.workload import Request
 from controller.sizing.records import DEFAULT_SIZING
 from controller.variants.solver_worker import without_collection
 from controller.variants.variantautoscaling import CycleSettings
 
-PLAIN = ("stowplan", "hpa", "wva-v1", "wva-v2", "lower-bound")
+PLAIN = ("stowplan", "hpa", "lower-bound")
 NUMBERED = ("concurrency", "queue", "constant")
 _FORMS = (
     f"{', '.join(PLAIN)}, lower-bound:N, or one of {', '.join(NUMBERED)} with :N or :N@VARIANT, such as"
@@ -79,10 +78,6 @@ def policy_name(text: str) -> PolicyName:
     return PolicyName(text=text, kind=kind, number=number, variants=variants)
 
 
-_OF_PAIRS: Final = ("stowplan", "hpa", "concurrency", "queue", "constant")
-"""The policies that take engines with a role as what they are."""
-
-
 def policy_problem(name: PolicyName, scenario: Scenario, manifests: Manifests | None = None) -> str:
     """Return why a scenario cannot be simulated with a policy; empty if it can.
 
@@ -96,8 +91,8 @@ def policy_problem(name: PolicyName, scenario: Scenario, manifests: Manifests | 
         problem = f"there is no variant {unknown[0]!r}; the variants are {', '.join(variants)}"
     elif name.kind == "hpa":
         problem = scalers_of(manifests)[1] if manifests else _EXPORT_ONLY
-    elif name.kind not in _OF_PAIRS and any(variant.profile.role for variant in scenario.variants):
-        problem = f"not for engines with a role; use {', '.join(_OF_PAIRS)}"
+    elif name.kind == "lower-bound" and any(variant.profile.role for variant in scenario.variants):
+        problem = f"not for engines with a role; use stowplan, hpa, {', '.join(NUMBERED)}"
     return f"policy {name.text}: {problem}" if problem else ""
 
 
@@ -147,19 +142,15 @@ async def simulate_policy(
         elif name.kind == "hpa" and manifests is not None:
             policy = HorizontalPolicy(scenario=scenario, scalers=scalers_of(manifests)[0])
         else:
-            policy, scenario = _rival(scenario, name)
+            policy, scenario = _numbered(scenario, name)
         outcome = await play(scenario, policy, manifests=manifests, requests=requests, progress=progress)
         if isinstance(policy, HorizontalPolicy):
             return replace(outcome, note=policy.note)
         return replace(outcome, decided=policy.courses) if isinstance(policy, BoundPolicy) else outcome
 
 
-def _rival(scenario: Scenario, name: PolicyName) -> tuple[Policy, Scenario]:
-    """Return a policy that is not ours, and the scenario: constant fleets run in it from the beginning."""
-    if name.kind == "wva-v1":
-        return SaturationV1Policy(scenario=scenario), scenario
-    if name.kind == "wva-v2":
-        return SaturationV2Policy(scenario=scenario), scenario
+def _numbered(scenario: Scenario, name: PolicyName) -> tuple[Policy, Scenario]:
+    """Return a policy with a number, and the scenario: constant fleets run in it from the beginning."""
     if name.kind != "constant":
         policy = LoadPolicy(
             scenario=scenario,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,11 +10,12 @@ from functools import lru_cache
 from statistics import fmean
 from typing import Any, Final
 
+from controller.simulation import run
 from controller.simulation.outcome import PolicyOutcome
-from controller.simulation.run import simulate
 from controller.simulation.scenario import Scenario
 from controller.simulation.workload import Request
 from hack.decisions.rows import Row, rows
+from hack.decisions.saturation import RULES
 
 _AVERAGED: Final = (
     "cost", "missed", "missed_ttft", "missed_itl", "reversals_per_hour", "decided_reversals_per_hour"
@@ -51,7 +53,11 @@ def play(point: Point) -> Played:
     """Simulate a point; the requests of the last row and seed are cached in the process."""
     row, began = rows()[point.row], time.monotonic()
     scenario, requests = _scenario(row.name, point.seed), requests_of(row.name, point.seed)
-    outcome = simulate(scenario, point.policy, requests=requests, cycle_settings=row.cycle_settings)
+    if rule := RULES.get(point.policy):
+        outcome = asyncio.run(run.play(scenario, rule(scenario=scenario), requests=requests))
+    else:
+        settings = row.cycle_settings
+        outcome = run.simulate(scenario, point.policy, requests=requests, cycle_settings=settings)
     averages = {name: round(getattr(outcome, name), 6) for name in _AVERAGED}
     shares = {
         priority: _missed_share(row, outcome, priority) for priority in row.priorities if outcome.models

@@ -17,6 +17,7 @@ import msgspec
 from hack.decisions.capacity import sizes_of
 from hack.decisions.points import Played, Point, play
 from hack.decisions.rows import Row, rows
+from hack.decisions.saturation import RULES
 
 VERSION: Final = 1
 """Raise it after a change of the simulation or of a rival that changes results: then all count as missing."""
@@ -25,7 +26,6 @@ PATH: Final = Path(__file__).with_name("rivals.json")
 CONCURRENCIES: Final = (8, 16, 32, 64)
 """Requests per replica that HPAs aim at."""
 
-RULES: Final = ("wva-v1", "wva-v2")
 SEED: Final = 1
 """The only seed of rivals; they are compared with Stowplan's result for the same requests."""
 
@@ -98,7 +98,8 @@ def digest(name: str) -> str:
 
 def digest_of(row: Row) -> str:
     """Return it for any row: of its scenario, which includes traces, engines and seed, and the version."""
-    return sha256(repr((VERSION, SEED, row.scaled, row.scenario)).encode()).hexdigest()[:16]
+    inputs = (VERSION, SEED, row.scaled, row.scenario)
+    return sha256(msgspec.json.encode(inputs)).hexdigest()[:16]
 
 
 def kept_rivals(row: Row, kept: Mapping[str, Kept]) -> Rivals:

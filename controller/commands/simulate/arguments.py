@@ -31,7 +31,6 @@ policies:
   concurrency:N[@VARIANT]  HPA on running and waiting requests, N per replica
   queue:N[@VARIANT]        HPA on waiting requests, N per replica
   constant:N[@VARIANT]     always N replicas of one variant per model
-  wva-v1, wva-v2           saturation rules of the Workload Variant Autoscaler
   lower-bound[:N]          no policy that serves N % of the requests in time
                            costs less (default: 99)
   FILE.yaml                AutoscalingPolicy, with its binding if there is one

@@ -17,7 +17,6 @@ from hack.decisions.points import Played, Point
 from hack.decisions.results import fixed_everywhere, results, row_goals
 from hack.decisions.rivals import (
     CONCURRENCIES,
-    RULES,
     Kept,
     NotMeasuredError,
     digest,
@@ -28,6 +27,7 @@ from hack.decisions.rivals import (
     write,
 )
 from hack.decisions.rows import Row, poisson_workload, rows, scenario_of
+from hack.decisions.saturation import RULES
 
 ROW = "small-180"
 """A row of real traffic with rivals of its own."""

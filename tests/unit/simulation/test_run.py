@@ -27,8 +27,6 @@ POLICIES = (
     "concurrency:30@h100",
     "queue:5@l40s",
     "constant:2@h100",
-    "wva-v1",
-    "wva-v2",
 )
 
 

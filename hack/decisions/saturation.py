@@ -15,6 +15,7 @@ from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
+from typing import Final
 
 from controller.simulation.autoscaler import Autoscaler
 from controller.simulation.batch import Histogram
@@ -292,3 +293,7 @@ def _tokens(server: Server) -> ReplicaTokens:
 def _mean(histograms: Sequence[Histogram]) -> float:
     count = sum(item.count for item in histograms)
     return sum(item.total for item in histograms) / count if count else 0.0
+
+
+RULES: Final = {"wva-v1": SaturationV1Policy, "wva-v2": SaturationV2Policy}
+"""The policy of each rule, by its name in tables."""

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 
 from controller.simulation.profile import EngineProfile
-from controller.simulation.saturation import (
+from controller.simulation.run import play
+from controller.simulation.scenario import VariantSetup
+from hack.decisions.rows import rows
+from hack.decisions.saturation import (
+    RULES,
     CapacityHistory,
     ReplicaTokens,
     VariantState,
@@ -17,7 +24,6 @@ from controller.simulation.saturation import (
     spare_of,
     targets,
 )
-from controller.simulation.scenario import VariantSetup
 
 
 def variant(name: str, cost: float, *seen: tuple[float, int], current: int | None = None) -> VariantState:
@@ -176,3 +182,16 @@ def test_v2_keeps_a_replica_of_the_cheapest_variant() -> None:
     assert replicas == {"dear": 0, "cheap": 0}
     assert kept_alive(replicas, states) == {"dear": 0, "cheap": 1}
     assert kept_alive({"dear": 1, "cheap": 0}, states) == {"dear": 1, "cheap": 0}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_each_rule_serves_a_constant_load_and_is_reproducible(rule: str) -> None:
+    """The simulation lasts five minutes; a second one has an equal outcome."""
+    scenario = replace(rows()["constant-28"].scenario, warm_up_seconds=0.0, duration_seconds=300.0)
+
+    outcome = asyncio.run(play(scenario, RULES[rule](scenario=scenario)))
+
+    assert outcome == asyncio.run(play(scenario, RULES[rule](scenario=scenario)))
+    assert outcome.policy == rule
+    assert outcome.requests == sum(map(len, scenario.requests().values())) > 0
+    assert outcome.cost > 0
