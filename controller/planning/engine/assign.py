@@ -58,6 +58,7 @@ def assign(
     claims = [Claim(0, v, count) for v, count in enumerate(replicas)]
     placed, rooms, has_all = _by_size(problem, whole, none, claims)
     if not has_all:
+        # The program is used only if it finds places for all; if not, best fit has placed the larger units.
         alternative = _by_program(problem, whole, replicas, effort)
         if alternative is not None and _placed_replicas(problem, replicas, alternative) == placed:
             rooms = alternative
@@ -96,6 +97,7 @@ def _by_size(
             tasks.append((claim.turn, task))
     rooms = Rooms(whole, replicas)
     tasks.sort(key=lambda pair: (pair[0], *_turn(problem, pair[1])))
+    # No generator: tasks after one without places still get theirs.
     has_place = [rooms.take_all(task) for _, task in tasks]
     return tuple(replicas), rooms, all(has_place)
 
@@ -289,6 +291,7 @@ class Headroom:
 
 def fill(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> tuple[int, ...]:
     """Return the replicas plus those that still fit, and place them; the most important rows first."""
+    # Rows that count only existing or ready replicas are not helped by new ones.
     filling = _Filling(problem, replicas, rooms)
     for row in sorted(problem.rows, key=lambda row: (row.level, row.name)):
         if row.counted is CountedReplicas.ALL:

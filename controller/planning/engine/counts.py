@@ -2,8 +2,9 @@
 
 The bound over patterns is that of a linear program. Where few large replicas compete for few nodes, the
 optimum can be far above it, and no core of patterns proves that. Here each variant has its number of replicas
-as a variable: the program contains all mixes, and branching closes the gap. The rows for nodes and for the
-rules of pods are those of the core. With many models branching takes too long, and their gaps are smaller.
+as a variable: the program contains all mixes, and branching closes the gap (Land and Doig 1960, here by
+CP-SAT). The rows for nodes and for the rules of pods are those of the core. With many models branching takes
+too long, and their gaps are smaller.
 """
 
 from __future__ import annotations
@@ -142,6 +143,9 @@ class Counts:
     def _variant(self, v: int, lower: int, top: int) -> _Replicas:
         """Add the variables of a variant: replicas leave in order, and none is new unless all stay."""
         program, bound = self._program, len(self._problem.variants[v].bound_replicas)
+        # `gone` has a 0-1 variable for each replica that may be removed, because each frees its own nodes.
+        # New replicas are alike, and a number is enough. Only rules on domains need to know which number it
+        # is: what they require of each domain is not linear in it.
         gone = program.variables(max(0, bound - lower))
         most = max(0, top - bound)
         for earlier, later in pairwise(gone):

@@ -1,6 +1,9 @@
 """Demands on nodes: new units in the domains that rules allow, aggregated by equal needs.
 
-Rules for pods say how many of them nodes and domains could take, given those that are there.
+Units of different variants with the same size and the same bins are interchangeable, so a program needs one
+number for all of them, and their places are handed out afterwards. A variant with a limit per node has a
+demand of its own. A rule on domains divides the units of a variant into one demand for each domain, with the
+rows of the rule. Rules for pods say how many of them nodes and domains could take, given those that exist.
 """
 
 from __future__ import annotations
@@ -196,6 +199,8 @@ def orders(
     `domains` are those of `bins_by_domain`; `replicas` are about those that each variant will have. The
     largest pods choose first: the domain of whose room the smallest share is taken comes first.
     """
+    # A greedy choice: each variant in turn takes what its rule requires in every domain, and the pods that
+    # are left go to the domains with most room. Later variants see the room that is taken.
     loads, by_variant = _Loads(problem), {}
     for v in sorted(domains, key=lambda v: (-problem.variants[v].accelerators, v)):
         terms, reachable = problem.variants[v], domains[v]

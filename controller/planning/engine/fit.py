@@ -133,6 +133,7 @@ class Fit:
             self._fit_patterns(bin_, here)
 
     def _fit_slots(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+        """Add a row for each slot size: units take no more slots of this size than there are."""
         nodes = self._nodes
         self._limit_per_node(bin_, here)
         for row in np.flatnonzero(nodes.row_bin == bin_).tolist():
@@ -249,6 +250,9 @@ class Fit:
         """Pack nodes by patterns, grouped by free accelerators; nodes that replicas might leave singly."""
         program, problem = self._program, self._problem
         sizes = tuple(sorted({demand.accelerators for _, demand in here}, reverse=True))
+        # The cutting stock formulation (Gilmore and Gomory 1961): as many nodes as exist are filled in one of
+        # the maximal ways, and the fillings together supply the pods of each size. Nodes that replicas might
+        # leave have a varying number of free accelerators, so they have one number of pods for each size.
         supply: dict[int, Terms] = {size: [] for size in sizes}
         nodes = problem.bins[bin_].nodes
         kinds = Counter(self._free[node] for node in nodes if node not in self._leaving)

@@ -1,7 +1,9 @@
 """Options: one column of data per variant and number of replicas.
 
-Every property of a replica mix is a sum over its options, or follows from such sums, so all mixes of all
-models are valued by indexing a few arrays.
+A variant that may have 2 to 5 replicas has four options. A mix of a model has one option for each of its
+variants. Every property of a mix (cost, disruption, the capacity that it provides, its use of shared rows) is
+a sum over its options, or follows from such sums, so all mixes of all models are valued by indexing a few
+arrays. The last option is padding: it counts nothing, and fills the mixes of models with fewer variants.
 """
 
 from __future__ import annotations

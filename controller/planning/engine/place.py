@@ -1,4 +1,10 @@
-"""Solve a placement problem: replicas, their nodes, and the bounds proven for them."""
+"""Solve a placement problem: replicas, their nodes, and the bounds proven for them.
+
+First each model's own optimum is computed, as if it were alone and nodes were unlimited. If all of them have
+places together, nothing can be better, and no search is needed. Otherwise the search starts from the running
+replicas and finds a mix for each model, level by level, and these get nodes. A mix that finds no place for
+all of its replicas loses some; what the bounds prove is then stated for the replicas that have places.
+"""
 
 from __future__ import annotations
 
@@ -139,6 +145,7 @@ class Engine:
         if not self._problem.variants:
             return Solution(replicas=(), placements=())
         short = self._patterns.short[:, self._alone.patterns]
+        # The sums of rows are cheap to check, and only necessary: `assign` decides.
         if (short <= self._patterns.least_short).all() and self._might_fit():
             wanted = self._patterns.replicas(self._options, self._alone.patterns)
             solution = assign(self._problem, wanted, self._alone.added, effort)

@@ -1,10 +1,10 @@
 """Exact pricing: the mixes of a model with the least reduced cost, among all of its mixes.
 
 A model can have too many mixes to enumerate. The row that most of its variants serve is relaxed (Lagrangian
-relaxation). At its best multiplier each option has a reduced cost of at least 0, and a mix counts for at
-least the relaxed optimum plus the reduced costs of its options. So the mixes close to the model's best use
-only options close to their variant's best, and these are few enough to enumerate: all options of all variants
-but one are combined, and of that one only those are taken that together with the others about meet the row.
+relaxation, Geoffrion 1974). At its best multiplier each option has a reduced cost of at least 0, and a mix
+counts for at least the relaxed optimum plus the reduced costs of its options. So the mixes close to the
+model's best use only options close to their variant's best, and these are few enough to enumerate: all
+options of all variants but one are combined, each with those of the last one that then about meet the row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Free accelerators and placed pods while pods are placed one by one on the fullest nodes."""
+"""Free accelerators and placed pods while pods are placed one by one on the fullest nodes.
+
+Source: best-fit decreasing for bin packing (Johnson 1974). The fullest node that has room is taken, so that
+empty nodes stay whole for large pods. The nodes of each bin are sorted by their free accelerators, and a
+search in this order finds the node. Gangs take a block of nodes that holds all of their pods, again the
+fullest one. Rules for pods are checked with each pod, because the domains that are open change with it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The use of shared rows by options: units of item types, of staying and of new replicas."""
+"""The use of shared rows by options: units of item types, of staying and of new replicas.
+
+An option of n replicas of a variant uses slots for its new units, in the cheapest of all bins that they may
+use, and for its bound replicas that stay, in the bins where they are. A rule on domains requires a least
+number of the new units in some domains: these use slots there, and only the rest may choose. So slots are
+counted at least as often in every placement of the option, and bounds that follow from them are valid.
+"""
 
 from __future__ import annotations
 
