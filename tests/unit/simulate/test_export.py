@@ -220,6 +220,29 @@ def test_start_up_times_are_those_of_the_pods() -> None:
     assert given.origins[0].start_up is Origin.PODS
 
 
+def test_nodes_are_without_what_other_pods_hold() -> None:
+    """A node whose accelerators are all held is not one of the scenario."""
+    limits = {"limits": {"nvidia.com/gpu": "1"}}
+
+    def pod(number: int, node: str) -> Manifest:
+        spec = {"nodeName": node, "containers": [{"name": "c", "image": "i", "resources": limits}]}
+        metadata = {"name": f"other-{number}", "namespace": "default"}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {}}
+
+    full, partly = l4_node("full"), l4_node("partly")
+    count = int(full["status"]["allocatable"]["nvidia.com/gpu"])
+    given = _read(
+        variant("chat"),
+        full,
+        partly,
+        pod(0, "partly"),
+        *(pod(number, "full") for number in range(1, count + 1)),
+    )
+
+    assert given.scenario is not None
+    assert sorted(group.accelerators for group in given.scenario.nodes) == [count - 1, count]
+
+
 def test_a_scaled_object_of_a_variant_has_its_bounds_and_is_kept() -> None:
     """For the policy `hpa`; the HorizontalPodAutoscaler that KEDA creates is not needed."""
     scaled = scaled_object("other", "chat", minReplicaCount=2, maxReplicaCount=5)
