@@ -229,7 +229,7 @@ def test_all_errors_are_reported_with_their_place(
 def test_a_policy_file_is_simulated_in_closed_loop(simulate: Simulate) -> None:
     """Its decisions follow the engines' metrics, and HPAs apply the published numbers."""
     code, output, errors = simulate(
-        "--policy", "p.yaml", "--policy", "constant:2", "--duration", "900", "--start", "cold", "-o", "json"
+        "--policy", "p.yaml", "--policy", "constant:2", "--duration", "300", "--start", "cold", "-o", "json"
     )
     own, constant = json.loads(output)["outcomes"]
 

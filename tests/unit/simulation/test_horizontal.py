@@ -224,6 +224,7 @@ def test_a_policy_is_for_exports_only(scenario: Scenario) -> None:
 
 def test_a_scaled_object_on_load_is_the_policy_concurrency(scenario: Scenario) -> None:
     """With the same target, bounds and behavior; KEDA's bounds and behavior are those of the object."""
+    scenario = replace(scenario, duration_seconds=300.0)
     setup = scenario.variants[0]
     own = f'{{pod=~"{setup.name}-.*"}}'
     scaled = keda(
@@ -248,6 +249,7 @@ def test_a_scaled_object_on_load_is_the_policy_concurrency(scenario: Scenario) -
 
 def test_each_kind_of_target_scales_within_the_bounds(scenario: Scenario) -> None:
     """A mean over pods, a total per replica, and a value."""
+    scenario = replace(scenario, duration_seconds=240.0)
     name = scenario.variants[0].name
     labels = {"pod": "nobody"}
     peaks = {}
@@ -275,7 +277,9 @@ def test_each_kind_of_target_scales_within_the_bounds(scenario: Scenario) -> Non
 def test_keda_scales_up_from_zero(scenario: Scenario) -> None:
     """An HPA leaves a target alone that something else scaled to zero."""
     first, *others = scenario.variants
-    empty = replace(scenario, variants=(replace(first, initial_replicas=0), *others))
+    empty = replace(
+        scenario, variants=(replace(first, initial_replicas=0), *others), duration_seconds=240.0
+    )
     scaled, own = keda(f"sum({WAITING})", minReplicaCount=2), hpa(pods_metric(WAITING, "5"), minReplicas=2)
 
     def peak(**objects: Json) -> int:

@@ -86,8 +86,8 @@ def scenario_of_pairs(scenario: Scenario) -> Scenario:
         models=(replace(model, targets=replace(model.targets, ttft_seconds=3.0, itl_seconds=0.09)),),
         variants=variants,
         nodes=(NodeGroup(accelerator="L40S", accelerators=40, count=1),),
-        warm_up_seconds=450.0,
-        duration_seconds=300.0,
+        warm_up_seconds=300.0,
+        duration_seconds=150.0,
     )
 
 

@@ -72,6 +72,7 @@ def test_recommendations_follow_the_metric_and_decisions_are_published(
 def test_an_unknown_metric_is_not_zero(scenario: Scenario, has_other: bool) -> None:
     """Its value is None; if it is the only metric, there is no recommendation."""
     known = [{"metricName": RUNNING, "targetValue": 3}] if has_other else []
+    scenario = replace(scenario, duration_seconds=120.0)
     (decided,) = played(scenario, {"metricName": "nobody_has_this", "targetValue": 1}, *known).decided
 
     assert {point.values["nobody_has_this"] for point in decided.points} == {None}
@@ -83,7 +84,12 @@ def test_each_model_has_its_own_decisions(scenario: Scenario) -> None:
     (model,) = scenario.models
     first, second = scenario.variants
     other = replace(second, profile=replace(second.profile, model_id="other"))
-    both = replace(scenario, models=(model, replace(model, model_id="other")), variants=(first, other))
+    both = replace(
+        scenario,
+        models=(model, replace(model, model_id="other")),
+        variants=(first, other),
+        duration_seconds=240.0,
+    )
     outcome = played(both, {"metricName": RUNNING, "targetValue": 6})
 
     assert [item.targets for item in outcome.decided] == [("h100",), ("l40s",)]
@@ -147,7 +153,7 @@ def test_annotations_have_the_outcome_of_a_variant_autoscaling(scenario: Scenari
     """Decisions, and what is learned from cycle to cycle, are kept in records instead of statuses."""
     plain = replace(
         scenario,
-        duration_seconds=300.0,
+        duration_seconds=150.0,
         variants=tuple(replace(item, stated_profile=None) for item in scenario.variants),
     )
     manifests = manifests_of(plain)
@@ -165,13 +171,13 @@ RETURN_SECONDS = 1200
 """When requests arrive again after a long pause."""
 
 
-def replicas_over_time(scenario: Scenario, seconds: list[int]) -> list[tuple[float, int]]:
+def replicas_over_time(scenario: Scenario, seconds: list[int], *, until: float) -> list[tuple[float, int]]:
     """Return the times and the replicas of all variants, with one request at each of some seconds."""
     trace = tuple(
         TraceEntry(offset_ms=second * 1000, prompt_tokens=500, output_tokens=50) for second in seconds
     )
     model = replace(scenario.models[0], workload=Played(trace=trace))
-    sparse = replace(scenario, models=(model,), duration_seconds=2400.0)
+    sparse = replace(scenario, models=(model,), duration_seconds=until)
     settings = CycleSettings(scale_to_zero=True, terms=Terms(grace_seconds=GRACE_SECONDS))
     outcome = asyncio.run(play(sparse, ReconciledPolicy(sparse, cycle_settings=settings)))
     return [(point.seconds, sum(item.spec for item in point.variants)) for point in outcome.points]
@@ -181,7 +187,7 @@ def test_a_model_scales_to_zero_and_starts_one_replica_for_requests_that_wait(sc
     """It has no replica in the pause, one soon after it, and none long after the last request."""
     seconds = [*range(60), *range(RETURN_SECONDS, RETURN_SECONDS + 120)]
 
-    course = replicas_over_time(scenario, seconds)
+    course = replicas_over_time(scenario, seconds, until=2400.0)
 
     assert 0 in {count for time, count in course if 600 < time < RETURN_SECONDS}
     awake = [count for time, count in course if RETURN_SECONDS + 60 <= time < RETURN_SECONDS + 180]
@@ -191,6 +197,6 @@ def test_a_model_scales_to_zero_and_starts_one_replica_for_requests_that_wait(sc
 
 def test_a_model_stays_at_zero_while_nobody_sends_requests(scenario: Scenario) -> None:
     """Nothing else starts a replica."""
-    course = replicas_over_time(scenario, [*range(60)])
+    course = replicas_over_time(scenario, [*range(60)], until=1500.0)
 
     assert {count for time, count in course if time > 900} == {0}, course

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from dataclasses import replace
 
@@ -35,6 +36,7 @@ TARGETS = Targets(ttft_seconds=0.1, itl_seconds=0.02)
 KEY = ("ns", "p")
 
 
+@functools.cache
 def served(requests_per_second: float, *, tokens: int = 1, cycles: int = 30) -> tuple[Performance, Lengths]:
     """Return what is learned from an engine with this load, and the lengths of the requests."""
     chance, server, records = random.Random(1), Server(EMBEDDING), EngineRecords()
