@@ -12,7 +12,7 @@ from differential import ours
 from differential.compare import Tally, compare_with_second, name_of
 from differential.differences import DIFFERENCES
 from differential.dispute import SECOND
-from differential.generate import case
+from differential.generate import Case, case, cases
 from differential.options import ENOUGH, judged_count, judged_numbers
 from differential.texts import POOL_SIZE, matching
 
@@ -34,6 +34,12 @@ def tally_of(name: str) -> Tally:
     return compare_with_second(*VERSIONS[name], judged_numbers(name))
 
 
+@functools.cache
+def some_cases(name: str) -> tuple[Case, ...]:
+    """Return generated objects of a version, which several tests use."""
+    return tuple(cases(*VERSIONS[name], range(SOME)))
+
+
 @every_version
 def test_both_validators_agree_on_the_schema(name: str) -> None:
     """Verdicts and paths are equal, except for named differences."""
@@ -53,11 +59,10 @@ def test_every_named_difference_occurs() -> None:
 @every_version
 def test_most_objects_that_are_generated_as_valid_are_accepted(name: str) -> None:
     """More than 97 % of them are; of mutated objects 20 % to 80 %, of random ones less than 40 %."""
-    kind, version = VERSIONS[name]
+    _, version = VERSIONS[name]
     accepted: dict[str, list[bool]] = {"valid": [], "mutated": [], "wild": []}
     refused = []
-    for number in range(SOME):
-        item = case(kind, version, number)
+    for item in some_cases(name):
         accepted[item.sort].append(not _is_refused(version, item.body))
         if item.sort == "valid" and not accepted["valid"][-1]:
             refused.append(item.body.decode())
@@ -125,8 +130,7 @@ def test_the_patch_has_the_same_result_as_defaulting(name: str) -> None:
 
 
 def _objects(name: str) -> Iterator[Json]:
-    kind, version = VERSIONS[name]
-    return (ours.decoded(case(kind, version, number).body) for number in range(SOME))
+    return (ours.decoded(item.body) for item in some_cases(name))
 
 
 def _is_refused(version: Version, body: bytes) -> bool:

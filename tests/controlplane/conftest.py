@@ -36,9 +36,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+def helm(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Helm:
     """Return helm with a chart written to a directory; a first build of helm takes some minutes."""
-    return Helm.provided(tmp_path_factory.mktemp("helm"))
+    own = tmp_path_factory.getbasetemp()
+    shared = own if worker_id == "master" else own.parent
+    return Helm.provided(tmp_path_factory.mktemp("helm"), stored=shared / "chart-sources.pickle")
 
 
 @pytest.fixture(scope="module")

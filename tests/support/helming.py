@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import yaml
 from apiserver.serving.config import parse
 from controller.config import ControllerConfig
 from hack.controlplane.binaries import provide_module
+from hack.controlplane.cache import hold_lock
 from hack.controlplane.process import kept_environment
 from hack.controlplane.progress import ProgressLine
 from hack.packaging.chart import Sources, chart_files
@@ -36,10 +38,16 @@ class Helm:
     """The texts of the chart, by their paths in it."""
 
     @classmethod
-    def provided(cls, folder: Path) -> Helm:
-        """Find or build the programs, and write the chart."""
+    def provided(cls, folder: Path, *, stored: Path) -> Helm:
+        """Find or build the programs, and write the chart.
+
+        Its renderings take seconds of CPU time, so that the first parallel worker stores them for all.
+        """
         programs = provide_module(HELM, ProgressLine()) | provide_module(KUBECTL, ProgressLine())
-        sources = Sources(programs["kubectl"])
+        with hold_lock(stored.with_suffix(".lock")):
+            if not stored.exists():
+                stored.write_bytes(pickle.dumps(Sources(programs["kubectl"])))
+        sources: Sources = pickle.loads(stored.read_bytes())  # noqa: S301 (it is our own)
         files = chart_files(sources)
         found = cls(
             program=programs["helm"],

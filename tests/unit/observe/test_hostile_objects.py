@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import time
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -117,6 +118,7 @@ def victim(*, nodes: tuple[Json, ...], **world: object) -> tuple[Decision, Gathe
     return decision, found
 
 
+@functools.cache
 def ranked() -> tuple[Json, ...]:
     """Return a thousand nodes that have a rank."""
     nodes = [copy.deepcopy(NODE) for _ in range(1000)]
@@ -126,20 +128,25 @@ def ranked() -> tuple[Json, ...]:
     return tuple(nodes)
 
 
+@functools.cache
+def undisturbed() -> Decision:
+    """Return the decision on these nodes without anything hostile."""
+    return victim(nodes=ranked())[0]
+
+
 @pytest.mark.parametrize("named", [True, False], ids=["a VariantAutoscaling names it", "nothing names it"])
 @pytest.mark.parametrize("workload", WORKLOADS.values(), ids=WORKLOADS.keys())
 def test_a_hostile_workload_does_not_affect_the_plan_of_others(
     workload: Callable[[], Json], *, named: bool
 ) -> None:
     """It is planned, or set aside with a reason that names what is allowed."""
-    nodes = ranked()
     other = workload()
     reference = {"apiVersion": other["apiVersion"], "kind": other["kind"], "name": "evil"}
     claim = placed(variant("evil", modelID="evil", scaleTargetRef=reference), namespace="evil")
 
-    decision, found = victim(nodes=nodes, claims=(claim,) if named else (), others=(other,))
+    decision, found = victim(nodes=ranked(), claims=(claim,) if named else (), others=(other,))
 
-    assert decision == victim(nodes=nodes)[0]
+    assert decision == undisturbed()
     planned = {variant.key for variant in found.snapshot.variants}
     assert (("evil", "evil") in planned | found.unplanned.keys()) is named
 
@@ -147,10 +154,9 @@ def test_a_hostile_workload_does_not_affect_the_plan_of_others(
 @pytest.mark.parametrize("accelerators", ["10001", "999999999999999999", "9E"])
 def test_a_pod_that_holds_more_than_its_node_has_only_fills_that_node(accelerators: str) -> None:
     """Its author can assign a pod to any node; the kubelet refuses it, if there is one."""
-    nodes = ranked()
     stranger = holding(accelerators)
     stranger["spec"]["nodeName"] = "n2"
 
-    decision, _ = victim(nodes=nodes, pods=(stranger,))
+    decision, _ = victim(nodes=ranked(), pods=(stranger,))
 
-    assert decision == victim(nodes=nodes)[0]
+    assert decision == undisturbed()

@@ -23,7 +23,7 @@ def document(**changes: Any) -> dict[str, Any]:
     return {
         "name": "small",
         "start": "cold",
-        "durationSeconds": 300,
+        "durationSeconds": 150,
         "models": [
             {
                 "id": "m",
@@ -62,7 +62,7 @@ def test_the_table_has_a_row_for_each_policy(simulate: Simulate, tmp_path: Path)
     head, *rows = out.splitlines()[3:6]
     assert head.split()[:3] == ["POLICY", "COST", "MISSED"]
     assert [row.split()[0] for row in rows] == ["stowplan", "constant:1"]
-    assert rows[1].split()[1:3] == ["8.33", "0.00%"]
+    assert rows[1].split()[1:3] == ["4.17", "0.00%"]
 
 
 def test_json_contains_the_scenario_time_series_and_decisions(simulate: Simulate, tmp_path: Path) -> None:
@@ -78,7 +78,7 @@ def test_json_contains_the_scenario_time_series_and_decisions(simulate: Simulate
         "attainment": 0.95,
     }
     (outcome,) = found["outcomes"]
-    assert len(outcome["points"]) == 20
+    assert len(outcome["points"]) == 10
     assert outcome["points"][5]["variants"][0].keys() == {
         "name", "published", "wanted", "spec", "ready", "starting",
     }  # fmt: skip

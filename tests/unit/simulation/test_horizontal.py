@@ -277,9 +277,7 @@ def test_each_kind_of_target_scales_within_the_bounds(scenario: Scenario) -> Non
 def test_keda_scales_up_from_zero(scenario: Scenario) -> None:
     """An HPA leaves a target alone that something else scaled to zero."""
     first, *others = scenario.variants
-    empty = replace(
-        scenario, variants=(replace(first, initial_replicas=0), *others), duration_seconds=240.0
-    )
+    empty = replace(scenario, variants=(replace(first, initial_replicas=0), *others), duration_seconds=240.0)
     scaled, own = keda(f"sum({WAITING})", minReplicaCount=2), hpa(pods_metric(WAITING, "5"), minReplicas=2)
 
     def peak(**objects: Json) -> int:
