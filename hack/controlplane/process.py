@@ -21,7 +21,7 @@ from hack.controlplane.errors import ComponentCrashedError, ControlPlaneError, N
 
 _TETHER = Path(__file__).with_name("tether.py")
 _TAIL_LINES = 25
-_KEPT = ("GOGC",)
+_KEPT = ("GOGC", "GOMEMLIMIT")
 """Variables that are passed on: how much memory programs in Go may use to collect garbage less often."""
 
 _POLL_SECONDS = 0.02
