@@ -71,18 +71,18 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
 
     def claims(self) -> list[Reference]:
         """Return the scale targets, in any form, that this request adds, without duplicates."""
-        named = self._fitting(self.value)
-        known = [] if self.old is None else self._fitting(self.old)
+        targets = self._typed_references(self.value)
+        targets_before = [] if self.old is None else self._typed_references(self.old)
         for form in self.forms:
             now, before = form.targets()
-            named, known = [*named, *now], [*known, *before]
-        taken = {_identity(claim) for claim in known}
-        by_identity = {_identity(claim): claim for claim in reversed(named) if claim.is_scaled}
-        return [claim for identity, claim in reversed(by_identity.items()) if identity not in taken]
+            targets, targets_before = [*targets, *now], [*targets_before, *before]
+        previous = {_identity(claim) for claim in targets_before}
+        by_identity = {_identity(claim): claim for claim in reversed(targets) if claim.is_scaled}
+        return [claim for identity, claim in reversed(by_identity.items()) if identity not in previous]
 
-    def _fitting(self, value: Json) -> list[Reference]:
-        fitting = judge(self.version.declaration).fitting(value)
-        return list(self.version.references(fitting))
+    def _typed_references(self, value: Json) -> list[Reference]:
+        part = judge(self.version.declaration).typed_part(value)
+        return list(self.version.references(part))
 
 
 def subject_of(request: AdmissionRequest) -> Subject | None:
@@ -152,7 +152,9 @@ def _forms(kind: Kind, version: Version, sent: ReviewedObject, stored: ReviewedO
 def _whole(value: ReviewedObject, stored: ReviewedObject | None) -> Json:
     """Return an object with the status that it will have: the API server keeps the stored one."""
     status = msgspec.UNSET if stored is None else stored.status
-    return plain_object(value, "") | ({} if status is msgspec.UNSET else {"status": _read(status, "status")})
+    return plain_object(value, "") | (
+        {} if status is msgspec.UNSET else {"status": _decode_member(status, "status")}
+    )
 
 
 def _identity(claim: Reference) -> tuple[str, str, str, tuple[int, ...]]:
@@ -179,11 +181,11 @@ def plain_object(value: ReviewedObject, namespace: str) -> Json:
         metadata["namespace"] = namespace
     plain: Json = {"apiVersion": value.api_version, "kind": value.kind, "metadata": metadata}
     if value.spec is not msgspec.UNSET:
-        plain["spec"] = _read(value.spec, "spec")
+        plain["spec"] = _decode_member(value.spec, "spec")
     return plain
 
 
-def _read(member: msgspec.Raw, name: str) -> JsonValue:
+def _decode_member(member: msgspec.Raw, name: str) -> JsonValue:
     value: JsonValue = _decode(_any, member, root=f"$.{name}")
     return value
 

@@ -40,7 +40,7 @@ from webhooks.review import (
 if TYPE_CHECKING:
     from apiserver.serving.process_metrics import ProcessMetrics
     from webhooks.config import WebhooksConfig
-    from webhooks.judging import Judging
+    from webhooks.judging import AdmissionService
 
 
 _TURN_SECONDS: Final = 0.02
@@ -230,22 +230,22 @@ class Admission:
     def __init__(self, config: WebhooksConfig) -> None:
         self._config = config
         self._loaded = asyncio.Event()
-        self._judging: Judging | None = None
+        self._service: AdmissionService | None = None
 
     async def judges(self) -> Judges:
         """Return the decision functions, once they are loaded."""
         await self._loaded.wait()
-        assert self._judging is not None
-        return self._judging.judges
+        assert self._service is not None
+        return self._service.judges
 
     async def follow(self) -> None:
         """Load admission in a thread, then keep its caches current until cancelled."""
-        self._judging = await asyncio.to_thread(_load, self._config)
+        self._service = await asyncio.to_thread(_load, self._config)
         self._loaded.set()
-        await self._judging.follow()
+        await self._service.follow()
 
 
-def _load(config: WebhooksConfig) -> Judging:
-    from webhooks.judging import Judging  # noqa: PLC0415 (loading it takes longer than a conversion)
+def _load(config: WebhooksConfig) -> AdmissionService:
+    from webhooks.judging import AdmissionService  # noqa: PLC0415 (loading it takes longer than a conversion)
 
-    return Judging(config)
+    return AdmissionService(config)

@@ -33,10 +33,10 @@ from webhooks.admission import (
     subject_of,
     user_of,
 )
-from webhooks.permissions import Asked, UndecidedError, denials
+from webhooks.permissions import PermissionCheck, UndecidedError, denials
 from webhooks.referents import Referents, reference_warnings
 from webhooks.review import SMALL_BYTES, AdmissionRequest, AdmissionResponse, failure_status
-from webhooks.scaling import OPEN, Scaling, Tenancy
+from webhooks.scaling import OPEN, ScalingAdmission, Tenancy
 
 # One thread only: its work competes with the event loop for the GIL, and more threads would slow it down.
 _thread: Final = ThreadPoolExecutor(max_workers=1, thread_name_prefix="large")
@@ -75,12 +75,14 @@ class _Assessment(msgspec.Struct, kw_only=True):
     advice: list[str]
     """Warnings about a sound object."""
     errors: list[FieldError]
-    asked: list[Asked]
+    checks: list[PermissionCheck]
     undecided: str = ""
     """Why permissions could not be checked, if so."""
 
 
-async def mutate(request: AdmissionRequest, scaling: Scaling, tenancy: Tenancy = OPEN) -> AdmissionResponse:
+async def mutate(
+    request: AdmissionRequest, scaling: ScalingAdmission, tenancy: Tenancy = OPEN
+) -> AdmissionResponse:
     """Return the response to a request: a rejection, or a patch that adds absent fields.
 
     The patch may replace only the annotations of conversion and of the writer.
@@ -109,7 +111,7 @@ def _annotation_patch(subject: Subject, request: AdmissionRequest) -> list[Addit
 
 
 async def validate(
-    request: AdmissionRequest, scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN
+    request: AdmissionRequest, scaling: ScalingAdmission, referents: Referents, tenancy: Tenancy = OPEN
 ) -> AdmissionResponse:
     """Return the response to a request: a rejection, or warnings about probably unintended values."""
     return await _decide(request, scaling, tenancy, partial(_warning_response, referents), is_final=True)
@@ -126,7 +128,7 @@ def _warning_response(referents: Referents, assessed: _Assessment) -> AdmissionR
 
 async def _decide(
     request: AdmissionRequest,
-    scaling: Scaling,
+    scaling: ScalingAdmission,
     tenancy: Tenancy,
     admit: Callable[[_Assessment], AdmissionResponse],
     *,
@@ -159,14 +161,19 @@ async def _decide(
 
 async def _check_permissions(assessed: _Assessment) -> None:
     try:
-        for asked in assessed.asked:
-            assessed.errors += await denials(asked)
+        for check in assessed.checks:
+            assessed.errors += await denials(check)
     except UndecidedError as error:
         assessed.undecided = str(error)
 
 
 def _assess(
-    request: AdmissionRequest, subject: Subject, scaling: Scaling, tenancy: Tenancy, *, is_final: bool
+    request: AdmissionRequest,
+    subject: Subject,
+    scaling: ScalingAdmission,
+    tenancy: Tenancy,
+    *,
+    is_final: bool,
 ) -> _Assessment:
     judgement = complete_and_judge(subject.kind, subject.version, subject.value, subject.old)
     is_advised = is_final and judgement.is_sound
@@ -176,14 +183,14 @@ def _assess(
         problems = form_errors(subject.kind, subject.forms)
     if is_final:
         problems += record_errors(subject, request)
-    assessed = _Assessment(subject=subject, judgement=judgement, advice=advised, errors=problems, asked=[])
+    assessed = _Assessment(subject=subject, judgement=judgement, advice=advised, errors=problems, checks=[])
     try:
         if claims := subject.claims():
             problems += scaling.errors(claims)
-            assessed.asked += scaling.required_permissions(
+            assessed.checks += scaling.required_permissions(
                 claims, user=user_of(request), namespace=subject.namespace
             )
-        assessed.asked += tenancy.required_privileges(subject, request)
+        assessed.checks += tenancy.required_privileges(subject, request)
     except UndecidedError as error:
         assessed.undecided = str(error)
     return assessed

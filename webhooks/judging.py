@@ -37,7 +37,7 @@ from webhooks.decision import in_thread, mutate, validate
 from webhooks.permissions import Authorizer
 from webhooks.referents import Referents
 from webhooks.review import AdmissionRequest, AdmissionResponse, Judges, ReviewedObject, failure_status
-from webhooks.scaling import OPEN, Scaling, Tenancy
+from webhooks.scaling import OPEN, ScalingAdmission, Tenancy
 
 _MOST_WARNINGS: Final = 16
 _SHOWN_CHARACTERS: Final = 40
@@ -131,7 +131,10 @@ def _entries(value: ReviewedObject | None) -> dict[str, str]:
 
 
 def judges_of(
-    scaling: Scaling, referents: Referents, tenancy: Tenancy = OPEN, settings: SettingsAdmission | None = None
+    scaling: ScalingAdmission,
+    referents: Referents,
+    tenancy: Tenancy = OPEN,
+    settings: SettingsAdmission | None = None,
 ) -> Judges:
     """Return the decision functions for admission requests."""
     return {
@@ -142,16 +145,16 @@ def judges_of(
     }
 
 
-def scaling_of(config: ScalingConfig, authorizer: Authorizer) -> Scaling:
+def scaling_of(config: ScalingConfig, authorizer: Authorizer) -> ScalingAdmission:
     """Return the configured rules for scale targets."""
     resources = {
         (item.group, item.kind): Scalable(resource=item.resource, has_scale=item.has_scale)
         for item in config.resources
     }
-    return Scaling(resources=resources, authorizer=authorizer if config.authorize else None)
+    return ScalingAdmission(resources=resources, authorizer=authorizer if config.authorize else None)
 
 
-class Judging:
+class AdmissionService:
     """Admission with its caches; `follow` connects to the cluster and fills them."""
 
     def __init__(self, config: WebhooksConfig) -> None:

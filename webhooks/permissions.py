@@ -58,25 +58,25 @@ class AccessRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PermissionCheck:
     """Requests for permissions, each with the error if it is denied."""
 
     authorizer: Authorizer
     requests: Sequence[tuple[AccessRequest, FieldError]]
 
 
-async def denials(asked: Asked) -> list[FieldError]:
+async def denials(check: PermissionCheck) -> list[FieldError]:
     """Return the errors of the requests that are denied, in order. Raises UndecidedError.
 
     If many objects of a resource are asked for, permission for all objects is checked first: most roles name
     no objects, so one check answers hundreds.
     """
-    authorizer = asked.authorizer
+    authorizer = check.authorizer
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            for_all = await _allowed_for_all(authorizer, [request for request, _ in asked.requests])
+            for_all = await _allowed_for_all(authorizer, [request for request, _ in check.requests])
             rest = [
-                (request, error) for request, error in asked.requests if _resource(request) not in for_all
+                (request, error) for request, error in check.requests if _resource(request) not in for_all
             ]
             answers = await _answers(authorizer, [request for request, _ in rest])
     except TimeoutError as error:
@@ -84,12 +84,14 @@ async def denials(asked: Asked) -> list[FieldError]:
     return [error for (_, error), is_allowed in zip(rest, answers, strict=True) if not is_allowed]
 
 
-async def _allowed_for_all(authorizer: Authorizer, asked: Sequence[AccessRequest]) -> Collection[_Resource]:
+async def _allowed_for_all(
+    authorizer: Authorizer, requests: Sequence[AccessRequest]
+) -> Collection[_Resource]:
     """Return the resources of which the user may access every object, among those with many requests."""
-    times = Counter(map(_resource, asked))
+    times = Counter(map(_resource, requests))
     wide = {
         _resource(request): replace(request, name="")
-        for request in asked
+        for request in requests
         if times[_resource(request)] > _MANY
     }
     answers = await _answers(authorizer, [*wide.values()])

@@ -47,7 +47,7 @@ Claimant = tuple[str, str]
 _Target = tuple[str, str, str, str]
 
 
-class Claims:
+class ScalerIndex:
     """The objects that scale each target, kept current by `take`."""
 
     def __init__(self) -> None:
@@ -126,8 +126,8 @@ class Referents:
         self._namespace = namespace
         self._caches: dict[tuple[str, str], Cache] = {}
         self._settings: Cache | None = None
-        self._claims = Claims()
-        self._autoscalers = Claims()
+        self._claims = ScalerIndex()
+        self._autoscalers = ScalerIndex()
 
     def has(self, reference: Reference, namespace: str) -> bool | None:
         """Tell whether the referenced object exists; None if that is unknown."""

@@ -82,7 +82,7 @@ class ConversionRequest(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     objects: list[msgspec.Raw]
 
 
-class _Identified(msgspec.Struct, frozen=True, gc=False):
+class _UidRequest(msgspec.Struct, frozen=True, gc=False):
     """The uid of any request; all other fields are ignored."""
 
     uid: Uid
@@ -94,7 +94,7 @@ class _Convertible(msgspec.Struct, frozen=True, gc=False):
     kind: Literal["VariantAutoscaling"]
 
 
-class _Converted(msgspec.Struct, frozen=True, gc=False):
+class _ConversionObjects(msgspec.Struct, frozen=True, gc=False):
     """The objects of a conversion request, for counting them."""
 
     uid: Uid
@@ -109,8 +109,8 @@ class _Review(msgspec.Struct, Generic[T], frozen=True, gc=False, rename="camel")
 
 _admission_review: Final = msgspec.json.Decoder(_Review[AdmissionRequest])
 _conversion_review: Final = msgspec.json.Decoder(_Review[ConversionRequest])
-_identified: Final = msgspec.json.Decoder(_Review[_Identified])
-_convertible: Final = msgspec.json.Decoder(_Review[_Converted])
+_identified: Final = msgspec.json.Decoder(_Review[_UidRequest])
+_convertible: Final = msgspec.json.Decoder(_Review[_ConversionObjects])
 _encode: Final = msgspec.json.Encoder().encode
 
 SMALL_BYTES: Final = 64 << 10
@@ -163,7 +163,7 @@ def decode_conversion(body: bytes) -> ConversionRequest:
     return request
 
 
-def _check_count(request: _Converted | ConversionRequest) -> None:
+def _check_count(request: _ConversionObjects | ConversionRequest) -> None:
     if (count := len(request.objects)) > MOST_OBJECTS:
         why = f"the ConversionReview has {count} objects; at most {MOST_OBJECTS} are read"
         raise UnreadableRequestError(request.uid, why)

@@ -22,16 +22,16 @@ from apiserver.schema.kind import Reference
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.validation import judge
 from webhooks.admission import Subject, changes_writer, user_of
-from webhooks.permissions import AccessRequest, Asked, Authorizer, UndecidedError
+from webhooks.permissions import AccessRequest, Authorizer, PermissionCheck, UndecidedError
 from webhooks.review import AdmissionRequest
 
-_MOST_ASKED: Final = 256
+_MOST_TARGETS: Final = 256
 """The most targets of one object that are checked. A valid object does not name more, and one that does is
 rejected for that, without these checks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scaling:
+class ScalingAdmission:
     """The kinds that may be scaled, by group and kind. Without an authorizer, every user may name them."""
 
     resources: Mapping[GroupKind, Scalable]
@@ -41,16 +41,20 @@ class Scaling:
         """Return the errors of targets that are of no listed kind."""
         return [error for claim in claims if (error := listing_error(claim, self.resources))]
 
-    def required_permissions(self, claims: Sequence[Reference], *, user: Json, namespace: str) -> list[Asked]:
+    def required_permissions(
+        self, claims: Sequence[Reference], *, user: Json, namespace: str
+    ) -> list[PermissionCheck]:
         """Return the permissions that a request with new targets needs. Raises UndecidedError."""
         listed = [claim for claim in claims if (claim.group, claim.kind) in self.resources and claim.name]
         if self.authorizer is None or not listed:
             return []
-        if len(listed) > _MOST_ASKED:
-            raise UndecidedError(f"more than {_MOST_ASKED} targets at once")
+        if len(listed) > _MOST_TARGETS:
+            raise UndecidedError(f"more than {_MOST_TARGETS} targets at once")
         requests = [(claim, self._request(claim, user=user, namespace=namespace)) for claim in listed]
         return [
-            Asked(self.authorizer, [(request, _forbidden(claim, request)) for claim, request in requests])
+            PermissionCheck(
+                self.authorizer, [(request, _forbidden(claim, request)) for claim, request in requests]
+            )
         ]
 
     def _request(self, claim: Reference, *, user: Json, namespace: str) -> AccessRequest:
@@ -84,7 +88,7 @@ class Tenancy:
     authorizer: Authorizer | None = None
     namespace: str = ""
 
-    def required_privileges(self, subject: Subject, request: AdmissionRequest) -> list[Asked]:
+    def required_privileges(self, subject: Subject, request: AdmissionRequest) -> list[PermissionCheck]:
         """Return the privileges that the writer of an object needs, each with an error."""
         if self.authorizer is None or not changes_writer(subject):
             return []
@@ -93,7 +97,7 @@ class Tenancy:
             (self._request(privilege, user), self._error(privilege, path, user))
             for privilege, path in _privileges(subject)
         ]
-        return [Asked(self.authorizer, requests)] if requests else []
+        return [PermissionCheck(self.authorizer, requests)] if requests else []
 
     def _request(self, privilege: Privilege, user: Json) -> AccessRequest:
         return AccessRequest(
@@ -119,7 +123,7 @@ OPEN: Final = Tenancy()
 def _privileges(subject: Subject) -> Iterator[tuple[Privilege, FieldPath]]:
     """Yield the privileges that the object needs as it will be stored, with the fields that need them."""
     stored = next((form for form in subject.forms if form.version.is_storage), subject)
-    fitting = judge(stored.version.declaration).fitting(stored.value)
+    fitting = judge(stored.version.declaration).typed_part(stored.value)
     for named in stored.version.references(fitting):
         if named.is_settings:
             yield class_privilege(named.name, named.key), named.path

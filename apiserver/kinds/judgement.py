@@ -113,7 +113,7 @@ class Form:
         return [str(error) for error in judge(self.version.declaration).validate(bare)]
 
     def _references(self, value: Json) -> list[Reference]:
-        return list(self.version.references(judge(self.version.declaration).fitting(value)))
+        return list(self.version.references(judge(self.version.declaration).typed_part(value)))
 
     def _status(self, value: Json) -> Json:
         """Return the status fields that the sent version declares; stale copies of others do no harm."""

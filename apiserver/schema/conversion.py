@@ -38,21 +38,21 @@ class KeptField(msgspec.Struct, frozen=True, omit_defaults=True):
     derived: JsonValue = msgspec.UNSET
 
 
-class Kept(msgspec.Struct, frozen=True, omit_defaults=True):
+class KeptContent(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything in an object that its other version cannot express."""
 
     fields: Sequence[KeptField] = ()
     source: Json = msgspec.field(default_factory=dict)
 
 
-NOTHING_KEPT: Final = Kept()
+NOTHING_KEPT: Final = KeptContent()
 """The value for an object that the other version can express completely."""
 
-_decode: Final = msgspec.json.Decoder(Kept).decode
+_decode: Final = msgspec.json.Decoder(KeptContent).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def read_kept(text: JsonValue) -> Kept:
+def read_kept(text: JsonValue) -> KeptContent:
     """Return the decoded value of an annotation; `NOTHING_KEPT` if it is invalid."""
     if not isinstance(text, str):
         return NOTHING_KEPT
@@ -63,7 +63,7 @@ def read_kept(text: JsonValue) -> Kept:
         return NOTHING_KEPT
 
 
-def kept_text(kept: Kept) -> str:
+def kept_text(kept: KeptContent) -> str:
     """Return the annotation value that keeps all of `kept`; empty if there is nothing to keep."""
     return _encode(kept).decode() if kept.fields or kept.source else ""
 
@@ -114,7 +114,7 @@ def _collect_differences(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Direction:
+class ConversionDirection:
     """One direction of conversion between two versions.
 
     `convert` takes the object without the annotation, and the source that the last conversion remembered; it
@@ -126,7 +126,9 @@ class Direction:
     convert: Callable[[Json, Json], tuple[Json, Json]]
 
 
-def convert_object(value: Json, *, there: Direction, back: Direction, annotation: str) -> Json:
+def convert_object(
+    value: Json, *, there: ConversionDirection, back: ConversionDirection, annotation: str
+) -> Json:
     """Return an object in the version of `there`, without changing the input.
 
     Never fails on a JSON object, whatever its shape. What exceeds the size limit of annotations is lost: one
@@ -143,7 +145,9 @@ def convert_object(value: Json, *, there: Direction, back: Direction, annotation
     return result
 
 
-def annotation_bytes_wanted(value: Json, *, there: Direction, back: Direction, annotation: str) -> int:
+def annotation_bytes_wanted(
+    value: Json, *, there: ConversionDirection, back: ConversionDirection, annotation: str
+) -> int:
     """Return the size in bytes of all annotations in the version of `there` if nothing were lost."""
     result, kept = _told_apart(value, there, back, annotation)
     text = kept_text(kept)
@@ -151,7 +155,9 @@ def annotation_bytes_wanted(value: Json, *, there: Direction, back: Direction, a
     return annotation_bytes(result) + own
 
 
-def _told_apart(value: Json, there: Direction, back: Direction, annotation: str) -> tuple[Json, Kept]:
+def _told_apart(
+    value: Json, there: ConversionDirection, back: ConversionDirection, annotation: str
+) -> tuple[Json, KeptContent]:
     """Return the converted object, and what its version cannot express."""
     bare, text = take_annotation(value, annotation)
     remembered = read_kept(text)
@@ -160,9 +166,9 @@ def _told_apart(value: Json, there: Direction, back: Direction, annotation: str)
     for field in remembered.fields:
         restore(result, field)
     returned, _ = back.convert(result, source)
-    return result, Kept(fields=lost_fields(bare, returned), source=source)
+    return result, KeptContent(fields=lost_fields(bare, returned), source=source)
 
 
-def _of_spec(kept: Kept) -> Kept:
+def _of_spec(kept: KeptContent) -> KeptContent:
     """Return the kept fields of the spec only: the status is rewritten by its writer."""
-    return Kept(fields=[field for field in kept.fields if field.path[0] == "spec"], source=kept.source)
+    return KeptContent(fields=[field for field in kept.fields if field.path[0] == "spec"], source=kept.source)

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from apiserver.schema.paths import camel_case
 
 if TYPE_CHECKING:
-    from apiserver.schema.rules import Rule
+    from apiserver.schema.rules import ValidationRule
 
 T = TypeVar("T")
 
@@ -22,7 +22,7 @@ _STRUCT_META: Final = type(Struct)
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, eq_default=True)
-def declaration(*rules: Rule, extends: type | None = None) -> Callable[[type[T]], type[T]]:
+def declaration(*rules: ValidationRule, extends: type | None = None) -> Callable[[type[T]], type[T]]:
     """Declare an API type: fields with markers and defaults, each documented by the docstring below it.
 
     A field without a default is required, one of type `Maybe` is optional, and any other default becomes the
@@ -43,9 +43,9 @@ def declaration(*rules: Rule, extends: type | None = None) -> Callable[[type[T]]
     return build
 
 
-def rules_of(declared: type) -> tuple[Rule, ...]:
+def rules_of(declared: type) -> tuple[ValidationRule, ...]:
     """Return the cross-field rules of a declaration."""
-    rules: tuple[Rule, ...] = getattr(declared, _RULES, ())
+    rules: tuple[ValidationRule, ...] = getattr(declared, _RULES, ())
     return rules
 
 

@@ -11,8 +11,8 @@ import copy
 import msgspec
 
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.kind import Filled, Version
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.kind import ComputedDefault, Version
+from apiserver.schema.model import SchemaNode, node_of
 from apiserver.schema.validation import judge
 
 
@@ -36,7 +36,7 @@ def schema_defaults(declared: type, value: Json) -> list[Addition]:
     return added
 
 
-def _fill_in(node: Node, value: JsonValue, added: list[Addition], *, place: str) -> None:
+def _fill_in(node: SchemaNode, value: JsonValue, added: list[Addition], *, place: str) -> None:
     """Fill the defaults into a value, in place, and append what was added; `place` is its JSON pointer."""
     if isinstance(value, list) and node.items is not None:
         for position, item in enumerate(value):
@@ -83,7 +83,7 @@ def with_defaults(version: Version, value: Json) -> Json:
 
 def _fill_in_more(version: Version, value: Json, done: Completion) -> None:
     compiled = judge(version.declaration)
-    fitting = value if done.fits else compiled.fitting(value)
+    fitting = value if done.fits else compiled.typed_part(value)
     filled = [item for fill in version.fill for item in list(fill(fitting)) if _add(value, item, done)]
     if [item for item in filled if isinstance(item.value, dict)]:
         schema_defaults(version.declaration, value)  # adds only the defaults inside the new values
@@ -91,7 +91,7 @@ def _fill_in_more(version: Version, value: Json, done: Completion) -> None:
         done.fits = compiled.is_valid(value)
 
 
-def _add(value: Json, filled: Filled, done: Completion) -> bool:
+def _add(value: Json, filled: ComputedDefault, done: Completion) -> bool:
     """Set a computed default if its parent exists and it is unset."""
     path, name = filled.path, filled.path[-1]
     target: JsonValue = value

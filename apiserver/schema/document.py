@@ -21,7 +21,7 @@ from apiserver.schema import errors
 from apiserver.schema.editor import settings_schema
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import JsonValue
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import SchemaNode, node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than, without_nulls
 from apiserver.schema.validation import error_for, field_order, locate
@@ -111,7 +111,7 @@ def _pattern(_: object, pattern: str, value: object, __: object) -> Iterator[Val
         yield ValidationError(f"{value!r} does not match {pattern!r}")
 
 
-def _errors(root: Node, failure: ValidationError) -> Iterator[FieldError]:
+def _errors(root: SchemaNode, failure: ValidationError) -> Iterator[FieldError]:
     """Yield the errors of a failed keyword; none for unknown fields."""
     parts, keyword, value = [*failure.absolute_path], str(failure.validator), failure.instance
     limit: JsonValue = failure.validator_value
@@ -136,7 +136,7 @@ def _errors(root: Node, failure: ValidationError) -> Iterator[FieldError]:
         yield error_for(root, parts, keyword, limit, as_json(value))
 
 
-def _unknown(root: Node, failure: ValidationError) -> Iterator[FieldError]:
+def _unknown(root: SchemaNode, failure: ValidationError) -> Iterator[FieldError]:
     node, path = locate(root, [*failure.absolute_path])
     if failure.validator != "additionalProperties" or not isinstance(failure.instance, dict):
         return

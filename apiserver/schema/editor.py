@@ -11,7 +11,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
-from apiserver.schema.model import Node, Property, node_of, summary
+from apiserver.schema.model import Property, SchemaNode, node_of, summary
 from apiserver.schema.structural import describe_property
 
 DIALECT: Final = "http://json-schema.org/draft-07/schema#"
@@ -68,7 +68,7 @@ def settings_schema(declared: type) -> Json:
     return _schema(node_of(declared))
 
 
-def _schema(node: Node) -> Json:
+def _schema(node: SchemaNode) -> Json:
     schema: Json = _type(node) | _plain_keywords(node)
     prose = summary(node.declared) if node.declared is not None else ""
     if text := _with_rules(prose, node):
@@ -82,7 +82,7 @@ def _schema(node: Node) -> Json:
     return schema
 
 
-def _type(node: Node) -> Json:
+def _type(node: SchemaNode) -> Json:
     if node.type == "any":
         return {}
     if node.type == "int-or-string":
@@ -90,7 +90,7 @@ def _type(node: Node) -> Json:
     return {"type": node.type}
 
 
-def _plain_keywords(node: Node) -> Json:
+def _plain_keywords(node: SchemaNode) -> Json:
     """Return the keywords of standard JSON Schema, with the bounds implied by an integer format."""
     return dict(node.bounds) | {
         name: value
@@ -99,7 +99,7 @@ def _plain_keywords(node: Node) -> Json:
     }
 
 
-def _members(node: Node) -> Json:
+def _members(node: SchemaNode) -> Json:
     schema: Json = {
         "properties": {prop.name: _property(prop) for prop in node.properties},
         "additionalProperties": False,
@@ -113,7 +113,7 @@ def _property(prop: Property) -> Json:
     return schema | ({"default": prop.default} if prop.has_default else {})
 
 
-def _with_rules(prose: str, node: Node) -> str:
+def _with_rules(prose: str, node: SchemaNode) -> str:
     """Return a text followed by the rules of a node as sentences."""
     keys = node.keywords.get("x-kubernetes-list-map-keys", ())
     sentences = [rule.sentence for rule in node.rules]

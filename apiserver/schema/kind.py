@@ -22,7 +22,7 @@ class Column:
     priority: int = 0
 
 
-class Filled(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ComputedDefault(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A default that depends on other fields, so that only the webhook can fill it in.
 
     If the parent of `path` (declared names and positions from the root) exists and the member is unset,
@@ -68,7 +68,7 @@ class Version:
     columns: tuple[Column, ...]
     is_storage: bool = False
     deprecation_warning: str = ""
-    fill: tuple[Callable[[Json], Iterable[Filled]], ...] = ()
+    fill: tuple[Callable[[Json], Iterable[ComputedDefault]], ...] = ()
     """Functions that return further defaults of a raw object. Their input has the schema defaults and valid
     types."""
     advise: tuple[Callable[[Json], list[str]], ...] = ()

@@ -16,7 +16,7 @@ from apiserver.schema import errors
 from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue, as_object, without
-from apiserver.schema.model import Node, Property, node_of
+from apiserver.schema.model import Property, SchemaNode, node_of
 from apiserver.schema.paths import FieldPath
 
 
@@ -51,7 +51,7 @@ class _Object:
 _PROPERTIES: Final[tuple[Property, ...]] = node_of(_Object).properties
 
 
-def with_metadata(node: Node) -> Node:
+def with_metadata(node: SchemaNode) -> SchemaNode:
     """Return the root node of a kind with its metadata declared; any other node unchanged."""
     if node.property("spec") is None or node.property("metadata") is not None:
         return node

@@ -29,7 +29,7 @@ from msgspec import UnsetType
 from apiserver.schema.declaration import is_declaration, rules_of
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Marker
-from apiserver.schema.rules import Rule
+from apiserver.schema.rules import ValidationRule
 
 _SCALARS: Final[Mapping[type, tuple[str, Mapping[str, JsonValue]]]] = {
     str: ("string", {}),
@@ -44,7 +44,7 @@ Declared: TypeAlias = type
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
+class SchemaNode:
     """The schema of one value. At most one of properties, items and values is set.
 
     `type` is a JSON type, `int-or-string`, or `any` for free JSON.
@@ -54,9 +54,9 @@ class Node:
     keywords: Mapping[str, JsonValue] = field(default_factory=dict)
     says: str = ""
     properties: tuple[Property, ...] = ()
-    items: Node | None = None
-    values: Node | None = None
-    rules: tuple[Rule, ...] = ()
+    items: SchemaNode | None = None
+    values: SchemaNode | None = None
+    rules: tuple[ValidationRule, ...] = ()
     declared: Declared | None = None
     by_name: Mapping[str, Property] = field(init=False, repr=False, compare=False)
 
@@ -81,7 +81,7 @@ class Property:
     """A field of an object: its JSON name, its schema, and its default if absent."""
 
     name: str
-    node: Node
+    node: SchemaNode
     is_required: bool
     owner: Declared | None = None
     """The declaration with the field; None if it is part of an `object_node`."""
@@ -100,7 +100,7 @@ class Property:
         return self.default is not msgspec.UNSET
 
 
-def object_node(required: str = "", /, **members: object) -> Node:
+def object_node(required: str = "", /, **members: object) -> SchemaNode:
     """Return the node of an object that is read and not declared, as those of other projects are.
 
     `members` are types of the declaration language or nodes, by JSON name; `required` has the names of those
@@ -110,15 +110,15 @@ def object_node(required: str = "", /, **members: object) -> Node:
     properties = [
         Property(name=name, node=_node(member), is_required=name in names) for name, member in members.items()
     ]
-    return Node(type="object", properties=tuple(properties))
+    return SchemaNode(type="object", properties=tuple(properties))
 
 
-def list_node(items: Node) -> Node:
+def list_node(items: SchemaNode) -> SchemaNode:
     """Return the node of a list."""
-    return Node(type="array", items=items)
+    return SchemaNode(type="array", items=items)
 
 
-def node_of(declared: type) -> Node:
+def node_of(declared: type) -> SchemaNode:
     """Return the schema tree of a declaration.
 
     Raises TypeError for an annotation that declarations do not support.
@@ -127,13 +127,13 @@ def node_of(declared: type) -> Node:
 
 
 @functools.cache
-def _node_of(declared: Hashable) -> Node:
+def _node_of(declared: Hashable) -> SchemaNode:
     assert is_declaration(declared), f"{declared!r} is no declaration"
     hints = get_type_hints(declared, include_extras=True)
     properties = tuple(
         _property(item, hints[item.name], declared) for item in msgspec.structs.fields(declared)
     )
-    return Node(type="object", properties=properties, rules=rules_of(declared), declared=declared)
+    return SchemaNode(type="object", properties=properties, rules=rules_of(declared), declared=declared)
 
 
 def _property(item: msgspec.structs.FieldInfo, annotation: object, owner: Declared) -> Property:
@@ -153,52 +153,52 @@ def _plain(default: object) -> JsonValue:
     return msgspec.UNSET if unset else msgspec.json.decode(msgspec.json.encode(default))
 
 
-def _node(annotation: object) -> Node:
+def _node(annotation: object) -> SchemaNode:
     if get_origin(annotation) is Annotated:
         inner, *markers = get_args(annotation)
         return _with_markers(_node(inner), markers)
     if get_origin(annotation) in (Union, types.UnionType):
         return _node_of_union(annotation)
     if get_origin(annotation) is Literal:
-        return Node(type="string", keywords={"enum": list(get_args(annotation))})
+        return SchemaNode(type="string", keywords={"enum": list(get_args(annotation))})
     if get_origin(annotation) is tuple:
-        return Node(type="array", items=_node(get_args(annotation)[0]))
+        return SchemaNode(type="array", items=_node(get_args(annotation)[0]))
     if get_origin(annotation) is dict:
-        return Node(type="object", values=_node(get_args(annotation)[1]))
+        return SchemaNode(type="object", values=_node(get_args(annotation)[1]))
     return _leaf(annotation)
 
 
-def _leaf(annotation: object) -> Node:
-    if isinstance(annotation, Node):
+def _leaf(annotation: object) -> SchemaNode:
+    if isinstance(annotation, SchemaNode):
         return annotation
     if annotation is Any:
-        return Node(type="any")
+        return SchemaNode(type="any")
     if isinstance(annotation, TypeVar):
         raise TypeError(f"{annotation} is left open: name the type inside Maybe[...]")
     if is_declaration(annotation):
         return node_of(annotation)
     for scalar, (name, keywords) in _SCALARS.items():
         if annotation is scalar:
-            return Node(type=name, keywords=keywords)
+            return SchemaNode(type=name, keywords=keywords)
     raise TypeError(f"{annotation!r} is no type of the declaration language")
 
 
-def _node_of_union(annotation: object) -> Node:
+def _node_of_union(annotation: object) -> SchemaNode:
     kept = [item for item in get_args(annotation) if item is not UnsetType]
     if kept == [int, str]:
-        return Node(type="int-or-string")
+        return SchemaNode(type="int-or-string")
     if len(kept) != 1:
         raise TypeError(f"{annotation} is a union: a field has one type, or is absent")
     return _node(kept[0])
 
 
-def _with_markers(node: Node, metadata: list[object]) -> Node:
+def _with_markers(node: SchemaNode, metadata: list[object]) -> SchemaNode:
     markers = [marker for marker in metadata if isinstance(marker, Marker)]
     keywords: Json = dict(node.keywords)
     for marker in markers:
         keywords |= marker.as_json()
     says = next((marker.says for marker in markers if marker.says), node.says)
-    rules = tuple(rule for rule in metadata if isinstance(rule, Rule))
+    rules = tuple(rule for rule in metadata if isinstance(rule, ValidationRule))
     return replace(node, keywords=keywords, says=says, rules=(*node.rules, *rules))
 
 
@@ -227,10 +227,10 @@ def _field_descriptions(node: ast.ClassDef) -> Mapping[str, str]:
         if not isinstance(member, ast.AnnAssign) or not isinstance(member.target, ast.Name):
             continue
         if isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
-            descriptions[member.target.id] = _flowing(str(below.value.value))
+            descriptions[member.target.id] = _unwrap(str(below.value.value))
     return descriptions
 
 
-def _flowing(text: str) -> str:
+def _unwrap(text: str) -> str:
     paragraphs = inspect.cleandoc(text).split("\n\n")
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)

@@ -9,7 +9,7 @@ from typing import Final
 from apiserver.schema.declaration import rules_of
 from apiserver.schema.json import JsonValue
 from apiserver.schema.kind import Kind, Version
-from apiserver.schema.model import Node, Property, node_of, summary
+from apiserver.schema.model import Property, SchemaNode, node_of, summary
 from apiserver.schema.structural import describe_property
 
 _HEAD: Final = "| Field | Description | Default | Validation |\n| --- | --- | --- | --- |"
@@ -71,7 +71,7 @@ def _version(kind: Kind, version: Version) -> str:
     return "\n".join([head, *_types(node_of(version.declaration), heading="###")])
 
 
-def _types(root: Node, *, heading: str) -> Iterator[str]:
+def _types(root: SchemaNode, *, heading: str) -> Iterator[str]:
     for node in _declared_below(root):
         if node.declared is None:
             continue
@@ -82,8 +82,8 @@ def _types(root: Node, *, heading: str) -> Iterator[str]:
             yield "Rules:\n\n" + "\n".join(f"- {rule.sentence}" for rule in rules) + "\n"
 
 
-def _declared_below(root: Node) -> list[Node]:
-    declared: dict[type, Node] = {}
+def _declared_below(root: SchemaNode) -> list[SchemaNode]:
+    declared: dict[type, SchemaNode] = {}
     waiting = [root]
     while waiting:
         node = waiting.pop(0)
@@ -109,7 +109,7 @@ def _row(prop: Property) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", "<br />") for cell in cells) + " |"
 
 
-def _type(node: Node) -> str:
+def _type(node: SchemaNode) -> str:
     if node.items is not None:
         return f"{_type(node.items)} array"
     if node.values is not None:
@@ -132,7 +132,7 @@ def _validation(prop: Property) -> Iterator[str]:
     yield from _demands(prop.node)
 
 
-def _demands(node: Node) -> Iterator[str]:
+def _demands(node: SchemaNode) -> Iterator[str]:
     phrases = (
         text.format(_text(node.keywords[name])) for name, text in _WORDS.items() if name in node.keywords
     )

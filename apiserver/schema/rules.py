@@ -59,7 +59,7 @@ class CelRule:
         return entry
 
 
-class Rule:
+class ValidationRule:
     """A validation rule: its check, its sentence for the reference page, and what the API server checks."""
 
     def __init__(self, check: Check, sentence: str, *, cel: Sequence[CelRule] = ()) -> None:
@@ -68,14 +68,14 @@ class Rule:
         self.cel: Final = tuple(cel)
 
 
-class WebhookOnly(Rule):
+class WebhookOnly(ValidationRule):
     """A rule that CEL cannot express within the API server's cost budget."""
 
     def __init__(self, check: Check, sentence: str) -> None:
         super().__init__(check, sentence)
 
 
-class Cel(Rule):
+class Cel(ValidationRule):
     """A rule with one CEL expression on `self`, and `holds`, the same of a raw value.
 
     An error is reported at the member `field`, or at the value itself. The message of an invalid value shows
@@ -114,7 +114,7 @@ class When:
     words: str
 
 
-class EachItem(Rule):
+class EachItem(ValidationRule):
     """A rule on a member of each item of a list, under a condition on the object that contains the list.
 
     The expression is in CEL on `item`, and `holds` the same of a raw item. An error is reported at the member
@@ -195,7 +195,7 @@ class Within(Cel):
         )
 
 
-class AtMostOneOf(Rule):
+class AtMostOneOf(ValidationRule):
     """At most one of some fields may be set. Errors are reported at all but the first that is set."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -203,7 +203,7 @@ class AtMostOneOf(Rule):
         super().__init__(partial(_beside_earlier, names), sentence, cel=_excluding_earlier(names))
 
 
-class ExactlyOneOf(Rule):
+class ExactlyOneOf(ValidationRule):
     """Exactly one of some fields must be set. If none is set, the error is reported at the first."""
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -224,7 +224,7 @@ class ExactlyOneOf(Rule):
         super().__init__(check, sentence, cel=[some, *_excluding_earlier(names)])
 
 
-class Transition(Rule):
+class Transition(ValidationRule):
     """A rule that a value, or its member `field`, stays the same from a stored object to an updated one.
 
     The expression is in CEL on `self` and `oldSelf`; the API server does not evaluate it for a new object.

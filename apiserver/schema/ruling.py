@@ -18,16 +18,16 @@ from typing import Final
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue, same
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import SchemaNode, node_of
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import Rule, Transition, WebhookOnly
+from apiserver.schema.rules import Transition, ValidationRule, WebhookOnly
 from apiserver.schema.shape import FREE_LEVELS, Blank, is_deeper_than
 
 _NOWHERE: Final = FieldPath()
 _BLANK: Final = Blank()
 
 
-class UniqueKeys(Rule):
+class UniqueKeys(ValidationRule):
     """The items of a list map must have distinct keys. The API server enforces this by the list type."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
@@ -56,23 +56,23 @@ _SHALLOW: Final = WebhookOnly(_too_deep, f"Nested {FREE_LEVELS} levels deep at m
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ruled:
+class RuleTree:
     """A node reduced to what has rules. At most `most` items of a list are checked."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[ValidationRule, ...]
     keys: tuple[str, ...]
     most: int | None
-    members: tuple[tuple[str, Ruled], ...]
-    each: Ruled | None
+    members: tuple[tuple[str, RuleTree], ...]
+    each: RuleTree | None
     """The items of a list, or the values of a map."""
 
 
-def rules_on(node: Node, is_meant: Callable[[Rule], bool]) -> Ruled:
+def rules_on(node: SchemaNode, is_meant: Callable[[ValidationRule], bool]) -> RuleTree:
     """Return a node reduced to the rules that `is_meant` accepts."""
     keys = tuple(node.keywords.get("x-kubernetes-list-map-keys", ()))
     implied = ([UniqueKeys(keys)] if keys else []) + ([_SHALLOW] if node.type == "any" else [])
     members = ((prop.name, _some_rules_on(prop.node, is_meant)) for prop in node.properties)
-    return Ruled(
+    return RuleTree(
         rules=tuple(rule for rule in (*node.rules, *implied) if is_meant(rule)),
         keys=keys,
         most=node.keywords.get("maxItems"),
@@ -81,22 +81,22 @@ def rules_on(node: Node, is_meant: Callable[[Rule], bool]) -> Ruled:
     )
 
 
-def _some_rules_on(node: Node | None, is_meant: Callable[[Rule], bool]) -> Ruled | None:
+def _some_rules_on(node: SchemaNode | None, is_meant: Callable[[ValidationRule], bool]) -> RuleTree | None:
     here = None if node is None else rules_on(node, is_meant)
     return here if here is not None and (here.rules or here.members or here.each) else None
 
 
-def is_check(rule: Rule) -> bool:
+def is_check(rule: ValidationRule) -> bool:
     """Tell whether a rule applies to a value alone."""
     return not isinstance(rule, Transition)
 
 
-def is_transition(rule: Rule) -> bool:
+def is_transition(rule: ValidationRule) -> bool:
     """Tell whether a rule applies to the change of a value."""
     return isinstance(rule, Transition)
 
 
-def rule_errors(here: Ruled, value: JsonValue, parts: tuple[str | int, ...] = ()) -> Iterator[FieldError]:
+def rule_errors(here: RuleTree, value: JsonValue, parts: tuple[str | int, ...] = ()) -> Iterator[FieldError]:
     """Yield the errors of a value of valid types by the rules on and below it, in the order of the tree.
 
     `parts` are those of its path.
@@ -120,7 +120,7 @@ def _entries(value: Json) -> Iterator[tuple[str, JsonValue]]:
 
 
 def change_errors(
-    here: Ruled, old: JsonValue, new: JsonValue, path: FieldPath = _NOWHERE
+    here: RuleTree, old: JsonValue, new: JsonValue, path: FieldPath = _NOWHERE
 ) -> Iterator[FieldError]:
     """Yield every error of transition rules between two values of valid types.
 
@@ -137,8 +137,8 @@ def change_errors(
 
 
 def _kept_entries(
-    here: Ruled, old: JsonValue, new: JsonValue, path: FieldPath
-) -> Iterator[tuple[Ruled, JsonValue, JsonValue, FieldPath]]:
+    here: RuleTree, old: JsonValue, new: JsonValue, path: FieldPath
+) -> Iterator[tuple[RuleTree, JsonValue, JsonValue, FieldPath]]:
     """Yield the entries of a list map or map that both values have."""
     if here.each is None:
         return
@@ -179,14 +179,14 @@ def is_forgiven(
 
 
 def _is_same(declared: type, parts: tuple[str | int, ...], old: JsonValue, new: JsonValue) -> bool:
-    node: Node | None = node_of(declared)
+    node: SchemaNode | None = node_of(declared)
     for part in parts:
         old, new = _past_of(node, old, new, part), _at(new, part)
         node = _node_below(node, part)
     return old is not _NOTHING and same(old, new) if new is not _NOTHING else old is _NOTHING
 
 
-def _past_of(node: Node | None, old: JsonValue, new: JsonValue, part: str | int) -> JsonValue:
+def _past_of(node: SchemaNode | None, old: JsonValue, new: JsonValue, part: str | int) -> JsonValue:
     keys = tuple(node.keywords.get("x-kubernetes-list-map-keys", ())) if node else ()
     item = _at(new, part)
     if isinstance(old, list) and any(same(past, item) for past in old):
@@ -204,7 +204,7 @@ def _at(value: JsonValue, part: str | int) -> JsonValue:
     return value.get(FieldPath.member(part), _NOTHING) if isinstance(value, dict) else _NOTHING
 
 
-def _node_below(node: Node | None, part: str | int) -> Node | None:
+def _node_below(node: SchemaNode | None, part: str | int) -> SchemaNode | None:
     if node is None or isinstance(part, int):
         return node.items if node else None
     prop = node.property(part)

@@ -16,7 +16,7 @@ from typing import Final
 from apiserver.schema import errors
 from apiserver.schema.errors import TYPE_WORDS, FieldError
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.model import Node
+from apiserver.schema.model import SchemaNode
 from apiserver.schema.paths import FieldPath
 
 
@@ -72,7 +72,7 @@ def is_deeper_than(value: JsonValue, levels: int) -> bool:
     return any(nested)
 
 
-def without_nulls(node: Node, value: JsonValue) -> JsonValue:
+def without_nulls(node: SchemaNode, value: JsonValue) -> JsonValue:
     """Return a value without declared members that are null, which the API server prunes.
 
     Nulls inside lists and inside free JSON are kept.
@@ -86,7 +86,7 @@ def without_nulls(node: Node, value: JsonValue) -> JsonValue:
     return value
 
 
-def well_typed(node: Node, value: JsonValue) -> JsonValue:
+def well_typed(node: SchemaNode, value: JsonValue) -> JsonValue:
     """Return a value in which everything has its declared JSON type, so that rules need no type checks.
 
     A value of another type, or a number beyond the width of its type, is replaced by an empty value of the
@@ -99,7 +99,7 @@ def well_typed(node: Node, value: JsonValue) -> JsonValue:
     return value
 
 
-def is_typed(node: Node, value: JsonValue) -> bool:
+def is_typed(node: SchemaNode, value: JsonValue) -> bool:
     """Tell whether a value has the declared JSON type; an integral float is an integer."""
     if isinstance(value, bool):
         return node.type in {"boolean", "any"}
@@ -108,24 +108,24 @@ def is_typed(node: Node, value: JsonValue) -> bool:
     return isinstance(value, _TYPES[node.type])
 
 
-def _fit(node: Node, value: JsonValue) -> JsonValue:
+def _fit(node: SchemaNode, value: JsonValue) -> JsonValue:
     fits = is_typed(node, value) and (isinstance(value, str) or _is_within_width(node, value))
     return well_typed(node, value) if fits else _EMPTY[node.type]()
 
 
-def _is_within_width(node: Node, value: JsonValue) -> bool:
+def _is_within_width(node: SchemaNode, value: JsonValue) -> bool:
     bounds = node.bounds
     return not bounds or bounds["minimum"] <= value <= bounds["maximum"]
 
 
-def _below(node: Node, key: str) -> Node:
+def _below(node: SchemaNode, key: str) -> SchemaNode:
     if node.values is not None:
         return node.values
     prop = node.property(key)
     return _UNDECLARED if prop is None else prop.node
 
 
-_UNDECLARED: Final = Node(type="any")
+_UNDECLARED: Final = SchemaNode(type="any")
 
 
 _ZERO: Final[Mapping[str, Callable[[], JsonValue]]] = {**_EMPTY, "string": str, "integer": int, "number": int}
@@ -139,7 +139,7 @@ class Cut:
     replaced: set[FieldPath] = field(default_factory=set)
 
 
-def cut_down(node: Node, value: JsonValue, path: FieldPath, cut: Cut) -> JsonValue:
+def cut_down(node: SchemaNode, value: JsonValue, path: FieldPath, cut: Cut) -> JsonValue:
     """Return a value truncated to its length limits; errors and replaced paths are added to `cut`."""
     if not is_typed(node, value):
         cut.errors.append(errors.wrong_type(path, value, TYPE_WORDS[node.type]))
@@ -160,7 +160,7 @@ def cut_down(node: Node, value: JsonValue, path: FieldPath, cut: Cut) -> JsonVal
     return value
 
 
-def _bounded_text(node: Node, value: str, path: FieldPath, cut: Cut) -> str:
+def _bounded_text(node: SchemaNode, value: str, path: FieldPath, cut: Cut) -> str:
     limit = node.keywords.get("maxLength")
     if limit is None or len(value) <= limit:
         return value
@@ -169,7 +169,7 @@ def _bounded_text(node: Node, value: str, path: FieldPath, cut: Cut) -> str:
     return ""
 
 
-def _bounded_object(node: Node, value: Json, path: FieldPath, cut: Cut) -> Json:
+def _bounded_object(node: SchemaNode, value: Json, path: FieldPath, cut: Cut) -> Json:
     if node.values is not None:
         keys = _cut_list(list(value), node.keywords.get("maxProperties"), path, cut)
         below = node.values

@@ -9,7 +9,7 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Column, Kind, Version
-from apiserver.schema.model import Node, Property, node_of, summary
+from apiserver.schema.model import Property, SchemaNode, node_of, summary
 
 _SPEC_RULE: Final[Json] = {
     "rule": "has(self.spec) || (oldSelf.hasValue() && !has(oldSelf.value().spec))",
@@ -30,7 +30,7 @@ CONVERSION_SERVICE: Final = {
 """The Service of the conversion webhook. The controller injects its caBundle."""
 
 
-def structural_schema(node: Node) -> Json:
+def structural_schema(node: SchemaNode) -> Json:
     """Return the CRD schema of a node and all below it, with descriptions, defaults and CEL rules."""
     schema: Json = {**_type(node), **node.keywords}
     if node.declared is not None and (text := summary(node.declared)):
@@ -48,7 +48,7 @@ def structural_schema(node: Node) -> Json:
     return schema
 
 
-def judged_schema(node: Node) -> Json:
+def judged_schema(node: SchemaNode) -> Json:
     """Return the schema for our own validation: without descriptions, with the bounds implied by widths."""
     schema: Json = {**node.bounds, **node.keywords}
     if node.type != "any":
@@ -63,7 +63,7 @@ def judged_schema(node: Node) -> Json:
     return schema
 
 
-def _type(node: Node) -> Json:
+def _type(node: SchemaNode) -> Json:
     if node.type == "any":
         return {"x-kubernetes-preserve-unknown-fields": True}
     if node.type == "int-or-string":
@@ -127,7 +127,7 @@ def _version(version: Version) -> Json:
         entry |= {"deprecated": True, "deprecationWarning": version.deprecation_warning}
     entry["additionalPrinterColumns"] = [_column(column) for column in version.columns]
     entry["subresources"] = {"status": {}}
-    entry["schema"] = {"openAPIV3Schema": _tolerating(_root_schema(version))}
+    entry["schema"] = {"openAPIV3Schema": _tolerate_missing_spec(_root_schema(version))}
     return entry
 
 
@@ -138,7 +138,7 @@ def _root_schema(version: Version) -> Json:
     return schema
 
 
-def _tolerating(schema: Json) -> Json:
+def _tolerate_missing_spec(schema: Json) -> Json:
     """Return the schema with a CEL rule in place of `required` if it requires a spec.
 
     Upstream's definitions require none. An object stored without one must stay writable, or its finalizers

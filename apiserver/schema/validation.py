@@ -21,7 +21,7 @@ from apiserver.schema import errors
 from apiserver.schema.errors import FORBIDDEN, INVALID, TYPE_WORDS, WRONG_TYPE, FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.metadata import with_metadata
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import SchemaNode, node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.ruling import change_errors, is_check, is_transition, rule_errors, rules_on
 from apiserver.schema.shape import Cut, cut_down, well_typed, without_nulls
@@ -37,7 +37,7 @@ MOST_ERRORS: Final = 100
 class Judge:
     """The compiled validation and defaults of a kind of object. For that of a declaration, see `judge`."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: SchemaNode) -> None:
         self.node: Final = with_metadata(node)
         # This regex engine behaves like Go's; the default one supports look-arounds, which Go's does not.
         self._schema = jsonschema_rs.Draft202012Validator(
@@ -53,12 +53,12 @@ class Judge:
         except ValueError:  # nested beyond the library's own limit, which is far beyond ours
             return False
 
-    def fitting(self, value: Json) -> Json:
+    def typed_part(self, value: Json) -> Json:
         """Return a raw object with only values of the declared types; itself if the schema allows it."""
         if self.is_valid(value):
             return value
-        fitting: Json = well_typed(self.node, without_nulls(self.node, value))
-        return fitting
+        part: Json = well_typed(self.node, without_nulls(self.node, value))
+        return part
 
     def validate(self, value: Json, old: Json | None = None, *, fits: bool | None = None) -> list[FieldError]:
         """Return everything wrong with a raw object; empty if it is valid.
@@ -77,7 +77,7 @@ class Judge:
         return self._list([*known, *islice(_unless_mistyped(ruled, known), MOST_ERRORS + 1)], cut)
 
     def _change_errors(self, old: Json, new: Json, *, fits: bool) -> list[FieldError]:
-        before, after = self.fitting(old), new if fits else self.fitting(new)
+        before, after = self.typed_part(old), new if fits else self.typed_part(new)
         return list(islice(change_errors(self._changes, before, after), MOST_ERRORS + 1))
 
     def _list(self, problems: list[FieldError], cut: Cut) -> list[FieldError]:
@@ -147,7 +147,7 @@ def _once(problems: list[FieldError]) -> list[FieldError]:
     return list(dict.fromkeys(problems))
 
 
-def field_order(node: Node, path: FieldPath) -> list[tuple[int, str]]:
+def field_order(node: SchemaNode, path: FieldPath) -> list[tuple[int, str]]:
     """Return the sort key of a path by which fields are in the order of their declarations."""
     order: list[tuple[int, str]] = []
     for part in path.parts:
@@ -158,14 +158,14 @@ def field_order(node: Node, path: FieldPath) -> list[tuple[int, str]]:
     return order
 
 
-def field_error(root: Node, failure: ValidationError) -> FieldError:
+def field_error(root: SchemaNode, failure: ValidationError) -> FieldError:
     """Return the field error for an error of `jsonschema-rs`."""
     kind = failure.kind
     return error_for(root, failure.instance_path, kind.name, kind.value, failure.instance)
 
 
 def error_for(
-    root: Node, parts: Sequence[str | int], keyword: str, limit: JsonValue, value: JsonValue
+    root: SchemaNode, parts: Sequence[str | int], keyword: str, limit: JsonValue, value: JsonValue
 ) -> FieldError:
     """Return the field error for a value at some path that a keyword of the schema does not allow.
 
@@ -188,7 +188,7 @@ def error_for(
             return errors.invalid(path, value, _demand(node, keyword, limit))
 
 
-def _demand(node: Node, keyword: str, limit: JsonValue) -> str:
+def _demand(node: SchemaNode, keyword: str, limit: JsonValue) -> str:
     match keyword:
         case "pattern":
             if "pattern" not in node.keywords and node.values is not None:
@@ -199,10 +199,10 @@ def _demand(node: Node, keyword: str, limit: JsonValue) -> str:
         case "format":
             return f"must be a valid {limit}"
         case _:
-            return _bound(keyword, limit)
+            return _bound_message(keyword, limit)
 
 
-def _bound(keyword: str, limit: JsonValue) -> str:
+def _bound_message(keyword: str, limit: JsonValue) -> str:
     match keyword:
         case "minimum":
             return f"must be greater than or equal to {limit}"
@@ -222,7 +222,7 @@ def _count_text(limit: int, one: str, many: str = "") -> str:
     return f"{limit} {one if limit == 1 else many or one + 's'}"
 
 
-def locate(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
+def locate(root: SchemaNode, parts: Sequence[str | int]) -> tuple[SchemaNode, FieldPath]:
     """Return the node at a path, given by JSON names and positions, and the field path.
 
     The validator reports a name of digits, such as the label `0`, as a number.
@@ -234,7 +234,7 @@ def locate(root: Node, parts: Sequence[str | int]) -> tuple[Node, FieldPath]:
     return node, FieldPath(tuple(path))
 
 
-def descend(node: Node, part: str | int) -> tuple[Node, str | int]:
+def descend(node: SchemaNode, part: str | int) -> tuple[SchemaNode, str | int]:
     """Return the node of a member or item of a node, and the part of a field path for it."""
     if isinstance(part, int) and node.items is not None:
         return node.items, part

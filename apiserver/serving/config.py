@@ -23,7 +23,7 @@ from apiserver.log import configure_logging
 from apiserver.schema.declaration import declaration
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Length, Range
-from apiserver.schema.model import Node, Property, node_of
+from apiserver.schema.model import Property, SchemaNode, node_of
 from apiserver.schema.shape import without_nulls
 from apiserver.schema.structural import describe_property, judged_schema
 
@@ -148,7 +148,9 @@ def _read(path: str | None) -> Json:
     return document or {}
 
 
-def _parser(node: Node, program: str, description: str, *, is_explained: bool) -> argparse.ArgumentParser:
+def _parser(
+    node: SchemaNode, program: str, description: str, *, is_explained: bool
+) -> argparse.ArgumentParser:
     """Return the parser. Help texts, which require parsing our own source, are added on demand."""
     parser = argparse.ArgumentParser(
         prog=program,
@@ -183,7 +185,7 @@ def flag_name(path: Sequence[str]) -> str:
     return "--" + "-".join(re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "-", word).lower() for word in words)
 
 
-def _leaves(node: Node, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Property]]:
+def _leaves(node: SchemaNode, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Property]]:
     leaves: list[tuple[tuple[str, ...], Property]] = []
     for prop in node.properties:
         here = (*path, prop.name)
@@ -196,7 +198,7 @@ def _leaves(node: Node, path: tuple[str, ...]) -> list[tuple[tuple[str, ...], Pr
     return leaves
 
 
-def _scalar(node: Node, text: str) -> JsonValue:
+def _scalar(node: SchemaNode, text: str) -> JsonValue:
     if node.type == "string":
         return text
     try:

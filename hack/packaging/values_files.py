@@ -11,7 +11,7 @@ import yaml
 
 from apiserver.schema.editor import DIALECT, settings_schema
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.model import Node, Property, node_of, summary
+from apiserver.schema.model import Property, SchemaNode, node_of, summary
 from hack.packaging import values
 from hack.packaging.pod_values import Image
 from hack.packaging.values import ChartValues
@@ -60,7 +60,7 @@ def readme(shipped: Json, project: Json) -> str:
     return _README.format(rows=rows, **fields)
 
 
-def _lines(node: Node, shipped: Json, pad: str = "") -> Iterator[str]:
+def _lines(node: SchemaNode, shipped: Json, pad: str = "") -> Iterator[str]:
     for index, prop in enumerate(node.properties):
         if index or not pad:
             yield ""
@@ -81,7 +81,7 @@ def _lines(node: Node, shipped: Json, pad: str = "") -> Iterator[str]:
             yield f"{pad}{prop.name}: {json.dumps(_default(prop))}"
 
 
-def _rows(node: Node, shipped: Json, prefix: str = "") -> Iterator[str]:
+def _rows(node: SchemaNode, shipped: Json, prefix: str = "") -> Iterator[str]:
     for prop in node.properties:
         name = f"{prefix}{prop.name}"
         if _is_section(prop.node):
@@ -102,7 +102,7 @@ def _default(prop: Property) -> JsonValue:
     return prop.default if prop.has_default and prop.node.declared is None else {}
 
 
-def _is_section(node: Node) -> bool:
+def _is_section(node: SchemaNode) -> bool:
     """Tell whether a value is shown by its members; other objects are shown as one value."""
     declared = node.declared
     return declared is not None and (declared.__module__ == values.__name__ or declared is Image)

@@ -20,7 +20,7 @@ from apiserver.kinds.registry import KINDS
 from apiserver.schema.defaulting import complete, with_defaults
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Version
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import SchemaNode, node_of
 
 VERSIONS = {name_of(kind, version): (kind, version) for kind in KINDS for version in kind.versions}
 SOME = judged_count() * 2 // 5
@@ -138,7 +138,7 @@ def _is_refused(version: Version, body: bytes) -> bool:
     return bool(layers.schema | layers.keys | layers.cel | layers.webhook)
 
 
-def _nodes(node: Node) -> Iterator[Node]:
+def _nodes(node: SchemaNode) -> Iterator[SchemaNode]:
     yield node
     for below in (*(prop.node for prop in node.properties), node.items, node.values):
         if below is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema.json import JsonValue
-from apiserver.schema.model import Node
+from apiserver.schema.model import SchemaNode
 from differential.dispute import SECOND, SERVER, UPDATE, Dispute
 from differential.findings import Finding
 
@@ -193,7 +193,7 @@ def _is_asked_at_creation(dispute: Dispute) -> bool:
 def _is_among_doubled_keys(dispute: Dispute) -> bool:
     if dispute.is_ours:
         return False
-    node: Node | None = dispute.root
+    node: SchemaNode | None = dispute.root
     value: JsonValue = dispute.value
     for part in [*dispute.finding.path.split("."), ""]:
         if node is not None and isinstance(value, list) and _has_doubled_keys(node, value):
@@ -208,7 +208,7 @@ def _is_among_doubled_keys(dispute: Dispute) -> bool:
     return False
 
 
-def _has_doubled_keys(node: Node, items: list[JsonValue]) -> bool:
+def _has_doubled_keys(node: SchemaNode, items: list[JsonValue]) -> bool:
     names = node.keywords.get("x-kubernetes-list-map-keys", [])
     keys = [tuple(repr(item.get(name)) for name in names) for item in items if isinstance(item, dict)]
     return bool(names) and len(set(keys)) < len(keys)

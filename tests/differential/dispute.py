@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.model import Node
+from apiserver.schema.model import SchemaNode
 from differential.findings import Finding, Findings, plain
 
 SECOND: Final = "jsonschema"
@@ -31,17 +31,17 @@ class Dispute:
     rules: Findings
     """Those of our findings that come from rules that the server has as CEL."""
 
-    root: Node
+    root: SchemaNode
     value: Json
     """The object with defaults."""
 
     @property
-    def node(self) -> Node:
+    def node(self) -> SchemaNode:
         """Return the declaration of the finding's field."""
         return _at(self.root, self.value, self.finding.path)[0]
 
     @property
-    def around(self) -> Node:
+    def around(self) -> SchemaNode:
         """Return the declaration of the parent of this field."""
         return _at(self.root, self.value, self.finding.path.rpartition(".")[0])[0]
 
@@ -56,7 +56,7 @@ class Dispute:
         return Finding(self.finding.path, reason) in other
 
 
-def _at(node: Node, value: JsonValue, path: str) -> tuple[Node, JsonValue]:
+def _at(node: SchemaNode, value: JsonValue, path: str) -> tuple[SchemaNode, JsonValue]:
     if not path:
         return node, value
     for part, below, item in _parts(node, value):
@@ -64,15 +64,15 @@ def _at(node: Node, value: JsonValue, path: str) -> tuple[Node, JsonValue]:
             return below, item
         if path.startswith(f"{part}."):
             return _at(below, item, path[len(part) + 1 :])
-    return Node(type="any"), None
+    return SchemaNode(type="any"), None
 
 
-def _parts(node: Node, value: JsonValue) -> list[tuple[str, Node, JsonValue]]:
+def _parts(node: SchemaNode, value: JsonValue) -> list[tuple[str, SchemaNode, JsonValue]]:
     if isinstance(value, list):
-        return [(str(rank), node.items or Node(type="any"), item) for rank, item in enumerate(value)]
+        return [(str(rank), node.items or SchemaNode(type="any"), item) for rank, item in enumerate(value)]
     if not isinstance(value, dict):
         return []
     members = {prop.name: prop.node for prop in node.properties}
     names = [*value, *(name for name in members if name not in value)]
-    other = node.values or Node(type="any")
+    other = node.values or SchemaNode(type="any")
     return [(plain(name), members.get(name, other), value.get(name)) for name in names]

@@ -18,7 +18,7 @@ from typing import Final
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import Kind, Version
-from apiserver.schema.model import Node, Property, node_of
+from apiserver.schema.model import Property, SchemaNode, node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.ruling import item_key
 from apiserver.schema.validation import validate
@@ -141,7 +141,7 @@ class Maker:
         else:
             place.put(self.fresh(place.node, random, level=len(place.path.parts)))
 
-    def fresh(self, node: Node, random: Random, level: int = 0) -> JsonValue:
+    def fresh(self, node: SchemaNode, random: Random, level: int = 0) -> JsonValue:
         """Return a value that is valid by the schema of a node; rules over several fields may be violated."""
         if node.properties:
             return {
@@ -155,12 +155,12 @@ class Maker:
             return random.choice(self.liked[id(node)])
         return {} if node.type == "object" else leaf(node, random)
 
-    def _map(self, node: Node, values: Node, random: Random, *, level: int) -> Json:
+    def _map(self, node: SchemaNode, values: SchemaNode, random: Random, *, level: int) -> Json:
         count = _count(node.keywords.get("minProperties", 0), node.keywords.get("maxProperties", 4), random)
         names = [*WORDS, *(f"key{rank}" for rank in range(count))]
         return {name: self.fresh(values, random, level + 1) for name in random.sample(names, count)}
 
-    def _list(self, node: Node, items: Node, random: Random, *, level: int) -> list[JsonValue]:
+    def _list(self, node: SchemaNode, items: SchemaNode, random: Random, *, level: int) -> list[JsonValue]:
         least, most = node.keywords.get("minItems", 0), node.keywords.get("maxItems", 4)
         keys = tuple(node.keywords.get("x-kubernetes-list-map-keys", ()))
         made = [self.fresh(items, random, level + 1) for _ in range(_count(least, most, random))]
@@ -169,7 +169,7 @@ class Maker:
         return list({item_key(item, keys) or rank: item for rank, item in enumerate(made)}.values())
 
 
-def _chosen(node: Node, random: Random, level: int) -> list[Property]:
+def _chosen(node: SchemaNode, random: Random, level: int) -> list[Property]:
     optional = [prop for prop in node.properties if not prop.is_required]
     count = random.choice(_MOST_OPTIONAL[: max(1, _DEEP - level)])
     if random.random() < _FULL / (1 + level):

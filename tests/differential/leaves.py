@@ -7,7 +7,7 @@ from random import Random
 from typing import Final
 
 from apiserver.schema.json import JsonValue
-from apiserver.schema.model import Node
+from apiserver.schema.model import SchemaNode
 from differential.texts import matching
 
 _LONGEST: Final = 600
@@ -23,7 +23,7 @@ WORDS: Final = ("alpha", "beta", "a/b", "~", "a~1b", "app.kubernetes.io/name", "
 """Keys of maps; some must be escaped in a JSON pointer."""
 
 
-def leaf(node: Node, random: Random) -> JsonValue:
+def leaf(node: SchemaNode, random: Random) -> JsonValue:
     """Return a value that the keywords of a leaf field allow."""
     if "enum" in node.keywords:
         return random.choice(node.keywords["enum"])
@@ -34,7 +34,7 @@ def leaf(node: Node, random: Random) -> JsonValue:
     return {"string": text, "integer": integer, "number": number, "boolean": truth}[node.type](node, random)
 
 
-def text(node: Node, random: Random) -> str:
+def text(node: SchemaNode, random: Random) -> str:
     """Return a text within the bounds of a node, sometimes with the minimum or maximum length."""
     words = node.keywords
     least, most = words.get("minLength", 0), words.get("maxLength", 24)
@@ -54,7 +54,7 @@ def plain(random: Random, size: int) -> str:
     return "".join(random.choices(signs, k=size))
 
 
-def integer(node: Node, random: Random) -> int:
+def integer(node: SchemaNode, random: Random) -> int:
     """Return an integer within the bounds of a node."""
     least, most = node.keywords.get("minimum", -(2**63)), node.keywords.get("maximum", 2**63 - 1)
     if random.random() < 0.15:
@@ -63,13 +63,13 @@ def integer(node: Node, random: Random) -> int:
     return random.randint(low, min(most, low + 20))
 
 
-def number(node: Node, random: Random) -> float:
+def number(node: SchemaNode, random: Random) -> float:
     """Return a number within the bounds of a node."""
     least, most = node.keywords.get("minimum", -1e6), node.keywords.get("maximum", 1e6)
     return random.choice((float(least), float(most), round(random.uniform(least, most), 3)))
 
 
-def truth(node: Node, random: Random) -> bool:
+def truth(node: SchemaNode, random: Random) -> bool:
     """Return true or false."""
     del node
     return random.random() < 0.5

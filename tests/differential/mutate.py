@@ -8,7 +8,7 @@ from random import Random
 from typing import Final, Protocol
 
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.model import Node
+from apiserver.schema.model import SchemaNode
 from differential import places
 from differential.leaves import WORDS, junk, plain
 from differential.texts import foreign_digits, near_misses
@@ -36,14 +36,14 @@ _MOMENTS: Final = (
 class Fresh(Protocol):
     """Generates a value that is valid by the schema of a node."""
 
-    def __call__(self, node: Node, random: Random, level: int = 0) -> JsonValue:
+    def __call__(self, node: SchemaNode, random: Random, level: int = 0) -> JsonValue:
         """Return the value."""
 
 
 Change = Callable[[places.Place, Random], None]
 
 
-def mutated(root: Node, value: Json, random: Random, *, fresh: Fresh) -> str:
+def mutated(root: SchemaNode, value: Json, random: Random, *, fresh: Fresh) -> str:
     """Change an object in one place, and return a short description of the change."""
     found = list(places.each(root, value))
     if not found:

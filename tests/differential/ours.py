@@ -13,8 +13,8 @@ from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Version
 from apiserver.schema.model import node_of
-from apiserver.schema.rules import Rule, Transition
-from apiserver.schema.ruling import Ruled, UniqueKeys, rule_errors, rules_on
+from apiserver.schema.rules import Transition, ValidationRule
+from apiserver.schema.ruling import RuleTree, UniqueKeys, rule_errors, rules_on
 from apiserver.schema.shape import DEEPEST, is_deeper_than, well_typed, without_nulls
 from apiserver.schema.validation import validate
 from differential.findings import Findings, of_error
@@ -64,23 +64,23 @@ def judged(version: Version, value: Json) -> Layers:
     )
 
 
-def _found_by(declared: type, value: Json, is_meant: Callable[[Rule], bool]) -> set[FieldError]:
+def _found_by(declared: type, value: Json, is_meant: Callable[[ValidationRule], bool]) -> set[FieldError]:
     rules, node = _only(declared, is_meant), node_of(declared)
     return set(rule_errors(rules, well_typed(node, without_nulls(node, value))))
 
 
 @functools.cache
-def _only(declared: type, is_meant: Callable[[Rule], bool]) -> Ruled:
+def _only(declared: type, is_meant: Callable[[ValidationRule], bool]) -> RuleTree:
     return rules_on(node_of(declared), is_meant)
 
 
-def _is_key(rule: Rule) -> bool:
+def _is_key(rule: ValidationRule) -> bool:
     return isinstance(rule, UniqueKeys)
 
 
-def _is_cel(rule: Rule) -> bool:
+def _is_cel(rule: ValidationRule) -> bool:
     return bool(rule.cel) and not isinstance(rule, Transition)
 
 
-def _is_ours_alone(rule: Rule) -> bool:
+def _is_ours_alone(rule: ValidationRule) -> bool:
     return not rule.cel and not isinstance(rule, UniqueKeys | Transition)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.model import Node
+from apiserver.schema.model import SchemaNode
 from apiserver.schema.paths import FieldPath
 
 _NOWHERE: Final = FieldPath()
@@ -21,7 +21,7 @@ class Place:
     part: str | int
     """The member's name without brackets, or the index."""
 
-    node: Node
+    node: SchemaNode
     path: FieldPath
     is_required: bool
 
@@ -61,7 +61,7 @@ class Place:
             self.holder.pop(str(self.part), None)
 
 
-def each(node: Node, value: JsonValue, path: FieldPath = _NOWHERE) -> Iterator[Place]:
+def each(node: SchemaNode, value: JsonValue, path: FieldPath = _NOWHERE) -> Iterator[Place]:
     """Yield every declared place of a well-typed value, parents first."""
     if isinstance(value, dict):
         for name in value:
@@ -76,7 +76,7 @@ def each(node: Node, value: JsonValue, path: FieldPath = _NOWHERE) -> Iterator[P
             yield from each(node.items, item, below)
 
 
-def find(node: Node, value: JsonValue, path: FieldPath) -> Place | None:
+def find(node: SchemaNode, value: JsonValue, path: FieldPath) -> Place | None:
     """Return the place of a path, whether or not it has a value; None for the whole object."""
     place: Place | None = None
     here, below = FieldPath(), value
@@ -89,7 +89,7 @@ def find(node: Node, value: JsonValue, path: FieldPath) -> Place | None:
     return place
 
 
-def _step(node: Node, value: JsonValue, part: str | int, path: FieldPath) -> Place | None:
+def _step(node: SchemaNode, value: JsonValue, part: str | int, path: FieldPath) -> Place | None:
     if isinstance(part, int):
         if node.items is None or not isinstance(value, list) or part >= len(value):
             return None
@@ -97,7 +97,7 @@ def _step(node: Node, value: JsonValue, part: str | int, path: FieldPath) -> Pla
     return _member(node, value, FieldPath.member(part), path) if isinstance(value, dict) else None
 
 
-def _member(node: Node, value: Json, name: str, path: FieldPath) -> Place | None:
+def _member(node: SchemaNode, value: Json, name: str, path: FieldPath) -> Place | None:
     if node.values is not None:
         return Place(holder=value, part=name, node=node.values, path=path.key(name), is_required=False)
     prop = node.property(name)

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from apiserver.schema.json import JsonValue
-from apiserver.schema.model import Node
+from apiserver.schema.model import SchemaNode
 
 _ABSENT: Final = "nothing"
 
 
-def as_stored(node: Node, value: JsonValue) -> JsonValue:
+def as_stored(node: SchemaNode, value: JsonValue) -> JsonValue:
     """Return a valid value with defaults as a server returns it."""
     return _whole(node, pruned(node, value))
 
 
-def pruned(node: Node, value: JsonValue) -> JsonValue:
+def pruned(node: SchemaNode, value: JsonValue) -> JsonValue:
     """Return a value without undeclared members and nulls, as a server stores it and webhooks receive it."""
     if isinstance(value, dict) and node.type == "object" and node.values is None:
         members = {prop.name: prop.node for prop in node.properties}
@@ -34,7 +34,7 @@ def pruned(node: Node, value: JsonValue) -> JsonValue:
     return value
 
 
-def _whole(node: Node, value: JsonValue) -> JsonValue:
+def _whole(node: SchemaNode, value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
         return {key: _whole(_below(node, key), item) for key, item in value.items()}
     if isinstance(value, list) and node.items is not None:
@@ -42,9 +42,9 @@ def _whole(node: Node, value: JsonValue) -> JsonValue:
     return int(value) if isinstance(value, float) and node.type == "integer" else value
 
 
-def _below(node: Node, name: str) -> Node:
+def _below(node: SchemaNode, name: str) -> SchemaNode:
     prop = node.property(name)
-    return prop.node if prop else node.values or Node(type="any")
+    return prop.node if prop else node.values or SchemaNode(type="any")
 
 
 def differences(wanted: JsonValue, stored: JsonValue, path: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from apiserver.kinds.registry import find_kind
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import SchemaNode, node_of
 from apiserver.schema.structural import crd_manifest
 from seeds.rows import Document, SeedType, documents
 
@@ -25,7 +25,7 @@ class Place:
     version: Version
     path: str
     schema: Json
-    nodes: tuple[Node, ...]
+    nodes: tuple[SchemaNode, ...]
 
     def child(self, name: str) -> Place | None:
         """Return the place of a field, or None if it is not declared."""
@@ -51,7 +51,7 @@ class Place:
         nodes = [*self.nodes, self.element.nodes[-1]]
         return {rule.sentence: bool(rule.cel) for node in nodes for rule in node.rules}
 
-    def _below(self, path: str, schema: Json, node: Node) -> Place:
+    def _below(self, path: str, schema: Json, node: SchemaNode) -> Place:
         return Place(
             kind=self.kind, version=self.version, path=path, schema=schema, nodes=(*self.nodes, node)
         )

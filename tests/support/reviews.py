@@ -16,7 +16,7 @@ from webhooks.decision import validate as ask_validate
 from webhooks.permissions import AccessRequest, Authorizer, UndecidedError
 from webhooks.referents import Claimant, Referents
 from webhooks.review import AdmissionRequest, AdmissionResponse, decode_admission
-from webhooks.scaling import OPEN, Scaling, Tenancy
+from webhooks.scaling import OPEN, ScalingAdmission, Tenancy
 
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "llama"}
 
@@ -73,16 +73,16 @@ RESOURCES = {
     ("workload.volcano.sh", "ModelInfer"): Scalable(resource="modelinfers", has_scale=False),
 }
 NOBODY = Referents("")
-ANYBODY = Scaling(resources=RESOURCES, authorizer=None)
+ANYBODY = ScalingAdmission(resources=RESOURCES, authorizer=None)
 
 
-def mutate(request: Json, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN) -> AdmissionResponse:
+def mutate(request: Json, scaling: ScalingAdmission = ANYBODY, tenancy: Tenancy = OPEN) -> AdmissionResponse:
     """Return the response of /mutate to a request."""
     return asyncio.run(ask_mutate(read(request), scaling, tenancy))
 
 
 def validate(
-    request: Json, referents: Referents = NOBODY, scaling: Scaling = ANYBODY, tenancy: Tenancy = OPEN
+    request: Json, referents: Referents = NOBODY, scaling: ScalingAdmission = ANYBODY, tenancy: Tenancy = OPEN
 ) -> AdmissionResponse:
     """Return the response of /validate to a request."""
     return asyncio.run(ask_validate(read(request), scaling, referents, tenancy))

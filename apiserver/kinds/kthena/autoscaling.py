@@ -14,7 +14,7 @@ from apiserver.kinds.kthena.groups import REGISTRY
 from apiserver.kinds.meta import AGE, READY
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
-from apiserver.schema.kind import Column, Filled, Kind, Version
+from apiserver.schema.kind import Column, ComputedDefault, Kind, Version
 from apiserver.schema.paths import FieldPath
 
 _MEANINGLESS: Final = ("uid", "resourceVersion", "fieldPath")
@@ -68,7 +68,7 @@ def _is_fixed(bounds: Json) -> bool:
     return "minReplicas" in bounds and bounds["minReplicas"] == bounds.get("maxReplicas")
 
 
-def _behavior(value: Json) -> Iterator[Filled]:
+def _behavior(value: Json) -> Iterator[ComputedDefault]:
     return behavior_fill(value.get("spec", {}), ("spec",))
 
 

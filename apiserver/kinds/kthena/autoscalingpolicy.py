@@ -26,7 +26,7 @@ from apiserver.schema.declaration import UNSET, Maybe, declaration
 from apiserver.schema.durations import nanoseconds
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.kind import Filled
+from apiserver.schema.kind import ComputedDefault
 from apiserver.schema.markers import Items, Length, MapKeys, Range
 from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
@@ -190,7 +190,7 @@ _UP: Final = ("scaleUp", "stablePolicy", "stabilizationWindow")
 _DOWN: Final = ("scaleDown", "stabilizationWindow")
 
 
-def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[Filled]:
+def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[ComputedDefault]:
     """Yield the absent parts of the scaling behavior of a policy spec, located at `path` of its object.
 
     These are only the parts that the schema cannot express; its own defaults are filled in afterwards. The
@@ -204,12 +204,12 @@ def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[Filled]:
     warning = _warning(path, dict(absent))
     if behavior is None:
         value = {way[0]: _nest(way[1:], window) for way, window in absent}
-        yield Filled(path=(*path, "behavior"), value=value, warning=warning)
+        yield ComputedDefault(path=(*path, "behavior"), value=value, warning=warning)
         return
     for way, window in absent:
         there = _depth(behavior, way)
         value = _nest(way[there + 1 :], window)
-        yield Filled(path=(*path, "behavior", *way[: there + 1]), value=value, warning=warning)
+        yield ComputedDefault(path=(*path, "behavior", *way[: there + 1]), value=value, warning=warning)
         warning = ""
 
 

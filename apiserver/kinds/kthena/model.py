@@ -30,7 +30,7 @@ from apiserver.schema.errors import FORBIDDEN, REQUIRED, FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Range
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import Cel, CelRule, EachItem, Rule, WebhookOnly, When
+from apiserver.schema.rules import Cel, CelRule, EachItem, ValidationRule, WebhookOnly, When
 
 _LONGEST: Final = 63
 """The maximum number of characters of a DNS label, and of a label value."""
@@ -116,7 +116,7 @@ _CEL_LENGTH: Final = f"size(self.metadata.name) + 1 + size(item.name) + {_CEL_RO
 NAMES: Final = (
     # The API server checks this only when a Model is created. Stored ones stay editable, and a CEL rule that
     # compared the backends of an update with the stored ones would exceed its cost budget: the webhook does.
-    Rule(
+    ValidationRule(
         _service_names,
         f"The name of a Model begins with a letter. Names of its Services are limited: {_LENGTHS}",
         cel=[

@@ -26,7 +26,7 @@ from apiserver.schema.errors import REQUIRED, FieldError, required
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.markers import Items, Length, MapKeys, Pattern, Range
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import Cel, CelRule, EachItem, Immutable, LessOrEqual, Rule, When
+from apiserver.schema.rules import Cel, CelRule, EachItem, Immutable, LessOrEqual, ValidationRule, When
 
 Count = Annotated[Int32, Range(0, 1000000)]
 """A count of replicas or pods, which may be 0."""
@@ -174,7 +174,7 @@ def _with_part(part: str) -> str:
     _roles(_WHOLE, "server"),
     _roles(_of_type("vLLMDisaggregated"), *_PARTS),
     _roles(_of_type("MindIEDisaggregated"), *_PARTS_OF_MINDIE),
-    Rule(
+    ValidationRule(
         _missing_parts,
         f"`workers` has an item with `type` 'prefill' and one with 'decode' {_PARTED.words}.",
         cel=[

@@ -17,7 +17,7 @@ from apiserver.kinds.kthena.model import Model
 from apiserver.kinds.kthena.modelroute import MOST_TARGETS
 from apiserver.kinds.meta import AGE, READY, condition
 from apiserver.schema.json import Json, JsonValue
-from apiserver.schema.kind import Column, Filled, Kind, Version
+from apiserver.schema.kind import Column, ComputedDefault, Kind, Version
 
 # The config has no schema, since engines differ and gain settings with every release. So there are only
 # warnings about settings with an unambiguous meaning: the port, and the transfer of the KV cache.
@@ -91,11 +91,11 @@ EXPANSION_RATE_PERCENT: Final = 200
 """The default expansion rate in percent, if a policy of the model scales the backends."""
 
 
-def model_fill(value: Json) -> list[Filled]:
+def model_fill(value: Json) -> list[ComputedDefault]:
     """Return the defaults that a policy of the model implies, and the scaling behavior of every policy."""
     spec = value.get("spec", {})
     backends = spec.get("backends", ())
-    filled: list[Filled] = []
+    filled: list[ComputedDefault] = []
     if "autoscalingPolicy" in spec:
         filled += _with_policy(spec, backends)
         filled += behavior_fill(spec["autoscalingPolicy"], ("spec", "autoscalingPolicy"))
@@ -106,16 +106,16 @@ def model_fill(value: Json) -> list[Filled]:
     return filled
 
 
-def _with_policy(spec: Json, backends: list[Json]) -> Iterator[Filled]:
+def _with_policy(spec: Json, backends: list[Json]) -> Iterator[ComputedDefault]:
     for position, backend in enumerate(backends):
         if "scaleToZeroGracePeriod" not in backend:
-            yield Filled(
+            yield ComputedDefault(
                 path=("spec", "backends", position, "scaleToZeroGracePeriod"),
                 value=GRACE_PERIOD,
                 warning=f"spec.backends[{position}].scaleToZeroGracePeriod: filled in with {GRACE_PERIOD}",
             )
     if "costExpansionRatePercent" not in spec:
-        yield Filled(
+        yield ComputedDefault(
             path=("spec", "costExpansionRatePercent"),
             value=EXPANSION_RATE_PERCENT,
             warning=f"spec.costExpansionRatePercent: filled in with {EXPANSION_RATE_PERCENT}",

@@ -19,8 +19,8 @@ from apiserver.kinds.llmd.identity import (
     variant_identifier,
 )
 from apiserver.schema.conversion import (
-    Direction,
-    Kept,
+    ConversionDirection,
+    KeptContent,
     annotation_bytes_wanted,
     convert_object,
     kept_text,
@@ -205,8 +205,8 @@ def _speakable_identifier(spec: Json) -> str:
     return identifier if VARIANT_ID.fullmatch(identifier) else ""
 
 
-_TO_HUB: Final = Direction(api_version=HUB, convert=_to_hub)
-_TO_SPOKE: Final = Direction(api_version=SPOKE, convert=_from_hub)
+_TO_HUB: Final = ConversionDirection(api_version=HUB, convert=_to_hub)
+_TO_SPOKE: Final = ConversionDirection(api_version=SPOKE, convert=_from_hub)
 _WAYS: Final = {HUB: (_TO_HUB, _TO_SPOKE), SPOKE: (_TO_SPOKE, _TO_HUB)}
 
 
@@ -223,7 +223,7 @@ def kept_when_relabelled(value: Json, old: Json) -> str | None:
     if not isinstance(in_use, str) or in_use == _in_use(value):
         return None
     kept = read_kept(take_annotation(value, ANNOTATION)[1])
-    return kept_text(Kept(fields=kept.fields, source=kept.source | {"accelerator": in_use}))
+    return kept_text(KeptContent(fields=kept.fields, source=kept.source | {"accelerator": in_use}))
 
 
 def label_advice(value: Json) -> list[str]:

@@ -25,7 +25,7 @@ from apiserver.schema.errors import FORBIDDEN, REQUIRED, FieldError, forbidden, 
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Atomic, Items, Length, MapKeys, Pattern, Range
 from apiserver.schema.paths import FieldPath
-from apiserver.schema.rules import CelRule, LessOrEqual, Rule, name_list
+from apiserver.schema.rules import CelRule, LessOrEqual, ValidationRule, name_list
 
 LEGACY_FIELDS: Final = ("variantID", "accelerator", "acceleratorCount", "sloClassRef", "variantProfile")
 """The fields of S2, which must be set all together or not at all. `sloClassRef` belongs to S1 as well, and
@@ -106,7 +106,7 @@ def _some_legacy_but(name: str) -> str:
 
 
 _LEGACY_RULES: Final = (
-    Rule(
+    ValidationRule(
         _legacy_beside_profile,
         f"`modelProfile` may not be set together with {name_list(_ONLY_LEGACY, 'or')}.",
         cel=[
@@ -119,7 +119,7 @@ _LEGACY_RULES: Final = (
             for name in _ONLY_LEGACY
         ],
     ),
-    Rule(
+    ValidationRule(
         _incomplete_legacy,
         f"{name_list(_ALL_LEGACY, 'and')} are set all together or not at all, unless `modelProfile` is set."
         " `sloClassRef` may be set alone, too.",

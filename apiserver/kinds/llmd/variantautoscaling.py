@@ -16,7 +16,7 @@ from apiserver.kinds.llmd.v1alpha2 import missing_parameters
 from apiserver.kinds.meta import AGE, READY, condition
 from apiserver.schema.conversion import read_kept
 from apiserver.schema.json import Json, as_object
-from apiserver.schema.kind import Column, Filled, Kind, Reference, Version
+from apiserver.schema.kind import Column, ComputedDefault, Kind, Reference, Version
 from apiserver.schema.paths import FieldPath
 
 DEFAULT_COST: Final = "10.0"
@@ -52,7 +52,7 @@ def _decision_column(name: str, member: str, description: str) -> Column:
     return Column(name, "integer", f".status.decision.{member}", description)
 
 
-def _cost(value: Json) -> Iterator[Filled]:
+def _cost(value: Json) -> Iterator[ComputedDefault]:
     """Yield the default cost of an object in the current shape; others use the accelerator's unit cost.
 
     No cost is filled in if the object has no scale target: it is then a manifest of a release without a
@@ -61,7 +61,7 @@ def _cost(value: Json) -> Iterator[Filled]:
     spec = value.get("spec", {})
     names = {*spec, *_kept_of_spec(value)}  # fields that v1alpha1 cannot express also tell the shapes apart
     if "scaleTargetRef" in spec and names.isdisjoint(("modelProfile", *v1alpha1.LEGACY_FIELDS)):
-        yield Filled(path=("spec", "variantCost"), value=DEFAULT_COST)
+        yield ComputedDefault(path=("spec", "variantCost"), value=DEFAULT_COST)
 
 
 def _kept_of_spec(value: Json) -> Iterator[str]:

@@ -244,7 +244,7 @@ def _fields_of_twins(kind: Kind, tree: Tree, undecodable: Sequence[Defect]) -> I
 
 def _unscalable(version: Version, value: Json) -> Iterator[FieldError]:
     """Yield an error for each target whose kind admission does not allow to scale by default."""
-    for claim in version.references(judge(version.declaration).fitting(value)):
+    for claim in version.references(judge(version.declaration).typed_part(value)):
         error = listing_error(claim, SCALABLE) if claim.is_scaled else None
         if error is not None:
             yield error

@@ -21,7 +21,7 @@ from apiserver.kinds.registry import KINDS, find_kind, find_version
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.metadata import MEMBERS, OWNER_MEMBERS, metadata_errors
-from apiserver.schema.model import Node
+from apiserver.schema.model import SchemaNode
 from apiserver.schema.paths import FieldPath
 from controller.commands.check.result import Defect
 from controller.commands.check.tree import Tree
@@ -169,7 +169,7 @@ def misplacement(own: str, namespace: str) -> Iterator[FieldError]:
         yield FieldError(FieldPath().child("metadata", "namespace"), "NamespaceMismatch", message)
 
 
-def strict_errors(tree: Tree, root: Node) -> list[Defect]:
+def strict_errors(tree: Tree, root: SchemaNode) -> list[Defect]:
     """Return the errors of strict decoding of an object: duplicates first, then unknown fields."""
     declared = {name: item for name, item in tree.value.items() if name not in _STANDARD}
     unknown = (
@@ -220,7 +220,7 @@ def _unknown_metadata(value: Json) -> Iterator[FieldPath]:
         yield from (here.child(name) for name in names if name not in OWNER_MEMBERS)
 
 
-def _unknown(value: JsonValue, node: Node | None, path: FieldPath) -> Iterator[FieldPath]:
+def _unknown(value: JsonValue, node: SchemaNode | None, path: FieldPath) -> Iterator[FieldPath]:
     if node is not None and (node.type == "any" or node.keywords.get("x-kubernetes-preserve-unknown-fields")):
         return
     if isinstance(value, list):

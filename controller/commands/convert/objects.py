@@ -12,7 +12,7 @@ from apiserver.kinds.conversion import convert
 from apiserver.kinds.llmd.conversion import ANNOTATION
 from apiserver.kinds.llmd.shapes import Shape, in_shape, without_annotation
 from apiserver.kinds.registry import find_kind
-from apiserver.schema.conversion import Kept
+from apiserver.schema.conversion import KeptContent
 from apiserver.schema.json import Json, JsonValue, as_object
 from apiserver.schema.kind import Kind
 
@@ -140,7 +140,7 @@ def kept_fields(value: Json) -> list[list[str]]:
     text = as_object(as_object(value.get("metadata")).get("annotations")).get(ANNOTATION)
     if text is None:
         return []
-    kept = msgspec.json.decode(text, type=Kept)
+    kept = msgspec.json.decode(text, type=KeptContent)
     fields = [field for field in kept.fields if field.value is not msgspec.UNSET]
     return [field.path for field in fields] + [["spec", name] for name in kept.source if name in _REMEMBERED]
 

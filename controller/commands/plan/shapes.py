@@ -18,7 +18,7 @@ from apiserver.schema import errors, quantities
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.markers import Length, Range
-from apiserver.schema.model import Node, list_node, object_node
+from apiserver.schema.model import SchemaNode, list_node, object_node
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.rules import WebhookOnly
 from apiserver.schema.validation import Judge
@@ -144,7 +144,7 @@ _QUOTA: Final[_Shape] = {
 
 # Dynamic Resource Allocation: fields of requests and devices are accepted in the structure of v1 and in that
 # of v1beta1, which nests a device's attributes under `basic`, and has the fields of `exactly` in the request.
-_ATTRIBUTES: Final = Node(type="object", values=object_node(string=str))
+_ATTRIBUTES: Final = SchemaNode(type="object", values=object_node(string=str))
 _DEVICE: Final[_Shape] = {
     "name*": str,
     "attributes": _ATTRIBUTES,
@@ -209,7 +209,7 @@ def _node(shape: object) -> object:
     return _as_object(shape) if isinstance(shape, dict) else shape
 
 
-def _as_object(shape: _Shape) -> Node:
+def _as_object(shape: _Shape) -> SchemaNode:
     required = " ".join(name.removesuffix("*") for name in shape if name.endswith("*"))
     return object_node(required, **{name.removesuffix("*"): _node(item) for name, item in shape.items()})
 

@@ -24,7 +24,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
 from apiserver.schema.model import node_of
 from apiserver.schema.ruling import (
-    Ruled,
+    RuleTree,
     change_errors,
     is_check,
     is_transition,
@@ -48,8 +48,8 @@ class Known:
     validator: Any
     """A `jsonschema` validator, whose type is a protocol without a public name."""
 
-    checks: Ruled
-    changes: Ruled
+    checks: RuleTree
+    changes: RuleTree
 
     def messages(self, value: Json, old: Json | None) -> list[str]:
         """Return all errors of an object with defaults; rules are only checked if the schema is satisfied."""

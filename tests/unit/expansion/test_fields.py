@@ -10,7 +10,7 @@ from support.models import GPU, POLICY, adapters, backend, errors_of, model, one
 
 from apiserver.kinds.kthena.model import ModelSpec
 from apiserver.schema.json import Json
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import SchemaNode, node_of
 from controller.expansion.expansion import expand
 
 _ELSEWHERE: Final = (
@@ -90,7 +90,7 @@ def _adapters(first: Json, second: Json) -> Change:
     return with_backend(loraAdapters=[base | first])[1], with_backend(loraAdapters=[base | second])[1]
 
 
-def fields(node: Node, path: str) -> Iterator[str]:
+def fields(node: SchemaNode, path: str) -> Iterator[str]:
     """Yield the paths of all fields below a node, except those inside values that are copied as a whole."""
     for prop in node.properties:
         here = f"{path}.{prop.name}"

@@ -11,7 +11,7 @@ from support.routes import route, rule, server, translated
 from apiserver.kinds.kthena.modelroute import ModelRouteSpec
 from apiserver.kinds.kthena.modelserver import ModelServerSpec
 from apiserver.schema.json import Json
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import SchemaNode, node_of
 from controller.gateways.translation import Translation
 
 _GROUP: Final = {"groupKey": "group", "prefillLabels": {"role": "p"}, "decodeLabels": {"role": "d"}}
@@ -98,7 +98,7 @@ CHANGES: Final[Mapping[str, Change]] = {
 }
 
 
-def fields(node: Node, path: str) -> Iterator[str]:
+def fields(node: SchemaNode, path: str) -> Iterator[str]:
     """Yield the paths of all fields below a node."""
     for prop in node.properties:
         inner = prop.node.items or prop.node.values or prop.node

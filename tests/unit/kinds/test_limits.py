@@ -21,7 +21,7 @@ from apiserver.kinds.meta import CrossVersionObjectReference, LocalObjectReferen
 from apiserver.kinds.registry import DEFINED, KINDS
 from apiserver.schema.durations import nanoseconds
 from apiserver.schema.json import Json
-from apiserver.schema.model import Node, node_of
+from apiserver.schema.model import SchemaNode, node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.quantities import amount
 from apiserver.schema.structural import crd_manifest
@@ -41,7 +41,7 @@ TEXTS: Final = {
 }
 
 
-def ruled_texts(node: Node, path: str) -> Iterator[tuple[str, Node]]:
+def ruled_texts(node: SchemaNode, path: str) -> Iterator[tuple[str, SchemaNode]]:
     """Yield every text with rules below a node, with its path."""
     if node.type in ("string", "int-or-string") and node.rules:
         yield path, node
@@ -61,7 +61,7 @@ RULED: Final = {
 
 
 @pytest.mark.parametrize("node", RULED.values())
-def test_rules_ignore_texts_that_are_too_long(node: Node) -> None:
+def test_rules_ignore_texts_that_are_too_long(node: SchemaNode) -> None:
     """The schema rejects such texts, and a rule must not take long to recognize them."""
     assert "maxLength" in node.keywords
     for text in TEXTS.values():
@@ -279,7 +279,7 @@ UNSIGNED = {
 KTHENA = [kind for kind in DEFINED if "volcano" in kind.group]
 
 
-def integers(node: Node, path: str = "") -> Iterator[tuple[str, Node]]:
+def integers(node: SchemaNode, path: str = "") -> Iterator[tuple[str, SchemaNode]]:
     """Yield every integer of a tree with its path."""
     if node.type == "integer":
         yield path, node
@@ -301,7 +301,7 @@ NARROW = {
 
 
 @pytest.mark.parametrize(("node", "width"), NARROW.values(), ids=NARROW.keys())
-def test_an_integer_of_32_bits_has_bounds(node: Node, width: range) -> None:
+def test_an_integer_of_32_bits_has_bounds(node: SchemaNode, width: range) -> None:
     """Its bounds are explicit, which older servers support, too, and its format is wide enough."""
     assert node.keywords["minimum"] in width
     assert node.keywords["maximum"] in width

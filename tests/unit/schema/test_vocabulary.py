@@ -16,8 +16,8 @@ from apiserver.schema.rules import (
     ExactlyOneOf,
     Immutable,
     LessOrEqual,
-    Rule,
     Transition,
+    ValidationRule,
     When,
     Within,
 )
@@ -56,7 +56,7 @@ HEADED = EachItem(
     default="all",
 )
 
-HOLDS: dict[str, tuple[Rule, JsonValue]] = {
+HOLDS: dict[str, tuple[ValidationRule, JsonValue]] = {
     "equal numbers": (ORDERED, {"least": 1, "most": 1}),
     "one of the two numbers": (ORDERED, {"least": 1}),
     "a number of a wrong type, left to the schema": (ORDERED, {"least": math.nan, "most": 1}),
@@ -72,7 +72,7 @@ HOLDS: dict[str, tuple[Rule, JsonValue]] = {
     "no list, left to the schema": (HEADED, {"isSplit": True}),
 }
 
-BROKEN: dict[str, tuple[Rule, JsonValue, list[str]]] = {
+BROKEN: dict[str, tuple[ValidationRule, JsonValue, list[str]]] = {
     "a lower bound above the upper one": (
         ORDERED,
         {"least": 2, "most": 1},
@@ -110,7 +110,7 @@ BROKEN: dict[str, tuple[Rule, JsonValue, list[str]]] = {
     ),
 }
 
-CEL: dict[str, tuple[Rule, list[str]]] = {
+CEL: dict[str, tuple[ValidationRule, list[str]]] = {
     "LessOrEqual": (ORDERED, ["!has(self.least) || !has(self.most) || self.least <= self.most"]),
     "Within": (SHORT, ["duration(self) >= duration('1s') && duration(self) <= duration('1m')"]),
     "AtMostOneOf": (SOME, ["!has(self.b) || !has(self.a)", "!has(self.c) || (!has(self.a) && !has(self.b))"]),
@@ -166,19 +166,19 @@ CHANGES: dict[str, tuple[Transition, JsonValue, JsonValue, list[str]]] = {
 
 
 @pytest.mark.parametrize(("rule", "value"), HOLDS.values(), ids=HOLDS.keys())
-def test_a_rule_that_holds_returns_no_error(rule: Rule, value: JsonValue) -> None:
+def test_a_rule_that_holds_returns_no_error(rule: ValidationRule, value: JsonValue) -> None:
     """Values that the rule does not apply to are no error either."""
     assert list(rule.check(value, FieldPath())) == []
 
 
 @pytest.mark.parametrize(("rule", "value", "want"), BROKEN.values(), ids=BROKEN.keys())
-def test_a_violated_rule_returns_an_error(rule: Rule, value: JsonValue, want: list[str]) -> None:
+def test_a_violated_rule_returns_an_error(rule: ValidationRule, value: JsonValue, want: list[str]) -> None:
     """The error is at the field that has to change, and shows its value."""
     assert [str(error) for error in rule.check(value, FieldPath())] == want
 
 
 @pytest.mark.parametrize(("rule", "want"), CEL.values(), ids=CEL.keys())
-def test_a_rule_is_expressed_in_cel(rule: Rule, want: list[str]) -> None:
+def test_a_rule_is_expressed_in_cel(rule: ValidationRule, want: list[str]) -> None:
     """The API server checks the same."""
     assert [entry.rule for entry in rule.cel] == want
 

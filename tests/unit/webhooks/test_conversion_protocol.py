@@ -21,7 +21,7 @@ from webhooks.app import application
 from webhooks.judging import judges_of
 from webhooks.referents import Referents
 from webhooks.review import Judges
-from webhooks.scaling import Scaling
+from webhooks.scaling import ScalingAdmission
 
 OLD, NEW = "llmd.ai/v1alpha1", "llmd.ai/v1alpha2"
 UID = "4f6a0d57-63f0-4a3f-8d31-5f0c0a5b0c11"
@@ -34,7 +34,7 @@ MEGABYTE = 1 << 20
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     """Serve the webhooks in this process, without a cluster."""
-    scaling = Scaling(resources={}, authorizer=None)
+    scaling = ScalingAdmission(resources={}, authorizer=None)
 
     async def judges() -> Judges:
         return judges_of(scaling, Referents(""))

@@ -24,13 +24,13 @@ from apiserver.kinds.conversion import convert
 from apiserver.schema.errors import FieldError, forbidden
 from apiserver.schema.json import Json
 from apiserver.schema.paths import FieldPath
-from webhooks.permissions import AccessRequest, Asked, Authorizer, UndecidedError, denials
-from webhooks.scaling import Scaling
+from webhooks.permissions import AccessRequest, Authorizer, PermissionCheck, UndecidedError, denials
+from webhooks.scaling import ScalingAdmission
 
 
 def test_a_user_who_names_a_target_needs_permission_to_scale_it() -> None:
     """Both webhooks list the missing permission with the other errors of the object."""
-    scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann"))
+    scaling = ScalingAdmission(resources=RESOURCES, authorizer=Permissions("ann"))
 
     assert validate(asked_by("ann", variant()), scaling=scaling).refusal is None
     for response in (
@@ -64,7 +64,7 @@ def test_an_unchanged_scale_target_needs_no_permission_check(new: Json, old: Jso
 
     assert (
         validate(
-            asked_by("bob", new, old), scaling=Scaling(resources=RESOURCES, authorizer=permissions)
+            asked_by("bob", new, old), scaling=ScalingAdmission(resources=RESOURCES, authorizer=permissions)
         ).refusal
         is None
     )
@@ -84,7 +84,7 @@ def test_a_new_scale_target_needs_a_permission_check(new: Json, old: Json | None
     permissions = Permissions("ann")
 
     response = validate(
-        asked_by("bob", new, old), scaling=Scaling(resources=RESOURCES, authorizer=permissions)
+        asked_by("bob", new, old), scaling=ScalingAdmission(resources=RESOURCES, authorizer=permissions)
     )
 
     assert response.refusal is not None
@@ -113,7 +113,7 @@ def test_a_target_of_a_kind_that_is_not_listed_is_rejected() -> None:
 
 def test_only_validate_rejects_if_permissions_cannot_be_checked() -> None:
     """/mutate leaves this to /validate, whose message asks the user to try again."""
-    scaling = Scaling(resources=RESOURCES, authorizer=Permissions())
+    scaling = ScalingAdmission(resources=RESOURCES, authorizer=Permissions())
 
     assert mutate(asked_by("ann", variant()), scaling).refusal is None
     refusal = validate(asked_by("ann", variant()), scaling=scaling).refusal
@@ -140,7 +140,8 @@ def test_all_targets_of_the_largest_binding_are_checked() -> None:
     permissions = Permissions("ann", refuses=("llama-255",))
 
     response = validate(
-        asked_by("ann", joint_binding(256)), scaling=Scaling(resources=RESOURCES, authorizer=permissions)
+        asked_by("ann", joint_binding(256)),
+        scaling=ScalingAdmission(resources=RESOURCES, authorizer=permissions),
     )
 
     assert response.refusal is not None
@@ -165,7 +166,8 @@ def test_permission_for_all_objects_of_a_kind_is_checked_before_many(
     permissions = Permissions("ann")
 
     validate(
-        asked_by(user, joint_binding(targets)), scaling=Scaling(resources=RESOURCES, authorizer=permissions)
+        asked_by(user, joint_binding(targets)),
+        scaling=ScalingAdmission(resources=RESOURCES, authorizer=permissions),
     )
 
     assert [request.name for request in permissions.asked] == names
@@ -174,7 +176,7 @@ def test_permission_for_all_objects_of_a_kind_is_checked_before_many(
 def test_a_larger_binding_is_rejected_without_permission_checks() -> None:
     """The message contains the limit: a retry cannot help."""
     permissions = Permissions("ann")
-    scaling = Scaling(resources=RESOURCES, authorizer=permissions)
+    scaling = ScalingAdmission(resources=RESOURCES, authorizer=permissions)
 
     for response in (
         validate(asked_by("ann", joint_binding(257)), scaling=scaling),
@@ -195,7 +197,7 @@ def test_an_object_being_deleted_is_checked_like_any_other() -> None:
         variant(metadata=leaving),
         variant(metadata=leaving, scaleTargetRef=TARGET | {"name": "victim"}),
     )
-    scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann"))
+    scaling = ScalingAdmission(resources=RESOURCES, authorizer=Permissions("ann"))
 
     refusal = validate(asked_by("bob", new, old), scaling=scaling).refusal
 
@@ -233,7 +235,7 @@ def test_fields_in_the_conversion_annotation_are_checked_like_the_object(
     """Every user can write the annotation, and conversion restores its fields before storage."""
     old = variant(version="v1alpha1", variantCost="1") if is_update else None
     new = variant(version="v1alpha1", variantCost="1", metadata=keeping(field))
-    scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann", refuses=("victim",)))
+    scaling = ScalingAdmission(resources=RESOURCES, authorizer=Permissions("ann", refuses=("victim",)))
 
     refusal = validate(asked_by("ann", new, old), scaling=scaling).refusal
 
@@ -246,7 +248,7 @@ def test_errors_of_the_other_version_are_not_listed_beside_errors_of_the_object(
     """The other version is converted from the object, and would repeat its errors."""
     kept = keeping({"path": ["spec", "acceleratorCount"], "value": -7})
     new = variant(version="v1alpha1", variantCost="1", modelID="", metadata=kept)
-    scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann"))
+    scaling = ScalingAdmission(resources=RESOURCES, authorizer=Permissions("ann"))
 
     refusal = validate(asked_by("ann", new, None), scaling=scaling).refusal
 
@@ -297,7 +299,7 @@ def binding(*, most: int) -> Json:
 
 def test_a_user_who_changes_the_bounds_of_a_target_needs_permission_to_scale_it() -> None:
     """Otherwise, permission to write bindings would suffice to scale any Deployment to a million replicas."""
-    scaling = Scaling(resources=RESOURCES, authorizer=Permissions("ann"))
+    scaling = ScalingAdmission(resources=RESOURCES, authorizer=Permissions("ann"))
 
     assert validate(asked_by("ann", binding(most=9), binding(most=3)), scaling=scaling).refusal is None
     refusal = validate(asked_by("bob", binding(most=9), binding(most=3)), scaling=scaling).refusal
@@ -342,7 +344,7 @@ async def test_no_check_outlives_a_request_that_is_undecided() -> None:
     slow = Slow()
 
     with pytest.raises(UndecidedError, match="too many requests"):
-        await denials(Asked(slow, asked("a", "b", "broken", *map(str, range(10)))))
+        await denials(PermissionCheck(slow, asked("a", "b", "broken", *map(str, range(10)))))
     await asyncio.sleep(0)
 
     assert (slow.running, slow.most) == (0, AT_ONCE)

@@ -26,7 +26,7 @@ from webhooks.app import application
 from webhooks.judging import judges_of
 from webhooks.referents import Referents
 from webhooks.review import SMALL_BYTES, Judges
-from webhooks.scaling import Scaling
+from webhooks.scaling import ScalingAdmission
 
 ENDPOINTS = ("/mutate", "/validate", "/convert")
 ANSWERED, REFUSED, TOO_LARGE = 200, 400, 413
@@ -37,7 +37,7 @@ MANY, SOME = often(150), 100
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     """Serve the webhooks in this process, without permission checks and without a cluster."""
-    scaling = Scaling(resources=SCALABLE, authorizer=None)
+    scaling = ScalingAdmission(resources=SCALABLE, authorizer=None)
 
     async def judges() -> Judges:
         return judges_of(scaling, Referents(""))

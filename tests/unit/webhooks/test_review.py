@@ -22,7 +22,7 @@ from webhooks.app import application
 from webhooks.decision import mutate as ask_mutate
 from webhooks.decision import validate as ask_validate
 from webhooks.judging import judges_of
-from webhooks.referents import Claims, Referents, autoscaler_only, targets_only
+from webhooks.referents import Referents, ScalerIndex, autoscaler_only, targets_only
 from webhooks.review import AdmissionRequest, Judges, decode_admission
 
 
@@ -106,7 +106,7 @@ def binding(*names: str) -> Json:
 
 def test_the_index_follows_added_changed_and_deleted_objects() -> None:
     """Only targets in the namespace of the object are its own."""
-    claims, kind, key = Claims(), "AutoscalingPolicyBinding", ("ns", "b")
+    claims, kind, key = ScalerIndex(), "AutoscalingPolicyBinding", ("ns", "b")
     one, two = binding("llama", "qwen"), binding("qwen")
     claims.take(kind, Change(key=key, old=None, new=one))
     assert claims.of(TARGET, "ns") == [((kind, "b"), one)]
