@@ -47,7 +47,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _StoredObject:
     key: Key
     stamp: tuple[str, str]
     """The uid and resource version: equal stamps imply equal objects."""
@@ -91,7 +91,7 @@ class Cache:
         self._backoff = Backoff(random=self._timing.random)
         self._version: str | None = None
         self._reduce = reduce
-        self._entries: dict[Key, _Entry] = {}
+        self._entries: dict[Key, _StoredObject] = {}
         self._items: tuple[Json, ...] | None = ()
         self._subscribers: list[Callable[[Change], None]] = []
         self._contact_time: float | None = None
@@ -156,15 +156,15 @@ class Cache:
             return f"{self.resource.plural} have not been updated for {self.age_seconds():.0f} s"
         return None
 
-    def entry_of(self, obj: Json) -> _Entry:
+    def entry_of(self, obj: Json) -> _StoredObject:
         """Return the cache entry for an object, which is all that is kept while a list is read."""
         key, stamp = key_of(obj), _stamp_of(obj)
         known = self._entries.get(key)
         if known and known.stamp == stamp:
             return known
-        return _Entry(key, stamp, self._reduce(obj) if self._reduce else obj)
+        return _StoredObject(key, stamp, self._reduce(obj) if self._reduce else obj)
 
-    def replace(self, objects: Sequence[_Entry]) -> None:
+    def replace(self, objects: Sequence[_StoredObject]) -> None:
         """Replace the cache content by a list; report objects missing in it as deleted."""
         listed = {entry.key for entry in objects}
         for key in [key for key in self._entries if key not in listed]:
@@ -219,7 +219,7 @@ class Cache:
         )
         await self._timing.sleep(seconds)
 
-    def _upsert(self, entry: _Entry) -> None:
+    def _upsert(self, entry: _StoredObject) -> None:
         """Add or update an object; ignore it if its version is unchanged."""
         known = self._entries.get(entry.key)
         if known and known.stamp == entry.stamp:
@@ -268,7 +268,7 @@ def _stamp_of(obj: Json) -> tuple[str, str]:
     return metadata.get("uid") or "", metadata["resourceVersion"]
 
 
-def _key_of_item(item: tuple[Key, _Entry]) -> Key:
+def _key_of_item(item: tuple[Key, _StoredObject]) -> Key:
     return item[0]
 
 
@@ -276,7 +276,7 @@ G = TypeVar("G")
 K = TypeVar("K")
 
 
-class Grouped(Generic[G, K]):
+class GroupIndex(Generic[G, K]):
     """Objects by a group that they belong to, and by a key within it; `place` returns both."""
 
     def __init__(self, place: Callable[[Json], tuple[G, K]]) -> None:

@@ -131,16 +131,16 @@ class Cluster:
         }
 
     async def list_kept(
-        self, selection: Selection, kept: Callable[[Json], T], *, page_size: int = PAGE_SIZE
+        self, selection: Selection, reduce: Callable[[Json], T], *, page_size: int = PAGE_SIZE
     ) -> _Listed[T]:
-        """Return `kept(object)` for each object, read in pages, and the resource version to watch from."""
+        """Return `reduce(object)` for each object, read in pages, and the resource version to watch from."""
         try:
-            return await self._list_pages(selection, kept, page_size)
+            return await self._list_pages(selection, reduce, page_size)
         except Expired:
-            return await self._list_pages(selection, kept, 0)
+            return await self._list_pages(selection, reduce, 0)
 
     async def _list_pages(
-        self, selection: Selection, kept: Callable[[Json], T], page_size: int
+        self, selection: Selection, reduce: Callable[[Json], T], page_size: int
     ) -> _Listed[T]:
         items: list[T] = []
         continue_token, size = "", page_size
@@ -155,7 +155,7 @@ class Cluster:
                 if not selection.metadata_only:  # the items of a list of a built-in kind lack these
                     item.setdefault("apiVersion", selection.resource.api_version)
                     item.setdefault("kind", selection.resource.kind)
-                items.append(kept(item))
+                items.append(reduce(item))
             continue_token = page["metadata"].get("continue") or ""
             if not continue_token:
                 return items, str(page["metadata"]["resourceVersion"])
@@ -350,5 +350,5 @@ def _own_path(resource: Resource, body: Json, subresource: str | None) -> str:
     return resource.path(metadata.get("namespace"), metadata.get("name", ""), subresource=subresource)
 
 
-def _dry_run(wanted: bool) -> dict[str, str]:
-    return {"dryRun": "All"} if wanted else {}
+def _dry_run(is_dry: bool) -> dict[str, str]:
+    return {"dryRun": "All"} if is_dry else {}

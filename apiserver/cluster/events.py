@@ -56,7 +56,7 @@ class Send:
 
 
 @dataclass(slots=True)
-class _Series:
+class _ActionSeries:
     number: int
     type: EventKind
     reason: str
@@ -66,10 +66,10 @@ class _Series:
 
 
 @dataclass(slots=True)
-class _Object:
+class _ObjectEvents:
     budget: float
     seen: datetime
-    series: dict[str, _Series]
+    series: dict[str, _ActionSeries]
     """The last event of each action."""
 
 
@@ -77,7 +77,7 @@ class EventSeries:
     """The recent events of each object; beyond a limit, the least recently used object is dropped."""
 
     def __init__(self) -> None:
-        self._objects: OrderedDict[tuple[tuple[str, str], ...], _Object] = OrderedDict()
+        self._objects: OrderedDict[tuple[tuple[str, str], ...], _ObjectEvents] = OrderedDict()
         self._number = 0
 
     def decide(self, occurrence: Occurrence, now: datetime) -> Send | None:
@@ -90,11 +90,13 @@ class EventSeries:
             return None
         known.budget -= 1.0
         self._number += 1
-        known.series[occurrence.action] = _Series(self._number, *_meaning_of(occurrence), count=1, sent=now)
+        known.series[occurrence.action] = _ActionSeries(
+            self._number, *_meaning_of(occurrence), count=1, sent=now
+        )
         return Send(self._number, 1)
 
-    def _recall(self, regarding: tuple[tuple[str, str], ...], now: datetime) -> _Object:
-        known = self._objects.setdefault(regarding, _Object(float(BURST), now, {}))
+    def _recall(self, regarding: tuple[tuple[str, str], ...], now: datetime) -> _ObjectEvents:
+        known = self._objects.setdefault(regarding, _ObjectEvents(float(BURST), now, {}))
         self._objects.move_to_end(regarding)
         if len(self._objects) > REMEMBERED_OBJECTS:
             self._objects.popitem(last=False)
@@ -107,7 +109,7 @@ def _meaning_of(occurrence: Occurrence) -> tuple[EventKind, str, str]:
     return occurrence.type, occurrence.reason, occurrence.meaning
 
 
-def _repeat(series: _Series, now: datetime) -> Send | None:
+def _repeat(series: _ActionSeries, now: datetime) -> Send | None:
     series.count += 1
     if now - series.sent < SERIES_INTERVAL:
         return None
@@ -178,7 +180,7 @@ class EventRecorder:
             type=type,
             reason=reason,
             action=action,
-            note=_cut(note),
+            note=_truncate(note),
             meaning=note if meaning is None else meaning,
         )
         now = self._now()
@@ -269,7 +271,7 @@ def reference_to(obj: Json) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, members[name]) for name in _REFERENCE_MEMBERS if members.get(name)))
 
 
-def _cut(note: str) -> str:
+def _truncate(note: str) -> str:
     """Return a note truncated to the API's limit in bytes, without splitting a character."""
     encoded = note.encode()
     if len(encoded) <= NOTE_LIMIT_BYTES:

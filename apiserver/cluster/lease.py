@@ -226,7 +226,7 @@ class LeaderElector:
     async def _write(self, timeout_seconds: float) -> Json | None:
         """Write this process into the lease as its holder, or return None while another one holds it."""
         if self._lease is None or not self.is_leading():
-            await self._read(timeout_seconds)
+            await self._fetch(timeout_seconds)
         if not self._is_free():  # also if it was deleted: its holder creates it again
             return None
         own = self._annotations() if self._annotations else None
@@ -235,7 +235,7 @@ class LeaderElector:
             return await self._cluster.create(LEASES, body, timeout_seconds=timeout_seconds)
         return await self._cluster.replace(LEASES, body, timeout_seconds=timeout_seconds)
 
-    async def _read(self, timeout_seconds: float) -> None:
+    async def _fetch(self, timeout_seconds: float) -> None:
         name, namespace = self._options.name, self._options.namespace
         try:
             lease = await self._cluster.get(
@@ -275,7 +275,7 @@ class LeaderElector:
 
     async def _try_release(self, timeout_seconds: float) -> bool:
         if self._lease is None:
-            await self._read(timeout_seconds)
+            await self._fetch(timeout_seconds)
         if self._lease is None or self.holder != self._options.identity:
             return True
         body = release(self._lease, self._options, utc_now())

@@ -37,15 +37,15 @@ def _configured_namespace(
     kubeconfig: Path | str | None, context: str | None, environ: Mapping[str, str]
 ) -> str:
     """Return the configured namespace; empty if a file is unreadable, which connecting will report."""
-    named = str(kubeconfig or environ.get("KUBECONFIG", ""))
-    if not named and not context and environ.get("KUBERNETES_SERVICE_HOST"):
+    configured = str(kubeconfig or environ.get("KUBECONFIG", ""))
+    if not configured and not context and environ.get("KUBERNETES_SERVICE_HOST"):
         return _text(_OF_THE_POD).strip()
-    files = [part for part in (named or "~/.kube/config").split(os.pathsep) if part]
+    files = [part for part in (configured or "~/.kube/config").split(os.pathsep) if part]
     documents = [_document(Path(file).expanduser()) for file in files]
-    wanted = context or next((d["current-context"] for d in documents if d.get("current-context")), "")
+    context_name = context or next((d["current-context"] for d in documents if d.get("current-context")), "")
     for document in documents:
         for entry in _contexts(document):
-            if entry.get("name") == wanted:
+            if entry.get("name") == context_name:
                 return str(as_object(entry.get("context")).get("namespace") or "")
     return ""
 

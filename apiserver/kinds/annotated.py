@@ -38,7 +38,7 @@ _TARGET_DEFAULTS: Final = {"apiVersion": "apps/v1", "kind": "Deployment"}
 
 
 @declaration()
-class Terms:
+class AnnotatedTerms:
     """What the annotations of an autoscaler say, with the limits of a VariantAutoscaling."""
 
     model_id: ModelName
@@ -100,7 +100,7 @@ def _errors(value: Json) -> Mapping[str, str]:
 
 @lru_cache(maxsize=16384)  # each cycle needs the terms of each object several times
 def _term_errors(terms: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
-    return {_MEMBERS[str(error.path)]: error.body for error in validate(Terms, dict(terms))}
+    return {_MEMBERS[str(error.path)]: error.body for error in validate(AnnotatedTerms, dict(terms))}
 
 
 def _annotations(value: Json) -> Json:

@@ -140,7 +140,7 @@ def autoscaler_of(value: Json, scaled_objects: Mapping[str, Json] | None = None)
     scaled_object = str(as_object(metadata.get("labels")).get(KEDA_LABEL) or "")
     known = as_object((scaled_objects or {}).get(scaled_object))
     declared = as_object(known.get("spec"))
-    readings = tuple(_of_keda(spec, declared) if scaled_object else map(_reading, _metrics(spec)))
+    readings = tuple(_of_keda(spec, declared) if scaled_object else map(_metric_reading, _metrics(spec)))
     low, high = _bounds(spec, declared)
     up, down = (as_object(as_object(spec.get("behavior")).get(name)) for name in ("scaleUp", "scaleDown"))
     return Autoscaler(
@@ -169,7 +169,7 @@ def _metrics(spec: Json) -> list[Json]:
     return [as_object(item) for item in as_list(spec.get("metrics"))]
 
 
-def _reading(item: Json) -> MetricReading:
+def _metric_reading(item: Json) -> MetricReading:
     kind = str(item.get("type") or "")
     source = as_object(item.get(f"{kind[:1].lower()}{kind[1:]}"))
     metric, target = as_object(source.get("metric")), as_object(source.get("target"))
@@ -186,7 +186,7 @@ def _reading(item: Json) -> MetricReading:
 
 def _of_keda(spec: Json, declared: Json) -> Iterator[MetricReading]:
     """Yield the triggers of a ScaledObject; without one, the metrics of KEDA, which have names of its own."""
-    made = [reading for reading in map(_reading, _metrics(spec)) if reading.name is not None]
+    made = [reading for reading in map(_metric_reading, _metrics(spec)) if reading.name is not None]
     triggers = [as_object(item) for item in as_list(declared.get("triggers"))]
     if not triggers:
         yield from (replace(reading, name=None, text=None, selector=None) for reading in made)

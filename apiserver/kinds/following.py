@@ -56,7 +56,7 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class FollowedMetric:
     """What an autoscaler should follow: the metric of one variant, or of one target of a binding."""
 
     metrics: tuple[str, ...]
@@ -76,9 +76,11 @@ class Subject:
     """The labels of all metrics of this name in the namespace, which may include its own."""
 
 
-def variant_subject(labels: Mapping[str, str], neighbours: Collection[Mapping[str, str]] = ()) -> Subject:
+def variant_subject(
+    labels: Mapping[str, str], neighbours: Collection[Mapping[str, str]] = ()
+) -> FollowedMetric:
     """Return the metric of a VariantAutoscaling by its labels; `neighbours` are those in its namespace."""
-    return Subject(
+    return FollowedMetric(
         metrics=(VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO),
         gauge="stowplan_desired_replicas",
         labels=labels,
@@ -88,9 +90,9 @@ def variant_subject(labels: Mapping[str, str], neighbours: Collection[Mapping[st
     )
 
 
-def target_subject(binding: Json, kind: str, name: str) -> Subject:
+def target_subject(binding: Json, kind: str, name: str) -> FollowedMetric:
     """Return the metric of one target of a raw binding. No other binding decides on the same target."""
-    return Subject(
+    return FollowedMetric(
         metrics=(BOUND_METRIC,),
         gauge="stowplan_policy_desired_replicas",
         labels=target_labels(binding, kind, name),
@@ -99,7 +101,7 @@ def target_subject(binding: Json, kind: str, name: str) -> Subject:
     )
 
 
-def following_problems(autoscalers: Sequence[Autoscaler], subject: Subject) -> tuple[Problem, ...]:
+def following_problems(autoscalers: Sequence[Autoscaler], subject: FollowedMetric) -> tuple[Problem, ...]:
     """Return why the autoscalers of one target do not follow a decision as it is meant; empty if they do."""
     problems = [problem for autoscaler in autoscalers for problem in _problems(autoscaler, subject)]
     if len(autoscalers) > 1:
@@ -109,7 +111,7 @@ def following_problems(autoscalers: Sequence[Autoscaler], subject: Subject) -> t
     return tuple(problems)
 
 
-def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
+def _problems(autoscaler: Autoscaler, subject: FollowedMetric) -> Iterator[Problem]:
     metric, shown = subject.metrics[0], autoscaler.display_name
     own = [item for item in autoscaler.readings if _may_be(item, subject)]
     others = [item for item in autoscaler.readings if not _may_be(item, subject)]
@@ -142,20 +144,20 @@ def _problems(autoscaler: Autoscaler, subject: Subject) -> Iterator[Problem]:
         yield Problem(reason=FollowingProblem.TARGET_DIFFERS, message=text)
 
 
-def _nearest_metric(others: Sequence[MetricReading], subject: Subject) -> str:
+def _nearest_metric(others: Sequence[MetricReading], subject: FollowedMetric) -> str:
     """Return the name of the subject's metric that a misspelt one most resembles; empty if none does."""
     similar = [nearest(item.name, subject.metrics, likeness=_LIKENESS) for item in others if item.name]
     return next(filter(None, similar), "")
 
 
-def _may_be(item: MetricReading, subject: Subject) -> bool:
+def _may_be(item: MetricReading, subject: FollowedMetric) -> bool:
     """Tell whether a metric is the subject's, or may be: KEDA's triggers can have any query."""
     if item.name is not None:
         return item.name in subject.metrics
     return item.text is None or any(name in item.text for name in (*subject.metrics, subject.gauge))
 
 
-def _why_not_selected(item: MetricReading, subject: Subject) -> str:
+def _why_not_selected(item: MetricReading, subject: FollowedMetric) -> str:
     """Return why a metric's selector does not select exactly the subject; empty if it does."""
     if item.name is None:
         return _mismatch(dict(_MATCHER.findall(item.text or "")), subject, ignored=_PLACES)
@@ -177,7 +179,9 @@ def _why_not_selected(item: MetricReading, subject: Subject) -> str:
     return ""
 
 
-def _mismatch(required: Mapping[str, str], subject: Subject, ignored: AbstractSet[str] = frozenset()) -> str:
+def _mismatch(
+    required: Mapping[str, str], subject: FollowedMetric, ignored: AbstractSet[str] = frozenset()
+) -> str:
     """Return the first required label that the subject does not have; empty if it has all of them.
 
     In queries, labels that no such metric has belong to something else.
@@ -196,9 +200,9 @@ def _wrong_target(item: MetricReading) -> str:
     if item.text is None and item.target_value is None:
         return ""
     is_ratio = item.name == VARIANT_RATIO
-    wanted = "Value" if is_ratio else "AverageValue"
+    right_type = "Value" if is_ratio else "AverageValue"
     read = item.name or item.shown
-    if item.target_type == wanted:
+    if item.target_type == right_type:
         if item.target_value == Decimal(1):
             return ""
         return f"has a target of {_text(item.target_value)} for {read}, which divides the decision: set 1"

@@ -68,11 +68,11 @@ def errors_of(kind: Kind, version: Version, value: Json) -> list[FieldError]:
 
 
 def _conversion_errors(kind: Kind, value: Json, old: Json | None) -> list[FieldError]:
-    wanted = _wanted_bytes(kind, value)
-    if wanted <= LIMIT_BYTES or (old is not None and _wanted_bytes(kind, old) > LIMIT_BYTES):
+    size_bytes = _wanted_bytes(kind, value)
+    if size_bytes <= LIMIT_BYTES or (old is not None and _wanted_bytes(kind, old) > LIMIT_BYTES):
         return []
     detail = (
-        f"the data that other versions cannot express takes {wanted} bytes together with all annotations,"
+        f"the data that other versions cannot express takes {size_bytes} bytes together with all annotations,"
         f" which must have at most {LIMIT_BYTES}"
     )
     return [errors.forbidden(FieldPath().child("spec"), detail)]

@@ -69,7 +69,7 @@ class Gate:
     def __init__(self, front_proxy: FrontProxy) -> None:
         self._front_proxy = front_proxy
         self._authorities = x509.load_pem_x509_certificates(front_proxy.authorities_pem.encode())
-        self._judge = functools.lru_cache(maxsize=256)(self._read)
+        self._judge = functools.lru_cache(maxsize=256)(self._check)
 
     def authenticate(
         self, certificate_der: bytes | None, headers: Mapping[str, str], *, now: dt.datetime
@@ -90,7 +90,7 @@ class Gate:
         if not any(headers.get(name) for name in self._front_proxy.username_headers):
             raise UnauthorizedError("the front proxy did not name the user of the request")
 
-    def _read(self, certificate_der: bytes) -> x509.Certificate | str:
+    def _check(self, certificate_der: bytes) -> x509.Certificate | str:
         """Return the certificate if it is that of the front proxy, else why it is not."""
         certificate = x509.load_der_x509_certificate(certificate_der)
         if not any(_has_issued(authority, certificate) for authority in self._authorities):

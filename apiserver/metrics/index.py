@@ -25,34 +25,34 @@ METRIC_NAMES: Final = (VARIANT_METRIC, VARIANT_METRIC_LEGACY, VARIANT_RATIO, VAR
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Subject:
+class MetricSubject:
     """The subject of a metric: the kind of its objects, and the labels that name an entry and its object."""
 
     kind: str
     entry_label: str
     object_label: str
-    called: str
+    object_title: str
     """An object, for messages: a variant can also be an annotated autoscaler."""
 
-    sought: str
+    entries_title: str
     """The objects that have entries, for messages."""
 
 
-_VARIANT: Final = Subject(
+_VARIANT: Final = MetricSubject(
     kind="VariantAutoscaling",
     entry_label=VARIANT_NAME,
     object_label=VARIANT_NAME,
-    called="variant",
-    sought="variant",
+    object_title="variant",
+    entries_title="variant",
 )
-SUBJECTS: Final[Mapping[str, Subject]] = {
+SUBJECTS: Final[Mapping[str, MetricSubject]] = {
     **dict.fromkeys(METRIC_NAMES, _VARIANT),
-    BOUND_METRIC: Subject(
+    BOUND_METRIC: MetricSubject(
         kind="AutoscalingPolicyBinding",
         entry_label=TARGET_ID,
         object_label="binding_name",
-        called="AutoscalingPolicyBinding",
-        sought="AutoscalingPolicyBinding with a decision",
+        object_title="AutoscalingPolicyBinding",
+        entries_title="AutoscalingPolicyBinding with a decision",
     ),
 }
 """The subject of every served metric."""
@@ -145,10 +145,10 @@ class MetricIndex:
         if metric_name not in SUBJECTS:
             served = ", ".join(SUBJECTS)
             raise NotFoundError(f"no external metric {metric_name!r}: Stowplan serves {served}")
-        entries = [self._confirm(entry) for entry in self._matching(namespace, metric_name, selector)]
+        entries = [self._confirm(entry) for entry in self._select(namespace, metric_name, selector)]
         if not entries:
             raise NotFoundError(
-                f"no {SUBJECTS[metric_name].sought} in namespace {namespace!r} matches the selector of"
+                f"no {SUBJECTS[metric_name].entries_title} in namespace {namespace!r} matches the selector of"
                 f" {metric_name}"
             )
         series = [
@@ -158,7 +158,7 @@ class MetricIndex:
             raise self._unavailable(entries, now)
         return series
 
-    def _matching(self, namespace: str, metric_name: str, selector: Json) -> list[MetricValue | Unknown]:
+    def _select(self, namespace: str, metric_name: str, selector: Json) -> list[MetricValue | Unknown]:
         bucket = self._buckets.get((namespace, metric_name), {})
         names = allowed_values(selector, SUBJECTS[metric_name].entry_label)
         candidates = (bucket.get(name) for name in (bucket if names is None else names))
@@ -180,7 +180,7 @@ class MetricIndex:
         self, entries: Sequence[MetricValue | Unknown], now: dt.datetime
     ) -> ServiceUnavailableError:
         reasons = [
-            f"{SUBJECTS[entry.metric_name].called} {entry.namespace}/{_object_name(entry)}: {why}"
+            f"{SUBJECTS[entry.metric_name].object_title} {entry.namespace}/{_object_name(entry)}: {why}"
             for entry in entries
             if (why := self._why_unknown(entry, now))
         ]

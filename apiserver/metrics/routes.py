@@ -159,7 +159,7 @@ def _selector(text: str) -> Json:
 def _require_json(request: web.Request) -> None:
     """Raise NotAcceptableError unless the caller accepts JSON; a request without the header does."""
     accept = request.headers.get("Accept", "*/*")
-    types = {wanted.split(";", 1)[0].strip() for wanted in accept.split(",")}
+    types = {part.split(";", 1)[0].strip() for part in accept.split(",")}
     if not types & {JSON_TYPE, "*/*", "application/*"}:
         raise status.NotAcceptableError(f"only {JSON_TYPE} can be served, not {accept}")
 

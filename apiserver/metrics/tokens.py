@@ -57,7 +57,7 @@ def bearer_token(authorization: str) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Review:
+class _TokenReview:
     time_seconds: float
     answer: asyncio.Task[Json]
 
@@ -95,7 +95,7 @@ class TokenReviewer:
         """Create the reviewer; `seconds` is a monotonic clock."""
         self._cluster = cluster
         self._seconds = seconds
-        self._known: dict[_Key, _Review] = {}
+        self._known: dict[_Key, _TokenReview] = {}
         self._valid: dict[bytes, None] = {}
         """Digests of tokens that were valid, in the order of their last review."""
 
@@ -156,7 +156,7 @@ class TokenReviewer:
                 task = asyncio.create_task(self._review(queue, key, resource, review))
                 # Its clients may all have left when it fails.
                 task.add_done_callback(lambda done: done.cancelled() or done.exception())
-                known = self._known[key] = _Review(self._seconds(), task)
+                known = self._known[key] = _TokenReview(self._seconds(), task)
                 if len(self._known) > _MOST_KNOWN:
                     del self._known[next(iter(self._known))]
             try:

@@ -72,7 +72,7 @@ class Bodies:
 
     def __init__(self, *, arriving_bytes: int, small_bytes: int, large_bytes: int, shared: Room) -> None:
         self._small_bytes = small_bytes
-        self._arriving = _Arriving(arriving_bytes, small_bytes)
+        self._arriving = _Arrivals(arriving_bytes, small_bytes)
         self._small = Room(SMALL_ROOM_BYTES)
         self._large_bytes = large_bytes
         self._large = Room(large_bytes), shared
@@ -110,7 +110,7 @@ class Bodies:
     async def _answer_in_turn(
         self, request: web.BaseRequest, answer: Answer, *, limit_bytes: int, times: int
     ) -> web.StreamResponse:
-        taken: list[Room] = []
+        rooms: list[Room] = []
         body, amount = _Body(request), 0
         try:
             try:
@@ -118,9 +118,9 @@ class Bodies:
                 amount = min(len(text) * times, self._large_bytes)
                 is_small = len(text) <= self._small_bytes
                 if is_small and self._small.take_at_once(amount):
-                    taken.append(self._small)
+                    rooms.append(self._small)
                 else:
-                    await _wait(body, (self._small,) if is_small else self._large, amount, taken)
+                    await _wait(body, (self._small,) if is_small else self._large, amount, rooms)
             except TimeoutError:
                 raise _unavailable() from None
             except ConnectionError:  # no error of the server, and nobody reads the response
@@ -129,16 +129,16 @@ class Bodies:
                 self._arriving.forget(body)
             return await _send(request, await answer(text))
         finally:
-            for room in taken:
+            for room in rooms:
                 room.give(amount)
 
 
-async def _wait(body: _Body, rooms: Sequence[Room], amount: int, taken: list[Room]) -> None:
+async def _wait(body: _Body, rooms: Sequence[Room], amount: int, used: list[Room]) -> None:
     """Take bytes from rooms in turn, and note which have given them. Raises TimeoutError."""
     async with asyncio.timeout(PATIENCE_SECONDS) as body.patience:
         for room in rooms:
             await room.take(amount)
-            taken.append(room)
+            used.append(room)
 
 
 def _response(reply: Reply) -> web.Response:
@@ -188,7 +188,7 @@ class _Body:
             self.patience.reschedule(asyncio.get_running_loop().time())
 
 
-class _Arriving:
+class _Arrivals:
     """All bodies that are held as bytes."""
 
     def __init__(self, most_bytes: int, small_bytes: int) -> None:

@@ -102,11 +102,11 @@ def parse(declared: type[T], *, program: str, description: str, arguments: Seque
     node = node_of(declared)
     parser = _parser(node, program, description, is_explained=not _HELP_FLAGS.isdisjoint(arguments))
     flags = vars(parser.parse_args(arguments))
-    document = _read(flags.pop(_CONFIG_FLAG))
+    document = _read_document(flags.pop(_CONFIG_FLAG))
     for path, prop in _leaves(node, ()):
         text = flags[flag_name(path)]
         if text is not None:
-            _set(document, path, _scalar(prop.node, text))
+            _set_field(document, path, _scalar(prop.node, text))
     return load(declared, document)
 
 
@@ -129,7 +129,7 @@ def _fits(schema: Json, document: Json) -> bool:
         return False  # YAML has values that JSON lacks, such as dates
 
 
-def _read(path: str | None) -> Json:
+def _read_document(path: str | None) -> Json:
     if path is None:
         return {}
     import yaml  # noqa: PLC0415 (needed only with a configuration file)
@@ -207,7 +207,7 @@ def _scalar(node: SchemaNode, text: str) -> JsonValue:
         return text  # the schema rejects it with the path of the field
 
 
-def _set(document: Json, path: tuple[str, ...], value: JsonValue) -> None:
+def _set_field(document: Json, path: tuple[str, ...], value: JsonValue) -> None:
     for part in path[:-1]:
         if document.get(part) is None:
             document[part] = {}

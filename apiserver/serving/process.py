@@ -174,7 +174,7 @@ _UNMATCHED: Final = "unmatched"
 _FAILED: Final = 500
 
 
-def tracking(metrics: ProcessMetrics, readiness: Readiness, *, clock: Callable[[], float]) -> Middleware:
+def tracker(metrics: ProcessMetrics, readiness: Readiness, *, clock: Callable[[], float]) -> Middleware:
     """Return the outermost middleware of an application."""
 
     @web.middleware
@@ -268,7 +268,7 @@ async def _serve(
             jobs.append(tls.follow)
             _watch_certificate(tls, readiness=readiness, metrics=metrics)
             clock = asyncio.get_running_loop().time
-            application.middlewares.insert(0, tracking(metrics, readiness, clock=clock))
+            application.middlewares.insert(0, tracker(metrics, readiness, clock=clock))
             await listeners.open_https(application, tls.context)
         await listeners.open_plain(health=health_application(readiness), metrics=metrics_application(metrics))
     except OSError as error:
@@ -278,7 +278,7 @@ async def _serve(
     log.info("serving", address=serving.bind_address or "all", ports=listeners.ports)
     gc.freeze()  # objects from start-up stay for good: exempt them from garbage collection
     supervisor = Supervisor(jobs)
-    await supervisor.until(stop.asked)
+    await supervisor.until(stop.requested)
     readiness.drain()
     log.info("shutting down", drain_seconds=serving.drain_seconds if application else 0)
     if application is not None:
@@ -302,13 +302,13 @@ class _Stop:
     """The signal handlers: the first signal asks to stop, the second one to hurry."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.asked = asyncio.Event()
+        self.requested = asyncio.Event()
         self._hurry = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._ask)
 
     def _ask(self) -> None:
-        (self._hurry if self.asked.is_set() else self.asked).set()
+        (self._hurry if self.requested.is_set() else self.requested).set()
 
     async def pause(self, seconds: float) -> None:
         """Wait for `seconds`, or until the second signal."""
@@ -326,4 +326,4 @@ def server_tls(serving: ServingConfig, *, client_authorities: bytes | None = Non
 def _watch_certificate(tls: ServerTls, *, readiness: Readiness, metrics: ProcessMetrics) -> None:
     """Add the readiness check and the metric that every HTTPS process has."""
     readiness.add("certificate", tls.why_not_ready)
-    metrics.certificate_end.set_function(lambda: tls.served.end_seconds if tls.served else 0.0)
+    metrics.certificate_end.set_function(lambda: tls.certificate.end_seconds if tls.certificate else 0.0)

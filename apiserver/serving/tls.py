@@ -33,7 +33,7 @@ class CertificateUnusable(Exception):  # noqa: N818 (the name describes the even
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Served:
+class ServingCertificate:
     """A tested context and the validity of its certificate, in seconds since the epoch."""
 
     context: ssl.SSLContext
@@ -62,7 +62,7 @@ class ServerTls:
         self._paths = certificate_path, key_path
         self._client_authorities = client_authorities
         self._now = now
-        self._served: Served | None = None
+        self._certificate: ServingCertificate | None = None
         self._complaint = "not loaded yet"
         self.context = _new_context(None if client_authorities is None else b"")
         """The permanent context of the listener. It switches each new connection to the current context."""
@@ -70,26 +70,26 @@ class ServerTls:
         self.reload()
 
     @property
-    def served(self) -> Served | None:
+    def certificate(self) -> ServingCertificate | None:
         """The certificate for new connections."""
-        return self._served
+        return self._certificate
 
     def reload(self) -> bool:
         """Reload the files; return whether the pair changed. An invalid pair is logged once and ignored."""
         try:
-            served = self._load()
+            certificate = self._load()
         except CertificateUnusable as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 log.error(  # noqa: TRY400 (a traceback adds no information)
-                    "certificate not usable", error=str(error), serving_old=self._served is not None
+                    "certificate not usable", error=str(error), serving_old=self._certificate is not None
                 )
             return False
         self._complaint = ""
-        if self._served and self._served.digest == served.digest:
+        if self._certificate and self._certificate.digest == certificate.digest:
             return False
-        self._served = served
-        log.info("certificate in service", path=str(self._paths[0]), expires=_iso(served.end_seconds))
+        self._certificate = certificate
+        log.info("certificate in service", path=str(self._paths[0]), expires=_iso(certificate.end_seconds))
         return True
 
     def trust_clients(self, authorities: bytes) -> None:
@@ -100,39 +100,39 @@ class ServerTls:
     async def follow(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         """Reload the files every ten seconds, or every second until there is a valid pair."""
         while True:
-            await sleep(POLL_SECONDS if self._served else _FIRST_POLL_SECONDS)
+            await sleep(POLL_SECONDS if self._certificate else _FIRST_POLL_SECONDS)
             self.reload()
 
     def why_not_ready(self) -> str | None:
         """Return None while the certificate is valid, else the reason: a readiness check."""
-        if self._served is None:
+        if self._certificate is None:
             return self._complaint
-        begin, end = self._served.begin_seconds, self._served.end_seconds
+        begin, end = self._certificate.begin_seconds, self._certificate.end_seconds
         if self._now() > end - _LAST_TENTH * (end - begin):
             return f"the certificate expires at {_iso(end)} and has not been renewed"
         return None
 
     def _choose(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         """Switch a new connection to the current context; OpenSSL calls this even without a server name."""
-        if self._served:
-            connection.context = self._served.context
+        if self._certificate:
+            connection.context = self._certificate.context
 
-    def _load(self) -> Served:
+    def _load(self) -> ServingCertificate:
         contents = [self._client_authorities or b""]
         try:
             contents += [path.read_bytes() for path in self._paths]
         except OSError as error:
             raise CertificateUnusable(f"{error.filename}: {error.strerror}") from error
         digest = hashlib.sha256(b"\0".join(contents)).digest()
-        if self._served and self._served.digest == digest:
-            return self._served
+        if self._certificate and self._certificate.digest == digest:
+            return self._certificate
         try:
             context = _new_context(self._client_authorities)
             context.load_cert_chain(*self._paths, password=_no_password)
             begin, end = _prove(context, contents[1])
         except (ssl.SSLError, ValueError, OSError) as error:
             raise CertificateUnusable(f"{self._paths[0]}: {error}") from error
-        return Served(context=context, begin_seconds=begin, end_seconds=end, digest=digest)
+        return ServingCertificate(context=context, begin_seconds=begin, end_seconds=end, digest=digest)
 
 
 def _new_context(client_authorities: bytes | None) -> ssl.SSLContext:

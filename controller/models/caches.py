@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from apiserver.cluster.cache import Cache, Change, Grouped, catch_errors, without_managed_fields
+from apiserver.cluster.cache import Cache, Change, GroupIndex, catch_errors, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
@@ -106,9 +106,9 @@ class ModelCaches:
         self._routing_group = ""
         # Indexed by lookup key: a scan for each Model would take quadratic time in total.
         self._made: dict[tuple[str, ChildKey], Json] = {}
-        self._made_for = Grouped(lambda item: (_model_of(item), key_of(item)))
-        self._models_of = Grouped(identity)
-        self._pods_of = Grouped(lambda pod: (_model_of(pod), str(pod["metadata"]["name"])))
+        self._made_for = GroupIndex(lambda item: (_model_of(item), key_of(item)))
+        self._models_of = GroupIndex(identity)
+        self._pods_of = GroupIndex(lambda pod: (_model_of(pod), str(pod["metadata"]["name"])))
         self._all = (self._models, self._pods, self._upstream, *self._children.values())
 
     async def run(self) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from enum import StrEnum
 from typing import Final
 
-from apiserver.cluster.cache import Change, Grouped, catch_errors
+from apiserver.cluster.cache import Change, GroupIndex, catch_errors
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.optional_cache import OptionalCache
 from apiserver.cluster.resource import (
@@ -101,7 +101,7 @@ class GatewayCaches:
         }
         self._served = {name: asyncio.Event() for name in API_VERSIONS}
         self._annotated: dict[str, Json] = {}
-        self._made = Grouped(lambda item: (str(item["metadata"]["namespace"]), key_of(item)))
+        self._made = GroupIndex(lambda item: (str(item["metadata"]["namespace"]), key_of(item)))
         self._namespaces.subscribe(self._namespace_changed)
         for definitions in self._definitions.values():
             definitions.subscribe(self._definition_changed)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
-from apiserver.cluster.cache import Cache, Change, Grouped, catch_errors, without_managed_fields
+from apiserver.cluster.cache import Cache, Change, GroupIndex, catch_errors, without_managed_fields
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.optional_cache import SILENT_SECONDS, OptionalCache
 from apiserver.cluster.resource import (
@@ -100,7 +100,7 @@ class TrafficCaches:
 
         self._targets: dict[tuple[str, Key], tuple[str, ...]] = {}
 
-        self._known = {resource: Grouped(key_of) for resource in (PODS, *self._optional)}
+        self._known = {resource: GroupIndex(key_of) for resource in (PODS, *self._optional)}
 
     async def run(self) -> None:
         """Keep all caches current until cancelled."""

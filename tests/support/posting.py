@@ -10,7 +10,7 @@ from typing import TypeAlias
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from apiserver.serving.process import Readiness, tracking
+from apiserver.serving.process import Readiness, tracker
 from apiserver.serving.process_metrics import ProcessMetrics
 
 Client: TypeAlias = TestClient[web.Request, web.Application]
@@ -19,7 +19,7 @@ Client: TypeAlias = TestClient[web.Request, web.Application]
 @asynccontextmanager
 async def client_of(application: web.Application) -> AsyncIterator[Client]:
     """Serve an application on a loopback address as our processes do, and yield a client."""
-    application.middlewares.insert(0, tracking(ProcessMetrics("test"), Readiness(), clock=monotonic))
+    application.middlewares.insert(0, tracker(ProcessMetrics("test"), Readiness(), clock=monotonic))
     client: Client = TestClient(TestServer(application), auto_decompress=False)
     async with client:
         yield client

@@ -317,8 +317,8 @@ def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -
             return ()
         detail = "must be set for a resource that cannot be overcommitted"
         return [errors.required(path.child("limits").key(name), detail)]
-    wanted, most = quantities.amount(request), quantities.amount(limits[name])
-    if wanted is None or most is None or (wanted <= most if is_flexible else wanted == most):
+    requested, most = quantities.amount(request), quantities.amount(limits[name])
+    if requested is None or most is None or (requested <= most if is_flexible else requested == most):
         return ()
     demand = "less than or equal to" if is_flexible else "equal to"
     here = path.child("requests").key(name)

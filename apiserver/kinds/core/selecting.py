@@ -40,7 +40,7 @@ class _Parser:
             return []
         requirements = [self._requirement()]
         while self._peek() != _END:
-            self._expect(",", wanted="',' or the end")
+            self._expect(",", expected="',' or the end")
             requirements.append(self._requirement())
         return requirements
 
@@ -53,14 +53,14 @@ class _Parser:
             return {"key": key, "operator": "Exists"}
         operator = self._take()
         if operator not in _OPERATORS:
-            raise _unexpected(operator, "one of: =, ==, !=, in, notin")
+            raise _token_error(operator, "one of: =, ==, !=, in, notin")
         values = self._values() if operator.isalpha() else [self._value()]
         return {"key": key, "operator": _OPERATORS[operator], "values": values}
 
     def _key(self) -> str:
         key = self._take()
         if not _KEY.fullmatch(key):
-            raise _unexpected(key, "a label key")
+            raise _token_error(key, "a label key")
         return key
 
     def _value(self) -> str:
@@ -69,16 +69,16 @@ class _Parser:
             return ""
         value = self._take()
         if value in _SYMBOLS:
-            raise _unexpected(value, "a value")
+            raise _token_error(value, "a value")
         return value
 
     def _values(self) -> list[str]:
-        self._expect("(", wanted="'('")
+        self._expect("(", expected="'('")
         values = [self._value()]
         while self._peek() == ",":
             self._take()
             values.append(self._value())
-        self._expect(")", wanted="',' or ')'")
+        self._expect(")", expected="',' or ')'")
         return values
 
     def _peek(self) -> str:
@@ -87,13 +87,13 @@ class _Parser:
     def _take(self) -> str:
         return self._tokens.pop() if self._tokens else _END
 
-    def _expect(self, token: str, *, wanted: str) -> None:
+    def _expect(self, token: str, *, expected: str) -> None:
         actual = self._take()
         if actual != token:
-            raise _unexpected(actual, wanted)
+            raise _token_error(actual, expected)
 
 
-def _unexpected(token: str, expected: str) -> ValueError:
+def _token_error(token: str, expected: str) -> ValueError:
     return ValueError(f"found {token!r}, expected {expected}")
 
 
@@ -101,8 +101,8 @@ def selects(selector: Json | None, labels: Mapping[str, str]) -> bool:
     """Return whether a selector matches labels: None matches nothing, an empty one everything."""
     if selector is None:
         return False
-    wanted = selector.get("matchLabels") or {}
-    return all(labels.get(key) == value for key, value in wanted.items()) and all(
+    match_labels = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in match_labels.items()) and all(
         _meets(item, labels.get(item["key"])) for item in selector.get("matchExpressions") or []
     )
 

@@ -201,7 +201,7 @@ def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[ComputedD
     absent = [(way, window) for way, window in ways if _depth(behavior or {}, way) < len(way)]
     if not absent:
         return
-    warning = _warning(path, dict(absent))
+    warning = _fill_warning(path, dict(absent))
     if behavior is None:
         value = {way[0]: _nest(way[1:], window) for way, window in absent}
         yield ComputedDefault(path=(*path, "behavior"), value=value, warning=warning)
@@ -213,7 +213,7 @@ def behavior_fill(spec: Json, path: tuple[str | int, ...]) -> Iterator[ComputedD
         warning = ""
 
 
-def _warning(path: tuple[str | int, ...], absent: dict[tuple[str, ...], str]) -> str:
+def _fill_warning(path: tuple[str | int, ...], absent: dict[tuple[str, ...], str]) -> str:
     windows = " and ".join(f"{window} for {way[0]}" for way, window in absent.items())
     return f"{FieldPath((*path, 'behavior'))}: filled in stabilizationWindow {windows}"
 

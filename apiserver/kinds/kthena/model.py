@@ -205,10 +205,10 @@ _BOUNDED_SUM: Final = Cel(
 def _adapter_names(value: Json, path: FieldPath) -> list[FieldError]:
     faults: list[FieldError] = []
     spec = value.get("spec", {})
-    taken = ((value.get("metadata") or {}).get("name"), spec.get("name"))
+    model_names = ((value.get("metadata") or {}).get("name"), spec.get("name"))
     for position, backend in enumerate(spec.get("backends", ())):
         for rank, adapter in enumerate(backend.get("loraAdapters", ())):
-            if (name := adapter.get("name")) and name in taken:
+            if (name := adapter.get("name")) and name in model_names:
                 where = FieldPath((*path.parts, "spec", "backends", position, "loraAdapters", rank, "name"))
                 faults.append(errors.invalid(where, name, "must differ from the name of the model"))
     return faults

@@ -30,8 +30,8 @@ from apiserver.kinds.llmd.shapes_released import (
     MODEL_PROFILE,
     RELEASES,
     SHAPES,
-    Family,
     Shape,
+    ShapeFamily,
     released_status,
 )
 from apiserver.schema.json import Json, JsonValue, as_list, as_object, same
@@ -154,7 +154,7 @@ _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shaped:
+class ShapedObject:
     """An object in a shape, with a sentence for each field that was lost and for each that was made up.
 
     Each sentence begins with the path of the field: `spec.acceleratorCount: 4 has no place in …`.
@@ -177,7 +177,7 @@ def shape_of(value: Json) -> Shape:
     return MODEL_PROFILE if is_bare else CURRENT
 
 
-def in_shape(value: Json, shape: Shape) -> Shaped:
+def in_shape(value: Json, shape: Shape) -> ShapedObject:
     """Return an object in `llmd.ai/v1alpha1` in a shape, without changing the input.
 
     An object that had this shape is restored exactly. Our annotation is dropped, and what only it holds is
@@ -196,7 +196,7 @@ def in_shape(value: Json, shape: Shape) -> Shaped:
     shaped = _with_label(shaped, hub, is_other=is_other)
     lost = [*_lost_fields(plain, hub, shaped, shape), *_lost_cost(shaped, shape, is_other=is_other)]
     lost += lost_status
-    return Shaped(value=shaped, lost=lost, made_up=made_up)
+    return ShapedObject(value=shaped, lost=lost, made_up=made_up)
 
 
 def without_annotation(value: Json) -> Json:
@@ -210,11 +210,11 @@ def _spec(plain: Json, hub: Json, shape: Shape, *, is_other: bool, made_up: list
     facts = facts_of(hub)
     if (
         is_other
-        and shape.family is not Family.CURRENT
+        and shape.family is not ShapeFamily.CURRENT
         and same(spec.get("scaleTargetRef"), implied_target(plain))
     ):
         del spec["scaleTargetRef"]
-    if is_other and shape.family is Family.CURRENT and "variantCost" not in spec and facts.cost:
+    if is_other and shape.family is ShapeFamily.CURRENT and "variantCost" not in spec and facts.cost:
         spec["variantCost"] = facts.cost
     for name in _missing_facts(shape, facts):
         if name not in spec:
@@ -316,5 +316,10 @@ def _lost_from_spoke(spoke: Json, before: Json, shaped: Json, shape: Shape) -> I
 def _lost_cost(shaped: Json, shape: Shape, *, is_other: bool) -> Iterator[str]:
     """Yield a sentence if a cost implied by the accelerator is replaced by the default of the shape."""
     spec = shaped.get("spec")
-    if is_other and shape.family is Family.CURRENT and isinstance(spec, dict) and "variantCost" not in spec:
+    if (
+        is_other
+        and shape.family is ShapeFamily.CURRENT
+        and isinstance(spec, dict)
+        and "variantCost" not in spec
+    ):
         yield f"spec.variantCost: {shape} ignores the accelerator's unit cost and uses 10.0"

@@ -18,7 +18,7 @@ from apiserver.kinds.llmd.shapes_facts import Facts, total_cost
 from apiserver.schema.json import Json, JsonValue, as_object
 
 
-class Family(StrEnum):
+class ShapeFamily(StrEnum):
     """The feature that distinguishes a shape."""
 
     MODEL_PROFILE = "modelProfile"
@@ -51,7 +51,7 @@ class Shape:
     """
 
     name: str
-    family: Family
+    family: ShapeFamily
     fields: frozenset[str]
     required: tuple[str, ...]
     status: StatusShape | None = None
@@ -84,19 +84,19 @@ _S4_STATUS: Final = replace(_S3_STATUS, demands_members=False)
 
 MODEL_PROFILE: Final = Shape(
     name="modelProfile",
-    family=Family.MODEL_PROFILE,
+    family=ShapeFamily.MODEL_PROFILE,
     fields=frozenset({*_ANY, "modelProfile", "sloClassRef"}),
     required=("modelID", "modelProfile"),
     demands_parameters=False,
 )
 LEGACY: Final = Shape(
     name="legacy",
-    family=Family.LEGACY,
+    family=ShapeFamily.LEGACY,
     fields=frozenset({*_ANY, *v1alpha1.LEGACY_FIELDS}),
     required=("modelID", *v1alpha1.LEGACY_FIELDS),
 )
 CURRENT: Final = Shape(
-    name="current", family=Family.CURRENT, fields=frozenset(_ANY), required=("modelID", "scaleTargetRef")
+    name="current", family=ShapeFamily.CURRENT, fields=frozenset(_ANY), required=("modelID", "scaleTargetRef")
 )
 
 SHAPES: Final[Mapping[str, Shape]] = {shape.name: shape for shape in (MODEL_PROFILE, LEGACY, CURRENT)}
@@ -106,7 +106,7 @@ SHAPES: Final[Mapping[str, Shape]] = {shape.name: shape for shape in (MODEL_PROF
 def _first(name: str, status: StatusShape) -> Shape:
     names = ("modelID", "modelProfile", "sloClassRef")
     return Shape(
-        name=name, family=Family.MODEL_PROFILE, fields=frozenset(names), required=names, status=status
+        name=name, family=ShapeFamily.MODEL_PROFILE, fields=frozenset(names), required=names, status=status
     )
 
 
@@ -114,7 +114,7 @@ def _second(name: str, *, has_service_class: bool) -> Shape:
     service_class = ("sloClassRef",) if has_service_class else ()
     return Shape(
         name=name,
-        family=Family.MODEL_PROFILE,
+        family=ShapeFamily.MODEL_PROFILE,
         fields=frozenset({"modelID", "modelProfile", "variantCost", *service_class}),
         required=("modelID",),
         status=_S1_STATUS,
@@ -124,7 +124,11 @@ def _second(name: str, *, has_service_class: bool) -> Shape:
 
 def _third(name: str) -> Shape:
     return Shape(
-        name=name, family=Family.CURRENT, fields=CURRENT.fields, required=CURRENT.required, status=_S3_STATUS
+        name=name,
+        family=ShapeFamily.CURRENT,
+        fields=CURRENT.fields,
+        required=CURRENT.required,
+        status=_S3_STATUS,
     )
 
 
@@ -132,7 +136,7 @@ def _fourth(name: str) -> Shape:
     """Return the shape with bounds. Its schema sets a missing `maxReplicas` to 2, so a value is required."""
     return Shape(
         name=name,
-        family=Family.CURRENT,
+        family=ShapeFamily.CURRENT,
         fields=CURRENT.fields | {"minReplicas", "maxReplicas"},
         required=(*CURRENT.required, "maxReplicas"),
         status=_S4_STATUS,
@@ -141,7 +145,7 @@ def _fourth(name: str) -> Shape:
 
 _UNRELEASED: Final = Shape(
     name="pull-233",
-    family=Family.LEGACY,
+    family=ShapeFamily.LEGACY,
     fields=frozenset(LEGACY.required),
     required=LEGACY.required,
     status=_S2_STATUS,

@@ -74,10 +74,10 @@ def _kept_of_spec(value: Json) -> Iterator[str]:
 
 def _identifier_advice(value: Json) -> list[str]:
     spec = value["spec"]
-    wanted = variant_identifier(spec)
-    if "variantID" not in spec or spec["variantID"] == wanted:
+    expected = variant_identifier(spec)
+    if "variantID" not in spec or spec["variantID"] == expected:
         return []
-    return [f"spec.variantID is {spec['variantID']!r} but model, accelerator and count make {wanted!r}"]
+    return [f"spec.variantID is {spec['variantID']!r} but model, accelerator and count make {expected!r}"]
 
 
 def _parameter_advice(value: Json) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from apiserver.cluster.cache import Cache, Change, Grouped
+from apiserver.cluster.cache import Cache, Change, GroupIndex
 from apiserver.cluster.resource import CONFIG_MAPS
 from apiserver.schema.json import Json
 
@@ -335,7 +335,7 @@ def change(old: Json | None, new: Json | None) -> Change:
 
 def test_objects_are_found_by_group_after_every_change() -> None:
     """An update keeps the order, as long as the object stays in its group."""
-    grouped = Grouped(lambda value: (str(value["group"]), str(value["metadata"]["name"])))
+    grouped = GroupIndex(lambda value: (str(value["group"]), str(value["metadata"]["name"])))
     one, two = item("one", "a"), item("two", "a")
     for new in (one, two):
         grouped.take(change(None, new))

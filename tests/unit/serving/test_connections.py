@@ -12,7 +12,7 @@ from aiohttp import web
 
 from apiserver.serving.connections import Connections, Guard
 from apiserver.serving.listener import Acceptor, listening_socket
-from apiserver.serving.process import Readiness, tracking
+from apiserver.serving.process import Readiness, tracker
 from apiserver.serving.process_metrics import ProcessMetrics
 from apiserver.serving.tls import ServerTls
 
@@ -95,7 +95,7 @@ async def bench() -> AsyncIterator[Bench]:
     """Run the server with a limit of four connections."""
     bench = Bench()
     application = web.Application()
-    application.middlewares.append(tracking(ProcessMetrics("t"), Readiness(), clock=lambda: bench.now))
+    application.middlewares.append(tracker(ProcessMetrics("t"), Readiness(), clock=lambda: bench.now))
     application.router.add_route("*", "/echo", bench.echo)
     application.router.add_post("/ignore", bench.ignore)
     runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
