@@ -40,7 +40,7 @@ from controller.observe.decision_following import (
     external_metrics_of,
 )
 from controller.observe.declarations import Records, annotated_references
-from controller.observe.devices import NOTHING_FURTHER, FurtherAccelerators, Translation
+from controller.observe.devices import NOTHING_FURTHER, DeviceTranslator, FurtherAccelerators
 from controller.observe.gather import World
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules, Objectives
 from controller.observe.scales import Scale, ScaleReference, scale_references, scaled_targets
@@ -225,7 +225,7 @@ class Caches:
 
     def objectives(self) -> Objectives:
         """Return the InferenceObjectives that count now."""
-        return self._objective_rules.counting(self._items(INFERENCE_OBJECTIVES), self._inference_pools())
+        return self._objective_rules.applicable(self._items(INFERENCE_OBJECTIVES), self._inference_pools())
 
     async def scalable(self, api_version: str, kind: str) -> Resource | None:
         """Return the resource of a scalable kind, or None. Raises ClusterError if discovery fails."""
@@ -257,11 +257,11 @@ class Caches:
             return None
         return {item["metadata"]["namespace"]: item.get("data") or {} for item in cache.items()}
 
-    def _translation(self) -> Translation:
+    def _translation(self) -> DeviceTranslator:
         # Without the claims, for instance, all devices would seem to be free.
         if not all(self._optional[resource].is_readable for resource in _DYNAMIC_RESOURCES):
-            return Translation(further=self._further)
-        return Translation(
+            return DeviceTranslator(further=self._further)
+        return DeviceTranslator(
             further=self._further,
             slices=self._items(RESOURCE_SLICES),
             claims=self._items(RESOURCE_CLAIMS),

@@ -44,7 +44,7 @@ from controller.engines.endpoints import EndpointSource
 from controller.engines.prometheus import PrometheusSource
 from controller.engines.scraping import ScrapeLimits, Scraper, parse_networks
 from controller.evictions.rounds import EvictionRecord, EvictionRules
-from controller.observe.gather import Terms
+from controller.observe.gather import PlanningTerms
 from controller.observe.settings_reading import PolicyReader
 from controller.replica import exit_at_once, new_identity
 from controller.variants.advisory import Scope
@@ -338,7 +338,7 @@ def _cycle_settings(config: ControllerConfig) -> CycleSettings:
     planning = config.planning
     return CycleSettings(
         scale_to_zero=planning.scale_to_zero,
-        terms=Terms(
+        terms=PlanningTerms(
             grace_seconds=float(planning.scale_to_zero_grace_seconds),
             pools=pools_of(planning),
             budgets=budgets_of(planning),

@@ -48,7 +48,7 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class EventWrite:
     """The instruction to write event `number`; with a count above one, as the next state of its series."""
 
     number: int
@@ -80,7 +80,7 @@ class EventSeries:
         self._objects: OrderedDict[tuple[tuple[str, str], ...], _ObjectEvents] = OrderedDict()
         self._number = 0
 
-    def decide(self, occurrence: Occurrence, now: datetime) -> Send | None:
+    def decide(self, occurrence: Occurrence, now: datetime) -> EventWrite | None:
         """Return what to write about an occurrence; None if it is a repetition or beyond the rate limit."""
         known = self._recall(occurrence.regarding, now)
         series = known.series.get(occurrence.action)
@@ -93,7 +93,7 @@ class EventSeries:
         known.series[occurrence.action] = _ActionSeries(
             self._number, *_meaning_of(occurrence), count=1, sent=now
         )
-        return Send(self._number, 1)
+        return EventWrite(self._number, 1)
 
     def _recall(self, regarding: tuple[tuple[str, str], ...], now: datetime) -> _ObjectEvents:
         known = self._objects.setdefault(regarding, _ObjectEvents(float(BURST), now, {}))
@@ -109,12 +109,12 @@ def _meaning_of(occurrence: Occurrence) -> tuple[EventKind, str, str]:
     return occurrence.type, occurrence.reason, occurrence.meaning
 
 
-def _repeat(series: _ActionSeries, now: datetime) -> Send | None:
+def _repeat(series: _ActionSeries, now: datetime) -> EventWrite | None:
     series.count += 1
     if now - series.sent < SERIES_INTERVAL:
         return None
     series.sent = now
-    return Send(series.number, series.count)
+    return EventWrite(series.number, series.count)
 
 
 log = EventLogger(__name__)
@@ -129,7 +129,7 @@ _REFERENCE_MEMBERS = ("apiVersion", "kind", "namespace", "name", "uid")
 @dataclass(frozen=True, slots=True)
 class _Letter:
     occurrence: Occurrence
-    send: Send
+    send: EventWrite
     time: datetime
 
 

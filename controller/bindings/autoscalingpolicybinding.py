@@ -31,10 +31,16 @@ from controller.bindings.status import (
     binding_status,
     unwritten_seconds,
 )
-from controller.engines.endpoints import EndpointSource, Exposures, QuerySource, Question, activity_questions
-from controller.observe.binding_claims import Ask
+from controller.engines.endpoints import (
+    EndpointQuery,
+    EndpointSource,
+    Exposures,
+    QuerySource,
+    activity_questions,
+)
+from controller.observe.binding_claims import BindingDemand
 from controller.observe.binding_conditions import BindingReason, grace_seconds
-from controller.observe.binding_targets import BoundReader, BoundWorld, Case
+from controller.observe.binding_targets import BindingCase, BoundReader, BoundWorld
 from controller.observe.decision_following import ExternalMetrics, ReplicaWatch, unknown_metrics
 from controller.policies.history import History
 from controller.policies.sharing import decide_binding
@@ -94,7 +100,7 @@ class BindingSettings:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Published:
+class _WriteResult:
     """Results of the status writes of one cycle."""
 
     results: Sequence[BindingResult]
@@ -131,7 +137,7 @@ class AutoscalingPolicyBindingReconciler:
         tools = self._tools
         world = tools.world()
         cases = await asyncio.to_thread(self._reader.cases, world)
-        asked = [
+        queries = [
             (case, item)
             for case in cases
             if case.is_decidable and not case.stands_back
@@ -140,9 +146,9 @@ class AutoscalingPolicyBindingReconciler:
                 *activity_questions(case.binding.activity if case.binding else None, case.before),
             )
         ]
-        questions = [item for _, item in asked]
-        exposures = await tools.source.expose(questions) if asked else Exposures()
-        silent = silent_objects([(case.key, item.endpoint) for case, item in asked], exposures.failures)
+        questions = [item for _, item in queries]
+        exposures = await tools.source.expose(questions) if queries else Exposures()
+        silent = silent_objects([(case.key, item.endpoint) for case, item in queries], exposures.failures)
         self._silence.update(silent)
         sources = [case.binding.activity for case in cases if case.binding]
         await self._memory.endpoints.ask(sources, tools.queries, now_seconds=tools.steady())
@@ -157,7 +163,7 @@ class AutoscalingPolicyBindingReconciler:
         results, failed = (*alone.results, *placed.results), {**alone.failed, **placed.failed}
         self._memory.remember((item.case.value, item.decision.history) for item in results if item.decision)
         newest = max(filter(None, (alone.newest, placed.newest)), default=None)
-        tools.pulse.bound(newest=newest, unconfirmed=frozenset(failed))
+        tools.pulse.record_bindings(newest=newest, unconfirmed=frozenset(failed))
         scaled = await tools.scaler.act([*alone.standing, *placed.standing]) if tools.scaler else {}
         return BindingCycleResult(
             results=results,
@@ -170,9 +176,9 @@ class AutoscalingPolicyBindingReconciler:
         )
 
     def _decide(
-        self, cases: Sequence[Case], asked: Sequence[Question], exposures: Exposures
+        self, cases: Sequence[BindingCase], queries: Sequence[EndpointQuery], exposures: Exposures
     ) -> list[BindingResult]:
-        self._memory.endpoints.take(asked, exposures)
+        self._memory.endpoints.take(queries, exposures)
         interval_seconds = self._settings.sizing.interval_seconds
         self._unwritten_seconds = unwritten_seconds(len(cases), interval_seconds=interval_seconds)
         now_seconds, steady_seconds = self._tools.now().timestamp(), self._tools.steady()
@@ -226,7 +232,7 @@ class AutoscalingPolicyBindingReconciler:
         return with_acting(results, watch.findings(seen, external, now_seconds=now_seconds))
 
     def _decide_one(
-        self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
+        self, case: BindingCase, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
     ) -> BindingResult:
         """Return the result for a binding; an error affects only this binding."""
         try:
@@ -235,7 +241,7 @@ class AutoscalingPolicyBindingReconciler:
             return _faulty(case, error)
 
     def _result(
-        self, case: Case, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
+        self, case: BindingCase, failed: Mapping[Key, str], now_seconds: float, steady_seconds: float
     ) -> BindingResult:
         if case.policy is None or case.binding is None or not case.targets or case.stands_back:
             return BindingResult(case=case)
@@ -252,11 +258,11 @@ class AutoscalingPolicyBindingReconciler:
         ask = None
         if self._settings.joint.includes(case.key[0]):
             # What the policy alone would start, so that the plan keeps running replicas despite a closer fit.
-            required = case.binding.serving(decision.replicas)
-            ask = Ask(value=case.value, binding=case.binding, required=required)
+            required = case.binding.capacity_of(decision.replicas)
+            ask = BindingDemand(value=case.value, binding=case.binding, required=required)
         why = why_advisory(case.key[0], case.orders, self._settings.advisory)
-        asked = (*(pod for state in case.targets for pod in state.pods), *case.before)
-        pods = [pod["metadata"] for pod in asked]
+        watched = (*(pod for state in case.targets for pod in state.pods), *case.before)
+        pods = [pod["metadata"] for pod in watched]
         causes = (failed.get((pod["namespace"], pod["name"])) for pod in pods)
         return BindingResult(
             case=case,
@@ -266,7 +272,7 @@ class AutoscalingPolicyBindingReconciler:
             silence=next(filter(None, causes), ""),
         )
 
-    def _history(self, case: Case, now_seconds: float) -> History:
+    def _history(self, case: BindingCase, now_seconds: float) -> History:
         """Return the history of a binding; another leader decided an interval ago at the latest."""
         seen_seconds = now_seconds - self._settings.sizing.interval_seconds
         return self._memory.history(
@@ -278,7 +284,7 @@ class AutoscalingPolicyBindingReconciler:
         attempt = scaler.last_attempt(result.case.value) if scaler else None
         return replace(result, scaling=scaling_finding(result, attempt))
 
-    async def _publish(self, results: Sequence[BindingResult]) -> _Published:
+    async def _publish(self, results: Sequence[BindingResult]) -> _WriteResult:
         """Write the statuses that are due."""
         now = self._tools.now()
         pairs = await asyncio.to_thread(lambda: [_result_and_status(item, now) for item in results])
@@ -315,7 +321,7 @@ class AutoscalingPolicyBindingReconciler:
                 continue  # users may have written any time into a status that could not be written
             shown = statuses[place] if place in ended else result.case.value.get("status") or {}
             newest = max(filter(None, (newest, bound_served_time(shown))), default=None)
-        return _Published(
+        return _WriteResult(
             results=results,
             newest=newest,
             written=sum(item is True for item in answers),
@@ -357,7 +363,7 @@ def _result_and_status(result: BindingResult, now: datetime) -> tuple[BindingRes
         return result, binding_status(result, now=now)
 
 
-def _faulty(case: Case, error: Exception) -> BindingResult:
+def _faulty(case: BindingCase, error: Exception) -> BindingResult:
     """Log an unexpected error; return the result that reports it, without a decision."""
     _log.error("binding not decided", binding="/".join(key_of(case.value)), exc_info=error)
     return BindingResult(case=case, fault=f"{type(error).__name__} in the controller")

@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from apiserver.kinds.identity import Key
-from controller.observe.binding_claims import Ask, holds_nothing, why_not_planned
+from controller.observe.binding_claims import BindingDemand, holds_nothing, why_not_planned
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
-from controller.observe.binding_targets import Case
+from controller.observe.binding_targets import BindingCase
 from controller.observe.conditions import ConditionReason
-from controller.observe.gather import Gathered
+from controller.observe.gather import GatherResult
 from controller.planning.decision import Plan, Reason
 from controller.policies.history import History
-from controller.policies.sharing import BindingDecision, granted_decision
+from controller.policies.sharing import SharedDecision, granted_decision
 from controller.sizing.records import DEFAULT_SIZING
 
 Findings = Mapping[BindingCondition, BindingFinding]
@@ -53,11 +53,11 @@ class Grant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Taken:
+class RequestBatch:
     """Requests as one plan received them."""
 
     number: int
-    asks: tuple[Ask, ...]
+    asks: tuple[BindingDemand, ...]
 
 
 class Exchange:
@@ -69,18 +69,18 @@ class Exchange:
         )
         """How long to wait for a plan, in seconds."""
 
-        self._asks: tuple[Ask, ...] = ()
-        self._asked = asyncio.Event()
+        self._asks: tuple[BindingDemand, ...] = ()
+        self._requested = asyncio.Event()
         self._number = 0
         self._grants: asyncio.Future[Mapping[Key, Grant]] | None = None
 
-    async def request_grants(self, asks: Sequence[Ask]) -> Mapping[Key, Grant] | None:
+    async def request_grants(self, asks: Sequence[BindingDemand]) -> Mapping[Key, Grant] | None:
         """Replace the bindings' requests; return the grants, or None if no plan arrives in time."""
         self._asks, self._number = tuple(asks), self._number + 1
         if not asks:
             return {}
         self._grants = asyncio.get_running_loop().create_future()
-        self._asked.set()
+        self._requested.set()
         try:
             async with asyncio.timeout(self.patience_seconds):
                 return await self._grants
@@ -91,12 +91,12 @@ class Exchange:
         """Wait until a plan is requested, or for at most `within_seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_seconds):
-                await self._asked.wait()
+                await self._requested.wait()
 
-    def take(self) -> Taken:
+    def take(self) -> RequestBatch:
         """Return the requests that the next plan must include."""
-        self._asked.clear()
-        return Taken(number=self._number, asks=self._asks)
+        self._requested.clear()
+        return RequestBatch(number=self._number, asks=self._asks)
 
     def grant(self, number: int, grants: Mapping[Key, Grant]) -> None:
         """Grant the requests of a number; the grants are dropped if newer requests exist."""
@@ -104,12 +104,12 @@ class Exchange:
             self._grants.set_result(grants)
 
 
-def grants_of(asks: Iterable[Ask], gathered: Gathered, plan: Plan) -> Mapping[Key, Grant]:
+def grants_of(asks: Iterable[BindingDemand], gathered: GatherResult, plan: Plan) -> Mapping[Key, Grant]:
     """Return the grants for each binding, from a plan of what was gathered."""
     variants = {variant.key: variant for variant in gathered.snapshot.variants}
     decisions = {item.key: item for item in plan.decisions}
 
-    def grant(ask: Ask) -> Grant:
+    def grant(ask: BindingDemand) -> Grant:
         if why := why_not_planned(ask, variants):
             return Grant(why_not=why)
         if holds_nothing(ask, variants):
@@ -127,14 +127,14 @@ def grants_of(asks: Iterable[Ask], gathered: Gathered, plan: Plan) -> Mapping[Ke
 
 
 def limit_to_grant(
-    case: Case,
-    decision: BindingDecision,
-    ask: Ask,
+    case: BindingCase,
+    decision: SharedDecision,
+    ask: BindingDemand,
     grant: Grant | None,
     *,
     history: History,
     now_seconds: float,
-) -> tuple[BindingDecision, Findings]:
+) -> tuple[SharedDecision, Findings]:
     """Return a decision limited to what the plan grants, and the findings about it.
 
     Without a plan, the last published replicas stay. `history` is the one before the decision.
@@ -157,7 +157,7 @@ def limit_to_grant(
     return placed, {**(grant.resolved if grant else {}), BindingCondition.PLACED: finding}
 
 
-def _published_replicas(case: Case) -> list[int]:
+def _published_replicas(case: BindingCase) -> list[int]:
     """Return the replicas of each target in the status, or the current replicas if there are none."""
     published = {
         (item.get("kind"), item.get("name")): item.get("replicas")
@@ -170,7 +170,9 @@ def _published_replicas(case: Case) -> list[int]:
     return replicas
 
 
-def _resolution_findings(ask: Ask, gathered: Gathered) -> Iterator[tuple[BindingCondition, BindingFinding]]:
+def _resolution_findings(
+    ask: BindingDemand, gathered: GatherResult
+) -> Iterator[tuple[BindingCondition, BindingFinding]]:
     """Yield the findings that VariantAutoscalings have, too, per target where they differ."""
     items = [gathered.observed[key] for key in ask.variants]
     findings = [item.service_class for item in items]
@@ -190,7 +192,7 @@ def _resolution_findings(ask: Ask, gathered: Gathered) -> Iterator[tuple[Binding
         yield BindingCondition.COST_RESOLVED, (False, BindingReason.PRICE_INVALID, "; ".join(unlisted))
 
 
-def without_bound(plan: Plan, gathered: Gathered) -> Plan:
+def without_bound(plan: Plan, gathered: GatherResult) -> Plan:
     """Return the plan without the decisions for bindings' targets, which have a separate status."""
     own = (item for item in plan.decisions if not gathered.observed[item.key].claim.is_bound)
     return replace(plan, decisions=tuple(own))

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
-from controller.engines.endpoints import EndpointMemory, Question, question
-from controller.observe.binding_targets import Case, TargetState
+from controller.engines.endpoints import EndpointMemory, EndpointQuery, question
+from controller.observe.binding_targets import BindingCase, TargetState
 from controller.policies.history import History, UnreadableHistoryError, read_history
-from controller.policies.sharing import BindingSeen, TargetSeen
+from controller.policies.sharing import BindingObservation, TargetObservation
 
 _log = EventLogger(__name__)
 
@@ -23,12 +23,12 @@ class BindingMemory:
 
         self._histories: dict[tuple[str, str, str], History] = {}
 
-    def last_metrics(self, case: Case, *, steady_seconds: float) -> BindingSeen:
+    def last_metrics(self, case: BindingCase, *, steady_seconds: float) -> BindingObservation:
         """Return the last metrics of the pods of a binding's targets, with their age."""
         source = case.binding.activity if case.binding else None
-        return BindingSeen(
+        return BindingObservation(
             targets=tuple(
-                TargetSeen(
+                TargetObservation(
                     current_replicas=state.current_replicas,
                     ready_replicas=state.ready_replicas,
                     pods=tuple(
@@ -43,7 +43,7 @@ class BindingMemory:
             else None,
         )
 
-    def history(self, case: Case, *, seen_seconds: float, unwritten_seconds: float) -> History:
+    def history(self, case: BindingCase, *, seen_seconds: float, unwritten_seconds: float) -> History:
         """Return the history of decisions on a binding, from memory or else from the status.
 
         The process that wrote the status may have decided until `seen_seconds`, but for no longer than
@@ -64,7 +64,7 @@ class BindingMemory:
         self._histories = {_identity(value): history for value, history in histories}
 
 
-def questions_of(case: Case, state: TargetState) -> list[Question]:
+def questions_of(case: BindingCase, state: TargetState) -> list[EndpointQuery]:
     """Return the metrics to read from the ready pods of a target."""
     names = [metric.name for metric in case.policy.metrics] if case.policy else []
     bound = state.bound

@@ -19,8 +19,8 @@ from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.scales import (
     Scale,
-    Scaled,
     ScaleReference,
+    ScaleTargets,
     UnreadableScaleError,
     scale_of,
     scaled_targets,
@@ -37,7 +37,7 @@ _NOT_ASKED: Final = "its scale has not been read yet"
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _ScaleAnswer:
     content: Scale | str
     time_seconds: float
 
@@ -57,7 +57,7 @@ class ScaleReader:
         self._references = references
         self._silent_seconds = silent_seconds
         self._clock = clock
-        self._answers: dict[TargetKey, _Answer] = {}
+        self._answers: dict[TargetKey, _ScaleAnswer] = {}
         self._templates: dict[TargetKey, Json] = {}
         self._resources: dict[tuple[str, str], tuple[Resource | None, float]] = {}
 
@@ -65,11 +65,11 @@ class ScaleReader:
         """Read one scale after the other, each at most every ten seconds, until cancelled."""
         while True:
             began = self._clock()
-            wanted = scaled_targets(self._references())
+            targets = scaled_targets(self._references())
             for known in (self._answers, self._templates):
-                for key in known.keys() - wanted.keys():
+                for key in known.keys() - targets.keys():
                     del known[key]
-            for key, api_version in sorted(wanted.items()):
+            for key, api_version in sorted(targets.items()):
                 await self.read(key, api_version)
                 await asyncio.sleep(_PAUSE_SECONDS)
             await asyncio.sleep(max(_PAUSE_SECONDS, _ROUND_SECONDS - (self._clock() - began)))
@@ -83,7 +83,7 @@ class ScaleReader:
         except ClusterError as error:
             _log.info("scale not read", target=str(key), why=error.message)
             return
-        self._answers[key] = _Answer(content, self._clock())
+        self._answers[key] = _ScaleAnswer(content, self._clock())
 
     async def _ask(self, key: TargetKey, api_version: str) -> Scale:
         resource = await self.resource(api_version, key.own_kind)
@@ -120,13 +120,13 @@ class ScaleReader:
         self._resources[api_version, kind] = resource, self._clock()
         return resource
 
-    def last_scales(self, pods: Sequence[Json]) -> Scaled:
+    def last_scales(self, pods: Sequence[Json]) -> ScaleTargets:
         """Return the current state of the targets, among all pods."""
         references = self._references()
-        wanted = scaled_targets(references)
-        if not wanted:
-            return Scaled(pods=pods)
-        scales = {key: self.last_scale(key) for key in wanted}
+        targets = scaled_targets(references)
+        if not targets:
+            return ScaleTargets(pods=pods)
+        scales = {key: self.last_scale(key) for key in targets}
         claimed = (target_key(namespace, reference) for namespace, reference in references)
         others = frozenset(key for key in claimed if key.kind is not TargetKind.SCALED)
         scaled = with_scales(scales, pods, self._templates, claimed=others)

@@ -59,14 +59,14 @@ class Order:
         return self.was != self.replicas
 
     @property
-    def called(self) -> str:
+    def target_text(self) -> str:
         """The target's name in messages."""
         return f"{self.target.kind} {self.target.name!r}"
 
 
 def orders_of(result: BindingResult) -> tuple[Order, ...]:
     """Return the scales that the controller should write; none if it should leave all targets alone."""
-    if _resting(result) is not None or result.replicas is None or not result.case.is_direct:
+    if _idle_finding(result) is not None or result.replicas is None or not result.case.is_direct:
         return ()
     return tuple(
         Order(target=state.bound.target, was=state.current_replicas, replicas=replicas)
@@ -79,10 +79,10 @@ def scaling_finding(result: BindingResult, attempt: BindingFinding | None) -> Bi
 
     `attempt` is the result of the last one.
     """
-    return (_resting(result) or attempt) if result.case.is_direct else None
+    return (_idle_finding(result) or attempt) if result.case.is_direct else None
 
 
-def _resting(result: BindingResult) -> BindingFinding | None:
+def _idle_finding(result: BindingResult) -> BindingFinding | None:
     """Return why no attempt is made, or None."""
     case = result.case
     if result.decision is None or case.stands_back:
@@ -176,7 +176,7 @@ class ScalingTools:
     """Namespace of this installation, with the controller's service account."""
 
 
-class _Stopped(Exception):  # noqa: N818 (the name describes the event)
+class _EarlyEnd(Exception):  # noqa: N818 (the name describes the event)
     """A write that ended early, with the outcome and the finding to report, if any."""
 
     def __init__(self, ending: Ending, finding: BindingFinding | None = None) -> None:
@@ -241,7 +241,7 @@ class DirectScaler:
         self._last_try[version] = self._tries
         try:
             finding: BindingFinding | None = await self._try(result)
-        except _Stopped as stopped:
+        except _EarlyEnd as stopped:
             self._endings[stopped.ending] += 1
             finding = stopped.finding
         except Conflict:
@@ -274,10 +274,10 @@ class DirectScaler:
                 AUTOSCALING_POLICY_BINDINGS, name, namespace=namespace, timeout_seconds=CALL_SECONDS
             )
         except NotFound:
-            raise _Stopped(Ending.CONFLICT) from None
+            raise _EarlyEnd(Ending.CONFLICT) from None
         user = writer_of(now)
         if user is None or _essentials(now) != _essentials(value):
-            raise _Stopped(Ending.CONFLICT)
+            raise _EarlyEnd(Ending.CONFLICT)
         return user
 
     async def _permitted_resource(self, value: Json, order: Order, user: Json) -> Resource:
@@ -286,7 +286,7 @@ class DirectScaler:
         resource = await self._tools.scalable(target.api_version, target.kind)
         if resource is None:
             text = f"the cluster has no {target.kind} with a scale subresource in {target.api_version}"
-            raise _Stopped(Ending.FAILED, (False, BindingReason.WRITE_FAILED, text))
+            raise _EarlyEnd(Ending.FAILED, (False, BindingReason.WRITE_FAILED, text))
         review = access_review(
             user,
             verb="update",
@@ -311,7 +311,7 @@ class DirectScaler:
                 f"{_user_text(user)}, who wrote the binding, cannot update {resource.plural}/scale of"
                 f" {target.name!r}: grant this permission, or {taking_over(value)}"
             )
-            raise _Stopped(Ending.REFUSED, (False, BindingReason.WRITER_MAY_NOT_SCALE, text))
+            raise _EarlyEnd(Ending.REFUSED, (False, BindingReason.WRITER_MAY_NOT_SCALE, text))
         return resource
 
     async def _write(self, result: BindingResult, order: Order, resource: Resource, user: Json) -> None:
@@ -327,9 +327,9 @@ class DirectScaler:
             )
             spec = scale.get("spec") or {}
             if spec.get("replicas", 0) != order.was or not scale["metadata"].get("resourceVersion"):
-                raise _Stopped(Ending.CONFLICT)
+                raise _EarlyEnd(Ending.CONFLICT)
             if not self._tools.is_leading():
-                raise _Stopped(Ending.NOT_LEADING)
+                raise _EarlyEnd(Ending.NOT_LEADING)
             await cluster.replace(
                 resource,
                 scale | {"spec": spec | {"replicas": order.replicas}},
@@ -346,7 +346,7 @@ class DirectScaler:
 
     def _tell(self, result: BindingResult, order: Order, user: Json) -> None:
         note = (
-            f"{order.called} scaled from {order.was} to {count(order.replicas, 'replica')}, with the"
+            f"{order.target_text} scaled from {order.was} to {count(order.replicas, 'replica')}, with the"
             " permissions of"
             f" {_user_text(user)}: {result.message}"
         )
@@ -357,12 +357,12 @@ class DirectScaler:
             reason="Scaled",
             action="Scale",
             note=note,
-            meaning=f"{order.called} {order.was} {order.replicas}",
+            meaning=f"{order.target_text} {order.was} {order.replicas}",
         )
 
 
-def _forbidden(text: str) -> _Stopped:
-    return _Stopped(Ending.FORBIDDEN, (False, BindingReason.CONTROLLER_MAY_NOT_SCALE, text))
+def _forbidden(text: str) -> _EarlyEnd:
+    return _EarlyEnd(Ending.FORBIDDEN, (False, BindingReason.CONTROLLER_MAY_NOT_SCALE, text))
 
 
 def _essentials(value: Json) -> tuple[object, ...]:

@@ -11,15 +11,15 @@ from apiserver.cluster.errors import ClusterError
 from apiserver.cluster.timing import moment_of
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.binding_claims import Ask
+from controller.observe.binding_claims import BindingDemand
 from controller.observe.binding_conditions import BindingCondition, BindingFinding, BindingReason
-from controller.observe.binding_targets import Case
+from controller.observe.binding_targets import BindingCase
 from controller.observe.conditions import condition_list, moment, readiness, shorten
 from controller.observe.decision_following import ActingFinding
 from controller.planning.load import Signal
 from controller.policies.recommending import Recommendation
-from controller.policies.sharing import BindingDecision, binding_sentence, recommendation_text
-from controller.variants.publishing import News, own_conditions, without_numbers
+from controller.policies.sharing import SharedDecision, binding_sentence, recommendation_text
+from controller.variants.publishing import Urgency, own_conditions, without_numbers
 
 REFRESH_SECONDS: Final = 60.0
 """Minimum time in seconds between writes of a status in which only figures changed."""
@@ -52,12 +52,12 @@ _WORST_FIRST: Final = (Signal.UNKNOWN, Signal.HELD, Signal.QUORUM, Signal.FRESH)
 class BindingResult:
     """The result for one binding; without a decision the conditions give the reason."""
 
-    case: Case
-    decision: BindingDecision | None = None
+    case: BindingCase
+    decision: SharedDecision | None = None
     advice: tuple[BindingReason, str] | None = None
     """Why the decision is advice only."""
 
-    ask: Ask | None = None
+    ask: BindingDemand | None = None
     """The request to the joint plan; None if the binding is decided without it."""
 
     placement: Mapping[BindingCondition, BindingFinding] = field(default_factory=dict)
@@ -118,24 +118,24 @@ def binding_status(result: BindingResult, *, now: datetime) -> Json:
         status["desiredReplicas"] = sum(replicas)
     if decision is not None:
         status["decision"] |= _reasons(decision)
-        status["metrics"] = [_metric(asked) for asked in decision.whole.recommendations]
+        status["metrics"] = [_metric(item) for item in decision.whole.recommendations]
         status["history"] = decision.history.document()
     elif text := (case.value.get("status") or {}).get("history"):
         status["history"] = text
     return status
 
 
-def binding_news(old: Json, new: Json, *, now: datetime) -> News | None:
+def binding_news(old: Json, new: Json, *, now: datetime) -> Urgency | None:
     """Return how soon a status should be written, or None if it has no changes or was written recently."""
     written = moment_of(old.get("lastDecisionTime"))
     # The metrics API serves no number whose time is missing or more than a minute in the future.
     if _acted_on(old) != _acted_on(new) or written is None or written > now:
-        return News.URGENT
+        return Urgency.URGENT
     if _causes(old) != _causes(new):
-        return News.ORDINARY
+        return Urgency.ORDINARY
     if all(old.get(name) == new.get(name) for name in ("history", "decision")):
         return None
-    return News.ORDINARY if (now - written).total_seconds() >= REFRESH_SECONDS else None
+    return Urgency.ORDINARY if (now - written).total_seconds() >= REFRESH_SECONDS else None
 
 
 def unwritten_seconds(bindings: int, *, interval_seconds: float) -> float:
@@ -165,7 +165,7 @@ def _causes(status: Json) -> list[tuple[str, str]]:
     ]
 
 
-def _targets(case: Case, replicas: tuple[int, ...] | None) -> Iterator[Json]:
+def _targets(case: BindingCase, replicas: tuple[int, ...] | None) -> Iterator[Json]:
     for place, state in enumerate(case.targets):
         target_json: Json = {
             "kind": state.bound.target.kind,
@@ -175,7 +175,7 @@ def _targets(case: Case, replicas: tuple[int, ...] | None) -> Iterator[Json]:
         yield target_json if replicas is None else target_json | {"replicas": replicas[place]}
 
 
-def _reasons(decision: BindingDecision) -> Json:
+def _reasons(decision: SharedDecision) -> Json:
     whole = decision.whole
     reasons: Json = {}
     if whole.limits:  # kubectl would print an empty list as []
@@ -187,15 +187,15 @@ def _reasons(decision: BindingDecision) -> Json:
     return reasons
 
 
-def _metric(asked: Recommendation) -> Json:
+def _metric(item: Recommendation) -> Json:
     metric_json: Json = {
-        "name": asked.metric,
-        "targetValue": f"{asked.target:.6g}",
-        "value": None if asked.total is None else f"{asked.total:.6g}",
-        "replicas": None if asked.replicas is None else min(asked.replicas, _MOST_REPLICAS),
-        "signal": str(asked.signal),
-        "ageSeconds": None if asked.age_seconds is None else round(asked.age_seconds),
-        "silentPods": asked.silent_pods or None,
+        "name": item.metric,
+        "targetValue": f"{item.target:.6g}",
+        "value": None if item.total is None else f"{item.total:.6g}",
+        "replicas": None if item.replicas is None else min(item.replicas, _MOST_REPLICAS),
+        "signal": str(item.signal),
+        "ageSeconds": None if item.age_seconds is None else round(item.age_seconds),
+        "silentPods": item.silent_pods or None,
     }
     return {name: value for name, value in metric_json.items() if value is not None}
 
@@ -238,7 +238,7 @@ def _readiness(result: BindingResult, findings: Mapping[BindingCondition, Bindin
     return holds, BindingReason(reason), message
 
 
-def _following_finding(acting: ActingFinding, case: Case) -> BindingFinding:
+def _following_finding(acting: ActingFinding, case: BindingCase) -> BindingFinding:
     """Return whether autoscalers follow the decision: not if they read it otherwise than it is meant."""
     targets = case.findings[BindingCondition.TARGETS_RESOLVED]
     if not targets[0] and targets[1] is not BindingReason.TARGET_NOT_SCALED:
@@ -247,12 +247,10 @@ def _following_finding(acting: ActingFinding, case: Case) -> BindingFinding:
     return is_followed, BindingReason(str(reason)), text
 
 
-def _metrics_finding(result: BindingResult, decision: BindingDecision) -> BindingFinding:
+def _metrics_finding(result: BindingResult, decision: SharedDecision) -> BindingFinding:
     recommendations = decision.whole.recommendations
-    worst = next(
-        signal for signal in _WORST_FIRST if any(asked.signal is signal for asked in recommendations)
-    )
-    texts = "; ".join(recommendation_text(asked) for asked in recommendations)
+    worst = next(signal for signal in _WORST_FIRST if any(item.signal is signal for item in recommendations))
+    texts = "; ".join(recommendation_text(item) for item in recommendations)
     silence = f"; {result.silence}" if result.silence else ""
     return worst.decides, _SIGNALS[worst], f"{texts}{silence}"
 

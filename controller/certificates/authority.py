@@ -56,8 +56,8 @@ def current_authority(known: Authority | None, *, lifetime: timedelta, now: date
     old = known.trusted if known is not None and _is_readable(known.trusted, now) else b""
     if known is not None and why_unusable(known, now) is None:
         is_trusted = known.pair.certificate.strip() in old
-        return known if is_trusted else _trusting(known.pair, old, now)
-    return _trusting(new_authority(AUTHORITY_NAME, lifetime=lifetime, now=now), old, now)
+        return known if is_trusted else _with_trust(known.pair, old, now)
+    return _with_trust(new_authority(AUTHORITY_NAME, lifetime=lifetime, now=now), old, now)
 
 
 def why_unusable(known: Authority | None, now: datetime) -> str | None:
@@ -71,7 +71,7 @@ def why_unusable(known: Authority | None, now: datetime) -> str | None:
     return None
 
 
-def _trusting(pair: KeyPair, old: bytes, now: datetime) -> Authority:
+def _with_trust(pair: KeyPair, old: bytes, now: datetime) -> Authority:
     return Authority(pair=pair, trusted=bundle(pair.certificate, old, now=now))
 
 

@@ -225,32 +225,32 @@ class CertificateReconciler:
         return any(injected)
 
     async def _authority(self) -> Authority:
-        secret = await self._read(AUTHORITY_SECRET)
+        secret = await self._fetch_secret(AUTHORITY_SECRET)
         known, now = authority_of(_data(secret)), self._now()
-        wanted = current_authority(known, lifetime=self._settings.authority_lifetime, now=now)
-        if wanted != known:
-            await self._fill(secret, wanted.as_data())
+        renewed = current_authority(known, lifetime=self._settings.authority_lifetime, now=now)
+        if renewed != known:
+            await self._fill(secret, renewed.as_data())
             why = why_unusable(known, now) or "it was not among the trusted ones"
             _log.info("authority written", secret=AUTHORITY_SECRET, why=why)
-        return wanted
+        return renewed
 
     async def _leaf(
         self, name: str, services: tuple[str, ...], authority: Authority, *, is_trust_fresh: bool
     ) -> None:
-        secret = await self._read(name)
+        secret = await self._fetch_secret(name)
         known = leaf_of(_data(secret))
         if known is not None and is_trust_fresh:
             return  # not yet: an API server may take a moment to trust a new CA
         namespace = self._settings.namespace
         names = tuple(dns for service in services for dns in service_names(service, namespace))
         now = self._now()
-        wanted = current_leaf(known, authority, names, lifetime=self._settings.leaf_lifetime, now=now)
-        if wanted != known:
-            await self._fill(secret, leaf_data(wanted))
+        renewed = current_leaf(known, authority, names, lifetime=self._settings.leaf_lifetime, now=now)
+        if renewed != known:
+            await self._fill(secret, leaf_data(renewed))
             why = why_unfit(known, authority, names, now)
             _log.info("certificate issued", secret=name, names=names, why=why)
 
-    async def _read(self, name: str) -> Json:
+    async def _fetch_secret(self, name: str) -> Json:
         try:
             return await self._cluster.get(SECRETS, name, namespace=self._settings.namespace)
         except NotFound as error:

@@ -19,7 +19,14 @@ from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json
 from controller.engines.exposition import UnreadableMetricsError, families_in
 from controller.engines.metrics import Series
-from controller.policies.measuring import NO_LOOKS, Exposed, Look, PodMemory, exposed_values, name_of
+from controller.policies.measuring import (
+    NO_LOOKS,
+    ExposedMetric,
+    PodExposure,
+    PodMemory,
+    exposed_values,
+    name_of,
+)
 from controller.policies.policy import Value
 
 MOST_NAMES: Final = 500
@@ -47,7 +54,7 @@ class Endpoint(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
+class EndpointQuery:
     """An endpoint of a pod, and the metrics requested from it; questions are compared by endpoint."""
 
     endpoint: Endpoint
@@ -61,16 +68,16 @@ class Question:
 class Exposures:
     """Exposed values of the endpoints that responded, and the errors of the others."""
 
-    looks: Mapping[Endpoint, Look] = field(default_factory=dict)
+    looks: Mapping[Endpoint, PodExposure] = field(default_factory=dict)
     failures: Mapping[Endpoint, str] = field(default_factory=dict)
 
 
 def question(
     pod: Json, *, port: int, path: str, names: Collection[str], optional: Collection[str] = ()
-) -> Question:
+) -> EndpointQuery:
     """Return the question for a pod."""
     endpoint = Endpoint(*key_of(pod), port, path)
-    return Question(endpoint=endpoint, pod=pod, names=frozenset(names), optional=frozenset(optional))
+    return EndpointQuery(endpoint=endpoint, pod=pod, names=frozenset(names), optional=frozenset(optional))
 
 
 def first_of_each_pod(endpoints: Iterable[Endpoint]) -> set[Endpoint]:
@@ -83,7 +90,7 @@ def first_of_each_pod(endpoints: Iterable[Endpoint]) -> set[Endpoint]:
     return {endpoint for of_pod in read.values() for endpoint in of_pod}
 
 
-def exposed_in(text: str, names: Collection[str]) -> Mapping[str, Exposed]:
+def exposed_in(text: str, names: Collection[str]) -> Mapping[str, ExposedMetric]:
     """Return the values of the given names in an exposition.
 
     Raises UnreadableMetricsError for invalid text, and for too many names.
@@ -101,7 +108,7 @@ def series_names(names: Collection[str]) -> list[str]:
     return [series for name in usable for series in (name, f"{name}{_BUCKET}")]
 
 
-def exposed_series(series: Sequence[Series], names: Collection[str]) -> Mapping[str, Exposed]:
+def exposed_series(series: Sequence[Series], names: Collection[str]) -> Mapping[str, ExposedMetric]:
     """Return the values of series without types: counters are recognized by name, histograms by buckets."""
     families = []
     by_name: dict[str, list[Series]] = defaultdict(list)
@@ -145,7 +152,7 @@ model, in older releases only the pool. That of a queue appears with its first r
 class EndpointSource(Protocol):
     """The source of metrics of pods' endpoints."""
 
-    async def expose(self, questions: Sequence[Question]) -> Exposures:
+    async def expose(self, questions: Sequence[EndpointQuery]) -> Exposures:
         """Return the metrics of some endpoints."""
 
 
@@ -178,7 +185,7 @@ AnySource: TypeAlias = ActivitySeries | ActivityQuery | PickerQueue
 """Where requests are visible for a workload without replicas."""
 
 
-class _Answer(NamedTuple):
+class _SeriesAnswer(NamedTuple):
     """Series, and when they were returned."""
 
     series: Sequence[Series]
@@ -200,10 +207,10 @@ class EndpointMemory:
 
     def __init__(self) -> None:
         self._pods: dict[Endpoint, _Pod] = {}
-        self._answers: dict[str, _Answer] = {}
+        self._answers: dict[str, _SeriesAnswer] = {}
         """The last series of each expression."""
 
-        self._queues: _Answer | None = None
+        self._queues: _SeriesAnswer | None = None
         """The last series of all endpoint pickers."""
 
         self.failures: Mapping[str, str] = {}
@@ -217,19 +224,23 @@ class EndpointMemory:
     ) -> None:
         """Evaluate the expressions among some sources, and forget all others."""
         every = list(sources)
-        wanted = {item.expression for item in every if isinstance(item, ActivityQuery)}
-        answers: Mapping[str, Sequence[Series] | str] = dict.fromkeys(wanted, NO_PROMETHEUS)
-        if queries is not None and wanted:
-            answers = await queries.evaluate(wanted)
+        expressions = {item.expression for item in every if isinstance(item, ActivityQuery)}
+        answers: Mapping[str, Sequence[Series] | str] = dict.fromkeys(expressions, NO_PROMETHEUS)
+        if queries is not None and expressions:
+            answers = await queries.evaluate(expressions)
         self.failures = {key: item for key, item in answers.items() if isinstance(item, str)}
-        new = {key: _Answer(item, now_seconds) for key, item in answers.items() if not isinstance(item, str)}
-        self._answers = {key: item for key, item in self._answers.items() if key in wanted} | new
+        new = {
+            key: _SeriesAnswer(item, now_seconds)
+            for key, item in answers.items()
+            if not isinstance(item, str)
+        }
+        self._answers = {key: item for key, item in self._answers.items() if key in expressions} | new
         if queries is not None and any(isinstance(item, PickerQueue) for item in every):
             queues = await queries.queues()
             self.queue_failure = queues if isinstance(queues, str) else ""
-            self._queues = self._queues if isinstance(queues, str) else _Answer(queues, now_seconds)
+            self._queues = self._queues if isinstance(queues, str) else _SeriesAnswer(queues, now_seconds)
 
-    def take(self, questions: Iterable[Question], exposures: Exposures) -> None:
+    def take(self, questions: Iterable[EndpointQuery], exposures: Exposures) -> None:
         """Store the pods' metrics; forget pods that were not scraped."""
         kept: dict[Endpoint, _Pod] = {}
         for item in questions:
@@ -242,14 +253,14 @@ class EndpointMemory:
                 kept[item.endpoint] = before
                 continue
             absent = item.optional - look.exposed.keys()
-            nothing = {name: Exposed(is_counter=True) for name in absent}
-            memory = before.memory.with_look(Look(look.seconds, {**look.exposed, **nothing}))
+            nothing = {name: ExposedMetric(is_counter=True) for name in absent}
+            memory = before.memory.with_look(PodExposure(look.seconds, {**look.exposed, **nothing}))
             numbers = memory.values(look) | dict.fromkeys(absent, 0.0)
             values = {name: Value(value=value) for name, value in numbers.items()}
             kept[item.endpoint] = _Pod(uid=uid, memory=memory, values=values, seconds=look.seconds)
         self._pods = kept
 
-    def last_values(self, item: Question, *, now_seconds: float) -> Mapping[str, Value]:
+    def last_values(self, item: EndpointQuery, *, now_seconds: float) -> Mapping[str, Value]:
         """Return the last values of an endpoint with their age; empty if it never responded."""
         pod = self._pods.get(item.endpoint)
         if pod is None:
@@ -285,7 +296,7 @@ def _is_queue(series: Series) -> bool:
     return series.labels.get("__name__", "").endswith(QUEUE_SIZE)
 
 
-def activity_questions(source: AnySource | None, pods: Sequence[Json]) -> list[Question]:
+def activity_questions(source: AnySource | None, pods: Sequence[Json]) -> list[EndpointQuery]:
     """Return what to read from the pods of a source; nothing for an expression."""
     if not isinstance(source, ActivitySeries):
         return []

@@ -37,9 +37,9 @@ def families_in(text: str, heads: tuple[str, ...]) -> list[Metric]:
 
     Raises UnreadableMetricsError for invalid text, and for lines that are too long or too many.
     """
-    wanted = _lines_of(text, heads)
+    selected_text = _lines_of(text, heads)
     try:
-        families = list(text_string_to_metric_families(wanted))
+        families = list(text_string_to_metric_families(selected_text))
         for family in families:
             # The parser returns integers of any size as such.
             family.samples = [sample._replace(value=float(sample.value)) for sample in family.samples]
@@ -58,12 +58,12 @@ def _lines_of(text: str, heads: tuple[str, ...]) -> str:
             raise UnreadableMetricsError(
                 f"a line has {len(line)} characters, of at most {LONGEST_LINE_CHARACTERS}: {line[:40]}..."
             )
-    wanted = "\n".join(lines) + "\n"
-    if len(wanted) > MOST_CHARACTERS:
+    selected_text = "\n".join(lines) + "\n"
+    if len(selected_text) > MOST_CHARACTERS:
         raise UnreadableMetricsError(
-            f"{len(wanted)} characters are about its metrics, of at most {MOST_CHARACTERS}"
+            f"{len(selected_text)} characters are about its metrics, of at most {MOST_CHARACTERS}"
         )
-    return wanted
+    return selected_text
 
 
 class EngineKind(StrEnum):
@@ -96,7 +96,7 @@ class Meaning(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class SeriesName:
     """One name of one series."""
 
     kind: EngineKind
@@ -121,40 +121,44 @@ _EARLY: Final = "before 0.4.6.post5"
 # first event, and counts prompt and generated tokens when a request ends. Its documentation continued to list
 # time_per_output_token_seconds after 0.4.6.post5 no longer served it.
 SERIES: Final = (
-    Named(_V, Meaning.WAITING, "vllm:num_requests_waiting", "0.4.0"),
-    Named(_V, Meaning.RUNNING, "vllm:num_requests_running", "0.4.0"),
-    Named(_V, Meaning.KV_SIZE, "vllm:cache_config_info", "0.4.0"),
-    Named(_V, Meaning.FIRST_TOKENS, "vllm:time_to_first_token_seconds_count", "0.4.0"),
-    Named(_V, Meaning.SECONDS_TO_FIRST, "vllm:time_to_first_token_seconds_sum", "0.4.0"),
-    Named(_V, Meaning.PROMPT_TOKENS, "vllm:prompt_tokens_total", "0.4.0"),
-    Named(_V, Meaning.GENERATION_TOKENS, "vllm:generation_tokens_total", "0.4.0"),
-    Named(_V, Meaning.FINISHED, "vllm:request_success_total", _UNKNOWN),
-    Named(_V, Meaning.SECONDS_BETWEEN, "vllm:inter_token_latency_seconds_sum", "0.10.2"),
-    Named(_V, Meaning.SECONDS_BETWEEN, "vllm:time_per_output_token_seconds_sum", "0.4.0", "0.12"),
-    Named(_V, Meaning.INTER_TOKENS, "vllm:inter_token_latency_seconds_count", "0.10.2"),
-    Named(_V, Meaning.INTER_TOKENS, "vllm:time_per_output_token_seconds_count", "0.4.0", "0.12"),
-    Named(_V, Meaning.STEPS, "vllm:iteration_tokens_total_count", _UNKNOWN),
-    Named(_V, Meaning.PROMPT_LENGTHS, "vllm:request_prompt_tokens_bucket", _UNKNOWN),
-    Named(_V, Meaning.COMPUTED_PROMPT_TOKENS, "vllm:request_prefill_kv_computed_tokens_sum", _UNKNOWN),
-    Named(_V, Meaning.FINISHED_PROMPT_TOKENS, "vllm:request_prompt_tokens_sum", _UNKNOWN),
-    Named(_V, Meaning.FIRST_TOKEN_TIMES, "vllm:time_to_first_token_seconds_bucket", "0.4.0"),
-    Named(_V, Meaning.TOKEN_TIMES, "vllm:request_time_per_output_token_seconds_bucket", _UNKNOWN),
-    Named(_S, Meaning.WAITING, "sglang:num_queue_reqs", _EARLY),
-    Named(_S, Meaning.RUNNING, "sglang:num_running_reqs", _EARLY),
-    Named(_S, Meaning.KV_SIZE, "sglang:max_total_num_tokens", _UNKNOWN),
-    Named(_S, Meaning.FIRST_TOKENS, "sglang:time_to_first_token_seconds_count", _EARLY),
-    Named(_S, Meaning.SECONDS_TO_FIRST, "sglang:time_to_first_token_seconds_sum", _EARLY),
-    Named(_S, Meaning.PROMPT_TOKENS, "sglang:prompt_tokens_total", _EARLY),
-    Named(_S, Meaning.CACHED_PROMPT_TOKENS, "sglang:cached_tokens_total", _UNKNOWN),
-    Named(_S, Meaning.GENERATION_TOKENS, "sglang:generation_tokens_total", _EARLY),
-    Named(_S, Meaning.FINISHED, "sglang:num_requests_total", _UNKNOWN),
-    Named(_S, Meaning.SECONDS_BETWEEN, "sglang:inter_token_latency_seconds_sum", _UNKNOWN),
-    Named(_S, Meaning.SECONDS_BETWEEN, "sglang:time_per_output_token_seconds_sum", _EARLY, _AT_THE_LATEST),
-    Named(_S, Meaning.INTER_TOKENS, "sglang:inter_token_latency_seconds_count", _UNKNOWN),
-    Named(_S, Meaning.INTER_TOKENS, "sglang:time_per_output_token_seconds_count", _EARLY, _AT_THE_LATEST),
-    Named(_S, Meaning.PROMPT_LENGTHS, "sglang:prompt_tokens_histogram_bucket", _UNKNOWN),
-    Named(_S, Meaning.FIRST_TOKEN_TIMES, "sglang:time_to_first_token_seconds_bucket", _EARLY),
-    Named(_S, Meaning.TOKEN_TIMES, "sglang:inter_token_latency_seconds_bucket", _UNKNOWN),
+    SeriesName(_V, Meaning.WAITING, "vllm:num_requests_waiting", "0.4.0"),
+    SeriesName(_V, Meaning.RUNNING, "vllm:num_requests_running", "0.4.0"),
+    SeriesName(_V, Meaning.KV_SIZE, "vllm:cache_config_info", "0.4.0"),
+    SeriesName(_V, Meaning.FIRST_TOKENS, "vllm:time_to_first_token_seconds_count", "0.4.0"),
+    SeriesName(_V, Meaning.SECONDS_TO_FIRST, "vllm:time_to_first_token_seconds_sum", "0.4.0"),
+    SeriesName(_V, Meaning.PROMPT_TOKENS, "vllm:prompt_tokens_total", "0.4.0"),
+    SeriesName(_V, Meaning.GENERATION_TOKENS, "vllm:generation_tokens_total", "0.4.0"),
+    SeriesName(_V, Meaning.FINISHED, "vllm:request_success_total", _UNKNOWN),
+    SeriesName(_V, Meaning.SECONDS_BETWEEN, "vllm:inter_token_latency_seconds_sum", "0.10.2"),
+    SeriesName(_V, Meaning.SECONDS_BETWEEN, "vllm:time_per_output_token_seconds_sum", "0.4.0", "0.12"),
+    SeriesName(_V, Meaning.INTER_TOKENS, "vllm:inter_token_latency_seconds_count", "0.10.2"),
+    SeriesName(_V, Meaning.INTER_TOKENS, "vllm:time_per_output_token_seconds_count", "0.4.0", "0.12"),
+    SeriesName(_V, Meaning.STEPS, "vllm:iteration_tokens_total_count", _UNKNOWN),
+    SeriesName(_V, Meaning.PROMPT_LENGTHS, "vllm:request_prompt_tokens_bucket", _UNKNOWN),
+    SeriesName(_V, Meaning.COMPUTED_PROMPT_TOKENS, "vllm:request_prefill_kv_computed_tokens_sum", _UNKNOWN),
+    SeriesName(_V, Meaning.FINISHED_PROMPT_TOKENS, "vllm:request_prompt_tokens_sum", _UNKNOWN),
+    SeriesName(_V, Meaning.FIRST_TOKEN_TIMES, "vllm:time_to_first_token_seconds_bucket", "0.4.0"),
+    SeriesName(_V, Meaning.TOKEN_TIMES, "vllm:request_time_per_output_token_seconds_bucket", _UNKNOWN),
+    SeriesName(_S, Meaning.WAITING, "sglang:num_queue_reqs", _EARLY),
+    SeriesName(_S, Meaning.RUNNING, "sglang:num_running_reqs", _EARLY),
+    SeriesName(_S, Meaning.KV_SIZE, "sglang:max_total_num_tokens", _UNKNOWN),
+    SeriesName(_S, Meaning.FIRST_TOKENS, "sglang:time_to_first_token_seconds_count", _EARLY),
+    SeriesName(_S, Meaning.SECONDS_TO_FIRST, "sglang:time_to_first_token_seconds_sum", _EARLY),
+    SeriesName(_S, Meaning.PROMPT_TOKENS, "sglang:prompt_tokens_total", _EARLY),
+    SeriesName(_S, Meaning.CACHED_PROMPT_TOKENS, "sglang:cached_tokens_total", _UNKNOWN),
+    SeriesName(_S, Meaning.GENERATION_TOKENS, "sglang:generation_tokens_total", _EARLY),
+    SeriesName(_S, Meaning.FINISHED, "sglang:num_requests_total", _UNKNOWN),
+    SeriesName(_S, Meaning.SECONDS_BETWEEN, "sglang:inter_token_latency_seconds_sum", _UNKNOWN),
+    SeriesName(
+        _S, Meaning.SECONDS_BETWEEN, "sglang:time_per_output_token_seconds_sum", _EARLY, _AT_THE_LATEST
+    ),
+    SeriesName(_S, Meaning.INTER_TOKENS, "sglang:inter_token_latency_seconds_count", _UNKNOWN),
+    SeriesName(
+        _S, Meaning.INTER_TOKENS, "sglang:time_per_output_token_seconds_count", _EARLY, _AT_THE_LATEST
+    ),
+    SeriesName(_S, Meaning.PROMPT_LENGTHS, "sglang:prompt_tokens_histogram_bucket", _UNKNOWN),
+    SeriesName(_S, Meaning.FIRST_TOKEN_TIMES, "sglang:time_to_first_token_seconds_bucket", _EARLY),
+    SeriesName(_S, Meaning.TOKEN_TIMES, "sglang:inter_token_latency_seconds_bucket", _UNKNOWN),
 )
 """All series that are read. SGLang serves prompt lengths only with --collect-tokens-histogram, and no times
 between tokens by request: those of single tokens stand for them, which vary more.

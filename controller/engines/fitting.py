@@ -17,7 +17,15 @@ from controller.engines.readings import Reading, reading_of
 from controller.engines.records import EngineRecords
 from controller.sizing.lengths import Lengths, lengths_of, total
 from controller.sizing.records import EngineInterval, StepParameters
-from controller.sizing.step_time import ENOUGH_SAMPLES, NO_TIMES, TYPICAL, Prior, Sample, fit, sample_of
+from controller.sizing.step_time import (
+    ENOUGH_SAMPLES,
+    NO_TIMES,
+    TYPICAL,
+    IntervalSample,
+    Prior,
+    fit,
+    sample_of,
+)
 
 COUNTED: Final = tuple(name for name in NAMES if not name.endswith("_bucket"))
 """The series from which step times and lengths follow."""
@@ -38,7 +46,7 @@ _ENGINE: Final = ("engine", "engine")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Measured:
+class EngineMeasurement:
     """What engines with the same model and accelerator showed."""
 
     parameters: StepParameters | None = None
@@ -61,12 +69,12 @@ class Measured:
     """What cannot be told, or hardly, in sentences."""
 
 
-def measure(readings: Iterable[Sequence[Reading]], *, prior: Prior = TYPICAL) -> Measured:
+def measure(readings: Iterable[Sequence[Reading]], *, prior: Prior = TYPICAL) -> EngineMeasurement:
     """Return what engines showed, from the readings of each in order. The prior is that of the ratios."""
     every = [items for items in readings if items]
     intervals = [item for items in every for item in _intervals(items)]
     if not every:
-        return Measured(doubts=("no engine of vLLM or SGLang was read",))
+        return EngineMeasurement(doubts=("no engine of vLLM or SGLang was read",))
     lengths = lengths_of(total([item for _, item in intervals]), None)
     samples = [
         sample
@@ -77,7 +85,7 @@ def measure(readings: Iterable[Sequence[Reading]], *, prior: Prior = TYPICAL) ->
     for sample in samples:
         times = times.add(sample)  # all of them are of interest, and none is forgotten
     sizes = [item.kv_tokens // item.engines for items in every for item in items if item.kv_tokens]
-    return Measured(
+    return EngineMeasurement(
         parameters=fit(times, prior) if times.samples else None,
         samples=sum([item.weight for item in samples]),
         kv_tokens=min(sizes, default=None),
@@ -97,14 +105,14 @@ def _intervals(readings: Sequence[Reading]) -> Iterator[tuple[int, EngineInterva
         records = EngineRecords()
         for item in (before, now):
             records = records.update(
-                {_ENGINE: item}, [_ENGINE], asked=[_ENGINE], now_seconds=item.time_seconds
+                {_ENGINE: item}, [_ENGINE], scraped_keys=[_ENGINE], now_seconds=item.time_seconds
             )
         if (interval := records.records[_ENGINE].interval) is not None:
             yield now.engines, interval
 
 
 def _doubts(
-    samples: Sequence[Sample],
+    samples: Sequence[IntervalSample],
     intervals: Sequence[EngineInterval],
     lengths: Lengths | None,
     sizes: Sequence[int],

@@ -140,8 +140,8 @@ class EngineMetrics:
     def time_seconds(self, asked_seconds: float) -> float:
         """Return the time of the oldest load gauge, at the latest `asked_seconds`."""
         gauges = (Meaning.WAITING, Meaning.RUNNING)
-        taken = [item.time_seconds for meaning in gauges for item in self.by_meaning[meaning]]
-        oldest = min([asked_seconds, *(time for time in taken if time is not None)])
+        sample_times = [item.time_seconds for meaning in gauges for item in self.by_meaning[meaning]]
+        oldest = min([asked_seconds, *(time for time in sample_times if time is not None)])
         if not asked_seconds - oldest <= _OLDEST_SECONDS:
             raise UnreadableMetricsError("its newest samples are more than a day old")
         return oldest

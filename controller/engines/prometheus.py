@@ -26,8 +26,8 @@ from apiserver.schema.json import Json
 from controller.engines.endpoints import (
     QUEUE_EXPRESSION,
     Endpoint,
+    EndpointQuery,
     Exposures,
-    Question,
     exposed_series,
     series_names,
 )
@@ -52,8 +52,8 @@ from controller.engines.requests import (
     cause_of,
     read_bounded,
 )
-from controller.engines.scraping import Scraped
-from controller.policies.measuring import Look
+from controller.engines.scraping import ScrapeResult
+from controller.policies.measuring import PodExposure
 
 T = TypeVar("T")
 
@@ -120,10 +120,10 @@ class PrometheusSource:
         if self._session is not None:
             await self._session.close()
 
-    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+    async def scrape(self, pods: Sequence[Json]) -> ScrapeResult:
         """Return the readings of the pods known to Prometheus, and the errors for the others."""
         if why := await self._why_untrusted():
-            return Scraped(readings={}, failures=dict.fromkeys(map(key_of, pods), why))
+            return ScrapeResult(readings={}, failures=dict.fromkeys(map(key_of, pods), why))
         chosen = f'"{"|".join(NAMES)}"'
         answers = await _of_each(batches_of(pods), partial(self._answers, chosen=chosen, dated=_WAITING))
         readings: dict[Key, Reading] = {}
@@ -131,12 +131,12 @@ class PrometheusSource:
         for pod in pods:
             key = key_of(pod)
             try:
-                readings[key] = self._reading(answers[key], key)
+                readings[key] = self._read_answer(answers[key], key)
             except UnreadableMetricsError as error:
                 failures[key] = str(error)
-        return Scraped(readings=readings, failures=failures)
+        return ScrapeResult(readings=readings, failures=failures)
 
-    async def expose(self, questions: Sequence[Question]) -> Exposures:
+    async def expose(self, questions: Sequence[EndpointQuery]) -> Exposures:
         """Return the metrics of pods known to Prometheus, whichever endpoint it scraped them from."""
         if why := await self._why_untrusted():
             return Exposures(failures=dict.fromkeys((item.endpoint for item in questions), why))
@@ -146,7 +146,7 @@ class PrometheusSource:
             names[key] = names.get(key, frozenset()) | item.names
         pods = {key_of(item.pod): item.pod for item in questions}
         answers = await _of_each(batches_of(list(pods.values())), partial(self._looks, names=names))
-        looks: dict[Endpoint, Look] = {}
+        looks: dict[Endpoint, PodExposure] = {}
         failures: dict[Endpoint, str] = {}
         for item in questions:
             key = key_of(item.pod)
@@ -188,19 +188,21 @@ class PrometheusSource:
         is_usable = all(math.isfinite(item.value) for item in series)
         return series if is_usable else "Prometheus: a value is not a number"
 
-    async def _looks(self, batch: Batch, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look] | str:
-        asked = series_names(frozenset().union(*(names[key] for key in batch.pods)))
-        answer = await self._answers(batch, chosen=_any(asked), dated=asked)
+    async def _looks(
+        self, batch: PodBatch, names: Mapping[Key, frozenset[str]]
+    ) -> Mapping[Key, PodExposure] | str:
+        request = series_names(frozenset().union(*(names[key] for key in batch.pods)))
+        answer = await self._answers(batch, chosen=_any(request), dated=request)
         return answer if isinstance(answer, str) else await asyncio.to_thread(_looks_by_pod, answer, names)
 
-    def _reading(self, answer: _Answers | str, key: Key) -> Reading:
+    def _read_answer(self, answer: _Answers | str, key: Key) -> Reading:
         if isinstance(answer, str):
             raise UnreadableMetricsError(answer)
         series, age_seconds = of_one_origin(answer.values.get(key, ()), answer.ages.get(key, ()))
         dated = (replace(item, time_seconds=answer.asked_seconds - age_seconds) for item in series)
         return reading_of(dated, time_seconds=answer.asked_seconds)
 
-    async def _answers(self, batch: Batch, *, chosen: str, dated: Sequence[str]) -> _Answers | str:
+    async def _answers(self, batch: PodBatch, *, chosen: str, dated: Sequence[str]) -> _Answers | str:
         """Return the series of the pods whose name matches, and the ages of the `dated` ones, or an error."""
         within = batch.matchers
         try:
@@ -226,8 +228,8 @@ class PrometheusSource:
     ) -> Sequence[Sample]:
         if len(expression) > _LONGEST_QUERY:
             raise RefusedQueryError(f"the query has {len(expression)} characters, of {_LONGEST_QUERY}")
-        asked = {"query": expression} | ({} if moment is None else {"time": f"{moment:.3f}"})
-        body = await self._answer("POST", "query", asked, limit_bytes=limit_bytes)
+        request = {"query": expression} | ({} if moment is None else {"time": f"{moment:.3f}"})
+        body = await self._answer("POST", "query", request, limit_bytes=limit_bytes)
         return await asyncio.to_thread(vector, body)
 
     async def _why_untrusted(self) -> str:
@@ -273,7 +275,7 @@ class PrometheusSource:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PodBatch:
     """Pods that are queried together."""
 
     pods: tuple[Key, ...]
@@ -287,7 +289,7 @@ class Batch:
         return f"{namespaces},pod=~{_any([name for _, name in self.pods])}" if self.is_part else namespaces
 
     @property
-    def halves(self) -> tuple[Batch, ...]:
+    def halves(self) -> tuple[PodBatch, ...]:
         """Two batches of whole namespaces, or of pods of a single one if they are listed; else none."""
         if self.is_part:
             first = self.pods[: len(self.pods) // 2]
@@ -295,13 +297,13 @@ class Batch:
             namespaces = sorted({namespace for namespace, _ in self.pods})
             chosen = frozenset(namespaces[: len(namespaces) // 2])
             first = tuple(key for key in self.pods if key[0] in chosen)
-        taken = frozenset(first)
-        rest = tuple(key for key in self.pods if key not in taken)
-        return (Batch(first, self.is_part), Batch(rest, self.is_part)) if first else ()
+        batch_keys = frozenset(first)
+        rest = tuple(key for key in self.pods if key not in batch_keys)
+        return (PodBatch(first, self.is_part), PodBatch(rest, self.is_part)) if first else ()
 
 
 async def _of_each(
-    batches: Sequence[Batch], ask: Callable[[Batch], Awaitable[T | str]]
+    batches: Sequence[PodBatch], ask: Callable[[PodBatch], Awaitable[T | str]]
 ) -> dict[Key, T | str]:
     """Return the answer for each pod.
 
@@ -314,14 +316,14 @@ async def _of_each(
     return results | (await _of_each(halves, ask) if halves else {})
 
 
-def _looks_by_pod(answer: _Answers, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, Look]:
+def _looks_by_pod(answer: _Answers, names: Mapping[Key, frozenset[str]]) -> Mapping[Key, PodExposure]:
     """Return what each pod exposes of the metrics with these names."""
     looks = {}
     for key, series_of_pod in answer.values.items():
         series, age_seconds = of_one_origin_each(series_of_pod, answer.ages.get(key, ()))
         if series and math.isfinite(age_seconds):
             exposed = exposed_series(series, names.get(key, frozenset()))
-            looks[key] = Look(answer.asked_seconds - age_seconds, exposed)
+            looks[key] = PodExposure(answer.asked_seconds - age_seconds, exposed)
     return looks
 
 
@@ -351,25 +353,25 @@ def _answers_of(times: Sequence[Sample], values: Sequence[Sample], *, asked_seco
     )
 
 
-def batches_of(pods: Sequence[Json]) -> list[Batch]:
+def batches_of(pods: Sequence[Json]) -> list[PodBatch]:
     """Return pods in batches of whole namespaces, where no two consecutive batches would fit into one."""
     by_namespace: dict[str, list[Key]] = defaultdict(list)
     for pod in pods:
         key = key_of(pod)
         by_namespace[key[0]].append(key)
-    batches: list[Batch] = []
+    batches: list[PodBatch] = []
     held: tuple[Key, ...] = ()
     for _, keys in sorted(by_namespace.items()):
         names = tuple(sorted(keys))
         if len(names) > PODS_OF_A_BATCH:
             starts = range(0, len(names), PODS_OF_A_BATCH)
-            batches += [Batch(names[start : start + PODS_OF_A_BATCH], is_part=True) for start in starts]
+            batches += [PodBatch(names[start : start + PODS_OF_A_BATCH], is_part=True) for start in starts]
         elif len(held) + len(names) > PODS_OF_A_BATCH:
-            batches.append(Batch(held))
+            batches.append(PodBatch(held))
             held = names
         else:
             held += names
-    return [*batches, Batch(held)] if held else batches
+    return [*batches, PodBatch(held)] if held else batches
 
 
 def _any(names: Sequence[str]) -> str:

@@ -54,41 +54,41 @@ class PrometheusHistory(PrometheusSource):
     def __init__(self, url: str, *, credentials: CredentialsConfig) -> None:
         super().__init__(url, credentials=credentials, timeout_seconds=_QUERY_SECONDS)
 
-    async def scraped(self, selector: str, *, end_seconds: float, last_seconds: float) -> list[Course]:
+    async def samples(self, selector: str, *, end_seconds: float, last_seconds: float) -> list[Course]:
         """Return the samples of all series that a selector names, with the times of their scrapes.
 
         If they are too many for one response, those of a shorter time before the end are returned.
         """
         while True:
-            asked = {"query": f"{selector}[{math.ceil(last_seconds)}s]", "time": f"{end_seconds:.3f}"}
+            parameters = {"query": f"{selector}[{math.ceil(last_seconds)}s]", "time": f"{end_seconds:.3f}"}
             try:
-                return await self._courses("query", asked)
+                return await self._courses("query", parameters)
             except OversizedBodyError:
                 last_seconds /= 2
                 if last_seconds < _SHORTEST_SECONDS:
                     raise
 
-    async def evaluated(
+    async def evaluate_range(
         self, expression: str, *, begin_seconds: float, end_seconds: float, step_seconds: float
     ) -> list[Course]:
         """Return the values of an expression over time, one for each step."""
         step_seconds = max(step_seconds, (end_seconds - begin_seconds) / _MOST_POINTS)
-        asked = {
+        parameters = {
             "query": expression,
             "start": f"{begin_seconds:.3f}",
             "end": f"{end_seconds:.3f}",
             "step": f"{step_seconds:.3f}",
         }
-        return await self._courses("query_range", asked)
+        return await self._courses("query_range", parameters)
 
     async def at(self, expression: str, *, seconds: float) -> Sequence[Series]:
         """Return the values of an expression at a time."""
-        asked = {"query": expression, "time": f"{seconds:.3f}"}
-        body = await _with_cause(self._answer("POST", "query", asked))
+        parameters = {"query": expression, "time": f"{seconds:.3f}"}
+        body = await _with_cause(self._answer("POST", "query", parameters))
         return [item for item in values_of(vector(body)) if math.isfinite(item.value)]
 
-    async def _courses(self, path: str, asked: Mapping[str, str]) -> list[Course]:
-        body = await _with_cause(self._answer("POST", path, asked))
+    async def _courses(self, path: str, parameters: Mapping[str, str]) -> list[Course]:
+        body = await _with_cause(self._answer("POST", path, parameters))
         # In a thread: a whole response takes seconds.
         ranges = await asyncio.to_thread(matrix, body)
         return [

@@ -158,9 +158,9 @@ def forgeable_jobs(text: str) -> list[str]:
 
 def _is_enforced(job: Json) -> bool:
     owner = _OF_OBJECT.match(str(job.get("job_name")))
-    rule = _deciding(as_list(job.get("metric_relabel_configs")))
+    rule = _last_rule(as_list(job.get("metric_relabel_configs")))
     if rule is None and not job.get("honor_labels"):
-        rule = _deciding(as_list(job.get("relabel_configs")))
+        rule = _last_rule(as_list(job.get("relabel_configs")))
     if rule is None or rule.get("regex") not in _ANY or rule.get("action", "replace") != "replace":
         return False
     replacement = rule.get("replacement")
@@ -170,7 +170,7 @@ def _is_enforced(job: Json) -> bool:
     return is_constant or (rule.get("source_labels") == [_DISCOVERED] and replacement in _FIRST)
 
 
-def _deciding(rules: Sequence[object]) -> Json | None:
+def _last_rule(rules: Sequence[object]) -> Json | None:
     """Return the last rule that may set or remove the label."""
     return next((rule for rule in map(as_object, reversed(rules)) if _may_change(rule)), None)
 

@@ -62,7 +62,7 @@ class Totals:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class EndpointReading:
     """The data of one endpoint of a pod. Endpoints fail and restart, and so are counted, individually."""
 
     waiting: int
@@ -78,7 +78,7 @@ class Reading:
     kv_tokens: int | None
     """Size of the KV cache in tokens; None if the engine does not report it."""
 
-    parts: Mapping[EndpointLabels, Part]
+    parts: Mapping[EndpointLabels, EndpointReading]
     model_names: frozenset[str]
     engines: int = 1
     """Number of engines, each with a batch of its own: more than one with data parallelism."""
@@ -125,12 +125,12 @@ def reading_of(series: Iterable[Series], *, time_seconds: float) -> Reading:
     )
 
 
-def _part(metrics: EngineMetrics) -> Part:
+def _part(metrics: EngineMetrics) -> EndpointReading:
     gauges = (Meaning.WAITING, Meaning.RUNNING)
     metrics.refuse_missing([meaning for meaning in gauges if meaning not in metrics.by_meaning])
     metrics.refuse_partial(gauges)
     totals = _totals(metrics, running=metrics.requests(Meaning.RUNNING))
-    return Part(waiting=metrics.requests(Meaning.WAITING), totals=totals)
+    return EndpointReading(waiting=metrics.requests(Meaning.WAITING), totals=totals)
 
 
 def _totals(metrics: EngineMetrics, *, running: int) -> Totals:
@@ -217,7 +217,7 @@ def _histogram(metrics: EngineMetrics, meaning: Meaning) -> Histogram:
     """Return the buckets that all engines have, summed; empty if they are not cumulative counts."""
     engines: dict[frozenset[tuple[str, str]], dict[float, float]] = {}
     for item in metrics.by_meaning.get(meaning, ()):
-        bound = _bound(item.labels.get("le", ""))
+        bound = _parse_bound(item.labels.get("le", ""))
         others = frozenset(pair for pair in item.labels.items() if pair[0] != "le")
         buckets = engines.setdefault(others, {})
         if bound is None or bound in buckets or not 0 <= item.value <= MOST_COUNTED:
@@ -230,7 +230,7 @@ def _histogram(metrics: EngineMetrics, meaning: Meaning) -> Histogram:
     return tuple(bounds), tuple(counts)
 
 
-def _bound(text: str) -> float | None:
+def _parse_bound(text: str) -> float | None:
     try:
         bound = float(text)
     except ValueError:

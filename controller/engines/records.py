@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from apiserver.kinds.identity import Key
-from controller.engines.readings import Part, Reading, Totals
+from controller.engines.readings import EndpointReading, Reading, Totals
 from controller.sizing.lengths import add_histograms
 from controller.sizing.records import NO_HISTOGRAM, EngineInterval, EngineReport, Histogram
 
@@ -31,7 +31,7 @@ _COUNTERS: Final = tuple(name for name in _COUNTS if name not in ("waiting_chang
 """Those of them that only grow while an engine runs."""
 
 _NOTHING: Final[dict[str, Any]] = dict.fromkeys((*_COUNTERS, "ended"), 0.0)
-_NEW: Final = Part(waiting=0, totals=Totals(**_NOTHING))
+_NEW: Final = EndpointReading(waiting=0, totals=Totals(**_NOTHING))
 """The state of an endpoint before its first request."""
 
 
@@ -66,18 +66,18 @@ class EngineRecords:
         readings: Mapping[Key, Reading],
         present: Iterable[Key],
         *,
-        asked: Iterable[Key],
+        scraped_keys: Iterable[Key],
         now_seconds: float,
     ) -> EngineRecords:
         """Return the records updated with new readings.
 
-        `present` are all engine pods; records of others are dropped. `asked` are the ready ones that were
-        queried, whether they responded or not: a pod that is not ready gets no requests.
+        `present` are all engine pods; records of others are dropped. `scraped_keys` are the ready ones that
+        were queried, whether they responded or not: a pod that is not ready gets no requests.
         """
-        here, ready = frozenset(present), frozenset(asked)
+        here, ready = frozenset(present), frozenset(scraped_keys)
         born = {
             key: self.updated_seconds if since is None and key in ready else since
-            for key, since in self._born(here, ready).items()
+            for key, since in self._first_seen(here, ready).items()
         }
         records = {
             key: replace(record, interval=None) if record.interval else record
@@ -103,7 +103,7 @@ class EngineRecords:
             for key, record in self.records.items()
         }
 
-    def _born(self, here: frozenset[Key], ready: frozenset[Key]) -> Mapping[Key, float | None]:
+    def _first_seen(self, here: frozenset[Key], ready: frozenset[Key]) -> Mapping[Key, float | None]:
         known = {key: since for key, since in self.born.items() if key in here}
         if self.updated_seconds is None:
             return known
@@ -147,14 +147,14 @@ def _between(before: Reading, now: Reading) -> EngineInterval | None:
     return _together([_since(before.parts[key], part, seconds=seconds) for key, part in now.parts.items()])
 
 
-def _since(before: Part, now: Part, *, seconds: float) -> EngineInterval:
+def _since(before: EndpointReading, now: EndpointReading, *, seconds: float) -> EngineInterval:
     """Return the interval of one endpoint; counters that decreased restarted at 0."""
     if _has_restarted(before.totals, now.totals):
         return _interval(_NEW, now, seconds=seconds)
     return _interval(before, now, seconds=seconds)
 
 
-def _interval(before: Part, now: Part, *, seconds: float) -> EngineInterval:
+def _interval(before: EndpointReading, now: EndpointReading, *, seconds: float) -> EngineInterval:
     """Return what an endpoint counted; computed tokens are at most those of the prompts that are known."""
     former, totals = before.totals, now.totals
     counts: dict[str, Any] = {

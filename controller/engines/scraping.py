@@ -25,8 +25,8 @@ from apiserver.schema.json import Json
 from controller.engines.endpoints import (
     TOO_MANY_ENDPOINTS,
     Endpoint,
+    EndpointQuery,
     Exposures,
-    Question,
     exposed_in,
     first_of_each_pod,
 )
@@ -41,7 +41,7 @@ from controller.engines.requests import (
     read_bounded,
 )
 from controller.engines.turns import PodRequest, Turns
-from controller.policies.measuring import Look
+from controller.policies.measuring import PodExposure
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -67,7 +67,7 @@ class ScrapeLimits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scraped:
+class ScrapeResult:
     """The readings of the pods that responded, and the errors of the others."""
 
     readings: Mapping[Key, Reading]
@@ -140,7 +140,7 @@ class Scraper:
         self._files = CredentialFiles(limits.credentials)
         self._gate = asyncio.Semaphore(limits.concurrency)
         self._engines = Turns[Key, Reading](limits.concurrency)
-        self._endpoints = Turns[Endpoint, Look](limits.concurrency)
+        self._endpoints = Turns[Endpoint, PodExposure](limits.concurrency)
         # The lease must be renewed while a large page is parsed. The default threads are for planning, and
         # pages of bindings must not delay those of engines. One thread each: parsing holds the interpreter.
         self._engine_pages = ThreadPoolExecutor(1, "engine-pages")
@@ -162,70 +162,70 @@ class Scraper:
         for threads in (self._engine_pages, self._endpoint_pages):
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+    async def scrape(self, pods: Sequence[Json]) -> ScrapeResult:
         """Return the readings of the pods; the failure of one does not affect others."""
         keys = [key_of(pod) for pod in pods]
         try:
             arguments = await self._files.arguments(is_encrypted=self._limits.scheme == "https")
         except UnreadableMetricsError as error:
-            return Scraped(readings={}, failures=dict.fromkeys(keys, str(error)))
+            return ScrapeResult(readings={}, failures=dict.fromkeys(keys, str(error)))
         budget = ParsingTime(namespace for namespace, _ in keys)
-        asked = {key_of(pod): self._of_engine(pod, arguments, budget) for pod in pods}
-        readings, failures = _separate(await self._engines.ask(asked))
-        return Scraped(readings=readings, failures=failures)
+        requests = {key_of(pod): self._of_engine(pod, arguments, budget) for pod in pods}
+        readings, failures = _separate(await self._engines.ask(requests))
+        return ScrapeResult(readings=readings, failures=failures)
 
-    async def expose(self, questions: Sequence[Question]) -> Exposures:
+    async def expose(self, questions: Sequence[EndpointQuery]) -> Exposures:
         """Return what pods expose at some endpoints; the failure of one does not affect others.
 
         An endpoint in several questions is requested once, for all of their metrics.
         """
-        wanted: dict[Question, set[str]] = {}
+        names_of: dict[EndpointQuery, set[str]] = {}
         for item in questions:
-            wanted.setdefault(item, set()).update(item.names)
+            names_of.setdefault(item, set()).update(item.names)
         try:
             arguments = await self._files.arguments(is_encrypted=self._limits.scheme == "https")
         except UnreadableMetricsError as error:
-            return Exposures(failures=dict.fromkeys((item.endpoint for item in wanted), str(error)))
-        budget = ParsingTime(key_of(item.pod)[0] for item in wanted)
-        first = first_of_each_pod(item.endpoint for item in wanted)
-        asked = {
+            return Exposures(failures=dict.fromkeys((item.endpoint for item in names_of), str(error)))
+        budget = ParsingTime(key_of(item.pod)[0] for item in names_of)
+        first = first_of_each_pod(item.endpoint for item in names_of)
+        requests = {
             item.endpoint: self._of_endpoint(item, names, arguments, budget)
-            for item, names in wanted.items()
+            for item, names in names_of.items()
             if item.endpoint in first
         }
-        looks, failures = _separate(await self._endpoints.ask(asked))
-        excess = {item.endpoint: TOO_MANY_ENDPOINTS for item in wanted if item.endpoint not in asked}
+        looks, failures = _separate(await self._endpoints.ask(requests))
+        excess = {item.endpoint: TOO_MANY_ENDPOINTS for item in names_of if item.endpoint not in requests}
         return Exposures(looks=looks, failures=failures | excess)
 
     async def read(self, pod: Json, port: int, path: str) -> str:
         """Return a pod's response at a path. Raises UnreadableMetricsError with the reason on failure."""
         async with self._gate:
-            return await self._read(pod, port, path, {})
+            return await self._fetch(pod, port, path, {})
 
     def _of_engine(self, pod: Json, arguments: dict[str, Any], budget: ParsingTime) -> PodRequest[Reading]:
         async def parse(text: str) -> Reading:
             now_seconds, steady_seconds = self._clock(), self._steady()
             reading = await asyncio.get_running_loop().run_in_executor(
-                self._engine_pages, budget.spend, key_of(pod)[0], _reading, text, now_seconds
+                self._engine_pages, budget.spend, key_of(pod)[0], _parse_reading, text, now_seconds
             )
             return replace(reading, time_seconds=steady_seconds - (now_seconds - reading.time_seconds))
 
-        return PodRequest(partial(self._read, pod, None, METRICS_PATH, arguments), parse)
+        return PodRequest(partial(self._fetch, pod, None, METRICS_PATH, arguments), parse)
 
     def _of_endpoint(
-        self, item: Question, names: set[str], arguments: dict[str, Any], budget: ParsingTime
-    ) -> PodRequest[Look]:
-        async def parse(text: str) -> Look:
+        self, item: EndpointQuery, names: set[str], arguments: dict[str, Any], budget: ParsingTime
+    ) -> PodRequest[PodExposure]:
+        async def parse(text: str) -> PodExposure:
             asked_seconds = self._steady()
             exposed = await asyncio.get_running_loop().run_in_executor(
                 self._endpoint_pages, budget.spend, key_of(item.pod)[0], exposed_in, text, names
             )
-            return Look(asked_seconds, exposed)
+            return PodExposure(asked_seconds, exposed)
 
         _, _, port, path = item.endpoint
-        return PodRequest(partial(self._read, item.pod, port, path, arguments), parse)
+        return PodRequest(partial(self._fetch, item.pod, port, path, arguments), parse)
 
-    async def _read(self, pod: Json, port: int | None, path: str, arguments: dict[str, Any]) -> str:
+    async def _fetch(self, pod: Json, port: int | None, path: str, arguments: dict[str, Any]) -> str:
         assert self._session is not None, "enter the scraper before asking"
         url = f"{_origin(pod, port, self._limits)}{path}"
         try:
@@ -247,7 +247,7 @@ def _separate(answers: Mapping[K, T | str]) -> tuple[dict[K, T], dict[K, str]]:
     return {key: item for key, item in answers.items() if not isinstance(item, str)}, failures
 
 
-def _reading(text: str, time_seconds: float) -> Reading:
+def _parse_reading(text: str, time_seconds: float) -> Reading:
     series = parse_exposition(text)
     if not series:
         raise UnreadableMetricsError(no_engine(text))
@@ -269,11 +269,11 @@ def _may_ask(text: str, limits: ScrapeLimits) -> bool:
 def _port(pod: Json, names: Sequence[str]) -> int:
     containers = pod["spec"].get("containers") or []
     ports = [port for container in containers for port in container.get("ports") or []]
-    spoken = [port for port in ports if port.get("protocol", "TCP") == "TCP"]
+    tcp_ports = [port for port in ports if port.get("protocol", "TCP") == "TCP"]
     for name in names:
-        for port in spoken:
+        for port in tcp_ports:
             if port.get("name") == name:
                 return int(port["containerPort"])
-    if len(spoken) == 1:
-        return int(spoken[0]["containerPort"])
+    if len(tcp_ports) == 1:
+        return int(tcp_ports[0]["containerPort"])
     raise UnreadableMetricsError(f"no container port is named {' or '.join(names)}")

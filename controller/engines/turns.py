@@ -52,20 +52,20 @@ class Turns(Generic[K, T]):
         self._silent: dict[K, str] = {}
         """Why pods did not answer when they were last asked."""
 
-    async def ask(self, wanted: Mapping[K, PodRequest[T]]) -> Mapping[K, T | str]:
+    async def ask(self, requests: Mapping[K, PodRequest[T]]) -> Mapping[K, T | str]:
         """Return what pods answered in this round, or since the last one, or why they did not."""
-        answers = self._take(wanted)
-        self._late &= wanted.keys()
-        for key, request in wanted.items():
+        answers = self._take(requests)
+        self._late &= requests.keys()
+        for key, request in requests.items():
             if key not in self._tasks:
                 self._tasks[key] = asyncio.create_task(self._ask(key, request))
-        apart = [key for key in wanted if key in self._late]
-        await self._wait([key for key in wanted if key not in self._late])
-        if pending := self._pending(apart):
+        apart = [key for key in requests if key in self._late]
+        await self._wait([key for key in requests if key not in self._late])
+        if pending := self._pending_tasks(apart):
             await asyncio.wait(pending, timeout=_LATE_SECONDS)
-        self._late |= self._began.keys() & wanted.keys()
-        answers |= self._take(wanted)
-        results = {key: answers.get(key, self._silent.get(key, _NOT_YET)) for key in wanted}
+        self._late |= self._began.keys() & requests.keys()
+        answers |= self._take(requests)
+        results = {key: answers.get(key, self._silent.get(key, _NOT_YET)) for key in requests}
         self._silent = {key: item for key, item in results.items() if isinstance(item, str)}
         return results
 
@@ -75,16 +75,16 @@ class Turns(Generic[K, T]):
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    def _take(self, wanted: Collection[K]) -> dict[K, T | str]:
+    def _take(self, keys: Collection[K]) -> dict[K, T | str]:
         """Return the answers that have arrived, and forget their requests."""
         ended = {key: task for key, task in self._tasks.items() if task.done()}
         self._tasks = {key: task for key, task in self._tasks.items() if key not in ended}
-        return {key: task.result() for key, task in ended.items() if key in wanted}
+        return {key: task.result() for key, task in ended.items() if key in keys}
 
     async def _wait(self, keys: Sequence[K]) -> None:
         """Wait for pods, but no longer for those of a namespace with a slow one."""
         slow: set[object] = set()
-        while pending := self._pending(key for key in keys if key[0] not in slow):
+        while pending := self._pending_tasks(key for key in keys if key[0] not in slow):
             await asyncio.wait(pending, timeout=_LOOK_SECONDS)
             due = asyncio.get_running_loop().time() - _PROMPT_SECONDS
             slow |= {key[0] for key, began in self._began.items() if began < due and key not in self._late}
@@ -93,7 +93,7 @@ class Turns(Generic[K, T]):
                 self._tasks.pop(key).cancel()  # it would wait for a connection that others need
                 self._late.add(key)
 
-    def _pending(self, keys: Iterable[K]) -> list[asyncio.Task[T | str]]:
+    def _pending_tasks(self, keys: Iterable[K]) -> list[asyncio.Task[T | str]]:
         return [task for key in keys if not (task := self._tasks[key]).done()]
 
     async def _ask(self, key: K, request: PodRequest[T]) -> T | str:

@@ -36,7 +36,7 @@ from controller.evictions.rounds import (
 )
 from controller.observe.claim import Claimant
 from controller.observe.conditions import EventReason
-from controller.observe.gather import Gathered, World
+from controller.observe.gather import GatherResult, World
 from controller.observe.movable import Disruptions, evictions_allowed
 from controller.observe.scheduling import MOVING
 from controller.planning.decision import Plan
@@ -55,10 +55,10 @@ async def spent_budget(cluster: Cluster, budgets: Sequence[Json], chosen: Sequen
     again, because the cached ones may be slightly outdated. Raises ClusterError if a read is rejected.
     """
     known = Disruptions(budgets)
-    wanted = Counter(
+    pods_by_budget = Counter(
         (target.pod["metadata"]["namespace"], name) for target in chosen for name in known.names(target.pod)
     )
-    for (namespace, name), count in sorted(wanted.items()):
+    for (namespace, name), count in sorted(pods_by_budget.items()):
         if count == 1:
             continue  # covered by the dry run
         try:
@@ -98,7 +98,7 @@ class Evictor:
         self._record_of_the_hour = record
         self._rounds = Rounds()
         self._has_recalled = False
-        self._told = ""
+        self._last_complaint = ""
         self._kept_closed: frozenset[str] = frozenset()
         self._outcomes: Counter[str] = Counter()
 
@@ -107,13 +107,13 @@ class Evictor:
         return with_round(plan, self._rounds.current)
 
     async def act(
-        self, world: World, gathered: Gathered, plan: Plan, *, advised: Mapping[Key, object]
+        self, world: World, gathered: GatherResult, plan: Plan, *, advised: Mapping[Key, object]
     ) -> Mapping[str, int]:
         """Take the next step; return the number of evictions by outcome. Never raises ClusterError."""
         self._outcomes = Counter()
         now_seconds = self._now().timestamp()
         self._rounds = after_plan(
-            self._rounds, plan, world.pods, now_seconds=now_seconds, asked=world.targets
+            self._rounds, plan, world.pods, now_seconds=now_seconds, targets=world.targets
         )
         await self._reopen(world)
         involved = {key for move in plan.moves for key in (*move.benefits, (move.namespace, move.name))}
@@ -188,7 +188,7 @@ class Evictor:
             self._outcomes["failed"] += 1
             self._complain(error.message)
         else:
-            self._told = ""
+            self._last_complaint = ""
         return evicted
 
     async def _close_all(self, nodes: Sequence[str]) -> None:
@@ -203,9 +203,9 @@ class Evictor:
 
     def _complain(self, why: str) -> None:
         """Log the reason why nothing is moved, once until it changes."""
-        if why != self._told:
+        if why != self._last_complaint:
             _log.warning("no further evictions for now", why=why)
-        self._told = why
+        self._last_complaint = why
 
     def _tell(self, claimants: Sequence[Claimant], evicted: Sequence[PodToEvict]) -> None:
         """Log each eviction, and record events on the variant of the pod and on those that benefit.

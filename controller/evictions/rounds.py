@@ -121,16 +121,16 @@ def after_plan(
     pods: Sequence[Json],
     *,
     now_seconds: float,
-    asked: Mapping[TargetKey, Json] = _NO_TARGETS,
+    targets: Mapping[TargetKey, Json] = _NO_TARGETS,
 ) -> Rounds:
-    """Return the state after another plan; `asked` has the scale targets as they are now."""
+    """Return the state after another plan; `targets` has the scale targets as they are now."""
     short = frozenset(key for move in plan.moves for key in move.benefits)
     plans = 0 if not short else rounds.plans + 1 if short == rounds.short else 1
     recent = tuple(moment for moment in rounds.evictions if now_seconds - moment < _HOUR_SECONDS)
     rounds = replace(rounds, short=short, plans=plans, evictions=recent)
     if rounds.current is None:
         return rounds
-    if _is_bound_again(rounds.current, pods, asked):
+    if _is_bound_again(rounds.current, pods, targets):
         return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=0.0)
     if now_seconds - rounds.current.began_seconds >= ROUND_SECONDS:
         return replace(rounds, current=None, last_seconds=now_seconds, rest_seconds=FRUITLESS_SECONDS)
@@ -152,8 +152,8 @@ def may_begin(rounds: Rounds, rules: EvictionRules, plan: Plan, *, now_seconds: 
     """Tell whether the moves of a plan may be carried out now."""
     pause_seconds = max(rules.interval_seconds, rounds.rest_seconds)
     rested = rounds.last_seconds is None or now_seconds - rounds.last_seconds >= pause_seconds
-    wanted = sum(move.replicas for move in plan.moves)
-    within = 0 < wanted <= rules.per_hour - len(rounds.evictions)
+    replicas = sum(move.replicas for move in plan.moves)
+    within = 0 < replicas <= rules.per_hour - len(rounds.evictions)
     return rules.enabled and rounds.current is None and rested and within and rounds.plans >= PLANS_IN_A_ROW
 
 
@@ -213,21 +213,21 @@ def owner_of(pod: Json) -> Owner:
     return metadata["namespace"], "", ""
 
 
-def _is_bound_again(current: Round, pods: Sequence[Json], asked: Mapping[TargetKey, Json]) -> bool:
+def _is_bound_again(current: Round, pods: Sequence[Json], targets: Mapping[TargetKey, Json]) -> bool:
     bound = Counter(
         owner_of(pod) for pod in pods if _is_bound(pod) and pod["metadata"].get("uid") not in current.evicted
     )
     return all(
-        bound[owner] >= min(before, _asked_for(current.asking.get(owner), asked, before))
+        bound[owner] >= min(before, _asked_for(current.asking.get(owner), targets, before))
         for owner, before in current.bound.items()
     )
 
 
-def _asked_for(key: TargetKey | None, asked: Mapping[TargetKey, Json], before: int) -> int:
+def _asked_for(key: TargetKey | None, targets: Mapping[TargetKey, Json], before: int) -> int:
     """Return the number of pods that an owner should have now, or `before` if that is unknown."""
-    if key is None or key not in asked or key.kind is TargetKind.LEADER_WORKER_SET:
+    if key is None or key not in targets or key.kind is TargetKind.LEADER_WORKER_SET:
         return before
-    return int((asked[key].get("spec") or {}).get("replicas", 1))
+    return int((targets[key].get("spec") or {}).get("replicas", 1))
 
 
 def _is_bound(pod: Json) -> bool:

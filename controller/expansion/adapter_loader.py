@@ -52,10 +52,10 @@ class Fetch:
 
     def __init__(self, options: dict[str, Any], source: str, path: str) -> None:
         self.path = path
-        self._said = tempfile.TemporaryFile()
+        self._output = tempfile.TemporaryFile()
         command = ["/bin/sh", "-c", options["fetch"], "fetch", source, options["root"] + path]
         self._process = subprocess.Popen(
-            command, stdout=self._said, stderr=subprocess.STDOUT, start_new_session=True
+            command, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True
         )
 
     def is_over(self) -> bool:
@@ -68,9 +68,9 @@ class Fetch:
 
     def failure(self) -> str:
         """Return the last line of output if the download failed, else an empty string."""
-        with self._said:
-            self._said.seek(0)
-            output = self._said.read().decode(errors="replace").replace("\r", "\n").strip()
+        with self._output:
+            self._output.seek(0)
+            output = self._output.read().decode(errors="replace").replace("\r", "\n").strip()
         _tell(output)
         if self._process.returncode == 0:
             return ""
@@ -97,20 +97,20 @@ class Loader:
     def turn(self) -> None:
         """Read the list and the engine's state once, and do what is possible now."""
         try:
-            wanted = self._listed_adapters()
+            adapters = self._listed_adapters()
         except (OSError, *_UNREADABLE) as error:
             _tell(f"the list of adapters cannot be read: {error!r}")
             return
         is_there = self._look()
-        for name in [name for name in self.failed if name not in wanted]:
+        for name in [name for name in self.failed if name not in adapters]:
             self._forget(name)
-        paths = {name: path for name, (_, path) in wanted.items()}
+        paths = {name: path for name, (_, path) in adapters.items()}
         self._reap(paths)
-        for name, (source, path) in wanted.items():
+        for name, (source, path) in adapters.items():
             self._fetch(name, source, path)
         if is_there:
             self._change(paths)
-            if all(name in self.failed or name in self.loaded for name in wanted):
+            if all(name in self.failed or name in self.loaded for name in adapters):
                 self.is_ready = True
 
     def _listed_adapters(self) -> dict[str, tuple[str, str]]:
@@ -140,7 +140,7 @@ class Loader:
         self.loaded = loaded
         return True
 
-    def _reap(self, wanted: dict[str, str]) -> None:
+    def _reap(self, adapters: dict[str, str]) -> None:
         """Record completed downloads, and stop those of adapters that are no longer wanted."""
         for name, fetch in list(self._fetching.items()):
             if fetch.is_over():
@@ -148,9 +148,9 @@ class Loader:
                 failure = fetch.failure()
                 if not failure:
                     self._fetched.add(fetch.path)
-                elif wanted.get(name) == fetch.path:
+                elif adapters.get(name) == fetch.path:
                     self._fail(name, fetch.path, failure)
-            elif wanted.get(name) != fetch.path:
+            elif adapters.get(name) != fetch.path:
                 fetch.stop()
 
     def _fetch(self, name: str, source: str, path: str) -> None:
@@ -181,16 +181,16 @@ class Loader:
         is_in_cache = path.startswith(self._options["cache"])
         return folder.is_dir() and (not is_in_cache or folder.with_name(f"{folder.name}.complete").exists())
 
-    def _change(self, wanted: dict[str, str]) -> None:
+    def _change(self, adapters: dict[str, str]) -> None:
         """Unload adapters that are not wanted, and load wanted ones that are downloaded."""
         for name, path in list(self.loaded.items()):
-            if wanted.get(name) != path and (name not in wanted or wanted[name] in self._fetched):
+            if adapters.get(name) != path and (name not in adapters or adapters[name] in self._fetched):
                 failure = self._order(self._options["unload"], {"lora_name": name})
                 if failure:
                     self._fail(name, path, f"the engine failed to unload it: {failure}")
                 else:
                     del self.loaded[name]
-        for name, path in wanted.items():
+        for name, path in adapters.items():
             if name in self.loaded or path not in self._fetched or not self._may_try(name, path):
                 continue
             failure = self._order(self._options["load"], {"lora_name": name, "lora_path": path})

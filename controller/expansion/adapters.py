@@ -118,13 +118,13 @@ class LoaderReport:
     silent: str = ""
     """Why there is no report; empty if there is one."""
 
-    def lacks(self, wanted: Mapping[str, str]) -> list[str]:
+    def lacks(self, adapters: Mapping[str, str]) -> list[str]:
         """Return the adapters that the engine is known to lack."""
-        return [] if self.silent else [name for name in wanted if self.loaded.get(name) != wanted[name]]
+        return [] if self.silent else [name for name in adapters if self.loaded.get(name) != adapters[name]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Loading:
+class AdapterLoading:
     """State of the adapters of a Model that its engines load at run time."""
 
     unloaded: frozenset[Pair] = frozenset()
@@ -167,9 +167,9 @@ def routed_pairs(objects: Iterable[Json]) -> frozenset[Pair]:
     )
 
 
-def loading(
-    wanted: Mapping[str, Mapping[str, str]], reports: Sequence[LoaderReport], routed: Collection[Pair]
-) -> Loading:
+def adapter_loading(
+    adapters: Mapping[str, Mapping[str, str]], reports: Sequence[LoaderReport], routed: Collection[Pair]
+) -> AdapterLoading:
     """Return the state of adapters, from those wanted by backend, the reports, and those routed already.
 
     A new adapter is routed when all ready engines have loaded it, and no longer when no engine has it any
@@ -179,7 +179,7 @@ def loading(
     unloaded: set[Pair] = set()
     awaited: list[str] = []
     troubles: list[str] = []
-    for backend, paths in wanted.items():
+    for backend, paths in adapters.items():
         engines = [item for item in reports if item.backend == backend]
         silent = [item for item in engines if item.silent]
         lacks = [(item, frozenset(item.lacks(paths))) for item in engines]
@@ -204,7 +204,7 @@ def loading(
             f"container adapters of pod {item.pod} does not report what is loaded: {item.silent}"
             for item in silent[:_MOST_SHOWN]
         ]
-    return Loading(unloaded=frozenset(unloaded), awaited=tuple(awaited), troubles=tuple(troubles))
+    return AdapterLoading(unloaded=frozenset(unloaded), awaited=tuple(awaited), troubles=tuple(troubles))
 
 
 def _led_to(spec: Json) -> Iterator[tuple[str, str]]:
@@ -212,7 +212,7 @@ def _led_to(spec: Json) -> Iterator[tuple[str, str]]:
     adapters = frozenset(spec.get("loraAdapters") or [])
     for rule in spec.get("rules") or []:
         named = ((rule.get("modelMatch") or {}).get("body") or {}).get("model")
-        asked = adapters if named is None else adapters & {named}
+        requested = adapters if named is None else adapters & {named}
         for target in rule.get("targetModels") or []:
             # Definitions of other projects may not require the name.
-            yield from ((str(target.get("modelServerName")), adapter) for adapter in asked)
+            yield from ((str(target.get("modelServerName")), adapter) for adapter in requested)

@@ -64,13 +64,13 @@ def expand(
     model: Json,
     settings: ExpansionSettings | None = None,
     unloaded: Collection[tuple[str, str]] = frozenset(),
-    taken: frozenset[str] = frozenset(),
+    taken_names: frozenset[str] = frozenset(),
     resting: frozenset[str] = frozenset(),
 ) -> Expansion:
     """Return the expansion of a valid Model with its defaults.
 
     No route targets `unloaded` adapters, given as pairs of backend and adapter name. No object routes
-    requests to `taken` backends or scales them, because a workload of their name belongs to someone else.
+    requests to backends of `taken_names` or scales them: a workload of their name belongs to someone else.
     Routes give no weight to `resting` backends, which have no endpoints, while others of the rule have some.
     """
     settings = settings or ExpansionSettings()
@@ -78,13 +78,13 @@ def expand(
     made: list[tuple[Json, tuple[Part, ...]]] = []
     for position, backend in enumerate(model["spec"]["backends"]):
         path = f"spec.backends[{position}]"
-        obstacles = [*_preventing(model, backend, path)]
+        obstacles = [*_obstacles(model, backend, path)]
         notes += obstacles or _ineffective(model, backend, path)
         if not obstacles:
             made.append((backend, tuple(parts_of(model, backend, path))))
     notes += _without_requests(model, [backend for backend, _ in made])
     objects = [item for _, parts in made for item in _workloads(parts, settings)]
-    made = [(backend, parts) for backend, parts in made if backend["name"] not in taken]
+    made = [(backend, parts) for backend, parts in made if backend["name"] not in taken_names]
     for _, parts in made:
         objects += [*map(service, parts), model_server(parts, settings.routing_group)]
     loaded = [_as_loaded(backend, unloaded) for backend, _ in made]
@@ -92,7 +92,7 @@ def expand(
     notes += _overwritten(model, routes)
     objects += routes
     objects += _scaling_objects(model, [parts for _, parts in made], settings)
-    return Expansion(objects=tuple(objects), notes=tuple(notes), taken=taken)
+    return Expansion(objects=tuple(objects), notes=tuple(notes), taken=taken_names)
 
 
 def _workloads(parts: Sequence[Part], settings: ExpansionSettings) -> Iterator[Json]:
@@ -131,7 +131,7 @@ def _scaling_objects(
             yield autoscaler(part, has_tolerance=settings.has_tolerance)
 
 
-def _preventing(model: Json, backend: Json, path: str) -> Iterator[Note]:
+def _obstacles(model: Json, backend: Json, path: str) -> Iterator[Note]:
     """Yield the reasons why a backend cannot be created."""
     if backend["type"] not in ENGINES:
         known = ", ".join(ENGINES)

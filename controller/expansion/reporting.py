@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
-from controller.expansion.adapters import Loading
+from controller.expansion.adapters import AdapterLoading
 from controller.expansion.expansion import Expansion
 from controller.expansion.parts import BACKEND_LABEL
 from controller.expansion.steps import (
@@ -90,7 +90,7 @@ class Report:
     namesake: str = ""
     """The older Model with the same served name."""
 
-    loading: Loading = field(default_factory=Loading)
+    loading: AdapterLoading = field(default_factory=AdapterLoading)
     """State of adapters that engines load at run time."""
 
     refused: str = ""
@@ -110,7 +110,7 @@ class Report:
         return workloads_by_backend(self.expansion.objects, self.existing.children, uid)
 
     @property
-    def running(self) -> Sequence[Json]:
+    def existing_workloads(self) -> Sequence[Json]:
         """The existing workloads."""
         return [own for workloads in self.live.values() for _, own in workloads if own is not None]
 
@@ -123,7 +123,7 @@ def findings(report: Report) -> Mapping[ModelCondition, Finding]:
     results = {
         ModelCondition.INITIALIZED: _initialization(report),
         ModelCondition.ACTIVE: _active(report),
-        ModelCondition.UPDATING: _updating(report),
+        ModelCondition.UPDATING: _progress_finding(report),
         ModelCondition.FAILED: _failure(report),
         ModelCondition.FIELDS_EFFECTIVE: _effective(report),
     }
@@ -173,9 +173,9 @@ def _active(report: Report) -> Finding:
         if not workloads or not all(serves(own) for _, own in workloads):
             waiting.append(f"{name}: {_progress(workloads)}")
         elif idle := [own for _, own in workloads if own is not None and not available(own)]:
-            wanted = max(decided.get(key_of(own), 0) for own in idle)
-            waiting += [f"{name}: it has 0 replicas, and {wanted} are decided"] if wanted else []
-            resting += [] if wanted else [name]
+            replicas = max(decided.get(key_of(own), 0) for own in idle)
+            waiting += [f"{name}: it has 0 replicas, and {replicas} are decided"] if replicas else []
+            resting += [] if replicas else [name]
     if waiting:
         return False, ModelReason.MODEL_PROCESSING, f"not all backends serve: {'; '.join(waiting)}"
     if len(resting) == len(backends):
@@ -197,10 +197,10 @@ def _progress(workloads: Sequence[tuple[Json, Json | None]]) -> str:
     )
 
 
-def _updating(report: Report) -> Finding:
+def _progress_finding(report: Report) -> Finding:
     if awaited := (*report.steps.awaited, *report.loading.awaited):
         return True, ModelReason.CHANGE_WAITS, f"the change waits for {', and for '.join(awaited)}"
-    rolling = [own["metadata"]["name"] for own in report.running if _is_rolling(own)]
+    rolling = [own["metadata"]["name"] for own in report.existing_workloads if _is_rolling(own)]
     if rolling:
         return True, ModelReason.ROLLING_OUT, f"replicas are being replaced: {', '.join(rolling)}"
     return False, ModelReason.NOTHING_CHANGES, "the running replicas match the spec"
@@ -264,7 +264,7 @@ def _failures(report: Report) -> Iterator[tuple[ModelReason, Sequence[str]]]:
     yield ModelReason.REQUEST_REFUSED, [_with_next_step(report.refused)] if report.refused else []
     replica_failures = [
         f"{own['metadata']['name']}: {condition.get('message', '')}"
-        for own in report.running
+        for own in report.existing_workloads
         for condition in (own.get("status") or {}).get("conditions") or []
         if condition.get("type") == "ReplicaFailure" and condition.get("status") == "True"
     ]

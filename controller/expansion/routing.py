@@ -83,7 +83,7 @@ def model_routes(
     if not any(map(weight_of, backends)):
         return
     without = {backend_name(model, {"name": name}) for name in resting}
-    having = _having(backends)
+    having = _backends_by_adapter(backends)
     weighed = frozenset[str]().union(*(_adapters_of(item) for item in backends if weight_of(item)))
     adapters = [name for name in having if name in weighed]
     chunks = [adapters[start : start + MOST_ADAPTERS] for start in range(0, len(adapters), MOST_ADAPTERS)]
@@ -166,7 +166,7 @@ def weight_of(backend: Json) -> int:
     return int(backend.get("routeWeight", DEFAULT_ROUTE_WEIGHT))
 
 
-def _having(backends: Sequence[Json]) -> Mapping[str, Sequence[Json]]:
+def _backends_by_adapter(backends: Sequence[Json]) -> Mapping[str, Sequence[Json]]:
     """Return the backends of each adapter, by name in alphabetical order."""
     backends_of: dict[str, list[Json]] = {}
     for backend in backends:

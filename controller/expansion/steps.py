@@ -156,7 +156,7 @@ def acts_on(item: Json, workloads: Collection[Json]) -> bool:
 def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps:
     """Return the objects to apply and delete now, in order."""
     uid = str(model["metadata"]["uid"])
-    asked = {key_of(item): item for item in expansion.objects}
+    requested = {key_of(item): item for item in expansion.objects}
     unready = _unready(expansion, existing, uid)
     routed = routed_pairs(item for item in existing.children.values() if belongs_to(item, uid))
     scaled = {
@@ -165,11 +165,11 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
         if item["kind"] == "AutoscalingPolicyBinding"
         for target in _targets(item["spec"])
     }
-    unscaled = asked.keys() - existing.children.keys()
+    unscaled = requested.keys() - existing.children.keys()
     astray = _astray(model, expansion)
     apply: list[Json] = []
     held: list[str] = []
-    for key, item in sorted(asked.items(), key=lambda entry: _ORDER.index(entry[0].kind)):
+    for key, item in sorted(requested.items(), key=lambda entry: _ORDER.index(entry[0].kind)):
         live = existing.children.get(key)
         if live is not None and not belongs_to(live, uid):
             continue
@@ -177,8 +177,8 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
         if live is not None and not expansion.is_whole and is_for_all and not astray(live):
             continue
         starts = ChildKey("HorizontalPodAutoscaler", key.name) in unscaled
-        wanted = _desired_object(_with_routed(item, live, routed), live, scaled, starts=starts)
-        if live is not None and is_current(wanted, live, existing.applied.get(key)):
+        desired = _desired_object(_with_routed(item, live, routed), live, scaled, starts=starts)
+        if live is not None and is_current(desired, live, existing.applied.get(key)):
             continue
         new = (
             {*targets_of(item)} - {*targets_of(live)} if live is not None and key.kind == "ModelRoute" else ()
@@ -186,13 +186,15 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
         if awaited := [name for name in unready if name in new]:
             held += [f"{name} to be ready before it gets requests" for name in awaited]
             continue
-        apply.append(wanted)
-    unasked = [item for key, item in existing.children.items() if key not in asked and belongs_to(item, uid)]
+        apply.append(desired)
+    unasked = [
+        item for key, item in existing.children.items() if key not in requested and belongs_to(item, uid)
+    ]
     at_once = [item for item in unasked if astray(item)]
     superfluous = [item for item in unasked if not astray(item)]
     is_routed = all(item["kind"] in _SCALING for item in apply)
     if superfluous and (not is_routed or held or unready or not expansion.is_whole):
-        names = ", ".join(sorted({_label(item, asked) for item in superfluous}))
+        names = ", ".join(sorted({_label(item, requested) for item in superfluous}))
         held = held or [f"{name} to be ready before {names} is deleted" for name in unready]
         held = held or [f"all objects of the Model to be created before {names} is deleted"]
         superfluous = []
@@ -202,10 +204,10 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
     return Steps(apply=tuple(apply), delete=tuple(delete), awaited=tuple(dict.fromkeys(held)))
 
 
-def _label(item: Json, asked: Collection[ChildKey]) -> str:
+def _label(item: Json, requested: Collection[ChildKey]) -> str:
     """Return the name of an object, with its group if the Model needs that name in another group."""
     key, group = key_of(item), item["apiVersion"].partition("/")[0]
-    is_moved = any((other.kind, other.name) == (key.kind, key.name) for other in asked)
+    is_moved = any((other.kind, other.name) == (key.kind, key.name) for other in requested)
     return f"{key.name} of {group}" if is_moved else key.name
 
 
@@ -268,13 +270,13 @@ def _with_routed(item: Json, live: Json | None, routed: Collection[tuple[str, st
     """Return a list of adapters that keeps the `routed` ones: they must leave the route first."""
     if item["kind"] != "ConfigMap" or live is None:
         return item
-    backend, asked = item["metadata"]["labels"][BACKEND_LABEL], listed_adapters(item)
+    backend, requested = item["metadata"]["labels"][BACKEND_LABEL], listed_adapters(item)
     kept = {
         name: entry
         for name, entry in listed_adapters(live).items()
-        if name not in asked and (backend, name) in routed
+        if name not in requested and (backend, name) in routed
     }
-    return with_entries(item, {**asked, **kept}) if kept else item
+    return with_entries(item, {**requested, **kept}) if kept else item
 
 
 def _targets(spec: Json) -> Iterator[ChildKey]:
@@ -316,15 +318,15 @@ def digest_object(value: Json) -> Json:
 _NO_CONTENT = ("apiVersion", "kind", "metadata", "status")
 
 
-def fingerprint(wanted: Json, live: Json) -> str:
+def fingerprint(desired: Json, live: Json) -> str:
     """Return a digest of the applied and of the live object, which changes if either of them does.
 
     Metadata counts only as far as it is applied, because others may add to it. Replicas do not count.
     """
     parts = [
-        _applied_metadata(wanted, wanted),
-        _content(wanted),
-        _applied_metadata(live, wanted),
+        _applied_metadata(desired, desired),
+        _content(desired),
+        _applied_metadata(live, desired),
         _content(live),
     ]
     return digest(parts)
@@ -335,11 +337,11 @@ def digest(value: JsonValue) -> str:
     return hashlib.sha256(msgspec.json.encode(value, order="sorted")).hexdigest()[:16]
 
 
-def is_current(wanted: Json, live: Json, applied: str | None) -> bool:
+def is_current(desired: Json, live: Json, applied: str | None) -> bool:
     """Tell whether nothing needs to be applied; `applied` is the fingerprint of the last apply."""
-    replicas = wanted.get("spec", {}).get("replicas")
+    replicas = desired.get("spec", {}).get("replicas")
     has_replicas = replicas is None or replicas == live["spec"].get("replicas")
-    return has_replicas and applied == fingerprint(wanted, live)
+    return has_replicas and applied == fingerprint(desired, live)
 
 
 def _content(value: Json) -> Json:
@@ -350,13 +352,13 @@ def _content(value: Json) -> Json:
     return content
 
 
-def _applied_metadata(value: Json, wanted: Json) -> Json:
-    metadata, asked = value["metadata"], wanted["metadata"]
+def _applied_metadata(value: Json, desired: Json) -> Json:
+    metadata, requested = value["metadata"], desired["metadata"]
     applied: Json = {
-        member: {name: (metadata.get(member) or {}).get(name) for name in asked.get(member) or {}}
+        member: {name: (metadata.get(member) or {}).get(name) for name in requested.get(member) or {}}
         for member in ("labels", "annotations")
     }
-    owners = {owner["uid"] for owner in asked.get("ownerReferences") or []}
+    owners = {owner["uid"] for owner in requested.get("ownerReferences") or []}
     applied["owners"] = [
         owner for owner in metadata.get("ownerReferences") or [] if owner.get("uid") in owners
     ]

@@ -186,9 +186,11 @@ def _resources(part: Part) -> Json:
 
     They do not increase the pod's total, and a ResourceQuota rejects pods with a container that has none.
     """
-    asked = part.worker.get("resources") or {}
+    resources = part.worker.get("resources") or {}
     kept = {
-        member: {name: amount for name, amount in (asked.get(member) or {}).items() if name in _OF_EVERY_POD}
+        member: {
+            name: amount for name, amount in (resources.get(member) or {}).items() if name in _OF_EVERY_POD
+        }
         for member in ("requests", "limits")
     }
     return {member: amounts for member, amounts in kept.items() if amounts}

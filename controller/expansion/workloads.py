@@ -122,10 +122,10 @@ def ignored_settings(part: Part) -> Iterator[str]:
 def accelerators_per_pod(part: Part) -> int:
     """Return the number of accelerators that one pod requests as extended resources."""
     resources = part.worker.get("resources") or {}
-    asked = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
+    requested = {**(resources.get("requests") or {}), **(resources.get("limits") or {})}
     counts = [
         str(count)
-        for name, count in asked.items()
+        for name, count in requested.items()
         if "/" in name and any(word in name.rpartition("/")[2].lower() for word in _ACCELERATORS)
     ]
     return sum(int(text) for text in counts if text.isascii() and text.isdigit())
@@ -143,9 +143,9 @@ def _arguments(part: Part, weights: Weights) -> list[str]:
         listed: JsonValue = [f"{name}={path}" for name, path in sorted(weights.adapter_paths.items())]
         is_sglang = part.engine == SGLANG
         defaults |= {"lora-paths": listed} if is_sglang else {"enable-lora": "", "lora-modules": listed}
-    asked = {key: value for key, value in config.items() if key not in _OURS}
+    requested = {key: value for key, value in config.items() if key not in _OURS}
     words = [_MODEL_FLAG[part.engine], weights.model_path]
-    for key, value in sorted({**defaults, **asked}.items()):
+    for key, value in sorted({**defaults, **requested}.items()):
         words += _words(f"--{key}", value, negates=part.engine == VLLM)
     return words
 

@@ -113,7 +113,7 @@ OPTIONAL_FIELDS: Final = ("name", "timeouts", "retry")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Installed:
+class InstalledDefinitions:
     """The definitions that a cluster serves; by default all of them."""
 
     definitions: frozenset[str] = frozenset(API_VERSIONS)
@@ -137,7 +137,7 @@ def reduce_definition(definition: Json) -> Json:
     }
 
 
-def installed_of(definitions: Iterable[Json]) -> Installed:
+def installed_of(definitions: Iterable[Json]) -> InstalledDefinitions:
     """Return what a cluster serves, from its reduced definitions."""
     served = {
         item["metadata"]["name"]: item
@@ -145,7 +145,7 @@ def installed_of(definitions: Iterable[Json]) -> Installed:
         if API_VERSIONS.get(item["metadata"]["name"]) in item["served"]
     }
     fields = served[HTTP_ROUTES]["ruleFields"] if HTTP_ROUTES in served else []
-    return Installed(definitions=frozenset(served), rule_fields=frozenset(fields))
+    return InstalledDefinitions(definitions=frozenset(served), rule_fields=frozenset(fields))
 
 
 def _rule_fields(versions: Iterable[Json]) -> Iterable[str]:

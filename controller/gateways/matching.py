@@ -76,7 +76,7 @@ class Match:
         return {"path": self.path.manifest} | ({"headers": headers} if headers else {})
 
 
-class Unmet(Enum):
+class Incompatibility(Enum):
     """Why two conditions cannot be combined."""
 
     APART = "no text meets both"
@@ -103,7 +103,7 @@ def match_of(conditions: Json, path: str) -> tuple[Match | None, list[Note]]:
             both = _both(headers.get(name.lower(), text), text)
             if isinstance(both, Text):
                 headers[name.lower()] = both
-            elif both is Unmet.APART:
+            elif both is Incompatibility.APART:
                 is_met = False
             else:
                 notes.append(_note(here, "a Gateway supports one condition on a header"))
@@ -118,43 +118,43 @@ def match_of(conditions: Json, path: str) -> tuple[Match | None, list[Note]]:
 
 def match_without_model(match: Match, name: str) -> Match | None:
     """Return a match without its condition on the model's name; None if the name does not meet it."""
-    wanted = dict(match.headers).get(MODEL_HEADER)
-    if wanted is not None and not _holds(wanted, name):
+    model_pattern = dict(match.headers).get(MODEL_HEADER)
+    if model_pattern is not None and not _holds(model_pattern, name):
         return None
     return Match(path=match.path, headers=tuple(item for item in match.headers if item[0] != MODEL_HEADER))
 
 
-def meet(some: Match, others: Match) -> Match | Unmet:
+def meet(some: Match, others: Match) -> Match | Incompatibility:
     """Return the conjunction of two matches."""
     path = _both(some.path, others.path)
-    headers: dict[str, Text | Unmet] = {**dict(others.headers)}
+    headers: dict[str, Text | Incompatibility] = {**dict(others.headers)}
     for name, text in some.headers:
         other = headers.get(name)
         headers[name] = text if not isinstance(other, Text) else _both(text, other)
     conditions = [path, *headers.values()]
-    if Unmet.APART in conditions:
-        return Unmet.APART
+    if Incompatibility.APART in conditions:
+        return Incompatibility.APART
     texts = [(name, text) for name, text in sorted(headers.items()) if isinstance(text, Text)]
-    if Unmet.UNKNOWN in conditions or not isinstance(path, Text) or len(texts) > _MOST_HEADERS:
-        return Unmet.UNKNOWN
+    if Incompatibility.UNKNOWN in conditions or not isinstance(path, Text) or len(texts) > _MOST_HEADERS:
+        return Incompatibility.UNKNOWN
     return Match(path=path, headers=tuple(texts))
 
 
-def _both(some: Text, other: Text) -> Text | Unmet:
+def _both(some: Text, other: Text) -> Text | Incompatibility:
     """Return the conjunction of two conditions on the same text."""
     if some == other:
         return some
     for first, second in ((some, other), (other, some)):
         if first.comparison is Comparison.EXACT:
-            return first if _holds(second, first.value) else Unmet.APART
+            return first if _holds(second, first.value) else Incompatibility.APART
         if first == EVERY_PATH:
             return second
     if Comparison.REGEX in (some.comparison, other.comparison):
-        return Unmet.UNKNOWN
+        return Incompatibility.UNKNOWN
     for first, second in ((some, other), (other, some)):
         if _holds(second, first.value):
             return first
-    return Unmet.APART
+    return Incompatibility.APART
 
 
 def _holds(condition: Text, value: str) -> bool:
@@ -229,7 +229,7 @@ MOST_MATCHES_IN_ROUTE: Final = 128
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ordered:
+class MatchOrder:
     """The matches of each rule, and pairs of rules whose order cannot be preserved."""
 
     matches: tuple[tuple[Match, ...], ...]
@@ -237,7 +237,7 @@ class Ordered:
 
 
 @functools.lru_cache(maxsize=128)  # an entry may have 300 KB of texts
-def in_order(rules: tuple[Match, ...]) -> Ordered:
+def in_order(rules: tuple[Match, ...]) -> MatchOrder:
     """Return matches with which a Gateway selects the first rule that applies to a request.
 
     The result is cached, as it is the same for most names of a route and in each reconciliation.
@@ -254,16 +254,16 @@ def in_order(rules: tuple[Match, ...]) -> Ordered:
         matches[position] = own
         if sum(map(len, matches)) > MOST_MATCHES_IN_ROUTE:  # now, as each combination costs time
             pairs = tuple((first, second) for second in range(len(rules)) for first in range(second))
-            return Ordered(matches=tuple((match,) for match in rules), unkept=pairs)
-    return Ordered(matches=tuple(map(tuple, matches)), unkept=tuple(sorted(unkept)))
+            return MatchOrder(matches=tuple((match,) for match in rules), unkept=pairs)
+    return MatchOrder(matches=tuple(map(tuple, matches)), unkept=tuple(sorted(unkept)))
 
 
 def _stay_ahead(own: list[Match], later: Match) -> bool:
     """Put a rule before a match of a later one, if needed with another match; tell whether that works."""
     together = meet(own[0], later)
-    if together is Unmet.APART or _is_ahead(own[0], later):
+    if together is Incompatibility.APART or _is_ahead(own[0], later):
         return True
-    if together is Unmet.UNKNOWN or not _is_ahead(together, later):
+    if together is Incompatibility.UNKNOWN or not _is_ahead(together, later):
         return False
     if together in own:
         return True

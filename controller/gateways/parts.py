@@ -22,7 +22,7 @@ from controller.gateways.inputs import (
     OBJECTIVES,
     POOLS,
     REWRITES,
-    Installed,
+    InstalledDefinitions,
     picker_reference,
     priority,
 )
@@ -106,7 +106,9 @@ _HEADER: Final = "x-gateway-inference-objective"
 """The header with a request's objective."""
 
 
-def objectives(route: Json, pools: Sequence[str], installed: Installed) -> tuple[list[Json], list[Note]]:
+def objectives(
+    route: Json, pools: Sequence[str], installed: InstalledDefinitions
+) -> tuple[list[Json], list[Note]]:
     """Return an InferenceObjective for each pool of a route whose requests have a priority."""
     value, notes = priority(route)
     path = f"metadata.annotations[{REQUEST_PRIORITY}]"
@@ -124,22 +126,24 @@ def objectives(route: Json, pools: Sequence[str], installed: Installed) -> tuple
     return manifests, notes
 
 
-def rewrites(route: Json, servers: Mapping[str, Json], installed: Installed) -> tuple[list[Json], list[Note]]:
+def rewrites(
+    route: Json, servers: Mapping[str, Json], installed: InstalledDefinitions
+) -> tuple[list[Json], list[Note]]:
     """Return an InferenceModelRewrite for each server whose model name differs from the route's.
 
     Requests that name an adapter are not changed.
     """
-    asked = route["spec"].get("modelName")
+    model_name = route["spec"].get("modelName")
     renaming = {
         name: server["spec"]["model"]
         for name, server in servers.items()
-        if asked and server["spec"].get("model", asked) not in ("", asked)
+        if model_name and server["spec"].get("model", model_name) not in ("", model_name)
     }
     if renaming and REWRITES not in installed.definitions:
         return [], [
             Note(
                 path=f"ModelServer {name}: spec.model",
-                text=f"requests go on to say {asked!r}, not {model!r}: {REWRITES} are not served by this"
+                text=f"requests go on to say {model_name!r}, not {model!r}: {REWRITES} are not served by this"
                 " cluster",
             )
             for name, model in renaming.items()
@@ -147,7 +151,7 @@ def rewrites(route: Json, servers: Mapping[str, Json], installed: Installed) -> 
     manifests = []
     for position, (name, model) in enumerate(renaming.items()):
         rule = {
-            "matches": [{"model": {"type": "Exact", "value": asked}}],
+            "matches": [{"model": {"type": "Exact", "value": model_name}}],
             "targets": [{"modelRewrite": model}],
         }
         spec = {"poolRef": _pool(name), "rules": [rule]}
@@ -254,10 +258,10 @@ def _milliseconds(text: str) -> int:
 
 
 def _lost_parts(
-    policy: _Policy, taken: tuple[int, _Policy], fields: frozenset[str], *, at: str, rule: str
+    policy: _Policy, used: tuple[int, _Policy], fields: frozenset[str], *, at: str, rule: str
 ) -> Iterator[Note]:
     """Yield notes about parts of the policy `at` that differ from what the rule uses."""
-    timeout, retry = taken
+    timeout, retry = used
     if policy.timeout and "timeouts" not in fields:
         yield Note(path=f"{at}.timeout", text=_too_old("timeouts"))
     elif policy.timeout != timeout:

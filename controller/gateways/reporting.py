@@ -60,12 +60,12 @@ def translation_finding(
     `children` are the existing objects of the route, including the pools that it targets. Objects with needed
     names that someone else created are `foreign`. `refused` is the rejection by the API server.
     """
-    taken = [
+    taken_names = [
         f"{kind} {name} does not belong to this route and is not changed: delete it, or rename the route"
         for kind, name, _ in sorted(foreign)
     ]
     by_reason = {
-        GatewayReason.OBJECT_EXISTS: taken,
+        GatewayReason.OBJECT_EXISTS: taken_names,
         GatewayReason.REQUEST_REFUSED: [refused] if refused else [],
         GatewayReason.REFUSED_BY_GATEWAY: [*_refusals(children)],
         GatewayReason.PARTIALLY: [str(note) for note in notes],
@@ -97,7 +97,7 @@ def _refusals(children: Iterable[Json]) -> Iterator[str]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Surroundings:
+class RouteContext:
     """Related objects in the namespace of a route."""
 
     sharing: Sequence[Json]
@@ -116,13 +116,13 @@ class Surroundings:
     """Fingerprints of the objects that this process has applied."""
 
 
-def steps(route: Json, translation: Translation | None, around: Surroundings) -> Steps:
+def steps(route: Json, translation: Translation | None, around: RouteContext) -> Steps:
     """Return the objects to apply and delete now; None stands for a route that is not translated."""
-    wanted = {key_of(item): item for item in (translation.objects if translation else ())}
-    gone: list[Json] = [
+    objects = {key_of(item): item for item in (translation.objects if translation else ())}
+    obsolete: list[Json] = [
         item
         for key, item in around.children.items()
-        if key.kind != POOL_KIND and key not in wanted and belongs_to(item, route["metadata"]["uid"])
+        if key.kind != POOL_KIND and key not in objects and belongs_to(item, route["metadata"]["uid"])
     ]
     sharing = [(item, frozenset(targets_of(item))) for item in around.sharing]
     leads_to = targets_of(route) if translation else ()
@@ -130,17 +130,17 @@ def steps(route: Json, translation: Translation | None, around: Surroundings) ->
         key = ChildKey(POOL_KIND, name)
         owners = [item for item, targets in sharing if name in targets]
         if not owners or name not in around.servers.keys() | around.invalid:
-            gone += [around.children[key]] if key in around.children else []
+            obsolete += [around.children[key]] if key in around.children else []
         elif name in around.servers and (pool := pool_of(around.servers[name])[0]) is not None:
-            wanted[key] = shared_by(pool, owners)
+            objects[key] = shared_by(pool, owners)
     apply = []
-    for key, item in sorted(wanted.items(), key=lambda entry: entry[0].kind != POOL_KIND):
+    for key, item in sorted(objects.items(), key=lambda entry: entry[0].kind != POOL_KIND):
         live = around.children.get(key)
         is_ours = live is None or is_made_for(live, route)
         if is_ours and not (live and is_current(item, live, around.applied.get(key))):
             apply.append(item)
     return Steps(
-        apply=tuple(apply), delete=tuple(item for item in gone if is_made_for(item, route)), awaited=()
+        apply=tuple(apply), delete=tuple(item for item in obsolete if is_made_for(item, route)), awaited=()
     )
 
 

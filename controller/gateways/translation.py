@@ -13,7 +13,7 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.expansion.parts import Note, owned_metadata
 from controller.expansion.routing import with_endpoints
-from controller.gateways.inputs import API_VERSIONS, HTTP_ROUTES, Installed
+from controller.gateways.inputs import API_VERSIONS, HTTP_ROUTES, InstalledDefinitions
 from controller.gateways.matching import (
     MODEL_HEADER,
     MOST_MATCHES,
@@ -71,7 +71,7 @@ def translate(
     route: Json,
     servers: Mapping[str, Json],
     parents: Sequence[Json],
-    installed: Installed,
+    installed: InstalledDefinitions,
     without: Collection[str] = frozenset(),
 ) -> Translation:
     """Return the translation of a valid ModelRoute with its defaults for some Gateways.
@@ -89,7 +89,7 @@ def translate(
     there = {name: servers[name] for name in targets if name in servers}
     if "rateLimit" in spec:
         notes.append(Note(path="spec.rateLimit", text="a Gateway does not count tokens: nothing is limited"))
-    notes += _missing(spec, servers)
+    notes += _missing_servers(spec, servers)
     pools: dict[str, Json] = {}
     for name, server in there.items():
         pool, lost = pool_of(server)
@@ -126,7 +126,7 @@ def _unreachable(spec: Json) -> Iterator[Note]:
             )
 
 
-def _missing(spec: Json, servers: Mapping[str, Json]) -> Iterator[Note]:
+def _missing_servers(spec: Json, servers: Mapping[str, Json]) -> Iterator[Note]:
     reported = set()
     for position, rule in enumerate(spec["rules"]):
         for rank, target in enumerate(rule["targetModels"]):
@@ -139,11 +139,13 @@ def _missing(spec: Json, servers: Mapping[str, Json]) -> Iterator[Note]:
                 )
 
 
-def _rules(spec: Json, servers: Mapping[str, Json], installed: Installed) -> tuple[list[_Rule], list[Note]]:
+def _rules(
+    spec: Json, servers: Mapping[str, Json], installed: InstalledDefinitions
+) -> tuple[list[_Rule], list[Note]]:
     """Return the rules that can be expressed, with notes about the others."""
     rules: list[_Rule] = []
     notes: list[Note] = []
-    taken: set[str] = set()
+    names: set[str] = set()
     for position, rule in enumerate(spec["rules"]):
         path = f"spec.rules[{position}]"
         conditions = rule.get("modelMatch") or {}
@@ -154,12 +156,12 @@ def _rules(spec: Json, servers: Mapping[str, Json], installed: Installed) -> tup
         body, lost = traffic_fields(rule, servers, installed.rule_fields, path)
         notes += lost
         name = rule.get("name", "")
-        if name and (not _RULE_NAME.match(name) or name in taken or "name" not in installed.rule_fields):
+        if name and (not _RULE_NAME.match(name) or name in names or "name" not in installed.rule_fields):
             notes.append(
                 Note(path=f"{path}.name", text="the rule of the HTTPRoute has no name: it takes others")
             )
             name = ""
-        taken.add(name)
+        names.add(name)
         body = ({"name": name} if name else {}) | {"backendRefs": backend_references(rule)} | body
         model = (conditions.get("body") or {}).get("model", "")
         rules.append(_Rule(position=position, body=body, match=match, model=model))

@@ -150,10 +150,10 @@ class ModelCaches:
         """Return the Models of a namespace, reduced to their names and age."""
         return [*self._models_of.of(namespace).values()]
 
-    def children(self, model: Key, asked: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
-        """Return the objects made for a Model, and objects of any origin with the names in `asked`."""
-        wanted = {*asked, *self._made_for.of(model)}
-        return {key: item for key in wanted if (item := self._made.get((model[0], key))) is not None}
+    def children(self, model: Key, requested: Collection[ChildKey]) -> Mapping[ChildKey, Json]:
+        """Return the objects made for a Model, and objects of any origin with the names in `requested`."""
+        keys = {*requested, *self._made_for.of(model)}
+        return {key: item for key in keys if (item := self._made.get((model[0], key))) is not None}
 
     def pods(self, model: Key) -> Sequence[Json]:
         """Return the pods of a Model."""

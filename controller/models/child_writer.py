@@ -37,7 +37,7 @@ _log = EventLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Acted:
+class WriteState:
     """The state after the steps, according to the API server's responses."""
 
     children: Mapping[ChildKey, Json]
@@ -57,15 +57,15 @@ class ChildWriter:
         self._resources = {(resource.kind, key_group(resource.group)): resource for resource in resources}
 
     async def complete(
-        self, children: Mapping[ChildKey, Json], namespace: str, asked: Collection[ChildKey]
+        self, children: Mapping[ChildKey, Json], namespace: str, requested: Collection[ChildKey]
     ) -> Mapping[ChildKey, Json]:
-        """Return the cached objects, and those of the names in `asked` that only the API server has.
+        """Return the cached objects, and those of the names in `requested` that only the API server has.
 
         Caches lack objects of others, very recent objects, and objects whose label was removed. Raises
         ClusterError if the API server is unreachable.
         """
         existing = dict(children)
-        for key in sorted(set(asked) - children.keys()):
+        for key in sorted(set(requested) - children.keys()):
             try:
                 live = await self._writer.cluster.get(self._resource(key), key.name, namespace=namespace)
                 existing[key] = digest_object(live)
@@ -77,7 +77,7 @@ class ChildWriter:
 
     async def act(
         self, steps: Steps, children: Mapping[ChildKey, Json], applied: MutableMapping[ChildKey, str]
-    ) -> Acted:
+    ) -> WriteState:
         """Take steps; `applied` keeps the fingerprints of the applied objects.
 
         Raises ClusterError if the API server is unreachable, and NotLeading.
@@ -116,7 +116,7 @@ class ChildWriter:
                 continue
             existing.pop(key_of(item), None)
             applied.pop(key_of(item), None)
-        return Acted(children=existing, is_over=is_over, refused=refused)
+        return WriteState(children=existing, is_over=is_over, refused=refused)
 
     async def _apply(self, item: Json, live: Json | None) -> Json:
         """Apply an object to the version that was read, or create it; never change a new namesake."""

@@ -32,7 +32,7 @@ from controller.expansion.parts import MANAGED_BY, Note
 from controller.expansion.steps import ChildKey, digest_object, key_of
 from controller.gateways.inputs import (
     API_VERSIONS,
-    Installed,
+    InstalledDefinitions,
     installed_of,
     is_opted_in,
     parent_refs,
@@ -42,7 +42,7 @@ from controller.gateways.reporting import (
     Finding,
     GatewayCondition,
     GatewayReason,
-    Surroundings,
+    RouteContext,
     is_made_for,
     not_translated,
     pools_of,
@@ -133,7 +133,7 @@ class GatewayCaches:
         """Return a Namespace, reduced to its annotations."""
         return self._annotated.get(name)
 
-    def installed(self) -> Installed:
+    def installed_definitions(self) -> InstalledDefinitions:
         """Return which definitions are served by the cluster and readable."""
         readable = [name for name, children in self._children.items() if children.is_readable]
         return installed_of(item for name in readable for item in self._definitions[name].items())
@@ -204,7 +204,12 @@ class GatewayTranslator:
                 return {GatewayCondition.TRANSLATED: prevented}, is_final
             # In a thread, as the lease must be renewed while many conditions are combined.
             translation = await asyncio.to_thread(
-                translate, value, around.servers, parents, self._world.installed(), _without(route)
+                translate,
+                value,
+                around.servers,
+                parents,
+                self._world.installed_definitions(),
+                _without(route),
             )
             children = await self._children.complete(
                 around.children, route["metadata"]["namespace"], _child_keys(translation)
@@ -214,8 +219,8 @@ class GatewayTranslator:
         acted = await self._children.act(following, around.children, around.applied)
         if translation is None and not acted.refused:
             return {}, acted.is_over
-        asked = _child_keys(translation) if translation else ()
-        existing = {key: item for key, item in acted.children.items() if key in asked}
+        requested = _child_keys(translation) if translation else ()
+        existing = {key: item for key, item in acted.children.items() if key in requested}
         foreign = {key for key, item in existing.items() if not is_made_for(item, route)}
         finding = translation_finding(
             notes=translation.notes if translation else (),
@@ -229,7 +234,7 @@ class GatewayTranslator:
         """Return why a route cannot be translated at all, or None."""
         if faults:
             return not_translated(GatewayReason.INVALID, faults)
-        if missing := self._world.installed().missing:
+        if missing := self._world.installed_definitions().missing:
             texts = [
                 f"{name} is not served by this cluster, or the controller is not allowed to read it"
                 for name in missing
@@ -239,7 +244,7 @@ class GatewayTranslator:
             return not_translated(GatewayReason.NOT_UNDERSTOOD, [*map(str, unread)])
         return None
 
-    async def _surroundings(self, route: Json, namespace: Json | None) -> Surroundings:
+    async def _surroundings(self, route: Json, namespace: Json | None) -> RouteContext:
         name, group = route["metadata"]["namespace"], str(route["apiVersion"]).partition("/")[0]
         children = self._world.children_of(name)
         known = self._routes.servers(name, group)
@@ -255,7 +260,7 @@ class GatewayTranslator:
         if len(applied) > 2 * len(children) + _MOST_DELETED:
             for key in applied.keys() - children.keys():
                 del applied[key]
-        return Surroundings(
+        return RouteContext(
             sharing=[
                 item
                 for item in self._routes.routes(name, group)

@@ -19,7 +19,14 @@ from apiserver.kinds.registry import find_version
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json, as_list, as_object
 from controller.engines.exposition import UnreadableMetricsError
-from controller.expansion.adapters import LOADER, LoaderReport, Loading, loading, routed_pairs, wanted_paths
+from controller.expansion.adapters import (
+    LOADER,
+    AdapterLoading,
+    LoaderReport,
+    adapter_loading,
+    routed_pairs,
+    wanted_paths,
+)
 from controller.expansion.expansion import Expansion, ExpansionSettings, expand
 from controller.expansion.parts import BACKEND_LABEL, Note, served_name
 from controller.expansion.reporting import ModelCondition, Report, model_status
@@ -87,22 +94,22 @@ class ModelReconciler:
         namespace, name = metadata["namespace"], metadata["name"]
         upstream = caches.upstream()
         namesake = older_namesake(model, caches.models(namespace))
-        expansion, adapters = Expansion(objects=(), notes=tuple(problems)), Loading()
+        expansion, adapters = Expansion(objects=(), notes=tuple(problems)), AdapterLoading()
         settings = replace(self._settings, routing_group=caches.routing_group())
         if not upstream and not problems:
             expansion = await asyncio.to_thread(expand, model, settings)
-            adapters = await self._loading(model, expansion)
-        asked = frozenset(map(key_of, expansion.objects))
+            adapters = await self._adapter_loading(model, expansion)
+        requested = frozenset(map(key_of, expansion.objects))
         known = {
             key: item
-            for key, item in caches.children((namespace, name), asked).items()
-            if key in asked or belongs_to(item, metadata["uid"])
+            for key, item in caches.children((namespace, name), requested).items()
+            if key in requested or belongs_to(item, metadata["uid"])
         }
-        children = await self._children.complete(known, namespace, asked)
-        taken = taken_backends(expansion.objects, children, metadata["uid"])
+        children = await self._children.complete(known, namespace, requested)
+        backends = taken_backends(expansion.objects, children, metadata["uid"])
         resting = resting_backends(expansion.objects, children, metadata["uid"])
-        if adapters.unloaded or taken or resting:
-            expansion = await asyncio.to_thread(expand, model, settings, adapters.unloaded, taken, resting)
+        if adapters.unloaded or backends or resting:
+            expansion = await asyncio.to_thread(expand, model, settings, adapters.unloaded, backends, resting)
         if namesake:
             objects = tuple(item for item in expansion.objects if item["kind"] != MODEL_ROUTES.kind)
             expansion = replace(expansion, objects=objects)
@@ -120,14 +127,14 @@ class ModelReconciler:
             namesake=namesake,
         )
 
-    async def _loading(self, model: Json, expansion: Expansion) -> Loading:
+    async def _adapter_loading(self, model: Json, expansion: Expansion) -> AdapterLoading:
         """Return the state of the adapters that running engines load; most Models have none."""
         key = model["metadata"]["namespace"], model["metadata"]["name"]
-        wanted = wanted_paths(expansion.objects)
-        reports = await self._adapters.reports(key, wanted, self._caches.pods(key))
-        children = self._caches.children(key, ()) if wanted else {}
+        paths = wanted_paths(expansion.objects)
+        reports = await self._adapters.reports(key, paths, self._caches.pods(key))
+        children = self._caches.children(key, ()) if paths else {}
         own = (item for item in children.values() if belongs_to(item, model["metadata"]["uid"]))
-        return loading(wanted, reports, routed_pairs(own))
+        return adapter_loading(paths, reports, routed_pairs(own))
 
     async def _act(self, key: Key, report: Report) -> tuple[Report, bool]:
         """Take the steps of a report; return the report afterwards, and whether all steps are done."""
@@ -202,23 +209,23 @@ class AdapterReader:
         self._known: dict[Key, dict[_Run, LoaderReport]] = {}
 
     async def reports(
-        self, model: Key, wanted: Mapping[str, Mapping[str, str]], pods: Sequence[Json]
+        self, model: Key, paths: Mapping[str, Mapping[str, str]], pods: Sequence[Json]
     ) -> Sequence[LoaderReport]:
         """Return the reports of the ready pods of some backends. A silent pod does not delay the others."""
-        if not wanted:
+        if not paths:
             self._known.pop(model, None)
             return ()
         running = {
             _run_of(pod): pod
             for pod in pods
-            if pod["metadata"]["labels"].get(BACKEND_LABEL) in wanted and is_present(pod) and is_ready(pod)
+            if pod["metadata"]["labels"].get(BACKEND_LABEL) in paths and is_present(pod) and is_ready(pod)
         }
         known = self._known.get(model, {})
         gate, due = asyncio.Semaphore(PODS_AT_A_TIME), self._seconds() + _MODEL_SECONDS
 
         async def look(run: _Run) -> LoaderReport:
             async with gate:
-                return await self._look(running[run], known.get(run), wanted, due)
+                return await self._look(running[run], known.get(run), paths, due)
 
         # Silent pods come last, so that there is time for others, and take turns.
         turns = dict.fromkeys(run for run in (*known, *running) if run in running)
@@ -232,10 +239,10 @@ class AdapterReader:
         self._known.pop(model, None)
 
     async def _look(
-        self, pod: Json, known: LoaderReport | None, wanted: Mapping[str, Mapping[str, str]], due: float
+        self, pod: Json, known: LoaderReport | None, paths: Mapping[str, Mapping[str, str]], due: float
     ) -> LoaderReport:
         name, backend = str(pod["metadata"]["name"]), str(pod["metadata"]["labels"][BACKEND_LABEL])
-        if known is not None and not (known.silent or known.lacks(wanted[backend])):
+        if known is not None and not (known.silent or known.lacks(paths[backend])):
             return known
         port = _port(pod)
         if port is None:

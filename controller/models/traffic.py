@@ -57,7 +57,7 @@ class TrafficReconciler:
         value = self._writer.latest(value)
         resource = RESOURCES[key.resource]
         # In a thread, as the lease must be renewed while many pods are selected.
-        observed = await asyncio.to_thread(self._finding(key, value))
+        observed = await asyncio.to_thread(self._status_source(key, value))
         findings, is_done, own = dict(observed.findings), True, _OWN
         if self._gateways is not None and resource.kind == MODEL_ROUTES.kind:
             status = (value.get("status") or {}) | observed.members
@@ -73,7 +73,7 @@ class TrafficReconciler:
             await self._writer.write(resource, value, new, own=own)
         return is_done
 
-    def _finding(self, key: TrafficKey, value: Json) -> Callable[[], TrafficStatus]:
+    def _status_source(self, key: TrafficKey, value: Json) -> Callable[[], TrafficStatus]:
         """Return a function that determines the status of an object, from what the caches have now."""
         world, namespace, resource = self._world, key.namespace, RESOURCES[key.resource]
         if resource is INFERENCE_OBJECTIVES:

@@ -67,9 +67,11 @@ def pods_in_front(source: AnySource | None, pods: Sequence[Json]) -> tuple[Json,
     """Return the ready pods of a source, among those of a namespace."""
     if not isinstance(source, ActivitySeries):
         return ()
-    wanted = source.labels.items()
+    labels_of_source = source.labels.items()
     return tuple(
-        pod for pod in pods if wanted <= (pod["metadata"].get("labels") or {}).items() and is_ready(pod)
+        pod
+        for pod in pods
+        if labels_of_source <= (pod["metadata"].get("labels") or {}).items() and is_ready(pod)
     )
 
 
@@ -81,7 +83,12 @@ def _pools(claims: Sequence[Claim], world: World) -> set[str]:
     ]
     targets = [world.targets.get(claim.target) or {} for claim in claims] if own else []
     every = [labels for target in targets for labels in _template_labels(target)]
-    return {name for name, wanted in own for labels in every if wanted and wanted.items() <= labels.items()}
+    return {
+        name
+        for name, labels_of_source in own
+        for labels in every
+        if labels_of_source and labels_of_source.items() <= labels.items()
+    }
 
 
 def _template_labels(target: Json) -> Iterator[Json]:

@@ -18,7 +18,7 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import service_clas
 from apiserver.kinds.llmd.v1alpha2 import ConfigMapKeyRef
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
-from controller.observe.claim import Claim, Claims, Owner, OwnerKind, Place, Unplanned, orders_of
+from controller.observe.claim import Claim, Claims, Exclusion, Owner, OwnerKind, Place, orders_of
 from controller.observe.conditions import ConditionReason
 from controller.observe.targets import target_key
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
@@ -33,7 +33,7 @@ _LEAST_COST: Final = "0.001"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ask:
+class BindingDemand:
     """The demand of one binding."""
 
     value: Json
@@ -68,7 +68,7 @@ class Ask:
         )
 
 
-def why_not_planned(ask: Ask, variants: Mapping[Key, Variant]) -> str:
+def why_not_planned(ask: BindingDemand, variants: Mapping[Key, Variant]) -> str:
     """Return why a binding cannot be planned, or an empty string. `variants` are the planned ones."""
     if ask.required > MOST_REPLICAS:
         return f"it asks for more than {MOST_REPLICAS} replicas of capacity 1"
@@ -78,12 +78,12 @@ def why_not_planned(ask: Ask, variants: Mapping[Key, Variant]) -> str:
     return ""
 
 
-def holds_nothing(ask: Ask, variants: Mapping[Key, Variant]) -> bool:
+def holds_nothing(ask: BindingDemand, variants: Mapping[Key, Variant]) -> bool:
     """Return whether no target's pods request accelerators: such targets need no place or plan."""
     return not any(variants[key].accelerators_per_replica for key in ask.variants)
 
 
-def loads_of(asks: Sequence[Ask], planned: Iterable[Variant]) -> tuple[ModelLoad, ...]:
+def loads_of(asks: Sequence[BindingDemand], planned: Iterable[Variant]) -> tuple[ModelLoad, ...]:
     """Return the loads of bindings. One that cannot be planned has none, so its running replicas are kept."""
     variants = {variant.key: variant for variant in planned} if asks else {}
     return tuple(
@@ -91,14 +91,14 @@ def loads_of(asks: Sequence[Ask], planned: Iterable[Variant]) -> tuple[ModelLoad
     )
 
 
-def claims_of_asks(asks: Iterable[Ask]) -> Claims:
+def claims_of_asks(asks: Iterable[BindingDemand]) -> Claims:
     """Return the claims of bindings on their targets; none if a binding names an invalid service class."""
     claims: list[Claim] = []
-    unplanned: dict[Key, Unplanned] = {}
+    unplanned: dict[Key, Exclusion] = {}
     for ask in asks:
         reference = service_class_of(ask.value)
         if wrong := validate(ConfigMapKeyRef, reference) if reference else ():
-            why = Unplanned(ConditionReason.INVALID_CONFIGURATION, str(wrong[0]))
+            why = Exclusion(ConditionReason.INVALID_CONFIGURATION, str(wrong[0]))
             unplanned |= dict.fromkeys(ask.variants, why)
         else:
             place = (reference["name"], reference["key"]) if reference else None
@@ -106,7 +106,7 @@ def claims_of_asks(asks: Iterable[Ask]) -> Claims:
     return Claims(readable=tuple(claims), unplanned=unplanned)
 
 
-def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
+def _claims_of(ask: BindingDemand, service_class: Place | None) -> Iterator[Claim]:
     """Yield one claim for each target. If none declares a cost, the prices of accelerators apply."""
     orders, writer = orders_of(ask.value, OwnerKind.BINDING), writer_identity(ask.value)
     has_costs = any(bound.cost for bound in ask.binding.targets)
@@ -130,7 +130,7 @@ def _claims_of(ask: Ask, service_class: Place | None) -> Iterator[Claim]:
         )
 
 
-def _load(ask: Ask) -> ModelLoad:
+def _load(ask: BindingDemand) -> ModelLoad:
     return ModelLoad(
         namespace=ask.key[0],
         model_id=ask.model,

@@ -32,7 +32,7 @@ from controller.observe.scales import ScaleReference, is_reference, scale_refere
 from controller.observe.targets import TargetKey, target_key
 from controller.policies.policy import (
     Binding,
-    BoundTarget,
+    PolicyTarget,
     ScalingPolicy,
     UnreadablePolicyError,
     read_binding,
@@ -68,7 +68,7 @@ class BoundWorld:
 class TargetState:
     """One target, with its engine pods."""
 
-    bound: BoundTarget
+    bound: PolicyTarget
     current_replicas: int
     autoscalers: tuple[Autoscaler, ...] = ()
     """Those that scale it, the oldest first."""
@@ -79,7 +79,7 @@ class TargetState:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Case:
+class BindingCase:
     """One binding. It has no decision without policy or targets, and must not act if `stands_back`."""
 
     value: Json
@@ -143,7 +143,7 @@ _Read = ScalingPolicy | Binding | UnreadablePolicyError
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Around:
+class _BindingContext:
     """The objects that all bindings are compared with."""
 
     world: BoundWorld
@@ -166,10 +166,10 @@ class BoundReader:
         self._before: dict[tuple[object, ...], _Read] = {}
         self._read: dict[tuple[object, ...], _Read] = {}
 
-    def cases(self, world: BoundWorld) -> list[Case]:
+    def cases(self, world: BoundWorld) -> list[BindingCase]:
         """Return all bindings with what they depend on."""
         self._before, self._read = self._read, {}
-        around = _Around(
+        around = _BindingContext(
             world=world,
             policies={key_of(item): item for item in world.policies},
             groups=by_target(world.pods),
@@ -179,19 +179,19 @@ class BoundReader:
         )
         return [self._case(item, around) for item in world.bindings]
 
-    def _case(self, value: Json, around: _Around) -> Case:
+    def _case(self, value: Json, around: _BindingContext) -> BindingCase:
         findings = {BindingCondition.ANNOTATIONS_RESOLVED: annotations_finding(value)}
         is_direct = self._is_direct(key_of(value)[0])
         binding = self._once(value, read_binding)
         if not isinstance(binding, Binding):
             findings[BindingCondition.POLICY_RESOLVED] = False, BindingReason.INVALID_BINDING, str(binding)
-            return Case(value=value, findings=findings, is_direct=is_direct)
+            return BindingCase(value=value, findings=findings, is_direct=is_direct)
         raw = around.policies.get((key_of(value)[0], binding.policy))
         policy = None if raw is None else self._once(raw, read_policy)
         findings[BindingCondition.POLICY_RESOLVED] = _policy_finding(binding.policy, policy)
         states, finding, stands_back = _targets(value, binding, around, is_direct=is_direct)
         findings[BindingCondition.TARGETS_RESOLVED] = finding
-        return Case(
+        return BindingCase(
             value=value,
             findings=findings,
             policy=policy if isinstance(policy, ScalingPolicy) else None,
@@ -209,11 +209,13 @@ class BoundReader:
         texts = [(metadata.get("annotations") or {}).get(name) for name in (CAPACITY, ACTIVITY)]
         version = (read, key_of(value), metadata.get("uid"), metadata.get("generation"), *texts)
         if version not in self._read:
-            self._read[version] = self._before[version] if version in self._before else _read(value, read)
+            self._read[version] = (
+                self._before[version] if version in self._before else _read_or_error(value, read)
+            )
         return self._read[version]
 
 
-def _read(value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:
+def _read_or_error(value: Json, read: Callable[[Json], ScalingPolicy | Binding]) -> _Read:
     try:
         return read(value)
     except UnreadablePolicyError as error:
@@ -231,7 +233,7 @@ def _policy_finding(name: str, policy: _Read | None) -> BindingFinding:
 
 
 def _targets(
-    value: Json, binding: Binding, around: _Around, *, is_direct: bool
+    value: Json, binding: Binding, around: _BindingContext, *, is_direct: bool
 ) -> tuple[tuple[TargetState, ...], BindingFinding, bool]:
     """Return the state of all targets, the condition for them, and whether others take precedence."""
     namespace, world = value["metadata"]["namespace"], around.world
@@ -239,7 +241,7 @@ def _targets(
     for key in keys:
         if key not in world.replicas:
             why = world.unread.get(key, "it does not exist in the namespace of the binding")
-            return (), (False, BindingReason.TARGET_NOT_FOUND, f"{key.called} {key.name!r}: {why}"), True
+            return (), (False, BindingReason.TARGET_NOT_FOUND, f"{key.kind_text} {key.name!r}: {why}"), True
     states = tuple(
         TargetState(
             bound=bound,
@@ -249,14 +251,14 @@ def _targets(
             pods=tuple(pod for pod in serving if _has_labels(pod, bound.labels)),
         )
         for key, bound in zip(keys, binding.targets, strict=True)
-        for serving in [_serving(around.groups.get(key, ()))]
+        for serving in [_ready_engines(around.groups.get(key, ()))]
     )
     misread = [_misread(value, state) for state in states]
     if rival := _rival(value, keys, misread, around):
         return states, rival, True
     if is_direct:
         return states, _alone(states), False
-    return states, _heeding(states, misread), False
+    return states, _following_finding(states, misread), False
 
 
 def _misread(value: Json, state: TargetState) -> tuple[Problem, ...]:
@@ -267,14 +269,14 @@ def _misread(value: Json, state: TargetState) -> tuple[Problem, ...]:
 
 
 def _rival(
-    value: Json, keys: Sequence[TargetKey], misread: Sequence[Sequence[Problem]], around: _Around
+    value: Json, keys: Sequence[TargetKey], misread: Sequence[Sequence[Problem]], around: _BindingContext
 ) -> BindingFinding | None:
     """Return the condition if an older object already scales one of the targets, or None."""
     stamp, own = seniority(value)
     for key, problems in zip(keys, misread, strict=True):
         _, kind, owner = around.owners[key][0]
         if (kind, owner) != (_BINDING, own):
-            text = f"{kind} {'/'.join(owner)} is older and already decides on {key.called} {key.name!r}"
+            text = f"{kind} {'/'.join(owner)} is older and already decides on {key.kind_text} {key.name!r}"
             return False, BindingReason.TARGET_CLAIMED, text
         autoscalers = around.autoscalers.get(key, ())
         is_older = any((item.created, (key.namespace, item.name)) < (stamp, own) for item in autoscalers)
@@ -285,7 +287,7 @@ def _rival(
     return None
 
 
-def _heeding(states: Sequence[TargetState], misread: Sequence[Sequence[Problem]]) -> BindingFinding:
+def _following_finding(states: Sequence[TargetState], misread: Sequence[Sequence[Problem]]) -> BindingFinding:
     """Return the condition on whether the autoscalers of every target follow the decision."""
     problems = [problem for own_problems in misread for problem in own_problems]
     if problems:
@@ -344,12 +346,12 @@ def _owners(world: BoundWorld) -> Mapping[TargetKey, Sequence[Owner]]:
     return {key: sorted(items) for key, items in owners.items()}
 
 
-def _has_labels(pod: Json, wanted: Iterable[tuple[str, str]]) -> bool:
+def _has_labels(pod: Json, required: Iterable[tuple[str, str]]) -> bool:
     labels = pod["metadata"].get("labels") or {}
-    return all(labels.get(name) == text for name, text in wanted)
+    return all(labels.get(name) == text for name, text in required)
 
 
-def _serving(pods: Iterable[Json]) -> list[Json]:
+def _ready_engines(pods: Iterable[Json]) -> list[Json]:
     return [pod for pod in pods if is_ready(pod) and has_engine(pod)]
 
 

@@ -34,9 +34,9 @@ from apiserver.kinds.annotations import (
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.conditions import ConditionReason, Finding
-from controller.observe.targets import Target, TargetKey, TargetKind, UnplannableTargetError
+from controller.observe.targets import ScaleTarget, TargetKey, TargetKind, UnplannableTargetError
 from controller.planning.load import Capacity
-from controller.sizing.records import Learned, Profile
+from controller.sizing.records import LearnedProfile, Profile
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,7 +165,7 @@ class Claim:
     """The last published decision; None before the first, and for advice."""
 
     profile: Profile | None = None
-    learned: Learned | None = None
+    learned: LearnedProfile | None = None
     known_start_seconds: float | None = None
     """Start-up time of a replica as published before."""
 
@@ -228,7 +228,7 @@ class Claims:
     """The claims of some objects, and why those of others cannot be read."""
 
     readable: tuple[Claim, ...] = ()
-    unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
+    unplanned: Mapping[Key, Exclusion] = field(default_factory=dict)
     claimants: tuple[Claimant, ...] = ()
     """The objects to which the cycle of the plan reports, readable or not: all but bindings."""
 
@@ -248,7 +248,7 @@ class Claims:
 
 
 @dataclass(frozen=True, slots=True)
-class Unplanned:
+class Exclusion:
     """Why a claim is not planned, as a reason and a message."""
 
     reason: ConditionReason
@@ -257,32 +257,32 @@ class Unplanned:
     """An error that no check foresaw, to be logged with its traceback."""
 
 
-def faulty(error: Exception) -> Unplanned:
+def faulty(error: Exception) -> Exclusion:
     """Return the result for an object that caused an unforeseen error."""
     text = f"{type(error).__name__} in the controller: its log has the details"
-    return Unplanned(ConditionReason.INVALID_CONFIGURATION, text, error)
+    return Exclusion(ConditionReason.INVALID_CONFIGURATION, text, error)
 
 
-def unplanned_by(error: Exception) -> Unplanned:
+def unplanned_by(error: Exception) -> Exclusion:
     """Return the result for an object that could not be read; a ValueError says what is wrong with it."""
     if isinstance(error, ValueError):
-        return Unplanned(ConditionReason.INVALID_CONFIGURATION, str(error))
+        return Exclusion(ConditionReason.INVALID_CONFIGURATION, str(error))
     return faulty(error)
 
 
-def unplanned_target(key: TargetKey, error: Exception) -> Unplanned:
+def unplanned_target(key: TargetKey, error: Exception) -> Exclusion:
     """Return the result for a claim whose target could not be read."""
-    cause, text = unplanned_by(error), f"{key.called} {key.name!r} cannot be planned"
+    cause, text = unplanned_by(error), f"{key.kind_text} {key.name!r} cannot be planned"
     is_foreseen = isinstance(error, UnplannableTargetError)
     reason = ConditionReason.TARGET_NOT_SUPPORTED if is_foreseen else cause.reason
-    return Unplanned(reason, f"{text}: {cause.message}", cause.fault)
+    return Exclusion(reason, f"{text}: {cause.message}", cause.fault)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Obstacles:
     """What prevents the planning of claims, as far as that does not depend on pods."""
 
-    targets: Mapping[TargetKey, Target | Unplanned]
+    targets: Mapping[TargetKey, ScaleTarget | Exclusion]
     """All targets, or why they cannot be planned."""
 
     unread: Mapping[TargetKey, str]
@@ -294,29 +294,29 @@ class Obstacles:
     bound_models: AbstractSet[Key]
     """Namespaces and model IDs of planned bindings."""
 
-    def target_of(self, claim: Claim, claimed: Mapping[TargetKey, Claim]) -> Target | Unplanned:
+    def target_of(self, claim: Claim, claimed: Mapping[TargetKey, Claim]) -> ScaleTarget | Exclusion:
         """Return the target of a claim, or why it cannot be planned. `claimed` are those of older claims."""
         target = claim.target
-        what = f"{target.called} {target.name!r}"
+        what = f"{target.kind_text} {target.name!r}"
         if not claim.is_bound and claim.model in self.bound_models:
             text = f"modelID {claim.model_id!r} is the name of an AutoscalingPolicyBinding in plans"
-            return Unplanned(ConditionReason.INVALID_CONFIGURATION, f"{text}: choose another one")
+            return Exclusion(ConditionReason.INVALID_CONFIGURATION, f"{text}: choose another one")
         if target not in self.targets and target.kind is TargetKind.SCALED:
             why = self.unread.get(target, "its scale was not read: see docs/targets.md")
-            return Unplanned(ConditionReason.TARGET_NOT_SUPPORTED, f"{what} cannot be planned: {why}")
+            return Exclusion(ConditionReason.TARGET_NOT_SUPPORTED, f"{what} cannot be planned: {why}")
         if target not in self.targets:
             text = f"{what} does not exist in namespace {target.namespace!r}"
-            return Unplanned(ConditionReason.TARGET_NOT_FOUND, text)
+            return Exclusion(ConditionReason.TARGET_NOT_FOUND, text)
         bound = self.bound.get(target)
         # At equal age the binding takes precedence, consistent with the reader of bindings.
         is_own = bound is not None and claim.is_bound and bound[1] == claim.owner[1:]
         if bound is not None and not is_own and (claim.is_annotated or bound[0] <= claim.created):
             is_older = "" if claim.is_annotated else " is older and"
             text = f"AutoscalingPolicyBinding {bound[1][1]!r}{is_older} already decides on {what}"
-            return Unplanned(ConditionReason.TARGET_CLAIMED, f"{text}; {_remedy(claim)}")
+            return Exclusion(ConditionReason.TARGET_CLAIMED, f"{text}; {_remedy(claim)}")
         if first := claimed.get(target):
             remedy = "delete one of the two" if first.is_annotated else _remedy(claim)
-            return Unplanned(ConditionReason.TARGET_CLAIMED, f"{_precedence(first, claim)} {what}; {remedy}")
+            return Exclusion(ConditionReason.TARGET_CLAIMED, f"{_precedence(first, claim)} {what}; {remedy}")
         return self.targets[target]
 
 

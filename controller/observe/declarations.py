@@ -32,10 +32,10 @@ from controller.observe.claim import (
     Claim,
     Claimant,
     Claims,
+    Exclusion,
     Orders,
     Owner,
     OwnerKind,
-    Unplanned,
     orders_of,
     unplanned_by,
 )
@@ -48,14 +48,14 @@ from controller.observe.targets import scaled_by, target_key
 def claims_of(autoscalings: Iterable[Json]) -> Claims:
     """Return the claims of VariantAutoscalings; an error in reading one sets only that one aside."""
     claims: list[Claim] = []
-    unplanned: dict[Key, Unplanned] = {}
+    unplanned: dict[Key, Exclusion] = {}
     values = tuple(autoscalings)
     for value in values:
         try:
             if wrong := validate(VariantAutoscaling, {"spec": value.get("spec")}):
                 # It was stored before admission was installed, or bypassed it.
                 invalid = ConditionReason.INVALID_CONFIGURATION
-                unplanned[key_of(value)] = Unplanned(invalid, str(wrong[0]))
+                unplanned[key_of(value)] = Exclusion(invalid, str(wrong[0]))
             else:
                 claims.append(claim_of(value))
         except Exception as error:  # noqa: BLE001 (an error of one object must not affect others)
@@ -101,21 +101,21 @@ Records = Mapping[str, Mapping[str, str]]
 
 
 def claims_of_annotated(
-    autoscalers: Sequence[Json], scaled_objects: Sequence[Json], records: Records, *, taken: Collection[Key]
+    autoscalers: Sequence[Json], scaled_objects: Sequence[Json], records: Records, *, claimed: Collection[Key]
 ) -> Claims:
     """Return the claims of annotated autoscalers; an error in reading one sets only that one aside.
 
-    `taken` are the names of other variants. Of two objects with one name, the older one has it.
+    `claimed` are the names of other variants. Of two objects with one name, the older one has it.
     """
     claims: list[Claim] = []
-    unplanned: dict[Key, Unplanned] = {}
+    unplanned: dict[Key, Exclusion] = {}
     claimants: list[Claimant] = []
-    names: dict[Key, OwnerKind] = dict.fromkeys(taken, OwnerKind.VARIANT)
+    names: dict[Key, OwnerKind] = dict.fromkeys(claimed, OwnerKind.VARIANT)
     for value in sorted(managed_autoscalers(autoscalers, scaled_objects), key=seniority):
         owner = Owner(OwnerKind(value["kind"]), *key_of(value))
         claimant = annotated_claimant(value, records)
         other = names.setdefault(owner[1:], owner.kind)
-        if owner[1:] in taken or other is not owner.kind:
+        if owner[1:] in claimed or other is not owner.kind:
             key = owner.namespace, f"{owner.kind.short_name}/{owner.name}"
             claimants.append(annotated_claimant(value, records, key=key))
             unplanned[key] = _without_name(owner, other)
@@ -185,9 +185,9 @@ def _orders(value: Json, kind: OwnerKind, problems: tuple[str, ...]) -> Orders:
     return replace(orders, problems=(*orders.problems, *problems))
 
 
-def _without_name(owner: Owner, other: OwnerKind) -> Unplanned:
+def _without_name(owner: Owner, other: OwnerKind) -> Exclusion:
     text = (
         f"{other} {owner.name!r} has the same name, by which autoscalers select the metric, and takes"
         f" precedence: rename this {owner.kind}, or remove its annotation {MANAGED}"
     )
-    return Unplanned(ConditionReason.INVALID_CONFIGURATION, text)
+    return Exclusion(ConditionReason.INVALID_CONFIGURATION, text)

@@ -198,7 +198,7 @@ class UnknownClaimError(Exception):
     """The number of accelerators of a claim cannot be known beforehand; the message says why."""
 
 
-class Translation:
+class DeviceTranslator:
     """Expresses devices and claims of nodes, pods and templates as extended resources."""
 
     def __init__(
@@ -270,12 +270,12 @@ class Translation:
         if not entries:
             return template if spec is given else template | {"spec": spec}
         try:
-            asked = int(spec.get(CLAIMED) or 0) + sum(
+            requested = int(spec.get(CLAIMED) or 0) + sum(
                 self._asked_by_entry(entry, namespace) for entry in entries
             )
         except UnknownClaimError as error:
             return template | {"spec": spec | {UNKNOWN_CLAIM: str(error)}}
-        return template | {"spec": spec | {CLAIMED: asked}} if asked else template
+        return template | {"spec": spec | {CLAIMED: requested}} if requested else template
 
     def _asked_by_entry(self, entry: Json, namespace: str) -> int:
         name = entry.get("resourceClaimTemplateName")
@@ -351,9 +351,9 @@ def _is_ours(device_class: Json) -> bool:
     """
     selectors = (device_class.get("spec") or {}).get("selectors") or []
     text = " ".join(str((item.get("cel") or {}).get("expression") or "") for item in selectors)
-    spoken = text.replace("'", '"')
+    quoted = text.replace("'", '"')
     for name, driver in DRIVERS.items():
-        if f'"{name}"' in spoken:
-            is_typed = ".type" in spoken and bool(driver.whole)
-            return not is_typed or any(f'"{kind}"' in spoken for kind in driver.whole)
+        if f'"{name}"' in quoted:
+            is_typed = ".type" in quoted and bool(driver.whole)
+            return not is_typed or any(f'"{kind}"' in quoted for kind in driver.whole)
     return False

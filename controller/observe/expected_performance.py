@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from apiserver.schema.json import Json
 from controller.observe.accelerators import PRODUCT_LABELS, short_name
 from controller.observe.claim import Claim
-from controller.observe.targets import Target
+from controller.observe.targets import ScaleTarget
 from controller.sizing.catalog import FOUR_BITS, ModelShape, accelerator_named, shape_named, words_of
 from controller.sizing.records import Estimate
 from controller.sizing.roofline import EngineSetup, estimate
@@ -140,7 +140,7 @@ class _Subject(NamedTuple):
     arguments: str
 
 
-def expected_performance(claim: Claim, target: Target) -> Estimate | None:
+def expected_performance(claim: Claim, target: ScaleTarget) -> Estimate | None:
     """Return what the catalog says about one engine of a variant.
 
     None if the catalog does not know the model or the accelerator.

@@ -13,13 +13,13 @@ from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.engines.records import Idleness
 from controller.observe.accelerators import accelerators_of, uncounted_resources
-from controller.observe.binding_claims import Ask, loads_of
+from controller.observe.binding_claims import BindingDemand, loads_of
 from controller.observe.claim import (
     Claim,
     Claimant,
     Claims,
+    Exclusion,
     Obstacles,
-    Unplanned,
     unplanned_by,
     unplanned_target,
 )
@@ -28,19 +28,19 @@ from controller.observe.devices import NOTHING_FURTHER, FurtherAccelerators
 from controller.observe.inventory import KarpenterPools, inventory, karpenter_pools, oversized_nodes
 from controller.observe.movable import Disruptions, lowest_priority, movable_pods
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
-from controller.observe.observed import Observed, Surroundings, variant_of
+from controller.observe.observed import ObservationContext, ObservedVariant, variant_of
 from controller.observe.pods import by_target, has_engine
 from controller.observe.policies import Policies
-from controller.observe.prices import Reach
+from controller.observe.prices import ReachableTypes
 from controller.observe.quotas import Tenant, limits
 from controller.observe.replicas import ReportAge
 from controller.observe.rules import Scene
 from controller.observe.running_targets import as_running
 from controller.observe.scalers import VariantScalers, autoscalers_by_target
-from controller.observe.targets import ROLE_LABEL, Target, TargetKey, target_of
+from controller.observe.targets import ROLE_LABEL, ScaleTarget, TargetKey, target_of
 from controller.planning.cluster import Budget, Node, NodePool
-from controller.planning.inventory import growing, node_to_come
-from controller.planning.snapshot import Model, RoleRatio, Snapshot, Variant
+from controller.planning.inventory import node_to_come, with_addable_nodes
+from controller.planning.snapshot import PlannedModel, RoleRatio, Snapshot, Variant
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +82,7 @@ class World:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
+class PlanningTerms:
     """User settings for all variants together."""
 
     grace_seconds: float = 0.0
@@ -101,7 +101,7 @@ class Terms:
     unsteered: frozenset[str] = frozenset()
     """The namespaces in which it may not."""
 
-    def is_steered(self, target: Target) -> bool:
+    def is_steered(self, target: ScaleTarget) -> bool:
         """Tell whether the removal order of a target's pods can be influenced."""
         return self.steers_removal and target.is_steerable and target.key.namespace not in self.unsteered
 
@@ -109,7 +109,7 @@ class Terms:
 NEVER_WATCHED: Final = Idleness()
 """No activity of engines observed yet."""
 
-NO_TERMS: Final = Terms()
+NO_TERMS: Final = PlanningTerms()
 """The default settings."""
 
 
@@ -119,14 +119,14 @@ def never_asked(_: Key) -> float | None:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gathered:
+class GatherResult:
     """The snapshot, what was found about each planned variant, and why others are not planned."""
 
     snapshot: Snapshot
-    observed: Mapping[Key, Observed] = field(default_factory=dict)
+    observed: Mapping[Key, ObservedVariant] = field(default_factory=dict)
     """The variants of the snapshot, by the precedence of their claims."""
 
-    unplanned: Mapping[Key, Unplanned] = field(default_factory=dict)
+    unplanned: Mapping[Key, Exclusion] = field(default_factory=dict)
     claimants: tuple[Claimant, ...] = ()
     """The objects to which these results are reported."""
 
@@ -139,8 +139,8 @@ def claims_in(world: World) -> Claims:
     own = claims_of(world.autoscalings)
     if world.records is None:
         return own
-    taken = {item.key for item in own.claimants}
-    return own | claims_of_annotated(world.autoscalers, world.scaled_objects, world.records, taken=taken)
+    own_keys = {item.key for item in own.claimants}
+    return own | claims_of_annotated(world.autoscalers, world.scaled_objects, world.records, claimed=own_keys)
 
 
 def models_by_target(claims: Claims) -> Mapping[TargetKey, str]:
@@ -163,10 +163,10 @@ def gather(
     now_seconds: float,
     may_scale_to_zero: bool,
     idleness: Idleness = NEVER_WATCHED,
-    terms: Terms = NO_TERMS,
-    asks: Sequence[Ask] = (),
+    terms: PlanningTerms = NO_TERMS,
+    asks: Sequence[BindingDemand] = (),
     objectives: Objectives = NO_OBJECTIVES,
-) -> Gathered:
+) -> GatherResult:
     """Return the current snapshot; each claim is part of it, or in `unplanned`.
 
     `claims` are those in the world, and of the bindings with `asks`.
@@ -206,7 +206,7 @@ def gather(
         taken_seconds=now_seconds,
     )
     problems = (*bounds.problems, *oversized_nodes(world.nodes), *growth_problems)
-    return Gathered(
+    return GatherResult(
         snapshot=snapshot,
         observed={item.claim.key: item for item in items},
         unplanned=unplanned,
@@ -221,16 +221,16 @@ def _surroundings(
     policies: Policies,
     objectives: Objectives,
     *,
-    terms: Terms,
+    terms: PlanningTerms,
     now_seconds: float,
-) -> tuple[Surroundings, tuple[str, ...]]:
+) -> tuple[ObservationContext, tuple[str, ...]]:
     """Return with what all variants are observed, and what is wrong with node pools."""
     groups = by_target(world.pods)
     nodes = {node.name: node for node in inventory(world.nodes, world.pods, frozenset())}
     growth = _pools(world, terms, [*nodes.values()])
     targets = _targets(world, groups)
-    plannable = {key: target for key, target in targets.items() if isinstance(target, Target)}
-    return Surroundings(
+    plannable = {key: target for key, target in targets.items() if isinstance(target, ScaleTarget)}
+    return ObservationContext(
         policies=policies,
         objectives=objectives,
         targets=targets,
@@ -240,7 +240,7 @@ def _surroundings(
         ),
         nodes=nodes,
         pools=growth.pools,
-        reach=Reach([*nodes.values(), *map(node_to_come, growth.pools)]),
+        reach=ReachableTypes([*nodes.values(), *map(node_to_come, growth.pools)]),
         disruptions=Disruptions(world.disruption_budgets),
         scene=Scene(world.nodes, plannable, world.pods),
         is_steered=terms.is_steered,
@@ -251,17 +251,17 @@ def _surroundings(
 def _observe(
     claims: Claims,
     obstacles: Obstacles,
-    observe: Callable[[Claim, Target], Observed],
-    record: Callable[[Observed], Variant],
-) -> tuple[Sequence[tuple[Observed, Variant]], Mapping[Key, Unplanned]]:
+    observe: Callable[[Claim, ScaleTarget], ObservedVariant],
+    record: Callable[[ObservedVariant], Variant],
+) -> tuple[Sequence[tuple[ObservedVariant, Variant]], Mapping[Key, Exclusion]]:
     """Return what was found about each claim that can be planned, by precedence, and why others cannot."""
-    planned: list[tuple[Observed, Variant]] = []
+    planned: list[tuple[ObservedVariant, Variant]] = []
     unplanned = dict(claims.unplanned)
     claimed: dict[TargetKey, Claim] = {}
     for claim in claims.by_precedence():
         try:
             target = obstacles.target_of(claim, claimed)
-            if isinstance(target, Unplanned):
+            if isinstance(target, Exclusion):
                 unplanned[claim.key] = target
                 continue
             item = observe(claim, target)
@@ -275,9 +275,9 @@ def _observe(
 
 def _targets(
     world: World, groups: Mapping[TargetKey, tuple[Json, ...]]
-) -> Mapping[TargetKey, Target | Unplanned]:
+) -> Mapping[TargetKey, ScaleTarget | Exclusion]:
     """Return the scale targets as their pods run, or why they cannot be planned."""
-    targets: dict[TargetKey, Target | Unplanned] = {}
+    targets: dict[TargetKey, ScaleTarget | Exclusion] = {}
     for key, value in world.targets.items():
         try:
             targets[key] = as_running(target_of(key, value), groups.get(key, ()))
@@ -286,16 +286,16 @@ def _targets(
     return targets
 
 
-def _pools(world: World, terms: Terms, nodes: Sequence[Node]) -> KarpenterPools:
+def _pools(world: World, terms: PlanningTerms, nodes: Sequence[Node]) -> KarpenterPools:
     """Return the declared pools as they can still grow, and Karpenter's that are not declared."""
     karpenter = karpenter_pools(world.node_pools, world.nodes)
     declared = {pool.name for pool in terms.pools}
-    own_pools = (growing(pool, nodes) for pool in terms.pools)
+    own_pools = (with_addable_nodes(pool, nodes) for pool in terms.pools)
     others = (pool for pool in karpenter.pools if pool.name not in declared)
     return replace(karpenter, pools=(*own_pools, *others))
 
 
-def _problems(item: Observed) -> Iterator[str]:
+def _problems(item: ObservedVariant) -> Iterator[str]:
     """Yield what about a variant could not be planned with."""
     yield from item.rules.problems
     if item.claim.orders.prefill_per_decode and not item.role:
@@ -311,13 +311,13 @@ def _problems(item: Observed) -> Iterator[str]:
         )
 
 
-def _tenant(item: Observed) -> Tenant:
+def _tenant(item: ObservedVariant) -> Tenant:
     specs = (pod["spec"] for pod in item.pods)
     pod_spec = next((spec for spec in specs if accelerators_of(spec)), item.target.pod_spec)
     return Tenant(namespace=item.claim.owner.namespace, accelerator=item.accelerator, pod_spec=pod_spec)
 
 
-def _ratios(items: Sequence[Observed]) -> tuple[RoleRatio, ...]:
+def _ratios(items: Sequence[ObservedVariant]) -> tuple[RoleRatio, ...]:
     """Return the ratio of roles of each model that states one: that of the first variant with one."""
     stated: dict[Key, tuple[float, float]] = {}
     for item in items:
@@ -330,8 +330,8 @@ def _ratios(items: Sequence[Observed]) -> tuple[RoleRatio, ...]:
 
 
 def _models(
-    items: Sequence[Observed], idleness: Idleness, terms: Terms, now_seconds: float
-) -> tuple[Model, ...]:
+    items: Sequence[ObservedVariant], idleness: Idleness, terms: PlanningTerms, now_seconds: float
+) -> tuple[PlannedModel, ...]:
     """Return how long each model that may lose its last replica has been idle, and whether it is awaited.
 
     A model without replicas that no request awaits is left out, because its grace period must not start a
@@ -346,7 +346,7 @@ def _models(
         if idleness.is_awaited(model, now_seconds=now_seconds, within_seconds=terms.grace_seconds)
     }
     return tuple(
-        Model(
+        PlannedModel(
             namespace=planned[0],
             model_id=planned[1],
             idle_seconds=idleness.idle_seconds(models[planned], now_seconds=now_seconds),

@@ -264,8 +264,10 @@ def _possible_labels(item: Json) -> Mapping[str, frozenset[str]]:
 
 def _twin(labels: Mapping[str, str], nodes: Sequence[Json]) -> Json:
     """Return an existing node of the only instance type that the pool admits, or an empty object."""
-    wanted = labels.get(INSTANCE_TYPE_LABEL)
-    alike = (node for node in nodes if wanted and _labels(node).get(INSTANCE_TYPE_LABEL) == wanted)
+    instance_type = labels.get(INSTANCE_TYPE_LABEL)
+    alike = (
+        node for node in nodes if instance_type and _labels(node).get(INSTANCE_TYPE_LABEL) == instance_type
+    )
     return next((node for node in alike if _accelerators_on(node)), {})
 
 

@@ -15,7 +15,7 @@ from typing import Final
 from apiserver.kinds.identity import key_of
 from apiserver.kinds.inference.inferenceobjective import FORMER_POOL_GROUP, POOL_GROUP, POOL_KIND
 from apiserver.schema.json import Json
-from controller.observe.targets import Target
+from controller.observe.targets import ScaleTarget
 from controller.planning.snapshot import LOWEST_PRIORITY
 
 POOL_GROUPS: Final = (POOL_GROUP, FORMER_POOL_GROUP)
@@ -48,27 +48,27 @@ class Objectives:
     ) -> None:
         """Objectives get at best the priority `highest_priority`; 1 is the highest of all."""
         labels = {(_group(item), *key_of(item)): pool_labels(item) for item in pools}
-        self._found: Mapping[str, list[tuple[Labels, Objective]]] = defaultdict(list)
+        self._of_namespace: Mapping[str, list[tuple[Labels, Objective]]] = defaultdict(list)
         for item in objectives:
             namespace, name = key_of(item)
             group, pool = pool_of(item)
-            wanted, number = labels.get((group, namespace, pool)), number_of(item)
-            if wanted and number > 0:
+            selector, number = labels.get((group, namespace, pool)), number_of(item)
+            if selector and number > 0:
                 priority = max(highest_priority, LOWEST_PRIORITY - number)
                 objective = Objective(name=name, pool=pool, number=number, priority=priority)
-                self._found[namespace].append((wanted, objective))
+                self._of_namespace[namespace].append((selector, objective))
 
-    def of(self, target: Target, pods: Sequence[Json]) -> Objective | None:
+    def of(self, target: ScaleTarget, pods: Sequence[Json]) -> Objective | None:
         """Return the most important objective whose pool selects pods of a target, or None."""
-        known = self._found.get(target.key.namespace)
+        known = self._of_namespace.get(target.key.namespace)
         if known is None:
             return None
         # Template labels count, too: the target may have no pods at the moment.
         every = [*target.labels, *((pod["metadata"].get("labels") or {}) for pod in pods)]
         matching = [
             objective
-            for wanted, objective in known
-            if any(wanted.items() <= labels.items() for labels in every)
+            for selector, objective in known
+            if any(selector.items() <= labels.items() for labels in every)
         ]
         return min(
             matching, key=lambda objective: (-objective.number, objective.name, objective.pool), default=None
@@ -92,12 +92,12 @@ class ObjectiveRules:
         """Whether any objective may apply."""
         return self.everywhere or bool(self.namespaces)
 
-    def counting(self, objectives: Sequence[Json], pools: Sequence[Json]) -> Objectives:
+    def applicable(self, objectives: Sequence[Json], pools: Sequence[Json]) -> Objectives:
         """Return those of the objectives that apply; `pools` are InferencePools of both groups."""
         if not self.are_in_force:
             return NO_OBJECTIVES
-        counting = [item for item in objectives if self.everywhere or key_of(item)[0] in self.namespaces]
-        return Objectives(counting, pools, highest_priority=self.highest_priority)
+        applicable = [item for item in objectives if self.everywhere or key_of(item)[0] in self.namespaces]
+        return Objectives(applicable, pools, highest_priority=self.highest_priority)
 
 
 OBJECTIVES_IGNORED: Final = ObjectiveRules()

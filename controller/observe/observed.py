@@ -12,7 +12,7 @@ from apiserver.kinds.autoscalers import Autoscaler
 from apiserver.kinds.following import Problem
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
-from controller.observe.claim import Claim, Unplanned
+from controller.observe.claim import Claim, Exclusion
 from controller.observe.classes import class_finding, priority_of
 from controller.observe.conditions import Finding
 from controller.observe.movable import Disruptions
@@ -20,14 +20,21 @@ from controller.observe.objectives import Objective, Objectives
 from controller.observe.performance import facts_of
 from controller.observe.pods import ready_ordinals
 from controller.observe.policies import Policies
-from controller.observe.prices import Cost, Reach, accelerator_of, cost_refusal, effective_cost, price_finding
+from controller.observe.prices import (
+    Cost,
+    ReachableTypes,
+    accelerator_of,
+    cost_refusal,
+    effective_cost,
+    price_finding,
+)
 from controller.observe.removal_order import leaving_order
 from controller.observe.replicas import ReportAge, replicas_of, stalled_replicas
 from controller.observe.rules import NO_RULES, Scene, TargetRules, pod_rules
 from controller.observe.running_targets import with_type
 from controller.observe.scalers import RESTING, VariantScalers, is_resting
 from controller.observe.scheduling import node_affinity, require_labels, tolerations
-from controller.observe.targets import Target, TargetKey, planned_model, role_of
+from controller.observe.targets import ScaleTarget, TargetKey, planned_model, role_of
 from controller.planning.cluster import Node, NodePool
 from controller.planning.ranges import MAX_COST
 from controller.planning.snapshot import Variant
@@ -35,11 +42,11 @@ from controller.sizing.records import VariantFacts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Observed:
+class ObservedVariant:
     """One planned variant."""
 
     claim: Claim
-    target: Target
+    target: ScaleTarget
     """The scale target as its pods run."""
 
     accelerator: str
@@ -94,12 +101,12 @@ class Observed:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Surroundings:
+class ObservationContext:
     """The objects and settings with which all variants are observed."""
 
     policies: Policies
     objectives: Objectives
-    targets: Mapping[TargetKey, Target | Unplanned]
+    targets: Mapping[TargetKey, ScaleTarget | Exclusion]
     """All scale targets as their pods run, or why they cannot be planned."""
 
     pods: Mapping[TargetKey, tuple[Json, ...]]
@@ -108,15 +115,15 @@ class Surroundings:
     """By name; all of their pods count as used by others."""
 
     pools: tuple[NodePool, ...]
-    reach: Reach
+    reach: ReachableTypes
     disruptions: Disruptions
     scene: Scene
-    is_steered: Callable[[Target], bool]
+    is_steered: Callable[[ScaleTarget], bool]
     """Tells whether the removal order of a target's pods can be influenced."""
 
     now_seconds: float
 
-    def observe(self, claim: Claim, target: Target) -> Observed:
+    def observe(self, claim: Claim, target: ScaleTarget) -> ObservedVariant:
         """Return what was found about a claim and its target."""
         present = self.pods.get(target.key, ())
         counted, mistyped = with_type(claim, target, present, self.nodes)
@@ -126,7 +133,7 @@ class Surroundings:
         pods = leaving_order(present, self.nodes) if self.is_steered(target) else present
         objective, autoscalers = self.objectives.of(target, pods), self.scalers.of(target.key)
         role = "" if claim.is_bound else role_of(target)
-        return Observed(
+        return ObservedVariant(
             claim=claim,
             target=target,
             accelerator=accelerator,
@@ -143,13 +150,13 @@ class Surroundings:
             unpriced=cost_refusal(claim, self.policies),
             unlisted=price_finding(accelerator, self.policies, cost[1]),
             unheeded=_why_unheeded(target, autoscalers),
-            narrowing=_narrowing(claim, autoscalers),
+            narrowing=_bounds_text(claim, autoscalers),
             misread=self.scalers.problems(claim.key, target.key),
             mistyped=mistyped,
         )
 
 
-def _why_unheeded(target: Target, autoscalers: Sequence[Autoscaler]) -> str:
+def _why_unheeded(target: ScaleTarget, autoscalers: Sequence[Autoscaler]) -> str:
     if not autoscalers:
         return (
             "no HorizontalPodAutoscaler targets it, so nothing scales it unless another client reads the"
@@ -159,7 +166,7 @@ def _why_unheeded(target: Target, autoscalers: Sequence[Autoscaler]) -> str:
 
 
 def variant_of(
-    item: Observed, *, policies: Policies, report_age: ReportAge, may_scale_to_zero: bool
+    item: ObservedVariant, *, policies: Policies, report_age: ReportAge, may_scale_to_zero: bool
 ) -> Variant:
     """Return the record of one variant. Raises ValueError for numbers out of range."""
     claim, target, template = item.claim, item.target, item.target.pod_spec
@@ -200,7 +207,7 @@ def variant_of(
     )
 
 
-def _cost_of(item: Observed) -> Decimal:
+def _cost_of(item: ObservedVariant) -> Decimal:
     """Return the cost of one replica. Raises ValueError, with its source, if no plan can contain it."""
     cost, source = item.cost
     if 0 <= cost <= MAX_COST:
@@ -211,7 +218,7 @@ def _cost_of(item: Observed) -> Decimal:
     raise ValueError(f"{name}: {field}: must be between 0 and {MAX_COST}, was {cost}")
 
 
-def _bounds(item: Observed) -> tuple[int, int | None]:
+def _bounds(item: ObservedVariant) -> tuple[int, int | None]:
     """Return the least and most replicas: by a policy those of its binding, else the narrower ones."""
     by_autoscalers = _bounds_of(item.autoscalers, item.target.replicas)
     return item.claim.bounds if item.claim.is_bound else _narrower(item.claim.bounds, by_autoscalers)
@@ -223,7 +230,7 @@ def _narrower(first: tuple[int, int | None], second: tuple[int, int | None]) -> 
     return min((max(first[0], second[0]), *most)), min(most, default=None)
 
 
-def _narrowing(claim: Claim, autoscalers: Sequence[Autoscaler]) -> str:
+def _bounds_text(claim: Claim, autoscalers: Sequence[Autoscaler]) -> str:
     """Return which bounds of a claim and of its autoscaler apply, in words; empty if they agree."""
     if claim.is_bound or not autoscalers:
         return ""

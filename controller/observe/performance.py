@@ -13,10 +13,17 @@ from controller.observe.classes import class_of
 from controller.observe.expected_performance import engine_argument, expected_performance
 from controller.observe.pods import has_engine, is_ready, readiness_changed
 from controller.observe.policies import Policies
-from controller.observe.targets import Target
+from controller.observe.targets import ScaleTarget
 from controller.planning.ranges import MOST_START_SECONDS
 from controller.planning.snapshot import DECODE, PREFILL
-from controller.sizing.records import MAX_NUM_SEQS, Learned, Profile, StepParameters, Targets, VariantFacts
+from controller.sizing.records import (
+    MAX_NUM_SEQS,
+    LearnedProfile,
+    Profile,
+    StepParameters,
+    Targets,
+    VariantFacts,
+)
 
 _LARGEST: Final = 1e9
 _SMALLEST: Final = 1e-6
@@ -24,7 +31,7 @@ _MOST_ENGINES: Final = 256
 
 
 def facts_of(
-    claim: Claim, target: Target, role: str, pods: Sequence[Json], policies: Policies
+    claim: Claim, target: ScaleTarget, role: str, pods: Sequence[Json], policies: Policies
 ) -> VariantFacts:
     """Return the facts about one variant."""
     batch = claim.profile.max_batch_size if claim.profile else None
@@ -90,7 +97,7 @@ def profile_of(declared: Json | None) -> tuple[Profile | None, tuple[str, ...]]:
     return Profile(parameters=StepParameters(**numbers), max_batch_size=batch), ()
 
 
-def learned_of(published: Json | None) -> Learned | None:
+def learned_of(published: Json | None) -> LearnedProfile | None:
     """Return the learned performance from a status, or None if it has none that is valid."""
     if not published:
         return None
@@ -104,7 +111,7 @@ def learned_of(published: Json | None) -> Learned | None:
     if not alpha or beta is None or delta is None or not samples:
         return None
     tokens = published.get("kvCacheTokens")
-    return Learned(
+    return LearnedProfile(
         parameters=StepParameters(alpha_ms=alpha, beta_ms=beta, delta_ms=delta),
         samples=samples,
         kv_tokens=tokens if isinstance(tokens, int) and tokens > 0 else None,

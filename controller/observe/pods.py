@@ -184,12 +184,12 @@ def removal_ranks(
     """
     siblings = Counter(pod["spec"].get("nodeName") for pod in pods)
     return {
-        pod["metadata"]["name"]: (*standing(pod), cost(pod), -siblings[pod["spec"].get("nodeName")])
+        pod["metadata"]["name"]: (*state_rank(pod), cost(pod), -siblings[pod["spec"].get("nodeName")])
         for pod in pods
     }
 
 
-def standing(pod: Json) -> tuple[int, int, int]:
+def state_rank(pod: Json) -> tuple[int, int, int]:
     """Return the criteria that precede any cost: whether a pod is bound, runs and is ready."""
     phase = (pod.get("status") or {}).get("phase")
     return int(bool(pod["spec"].get("nodeName"))), _PHASES.get(str(phase), 2), int(is_ready(pod))

@@ -98,7 +98,7 @@ def _is_about(problem: SettingsProblem, place: Place) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class Question:
+class PrivilegeQuestion:
     """The question whether a user has a privilege."""
 
     record: str
@@ -117,7 +117,7 @@ class Question:
 class Grants:
     """The questions that were answered with yes."""
 
-    allowed: frozenset[Question]
+    allowed: frozenset[PrivilegeQuestion]
     namespace: str
     """Namespace of the installation, in which the right is checked."""
 
@@ -141,6 +141,6 @@ class Grants:
         )
 
 
-def question_of(claim: Claim, privilege: Privilege) -> Question | None:
+def question_of(claim: Claim, privilege: Privilege) -> PrivilegeQuestion | None:
     """Return the question for the writer of an object; None if no writer is recorded."""
-    return None if claim.writer is None else Question(record=claim.writer, privilege=privilege)
+    return None if claim.writer is None else PrivilegeQuestion(record=claim.writer, privilege=privilege)

@@ -18,7 +18,7 @@ from controller.observe.accelerators import product_of
 from controller.observe.claim import Claim
 from controller.observe.policies import Policies
 from controller.observe.scheduling import node_affinity, tolerations
-from controller.observe.targets import Target
+from controller.observe.targets import ScaleTarget
 from controller.planning.cluster import Node
 from controller.planning.inventory import satisfies
 
@@ -34,7 +34,7 @@ def accelerator_of(claim: Claim, template: Json) -> str:
 
 
 def effective_cost(
-    claim: Claim, target: Target, policies: Policies, reach: Callable[[], frozenset[str]] = frozenset
+    claim: Claim, target: ScaleTarget, policies: Policies, reach: Callable[[], frozenset[str]] = frozenset
 ) -> Cost:
     """Return the cost of one replica and its source: its own, else the unit cost, else the default of 10.0.
 
@@ -51,7 +51,7 @@ def effective_cost(
     return unit * (claim.accelerator_count or target.accelerators_per_replica or 1), "UnitCost"
 
 
-def _among_tenants(claim: Claim, target: Target, policies: Policies, reach: frozenset[str]) -> Cost:
+def _among_tenants(claim: Claim, target: ScaleTarget, policies: Policies, reach: frozenset[str]) -> Cost:
     count, costs = target.accelerators_per_replica, policies.unit_costs
     listed = None
     if count and costs:
@@ -89,7 +89,7 @@ def cost_refusal(claim: Claim, policies: Policies) -> str:
     return f"the listed price is used, and not the cost {claim.cost}: {why}" if why else ""
 
 
-class Reach:
+class ReachableTypes:
     """The accelerator types that pods may get: of nodes that they may use, or to which they are bound."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:

@@ -154,7 +154,7 @@ def _holds(scope: str, operator: str, values: Sequence[str], pod_spec: Json) -> 
 def _has_quality(pod_spec: Json) -> bool:
     """Return whether any container has a request or limit for CPU or memory."""
     containers = [*(pod_spec.get("containers") or []), *(pod_spec.get("initContainers") or [])]
-    return any(_COUNTED_IN_QUALITY & asked.keys() for item in containers for asked in _lists(item))
+    return any(_COUNTED_IN_QUALITY & resources.keys() for item in containers for resources in _lists(item))
 
 
 def _lists(container: Json) -> tuple[Mapping[str, str], Mapping[str, str]]:

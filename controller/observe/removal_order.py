@@ -16,7 +16,7 @@ from typing import Final
 from apiserver.kinds.annotations import PREFIX
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.pods import DELETION_COST, deletion_cost, removal_order, removal_ranks, standing
+from controller.observe.pods import DELETION_COST, deletion_cost, removal_order, removal_ranks, state_rank
 from controller.observe.targets import GROUP_REVISION
 from controller.planning.cluster import Node
 
@@ -28,7 +28,7 @@ _GOES_FIRST: Final = "-1"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mark:
+class DeletionMark:
     """The changes to one pod's annotations; None removes one."""
 
     namespace: str
@@ -58,13 +58,13 @@ def leaving_order(pods: Sequence[Json], nodes: Mapping[str, Node]) -> tuple[Json
 
     def turn(pod: Json) -> tuple[object, ...]:
         if _is_theirs(pod):
-            return (*standing(pod), _others_cost(pod), 1)
-        return (*standing(pod), _others_cost(pod), 0, *_worth(_node(pod), own[_node(pod)], nodes))
+            return (*state_rank(pod), _others_cost(pod), 1)
+        return (*state_rank(pod), _others_cost(pod), 0, *_worth(_node(pod), own[_node(pod)], nodes))
 
     return tuple(sorted(usual, key=turn))
 
 
-def marks(pods: Sequence[Json], keep: int) -> tuple[Mark, ...]:
+def marks(pods: Sequence[Json], keep: int) -> tuple[DeletionMark, ...]:
     """Return the annotations to write so that the last `keep` pods in `leaving_order` stay.
 
     A pod is marked if the ReplicaSet might otherwise delete one on another node instead.
@@ -85,23 +85,23 @@ def marks(pods: Sequence[Json], keep: int) -> tuple[Mark, ...]:
     return (*going, *(change for pod in pods[cut:] for change in _change(pod, goes=False)))
 
 
-def _change(pod: Json, *, goes: bool) -> list[Mark]:
+def _change(pod: Json, *, goes: bool) -> list[DeletionMark]:
     """Return the annotation change for one pod; empty if none is needed."""
     present = pod["metadata"].get("annotations") or {}
-    wanted: dict[str, str | None]
+    annotations: dict[str, str | None]
     if goes and not _is_ours(pod):
-        wanted = {DELETION_COST: _GOES_FIRST, OURS: _GOES_FIRST}
+        annotations = {DELETION_COST: _GOES_FIRST, OURS: _GOES_FIRST}
     elif not goes and OURS in present:
-        wanted = {OURS: None, DELETION_COST: None} if _is_ours(pod) else {OURS: None}
+        annotations = {OURS: None, DELETION_COST: None} if _is_ours(pod) else {OURS: None}
     else:
         return []
     metadata = pod["metadata"]
     return [
-        Mark(
+        DeletionMark(
             namespace=metadata["namespace"],
             name=metadata["name"],
             resource_version=metadata.get("resourceVersion", ""),
-            annotations=wanted,
+            annotations=annotations,
         )
     ]
 

@@ -20,7 +20,7 @@ from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
 from controller.observe.pods import group_of, has_engine, is_ready, readiness_changed
-from controller.observe.targets import Target, TargetKind
+from controller.observe.targets import ScaleTarget, TargetKind
 from controller.planning.cluster import NodePool
 from controller.planning.snapshot import Replica
 from controller.planning.wording import count
@@ -29,14 +29,14 @@ ReportAge = Callable[[Key], float | None]
 """Age in seconds of the latest response of a pod's engine, by (namespace, name); None without one."""
 
 
-def replicas_of(target: Target, pods: Sequence[Json], report_age: ReportAge) -> tuple[Replica, ...]:
+def replicas_of(target: ScaleTarget, pods: Sequence[Json], report_age: ReportAge) -> tuple[Replica, ...]:
     """Return the replicas formed by pods, in pod order; pods of one replica must be adjacent."""
     if target.key.kind is not TargetKind.LEADER_WORKER_SET:
         return tuple(_replica(pod["metadata"]["name"], [pod], [pod], report_age) for pod in pods)
     return tuple(_group(target, number, list(group), report_age) for number, group in groupby(pods, group_of))
 
 
-def _group(target: Target, number: str, pods: Sequence[Json], report_age: ReportAge) -> Replica:
+def _group(target: ScaleTarget, number: str, pods: Sequence[Json], report_age: ReportAge) -> Replica:
     """Return a group of pods, with the name of its leader, which may be the first one to be deleted.
 
     If only some of its templates have accelerators, it has no node before a pod of these has one.

@@ -18,7 +18,7 @@ from controller.observe.accelerators import accelerators_of
 from controller.observe.inventory import accelerators_on, labels_of, type_of
 from controller.observe.pods import is_present, target_of_pod
 from controller.observe.scheduling import node_affinity
-from controller.observe.targets import POD_LABELS, REVISION_LABELS, SET_NAME, Target, TargetKey
+from controller.observe.targets import POD_LABELS, REVISION_LABELS, SET_NAME, ScaleTarget, TargetKey
 from controller.planning.cluster import MOST_ACCELERATORS, Node, NodeRequirement
 from controller.planning.inventory import meets
 from controller.planning.pod_rules import MOST_PER_NODE, MOST_SKEW, MostPerNode, PodRules, Spread
@@ -34,7 +34,7 @@ class Scene:
     """The context of placement rules: nodes, and all other labeled workloads."""
 
     nodes: Sequence[Json]
-    targets: Mapping[TargetKey, Target]
+    targets: Mapping[TargetKey, ScaleTarget]
     pods: Sequence[Json]
 
     @cached_property
@@ -52,7 +52,7 @@ class Scene:
 class RuleReading:
     """The rules of one target interpreted so far."""
 
-    target: Target
+    target: ScaleTarget
     accelerator: str
     scene: Scene
     spreads: dict[str, Spread] = field(default_factory=dict)
@@ -197,7 +197,7 @@ _Known = tuple[TargetKey | None, str, _Labels]
 class Neighbours:
     """All labeled workloads by namespace: targets by their templates, other pods individually."""
 
-    def __init__(self, targets: Sequence[Target], pods: Sequence[Json]) -> None:
+    def __init__(self, targets: Sequence[ScaleTarget], pods: Sequence[Json]) -> None:
         self._all: dict[str, list[_Known]] = defaultdict(list)
         self._by_label: dict[tuple[str, str, str], list[_Known]] = defaultdict(list)
         known = {target.key for target in targets}
@@ -308,7 +308,7 @@ NO_RULES: Final = TargetRules()
 """No rules: the pods may use any node with room."""
 
 
-def pod_rules(target: Target, accelerator: str, scene: Scene) -> TargetRules:
+def pod_rules(target: ScaleTarget, accelerator: str, scene: Scene) -> TargetRules:
     """Return the rules of a target with accelerators of a type; without accelerators it has no rules."""
     spec = target.pod_spec
     has_rules = spec.get("topologySpreadConstraints") or spec.get("affinity") or target.together_in

@@ -19,7 +19,7 @@ from controller.observe.claim import Claim
 from controller.observe.pods import is_present
 from controller.observe.scales import ADDED_LABELS
 from controller.observe.scheduling import node_affinity
-from controller.observe.targets import REVISION_LABELS, Target, TargetKind
+from controller.observe.targets import REVISION_LABELS, ScaleTarget, TargetKind
 from controller.planning.cluster import Node
 from controller.planning.wording import count
 
@@ -28,7 +28,7 @@ _DEFAULT_TOLERATIONS: Final = frozenset({"node.kubernetes.io/not-ready", "node.k
 """Added to every pod, with the effect NoExecute for some minutes: they concern no placement."""
 
 
-def as_running(target: Target, pods: Sequence[Json]) -> Target:
+def as_running(target: ScaleTarget, pods: Sequence[Json]) -> ScaleTarget:
     """Return a target with what all of its newest pods have, and what that adds to its template."""
     running = _newest(pods)
     if not running:
@@ -105,7 +105,7 @@ def _tolerations(spec: Json, running: Sequence[Json]) -> list[Json]:
 
 
 def _labels(
-    target: Target, running: Sequence[Json]
+    target: ScaleTarget, running: Sequence[Json]
 ) -> tuple[tuple[Mapping[str, str], ...], Mapping[str, str]]:
     """Return the labels of new pods, and those that their only template lacks."""
     if len(target.labels) != 1:
@@ -122,7 +122,7 @@ def _pairs(items: Mapping[str, str]) -> str:
 
 
 def with_type(
-    claim: Claim, target: Target, pods: Sequence[Json], nodes: Mapping[str, Node]
+    claim: Claim, target: ScaleTarget, pods: Sequence[Json], nodes: Mapping[str, Node]
 ) -> tuple[Claim, str]:
     """Return a claim with the type that counts, and the contradiction to what it declares, if any.
 

@@ -43,7 +43,7 @@ class Scale:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scaled:
+class ScaleTargets:
     """The targets that are known by their scale, and why others are not."""
 
     workloads: Mapping[TargetKey, Json] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def with_scales(
     templates: Mapping[TargetKey, Json],
     *,
     claimed: Collection[TargetKey],
-) -> Scaled:
+) -> ScaleTargets:
     """Return the combination of scales and pods.
 
     `scales` has a message for each that could not be read, `templates` those of earlier pods, `claimed` the
@@ -121,7 +121,7 @@ def with_scales(
     marked: list[Json] = []
     seen: dict[TargetKey, Json] = {}
     for pod in pods:
-        owner = _selecting(pod, at_home, known) if target_of_pod(pod) not in claimed else None
+        owner = _selecting_target(pod, at_home, known) if target_of_pod(pod) not in claimed else None
         if owner is None:
             marked.append(pod)
             continue
@@ -137,7 +137,7 @@ def with_scales(
                 "metadata": {"namespace": key.namespace, "name": key.name},
                 "spec": {"replicas": scale.replicas, "template": template},
             }
-    return Scaled(workloads=workloads, pods=marked if workloads or seen else pods, unread=unread)
+    return ScaleTargets(workloads=workloads, pods=marked if workloads or seen else pods, unread=unread)
 
 
 def template_of(pod: Json) -> Json:
@@ -150,7 +150,7 @@ def template_of(pod: Json) -> Json:
     }
 
 
-def _selecting(
+def _selecting_target(
     pod: Json, at_home: Mapping[str, Sequence[TargetKey]], scales: Mapping[TargetKey, Scale]
 ) -> TargetKey | None:
     metadata = pod["metadata"]

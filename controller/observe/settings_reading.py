@@ -47,7 +47,7 @@ Value = Decimal | ServiceClass
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _SettingEntry:
     """The value of one key: a price or a class, or None for anything else, with what is wrong with it."""
 
     value: Value | None = None
@@ -83,8 +83,8 @@ class PolicyReader:
         self._unit_costs = unit_costs
         self._default_classes = default_classes
         self._now = now
-        self._before: dict[tuple[Place, str], _Entry] = {}
-        self._parsed: dict[tuple[Place, str], _Entry] = {}
+        self._before: dict[tuple[Place, str], _SettingEntry] = {}
+        self._parsed: dict[tuple[Place, str], _SettingEntry] = {}
         self.last_valid = last_valid or LastValid()
         """What the next leader has to know."""
 
@@ -104,7 +104,7 @@ class PolicyReader:
             if last and _is_held_back(config_map, is_held=name in held):
                 self._hold(name, last, result, is_gone=config_map is None)
             elif config_map is not None:
-                self._read(name, config_map.get("data") or {}, last, result)
+                self._read_config_map(name, config_map.get("data") or {}, last, result)
         if misplaced := self._misplaced_message(config_maps, result):
             result.wrong.setdefault((self._default_classes, ""), misplaced)
         since = self._since(result)
@@ -125,7 +125,7 @@ class PolicyReader:
             price_list=self._unit_costs,
             default_classes=self._default_classes,
             problems=problems,
-            missing=self._missing(config_maps, result),
+            missing=self._missing_texts(config_maps, result),
         )
 
     def _hold(self, name: str, last: Mapping[str, str], result: _Results, *, is_gone: bool) -> None:
@@ -138,7 +138,9 @@ class PolicyReader:
             if entry.value is not None:
                 result.values[name, key] = entry.value
 
-    def _read(self, name: str, data: Mapping[str, str], last: Mapping[str, str], result: _Results) -> None:
+    def _read_config_map(
+        self, name: str, data: Mapping[str, str], last: Mapping[str, str], result: _Results
+    ) -> None:
         """Read the entries of a ConfigMap, each by itself. An entry that is no longer there is removed."""
         valid: dict[str, str] = {}
         for key, text in sorted(data.items()):
@@ -148,12 +150,12 @@ class PolicyReader:
             previous = None if is_valid or key not in last else self._entry(place, last[key])
             if previous is not None and previous.value is not None:
                 problems = entry.problems or ("is no longer a service class: it has no priority",)
-                entry = _Entry(previous.value, (*problems, _PREVIOUS))
+                entry = _SettingEntry(previous.value, (*problems, _PREVIOUS))
                 valid[key] = last[key]
             elif is_valid:
                 valid[key] = text
             elif entry.problems:
-                entry = _Entry(entry.value, (*entry.problems, self._instead(place, entry)))
+                entry = _SettingEntry(entry.value, (*entry.problems, self._instead(place, entry)))
             if entry.value is not None:
                 result.values[place] = entry.value
             if entry.problems:
@@ -161,13 +163,13 @@ class PolicyReader:
         if valid:
             result.valid[name] = valid
 
-    def _instead(self, place: Place, entry: _Entry) -> str:
+    def _instead(self, place: Place, entry: _SettingEntry) -> str:
         """Return what applies in place of an entry that was never valid."""
         if entry.value is not None:
             return "what can be read is used"
         return _UNPRICED if place[0] == self._unit_costs else "this entry is ignored"
 
-    def _entry(self, place: Place, text: str) -> _Entry:
+    def _entry(self, place: Place, text: str) -> _SettingEntry:
         entry = self._before.get((place, text))
         if entry is None and place[0] == self._unit_costs:
             entry = _price_entry(text)
@@ -182,7 +184,7 @@ class PolicyReader:
         now = self._now().replace(microsecond=0)
         return {place: self.last_valid.since.get(place, now) for place in result.wrong}
 
-    def _missing(self, config_maps: Mapping[str, Json], result: _Results) -> Mapping[str, str]:
+    def _missing_texts(self, config_maps: Mapping[str, Json], result: _Results) -> Mapping[str, str]:
         settings = (
             (self._unit_costs, "names.unitCosts", _NO_PRICES),
             (self._default_classes, "names.serviceClasses", _NO_CLASSES),
@@ -224,9 +226,9 @@ def _is_held_back(config_map: Json | None, *, is_held: bool) -> bool:
     return is_held and holds_back(config_map.get("metadata") or {}, config_map.get("data"))
 
 
-def _price_entry(text: str) -> _Entry:
+def _price_entry(text: str) -> _SettingEntry:
     setting = read_price(text)
-    return _Entry(_cost(setting), _messages(setting.errors))
+    return _SettingEntry(_cost(setting), _messages(setting.errors))
 
 
 def _cost(setting: Setting) -> Decimal | None:
@@ -239,13 +241,13 @@ def _cost(setting: Setting) -> Decimal | None:
     return value if value.is_finite() and 0 <= value <= MOST_COST else None
 
 
-def _class_entry(text: str, *, is_expected: bool) -> _Entry:
+def _class_entry(text: str, *, is_expected: bool) -> _SettingEntry:
     """Return the service class in a text; any other text is an empty entry, unless a class is expected."""
     setting = read_class(text)
     document = setting.document
     if not is_expected and setting.is_readable and not _resembles_class(document):
-        return _Entry()
-    return _Entry(_service_class(document), _messages(setting.errors))
+        return _SettingEntry()
+    return _SettingEntry(_service_class(document), _messages(setting.errors))
 
 
 def _messages(wrong: Collection[FieldError]) -> tuple[str, ...]:
@@ -312,7 +314,7 @@ class LastValid:
     """By ConfigMap and key; the key is empty for a whole ConfigMap."""
 
 
-class _Wrong(msgspec.Struct, frozen=True, rename="camel"):
+class _EntryFault(msgspec.Struct, frozen=True, rename="camel"):
     config_map: str
     key: str
     since: datetime
@@ -320,12 +322,12 @@ class _Wrong(msgspec.Struct, frozen=True, rename="camel"):
 
 class _Record(msgspec.Struct, frozen=True, rename="camel"):
     last_valid: dict[str, dict[str, str]]
-    invalid: list[_Wrong] = []
+    invalid: list[_EntryFault] = []
 
 
 def record_of(last_valid: LastValid) -> str:
     """Return the record as JSON text, the same for equal content."""
-    wrong = [_Wrong(*place, since) for place, since in sorted(last_valid.since.items())]
+    wrong = [_EntryFault(*place, since) for place, since in sorted(last_valid.since.items())]
     record = _Record({name: dict(texts) for name, texts in last_valid.texts.items()}, wrong)
     return msgspec.json.encode(record, order="sorted").decode()
 

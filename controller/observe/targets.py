@@ -71,10 +71,10 @@ class TargetKey(NamedTuple):
     """The kind as written by the author, if known only by its scale."""
 
     def __str__(self) -> str:
-        return f"{self.called} {self.namespace}/{self.name}"
+        return f"{self.kind_text} {self.namespace}/{self.name}"
 
     @property
-    def called(self) -> str:
+    def kind_text(self) -> str:
         """The kind, for messages."""
         return self.own_kind or str(self.kind)
 
@@ -84,7 +84,7 @@ class UnplannableTargetError(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
+class ScaleTarget:
     """One scale target, as far as planning reads it."""
 
     key: TargetKey
@@ -155,14 +155,14 @@ def scaled_by(value: Json) -> TargetKey:
     return target_key(value["metadata"]["namespace"], value["spec"]["scaleTargetRef"])
 
 
-def target_of(key: TargetKey, value: Json) -> Target:
+def target_of(key: TargetKey, value: Json) -> ScaleTarget:
     """Return the target of an object. Raises UnplannableTargetError."""
     if key.kind is TargetKind.LEADER_WORKER_SET:
         return _of_groups(key, value)
     spec = value["spec"]
     template = spec["template"]
     _demand_plannable(template)
-    return Target(
+    return ScaleTarget(
         key=key,
         replicas=_number(spec.get("replicas")),
         pod_spec=template["spec"],
@@ -178,7 +178,7 @@ def asked_replicas(value: Json) -> int:
     return _number((value.get("spec") or {}).get("replicas"))
 
 
-def _of_groups(key: TargetKey, value: Json) -> Target:
+def _of_groups(key: TargetKey, value: Json) -> ScaleTarget:
     """Return the target of a LeaderWorkerSet: each replica is a group of a leader and workers."""
     spec, annotations = value["spec"], value["metadata"].get("annotations") or {}
     group = spec["leaderWorkerTemplate"]
@@ -193,7 +193,7 @@ def _of_groups(key: TargetKey, value: Json) -> Target:
     holding = [template for template, _ in counted]
     _demand_alike(holding[0]["spec"], holding[-1]["spec"])
     distinct = [holding[0], holding[-1]] if holding[0] is not holding[-1] else [holding[0]]
-    return Target(
+    return ScaleTarget(
         key=key,
         replicas=_number(spec.get("replicas")),
         pod_spec=holding[-1]["spec"],
@@ -261,7 +261,7 @@ _TRANSFER: Final = re.compile(r"kv_role\W{1,8}(kv_producer|kv_consumer)\b")
 _BY_TRANSFER: Final = {"kv_producer": PREFILL, "kv_consumer": DECODE}
 
 
-def role_of(target: Target) -> str:
+def role_of(target: ScaleTarget) -> str:
     """Return the role of a target's pods; empty if they serve requests alone, or name another role."""
     named = (labels[name] for name in _LABELS for labels in target.labels if labels.get(name))
     role = next(named, "") or _role_by_transfer(target.engine_spec)

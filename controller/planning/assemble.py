@@ -10,7 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from controller.planning.decision import BoundBy, Decision, Plan, Reason, Relief, SolverReport, SolverStatus
+from controller.planning.decision import (
+    BoundBy,
+    Plan,
+    Reason,
+    Relief,
+    SolverReport,
+    SolverStatus,
+    VariantDecision,
+)
 from controller.planning.demand import ModelDemand, model_demands, provided_rate
 from controller.planning.formulation import held_replicas
 from controller.planning.inputs import Settings
@@ -39,10 +47,10 @@ def decide(
     unmet_per_mille: int,
     reliefs: tuple[Relief, ...] = (),
     excess: tuple[str, ...] = (),
-) -> Decision:
+) -> VariantDecision:
     """Return the decision for one variant."""
     required = demand.lower_rate if demand.is_unsized else demand.required_rate
-    return Decision(
+    return VariantDecision(
         namespace=variant.namespace,
         name=variant.name,
         model_id=variant.model_id,
@@ -63,7 +71,7 @@ def decide(
     )
 
 
-def total_cost(decisions: Sequence[Decision], variants: Sequence[Variant]) -> Decimal:
+def total_cost(decisions: Sequence[VariantDecision], variants: Sequence[Variant]) -> Decimal:
     """Return the cost per hour of all granted replicas."""
     unit = {variant.key: variant.cost_per_replica for variant in variants}
     return sum((unit[d.namespace, d.name] * d.replicas for d in decisions), start=Decimal(0))
@@ -91,7 +99,7 @@ def hold(
     )
 
 
-def _hold(demand: ModelDemand, why: str) -> Iterator[Decision]:
+def _hold(demand: ModelDemand, why: str) -> Iterator[VariantDecision]:
     provided = provided_rate(demand.variants, [held_replicas(variant) for variant in demand.variants])
     unmet = per_mille_missing(demand.required_rate, provided)
     for variant in demand.variants:

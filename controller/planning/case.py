@@ -32,7 +32,7 @@ class ModelCase:
         own = solved.variants_of(model)
         self.first = own.start
         """Index of the model's first variant."""
-        self.wanted = solved.wanted[own.start : own.stop]
+        self.unconstrained = solved.unconstrained[own.start : own.stop]
         """Replicas with unlimited nodes."""
         self.placed = solved.granted.replicas[own.start : own.stop]
         """Replicas for which there is a place."""
@@ -44,7 +44,7 @@ class ModelCase:
         present = load.steady_rate(load.requests_per_second or 0.0)
         self.uncovered_per_mille = per_mille_missing(present, self.provided_rate)
         """Per mille of the present load that placed replicas do not cover, rounded up; 0 if it is unknown."""
-        self.asked = load_text(load)
+        self.load_text = load_text(load)
         """The load in words: `41 requests/s now, up to 52 in the 140 s that a replica needs to start`."""
 
     @property
@@ -59,7 +59,7 @@ class ModelCase:
         return f"{self.demand.model_id} must keep {'one replica' if least == 1 else count(least, 'replica')}"
 
 
-class Case:
+class VariantCase:
     """One variant of a model."""
 
     def __init__(self, whole: ModelCase, position: int, published: int) -> None:
@@ -69,7 +69,7 @@ class Case:
         self.number = whole.first + position
         """Index of this variant in the problem."""
         self.variant = whole.demand.variants[position]
-        self.wanted, self.placed = whole.wanted[position], whole.placed[position]
+        self.unconstrained, self.placed = whole.unconstrained[position], whole.placed[position]
         self.published = published
         """Replicas to publish; those that are kept without a place count, too."""
 
@@ -266,18 +266,18 @@ def _replicas_to_publish(solved: SolvedProblem) -> Sequence[int]:
     the demand of a model is not covered, these stay in every variant. Otherwise, those of a variant that is
     not wanted on unlimited nodes would be removed, no longer count as waiting, and be requested again.
     """
-    asked = [(variant, demand) for demand in solved.demands for variant in demand.variants]
+    variants = [(variant, demand) for demand in solved.demands for variant in demand.variants]
     placed = solved.granted.replicas
-    published = [published_replicas(*asked[v], number) for v, number in enumerate(placed)]
+    published = [published_replicas(*variants[v], number) for v, number in enumerate(placed)]
     covered = [
         provided_rate(demand.variants, [placed[v] for v in solved.variants_of(model)]) >= demand.lower_rate
         for model, demand in enumerate(solved.demands)
         for _ in demand.variants
     ]
-    for v, (variant, demand) in enumerate(asked):
+    for v, (variant, demand) in enumerate(variants):
         if not demand.signal.decides:
             continue
-        most = solved.wanted[v] if covered[v] else solved.problem.variants[v].upper
+        most = solved.unconstrained[v] if covered[v] else solved.problem.variants[v].upper
         least = max(outlasting_replicas(variant, demand), waiting_replicas(variant, most))
         bound = sum([bool(replica.nodes) for replica in staying_replicas(variant)]) if least else 0
         if bound <= published[v] < least:
@@ -288,10 +288,10 @@ def _replicas_to_publish(solved: SolvedProblem) -> Sequence[int]:
     return published
 
 
-def cases(solved: SolvedProblem) -> Iterator[Case]:
+def cases(solved: SolvedProblem) -> Iterator[VariantCase]:
     """Yield the case of each variant, in order."""
     published = _replicas_to_publish(solved)
     for model, demand in enumerate(solved.demands):
         whole = ModelCase(solved, model)
         for position in range(len(demand.variants)):
-            yield Case(whole, position, published[whole.first + position])
+            yield VariantCase(whole, position, published[whole.first + position])

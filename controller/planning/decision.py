@@ -107,7 +107,7 @@ class Relief:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decision:
+class VariantDecision:
     """The decision for one variant."""
 
     namespace: str
@@ -244,7 +244,7 @@ class SolverReport:
 class Plan:
     """The decisions for all variants, sorted by namespace and name."""
 
-    decisions: tuple[Decision, ...]
+    decisions: tuple[VariantDecision, ...]
     placements: tuple[NodePlacement, ...]
     cost: Decimal
     """Cost of all granted replicas per hour."""

@@ -38,7 +38,7 @@ class Defragmentation:
     """Additional replicas, by variant."""
 
     @property
-    def moved(self) -> int:
+    def move_count(self) -> int:
         """The number of replicas that are moved."""
         return sum(move.replicas for move in self.moves)
 
@@ -48,19 +48,24 @@ def defragmentations(solved: SolvedProblem, *, most: int | None, effort: Effort)
     disruptions = DisruptionLedger(solved.snapshot)
     disruptions.stop(zip(solved.variants, solved.granted.replicas, strict=True))
     left = UNLIMITED if most is None else most
-    missing_anywhere = _missing(solved)
+    missing_anywhere = _missing_replicas(solved)
     for bin_ in solved.problem.bins:
         missing = {v: count for v, count in missing_anywhere.items() if v in bin_.variants}
         if not missing or not bin_.is_divisible or left <= 0:
             continue
         offered = offers(solved, bin_, disruptions)
         free = [solved.free[node] for node in bin_.nodes]
-        wanted = Counter[int]()
+        pods_by_size = Counter[int]()
         for v, count in missing.items():
-            wanted[solved.problem.variants[v].accelerators] += count
+            pods_by_size[solved.problem.variants[v].accelerators] += count
         kinds = sorted({offer.kind for there in offered for offer in there})
         evicted = fewest_evictions(
-            np.array(free, dtype=np.int64), _counts(offered, kinds), kinds, wanted, most=left, effort=effort
+            np.array(free, dtype=np.int64),
+            _counts(offered, kinds),
+            kinds,
+            pods_by_size,
+            most=left,
+            effort=effort,
         )
         granted = _grants(solved, missing, evicted.placed)
         chosen = [*_evictions(offered, kinds, evicted.evicted)]
@@ -84,7 +89,7 @@ def defragmentations(solved: SolvedProblem, *, most: int | None, effort: Effort)
             yield Defragmentation(moves=moves, replicas=granted)
 
 
-def _missing(solved: SolvedProblem) -> Mapping[int, int]:
+def _missing_replicas(solved: SolvedProblem) -> Mapping[int, int]:
     """Return the replicas of short models that are granted with unlimited nodes but not now.
 
     Replicas that a quota, a budget or a ceiling forbids anyway do not justify a move.
@@ -97,7 +102,7 @@ def _missing(solved: SolvedProblem) -> Mapping[int, int]:
         if not solved.shortage_per_mille(model, replicas):
             continue
         for v in solved.variants_of(model):
-            most = headroom.most(v, solved.wanted[v] - replicas[v])
+            most = headroom.most(v, solved.unconstrained[v] - replicas[v])
             terms = solved.problem.variants[v]
             if terms.accelerators and terms.pods == 1 and not terms.is_topology_constrained and most > 0:
                 missing[v] = most
@@ -235,8 +240,8 @@ def _within(
     by_node: Sequence[Sequence[Offer]], held: Sequence[int], disruptions: DisruptionLedger
 ) -> list[list[Offer]]:
     """Return the offers within the budgets, filled first on nodes where the least remains after eviction."""
-    taken: Counter[BudgetKey] = Counter()
-    kept: list[list[Offer]] = [[] for _ in by_node]
+    evicted: Counter[BudgetKey] = Counter()
+    within: list[list[Offer]] = [[] for _ in by_node]
     stays = [
         there - sum(offer.replicas * offer.kind.accelerators for offer in row)
         for there, row in zip(held, by_node, strict=True)
@@ -244,8 +249,8 @@ def _within(
     for row in sorted(range(len(by_node)), key=lambda row: (stays[row], row)):
         for offer in by_node[row]:
             left = disruptions.remaining(offer.budget)
-            most = offer.replicas if left is None else min(offer.replicas, left - taken[offer.budget])
+            most = offer.replicas if left is None else min(offer.replicas, left - evicted[offer.budget])
             if most > 0:
-                taken[offer.budget] += most
-                kept[row].append(replace(offer, replicas=most))
-    return kept
+                evicted[offer.budget] += most
+                within[row].append(replace(offer, replicas=most))
+    return within

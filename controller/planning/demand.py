@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from controller.planning.load import ModelLoad, Signal, rate_up
-from controller.planning.snapshot import Model, Replica, Snapshot, Variant
+from controller.planning.snapshot import PlannedModel, Replica, Snapshot, Variant
 
 Key = tuple[str, str]
 
@@ -174,7 +174,7 @@ def model_demands(snapshot: Snapshot) -> tuple[ModelDemand, ...]:
 
 
 def _model_demand(
-    key: Key, variants: Sequence[Variant], loads: Mapping[Key, ModelLoad], model: Model | None
+    key: Key, variants: Sequence[Variant], loads: Mapping[Key, ModelLoad], model: PlannedModel | None
 ) -> ModelDemand:
     load = loads.get(key) or ModelLoad(namespace=key[0], model_id=key[1], signal=Signal.UNKNOWN)
     releasable = load.releasable_requests_per_second

@@ -10,8 +10,8 @@ from dataclasses import replace
 from operator import attrgetter
 
 from controller.planning.assemble import Explanation, decide
-from controller.planning.case import Case, cases
-from controller.planning.decision import BoundBy, Decision, Reason, Relief
+from controller.planning.case import VariantCase, cases
+from controller.planning.decision import BoundBy, Reason, Relief, VariantDecision
 from controller.planning.demand import allowed_replicas, rate_of, ready_replicas
 from controller.planning.formulation import ordered_replicas, outlasting_replicas
 from controller.planning.load import RATE_UNIT, REQUESTS, Signal
@@ -33,13 +33,13 @@ _LIMITED = {
 }
 
 
-def decisions(solved: SolvedProblem) -> tuple[Decision, ...]:
+def decisions(solved: SolvedProblem) -> tuple[VariantDecision, ...]:
     """Return one decision per variant, sorted by namespace and name."""
     made = [_decision(case) for case in cases(solved)]
     return tuple(sorted(made, key=attrgetter("namespace", "name")))
 
 
-def _decision(case: Case) -> Decision:
+def _decision(case: VariantCase) -> VariantDecision:
     whole, explanation = case.whole, _explanation(case)
     reliefs = case.solved.reliefs.get(whole.model, ())
     if explanation.reason is Reason.SHORTAGE and reliefs:
@@ -57,14 +57,16 @@ def _decision(case: Case) -> Decision:
         case.demand,
         explanation,
         replicas=case.published,
-        unconstrained_replicas=max(case.wanted, case.published) if _is_frozen(case) else case.wanted,
+        unconstrained_replicas=max(case.unconstrained, case.published)
+        if _is_frozen(case)
+        else case.unconstrained,
         unmet_per_mille=whole.unmet_per_mille,
         reliefs=reliefs,
         excess=excess,
     )
 
 
-def _explanation(case: Case) -> Explanation:
+def _explanation(case: VariantCase) -> Explanation:
     for explain in _EXPLANATIONS:
         if explanation := explain(case):
             return explanation
@@ -77,11 +79,11 @@ def _helps(reliefs: Sequence[Relief]) -> str:
     return " or ".join(sorted(first.values()))
 
 
-def _is_frozen(case: Case) -> bool:
+def _is_frozen(case: VariantCase) -> bool:
     return not case.demand.signal.decides
 
 
-def _explain_override(case: Case) -> Explanation | None:
+def _explain_override(case: VariantCase) -> Explanation | None:
     ordered = ordered_replicas(case.variant)
     if ordered is None:
         return None
@@ -95,21 +97,21 @@ def _explain_override(case: Case) -> Explanation | None:
     )
 
 
-def _below_floor(case: Case) -> Explanation | None:
+def _below_floor(case: VariantCase) -> Explanation | None:
     """Explain that fewer replicas have a place than the model must keep, whatever the load."""
     if not case.whole.is_below_floor:
         return None
     return _shortage(case, f"{case.variant.name} {_change(case)}: {case.whole.duty}")
 
 
-def _below_minimum(case: Case) -> Explanation | None:
+def _below_minimum(case: VariantCase) -> Explanation | None:
     """Explain that fewer replicas have a place than minReplicas requires."""
     if case.placed >= case.variant.min_replicas:
         return None
     return _shortage(case, f"{case.variant.name} {_change(case)}: minReplicas is {case.variant.min_replicas}")
 
 
-def _awaited(case: Case) -> Explanation | None:
+def _first_replica_explanation(case: VariantCase) -> Explanation | None:
     """Explain the first replica of a model, for requests that wait in front of it."""
     is_served = any(map(ready_replicas, case.demand.variants))
     if not case.demand.is_awaited or is_served or not case.placed:
@@ -122,7 +124,7 @@ def _awaited(case: Case) -> Explanation | None:
     )
 
 
-def _holding(case: Case) -> Explanation | None:
+def _hold_explanation(case: VariantCase) -> Explanation | None:
     """Explain that the data does not allow a new decision."""
     if not _is_frozen(case) or case.published > max(case.held_replicas, case.variant.current_replicas):
         return None
@@ -139,7 +141,7 @@ def _holding(case: Case) -> Explanation | None:
     return Explanation(bound_by=bound_by, reason=Reason.HOLDING, message=message)
 
 
-def _explain_unknown_size(case: Case) -> Explanation | None:
+def _explain_unknown_size(case: VariantCase) -> Explanation | None:
     """Explain that the load cannot be compared with what replicas serve, so the existing ones stay."""
     has_load = case.demand.lower_rate > 0
     if not case.demand.is_unsized or not has_load or case.published > case.variant.current_replicas:
@@ -150,12 +152,12 @@ def _explain_unknown_size(case: Case) -> Explanation | None:
     return Explanation(bound_by=BoundBy.CAPACITY_UNKNOWN, reason=Reason.HOLDING, message=message)
 
 
-def _below_requirement(case: Case) -> Explanation | None:
+def _below_requirement(case: VariantCase) -> Explanation | None:
     """Explain that the model does not get its required capacity."""
     unmet = case.whole.unmet_per_mille
     if not unmet:
         return None
-    if case.wanted > case.placed:
+    if case.unconstrained > case.placed:
         return _shortage(case, f"{_need(case)}; granted {case.published}{_coverage(case)}", joint=": ")
     return _shortage(
         case,
@@ -164,7 +166,7 @@ def _below_requirement(case: Case) -> Explanation | None:
     )
 
 
-def _coverage(case: Case) -> str:
+def _coverage(case: VariantCase) -> str:
     """Return a clause on what a short model lacks of its present load; empty if that is the same share."""
     uncovered = case.whole.uncovered_per_mille
     if case.demand.load.requests_per_second is None or uncovered == case.whole.unmet_per_mille:
@@ -174,16 +176,16 @@ def _coverage(case: Case) -> str:
     return f", and {percent(uncovered / PER_MILLE)} of the present load is not covered"
 
 
-def _required_text(case: Case) -> str:
+def _required_text(case: VariantCase) -> str:
     """Return the required capacity, as `41 requests/s of capacity` or `9 replicas`."""
     measure = case.demand.load.measure
     required = amount_text(case.demand.required_rate * RATE_UNIT, measure)
     return f"{required} of capacity" if measure == REQUESTS else required
 
 
-def _explain_replacement(case: Case) -> Explanation | None:
+def _explain_replacement(case: VariantCase) -> Explanation | None:
     """Explain that demand is served by other variants than it would be with unlimited nodes."""
-    if case.wanted <= case.placed or _is_frozen(case):
+    if case.unconstrained <= case.placed or _is_frozen(case):
         return None
     scarcity, limit = case.scarcity(), case.limit
     rule = "" if scarcity else case.rule_clause
@@ -193,10 +195,10 @@ def _explain_replacement(case: Case) -> Explanation | None:
     otherwise = case.rule_bound_by if rule else case.unusable_bound_by
     others = [
         variant.name
-        for variant, wanted, placed in zip(
-            case.demand.variants, case.whole.wanted, case.whole.placed, strict=True
+        for variant, unconstrained, placed in zip(
+            case.demand.variants, case.whole.unconstrained, case.whole.placed, strict=True
         )
-        if placed > wanted
+        if placed > unconstrained
     ]
     instead = f", {listing(others)} instead" if others else ""
     return Explanation(
@@ -206,7 +208,7 @@ def _explain_replacement(case: Case) -> Explanation | None:
     )
 
 
-def _minimum(case: Case) -> Explanation | None:
+def _minimum(case: VariantCase) -> Explanation | None:
     """Explain a replica that demand alone does not require."""
     at_floor = case.placed > 0 and sum(case.whole.placed) == case.demand.floor
     at_minimum = case.placed == case.variant.min_replicas > 0
@@ -225,7 +227,7 @@ def _minimum(case: Case) -> Explanation | None:
     )
 
 
-def _for_ratio(case: Case) -> Explanation | None:
+def _for_ratio(case: VariantCase) -> Explanation | None:
     """Explain replicas that only the stated ratio of roles needs."""
     variant, rate = case.variant, rate_of(case.variant)
     key = (variant.namespace, variant.pair)
@@ -241,7 +243,7 @@ def _for_ratio(case: Case) -> Explanation | None:
     )
 
 
-def _explain_service(case: Case) -> Explanation:
+def _explain_service(case: VariantCase) -> Explanation:
     spared = "; spare replicas stay until the load is known for some minutes" if _is_spared(case) else ""
     if case.demand.keeps_mix and _has_spare_replica(case):
         spared = "; its replicas stay while the load grows"
@@ -255,7 +257,7 @@ def _explain_service(case: Case) -> Explanation:
     )
 
 
-def _is_spared(case: Case) -> bool:
+def _is_spared(case: VariantCase) -> bool:
     """Return whether a replica beyond demand stays because the load has not been known for long."""
     load = case.demand.load
     if load.requests_per_second is None or load.releasable_requests_per_second is not None:
@@ -263,18 +265,18 @@ def _is_spared(case: Case) -> bool:
     return _has_spare_replica(case)
 
 
-def _has_spare_replica(case: Case) -> bool:
+def _has_spare_replica(case: VariantCase) -> bool:
     """Return whether one of the present replicas could be removed without a lack of capacity."""
     spare = case.whole.provided_rate - rate_of(case.variant)
     return 0 < case.published <= case.variant.current_replicas and spare >= case.demand.lower_rate
 
 
-_EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
+_EXPLANATIONS: tuple[Callable[[VariantCase], Explanation | None], ...] = (
     _explain_override,
     _below_floor,
     _below_minimum,
-    _awaited,
-    _holding,
+    _first_replica_explanation,
+    _hold_explanation,
     _explain_unknown_size,
     _below_requirement,
     _explain_replacement,
@@ -283,7 +285,7 @@ _EXPLANATIONS: tuple[Callable[[Case], Explanation | None], ...] = (
 )
 
 
-def _shortage(case: Case, what: str, *, joint: str = "; ") -> Explanation:
+def _shortage(case: VariantCase, what: str, *, joint: str = "; ") -> Explanation:
     """Explain a shortage with its cause: the variant's own limit, unknown capacity, or the nodes."""
     maximum = case.variant.max_replicas
     scarcity, limit = case.scarcity(), case.limit
@@ -308,28 +310,29 @@ def _shortage(case: Case, what: str, *, joint: str = "; ") -> Explanation:
     return Explanation(bound_by=bound_by, reason=Reason.SHORTAGE, message=message)
 
 
-def _movement(case: Case) -> Reason:
+def _movement(case: VariantCase) -> Reason:
     if case.published == case.variant.current_replicas:
         return Reason.STEADY
     return Reason.SCALE_UP if case.published > case.variant.current_replicas else Reason.SCALE_DOWN
 
 
-def _change(case: Case) -> str:
+def _change(case: VariantCase) -> str:
     before, after = case.variant.current_replicas, case.published
     if before == after:
         return f"stays at {count(after, 'replica')}"
     return f"goes from {before} to {count(after, 'replica')}"
 
 
-def _need(case: Case) -> str:
+def _need(case: VariantCase) -> str:
     """Return the need: `llama needs 3 replicas for 41 requests/s, 85 % of 3 x 16; one serves 16 ...`."""
-    share = _utilization(case, case.whole.wanted) or "no replica's capacity is known"
+    share = _utilization(case, case.whole.unconstrained) or "no replica's capacity is known"
     one = capacity_text(case.variant)
-    need = f"{case.variant.name} needs {count(case.wanted, 'replica')} for {case.whole.asked}, {share}"
+    replicas = count(case.unconstrained, "replica")
+    need = f"{case.variant.name} needs {replicas} for {case.whole.load_text}, {share}"
     return f"{need}; {one}" if one else need
 
 
-def _load(case: Case) -> str:
+def _load(case: VariantCase) -> str:
     """Return the load in words: `41 requests/s now, ..., 85 % of 3 x 16; one serves 16 within ITL 80 ms`."""
     load = case.demand.load
     if load.requests_per_second is None:
@@ -337,18 +340,18 @@ def _load(case: Case) -> str:
     if not load.upper_requests_per_second and not load.backlog_requests:
         return "no requests come" if load.measure == REQUESTS else "no replicas are asked for"
     filled = _utilization(case, case.whole.placed)
-    share = f"{case.whole.asked}, {filled}" if filled else case.whole.asked
+    share = f"{case.whole.load_text}, {filled}" if filled else case.whole.load_text
     one = capacity_text(case.variant)
     return f"{share}; {one}" if one else share
 
 
-def _utilization(case: Case, replicas: Sequence[int]) -> str:
+def _utilization(case: VariantCase, replicas: Sequence[int]) -> str:
     demand = case.demand
     upper = demand.load.upper_requests_per_second
     return utilization_text(demand.variants, replicas, upper, position=case.position)
 
 
-def _ignorance(case: Case) -> str:
+def _ignorance(case: VariantCase) -> str:
     """Return why the data does not allow a new decision."""
     demand, load = case.demand, case.demand.load
     ready = sum(variant.ready_replicas for variant in demand.variants)
@@ -367,7 +370,7 @@ def _ignorance(case: Case) -> str:
     return f"the oldest report is {load.signal_age_seconds or 0:.0f} s old, so nothing is scaled down"
 
 
-def _silence(case: Case) -> str:
+def _silence(case: VariantCase) -> str:
     """Return which ready engines have not reported; empty if none is ready."""
     demand, silent = case.demand, case.demand.load.silent_replicas
     ready = sum(variant.ready_replicas for variant in demand.variants)

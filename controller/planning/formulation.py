@@ -92,8 +92,8 @@ def formulate(snapshot: Snapshot, demands: Sequence[ModelDemand], *, settings: S
 
 def held_replicas(variant: Variant) -> int:
     """Return the replicas to keep without a new decision: the current or last published ones, if more."""
-    wanted = max(variant.current_replicas, variant.desired_replicas or 0)
-    return wanted if variant.max_replicas is None else min(wanted, variant.max_replicas)
+    replicas = max(variant.current_replicas, variant.desired_replicas or 0)
+    return replicas if variant.max_replicas is None else min(replicas, variant.max_replicas)
 
 
 def outlasting_replicas(variant: Variant, demand: ModelDemand) -> int:
@@ -272,7 +272,7 @@ def _terms(
         upper=min([possible, *limits]),
         together=topologies.together(variant),
         most_per_node=variant.rules.most_per_node,
-        spread=topologies.spread(variant),
+        spread=topologies.spread_terms(variant),
     )
 
 

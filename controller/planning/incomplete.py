@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Completed:
+class CompletedSnapshot:
     """A snapshot in which incomplete replicas are whole, as far as there is room."""
 
     snapshot: Snapshot
@@ -48,13 +48,13 @@ class Completed:
         return replace(plan, placements=placements)
 
 
-def complete(snapshot: Snapshot) -> Completed:
+def complete(snapshot: Snapshot) -> CompletedSnapshot:
     """Return the snapshot with room for missing pods.
 
     Pods with a rule on domains get none, because other pods may have to be placed first.
     """
     if not any(_incomplete(variant) for variant in snapshot.variants):
-        return Completed(snapshot=snapshot, added={})
+        return CompletedSnapshot(snapshot=snapshot, added={})
     rooms = _Rooms(snapshot)
     variants = {variant.key: variant for variant in snapshot.variants}
     added: dict[Key, Mapping[str, tuple[str, ...]]] = {}
@@ -65,7 +65,7 @@ def complete(snapshot: Snapshot) -> Completed:
             added[variant.key] = nodes
             variants[variant.key] = replace(variant, replicas=tuple(_whole(variant.replicas, nodes)))
     whole = replace(snapshot, variants=tuple(variants[variant.key] for variant in snapshot.variants))
-    return Completed(snapshot=whole, added=added)
+    return CompletedSnapshot(snapshot=whole, added=added)
 
 
 def missing_pods(variant: Variant, hosts: Sequence[str]) -> int:
@@ -111,10 +111,10 @@ class _Rooms:
             names = [] if domain is None else domains[domain]
             names.sort(key=lambda name: (self._free[name], name))
             missing = missing_pods(variant, replica.nodes)
-            taken = tuple(islice(self._places(variant, names), missing))
-            if len(taken) == missing:
-                self._put(variant, taken)
-                nodes[replica.name] = taken
+            places = tuple(islice(self._places(variant, names), missing))
+            if len(places) == missing:
+                self._put(variant, places)
+                nodes[replica.name] = places
         return nodes
 
     def _places(self, variant: Variant, names: Sequence[str]) -> Iterator[str]:

@@ -159,7 +159,7 @@ def node_to_come(pool: NodePool) -> Node:
     )
 
 
-def growing(pool: NodePool, nodes: Sequence[Node]) -> NodePool:
+def with_addable_nodes(pool: NodePool, nodes: Sequence[Node]) -> NodePool:
     """Return a pool with the nodes that can be added below its maximum size, if that is known.
 
     A node that starts is not among `nodes` before it has accelerators, so it is still one to come.
@@ -256,7 +256,7 @@ class Topologies:
         asks = variant.together_in and variant.pods_per_replica > 1
         return self._keys.index(variant.together_in) if asks else None
 
-    def spread(self, variant: Variant) -> SpreadTerms | None:
+    def spread_terms(self, variant: Variant) -> SpreadTerms | None:
         """Return the rule of a variant's pods on domains in integers, or None."""
         rule = variant.rules.spread
         if rule is None:
@@ -288,7 +288,7 @@ OWN_LABELS: Final = frozenset({NAME_FIELD, "kubernetes.io/hostname"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Addition:
+class NodeAddition:
     """Hypothetical nodes of one shape."""
 
     accelerator: str
@@ -296,7 +296,7 @@ class Addition:
     nodes: int = 1
 
 
-def new_nodes(snapshot: Snapshot, addition: Addition) -> Iterator[Node]:
+def new_nodes(snapshot: Snapshot, addition: NodeAddition) -> Iterator[Node]:
     """Yield the nodes of an addition, with the labels and taints that all nodes of their type share."""
     alike = [node for node in snapshot.nodes if node.accelerator == addition.accelerator]
     names = {node.name for node in snapshot.nodes}
@@ -322,5 +322,5 @@ def _shared_labels(nodes: Sequence[Node]) -> frozenset[tuple[str, str]]:
 
 def _selected_labels(snapshot: Snapshot, accelerator: str) -> frozenset[tuple[str, str]]:
     """Return the labels that variants of a type select, for use when no node of that type exists."""
-    wanted = [variant.node_selector for variant in snapshot.variants if variant.accelerator == accelerator]
-    return frozenset(dict(label for selector in wanted for label in sorted(selector)).items())
+    selectors = [variant.node_selector for variant in snapshot.variants if variant.accelerator == accelerator]
+    return frozenset(dict(label for selector in selectors for label in sorted(selector)).items())

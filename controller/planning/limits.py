@@ -13,7 +13,7 @@ from decimal import ROUND_DOWN
 from controller.planning.cluster import Budget, Quota
 from controller.planning.problem import LimitKind, LimitRow, VariantTerms
 from controller.planning.ranges import COST_UNIT, RESOLUTION, cost_units
-from controller.planning.snapshot import Model, Snapshot, Variant
+from controller.planning.snapshot import PlannedModel, Snapshot, Variant
 
 MAX_LIMIT = 2**62
 """Larger limits are stated as this: it is never reached, and the engine has 64-bit integers."""
@@ -25,7 +25,7 @@ def limit_rows(
     """Return the limit rows, ordered by name within each kind; `terms` are those of the variants."""
     rows: list[LimitRow] = []
     for _, row, is_exceeded in stated_limits(snapshot, variants, terms):
-        rows += _holding(row, terms) if is_exceeded else [row]
+        rows += _hold_rows(row, terms) if is_exceeded else [row]
     return (*rows, *_ceilings(snapshot.models, variants))
 
 
@@ -35,18 +35,18 @@ def stated_limits(
     """Yield each quota and budget, its row, and whether current replicas exceed it and are kept."""
     for quota in sorted(snapshot.quotas, key=lambda quota: (quota.namespace, quota.name)):
         row = _quota(quota, variants)
-        yield quota, row, running(row, terms) > row.limit
+        yield quota, row, current_use(row, terms) > row.limit
     for budget in sorted(snapshot.budgets, key=lambda budget: budget.name):
         row = _budget(budget, variants)
-        yield budget, row, running(row, terms) > row.limit and not budget.is_strict
+        yield budget, row, current_use(row, terms) > row.limit and not budget.is_strict
 
 
-def running(row: LimitRow, terms: Sequence[VariantTerms]) -> int:
+def current_use(row: LimitRow, terms: Sequence[VariantTerms]) -> int:
     """Return how much of a limit the current replicas use."""
     return sum(amount * terms[v].current for v, amount in row.terms)
 
 
-def _holding(row: LimitRow, terms: Sequence[VariantTerms]) -> Iterator[LimitRow]:
+def _hold_rows(row: LimitRow, terms: Sequence[VariantTerms]) -> Iterator[LimitRow]:
     """Yield a row for each variant under a limit that caps it at its current replicas."""
     for v, amount in row.terms:
         yield replace(row, limit=amount * terms[v].current, terms=((v, amount),), allowed=row.limit)
@@ -83,7 +83,7 @@ def _budget(budget: Budget, variants: Sequence[Variant]) -> LimitRow:
     )
 
 
-def _ceilings(models: Sequence[Model], variants: Sequence[Variant]) -> Iterator[LimitRow]:
+def _ceilings(models: Sequence[PlannedModel], variants: Sequence[Variant]) -> Iterator[LimitRow]:
     for model in sorted(models, key=lambda model: (model.namespace, model.model_id)):
         if model.max_replicas is not None:
             yield LimitRow(

@@ -89,7 +89,7 @@ class LimitingTarget(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RateLimit:
+class ReplicaRateLimit:
     """A limit on the rate of one replica. Raises ValueError for a rate that is not positive and finite."""
 
     target: LimitingTarget
@@ -111,7 +111,7 @@ class Capacity:
 
     requests_per_second: float
     source: CapacitySource
-    limits: tuple[RateLimit, ...] = ()
+    limits: tuple[ReplicaRateLimit, ...] = ()
     """All evaluated limits, the tightest first; empty if only the rate is known."""
 
     is_usable: bool = True

@@ -76,7 +76,7 @@ def fewest_evictions(
     free: Integers,
     movable: Integers,
     kinds: Sequence[MovableKind],
-    wanted: Mapping[int, int],
+    pods: Mapping[int, int],
     *,
     most: int,
     effort: Effort,
@@ -84,30 +84,30 @@ def fewest_evictions(
     """Return the evictions that make room for as many wanted accelerators as possible, at the least price.
 
     `free` (nodes,) is the free accelerators of each node; `movable` (nodes, kinds) the replicas of each kind
-    there; `wanted` the number of pods to place by size; at most `most` replicas are evicted. Each size must
+    there; `pods` the number of pods to place by size; at most `most` replicas are evicted. Each size must
     divide the next larger one.
     """
     room = np.maximum(free, 0)
-    short = _short(room, kinds, wanted)
+    short = _short(room, kinds, pods)
     if not short:
-        return Evictions(evicted=(), placed=dict(wanted), is_proven=True)
+        return Evictions(evicted=(), placed=dict(pods), is_proven=True)
     largest = max(short)
     order = sorted(
         (k for k, kind in enumerate(kinds) if kind.accelerators < largest),
         key=lambda k: (kinds[k].accelerators, kinds[k].price, k),
     )
     states = _States(room % largest, movable[:, order], Choices([kinds[k] for k in order], [*short]))
-    program = _StateProgram(states, wanted, short)
+    program = _StateProgram(states, pods, short)
     return program.solve(order, most=most, effort=effort)
 
 
-def _short(room: Integers, kinds: Sequence[MovableKind], wanted: Mapping[int, int]) -> dict[int, int]:
+def _short(room: Integers, kinds: Sequence[MovableKind], pods: Mapping[int, int]) -> dict[int, int]:
     """Return the slots of each size, ascending, that has too few slots for all wanted pods."""
-    largest = max((size for size, count in wanted.items() if count), default=0)
+    largest = max((size for size, count in pods.items() if count), default=0)
     lacking = {}
-    for size in sorted(size for size in {*wanted, *(kind.accelerators for kind in kinds)} if size <= largest):
+    for size in sorted(size for size in {*pods, *(kind.accelerators for kind in kinds)} if size <= largest):
         slots = int((room // size).sum())
-        if sum(count * (k // size) for k, count in wanted.items() if k >= size) > slots:
+        if sum(count * (k // size) for k, count in pods.items() if k >= size) > slots:
             lacking[size] = slots
     return lacking
 
@@ -132,10 +132,10 @@ class _States:
         self.nodes = np.bincount(self._group_of, weights=counts, minlength=len(group_of)).astype(int).tolist()
         """Number of nodes in each group."""
 
-    def nodes_by_way(self, group: int, taken: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    def nodes_by_way(self, group: int, node_counts: Sequence[int]) -> Iterator[tuple[int, int, int]]:
         """Yield (node, kind, replicas) for the number of nodes that take each way, first nodes first."""
-        nodes = np.flatnonzero(self._group_of[self._state_of] == group)[: sum(taken)]
-        way_of = (way for way, count in enumerate(taken) for _ in range(count))
+        nodes = np.flatnonzero(self._group_of[self._state_of] == group)[: sum(node_counts)]
+        way_of = (way for way, count in enumerate(node_counts) for _ in range(count))
         for node, state, way in zip(nodes.tolist(), self._state_of[nodes].tolist(), way_of, strict=True):
             for kind, replicas in self._choices.evictions(self._replicas[state][way], self._movable[state]):
                 yield node, kind, replicas
@@ -144,22 +144,20 @@ class _States:
 class _StateProgram:
     """The integer program: on how many nodes each way is taken, and how many pods of each size are placed."""
 
-    def __init__(self, states: _States, wanted: Mapping[int, int], short: Mapping[int, int]) -> None:
+    def __init__(self, states: _States, pods: Mapping[int, int], short: Mapping[int, int]) -> None:
         self._program = Program()
         self._states = states
-        self._placed = {
-            size: self._program.variables(1, count).start for size, count in sorted(wanted.items())
-        }
-        self._taken = [
+        self._placed = {size: self._program.variables(1, count).start for size, count in sorted(pods.items())}
+        self._nodes_by_way = [
             self._program.variables(len(ways), nodes)
             for ways, nodes in zip(states.groups, states.nodes, strict=True)
         ]
         self._numbered = [
             (variable, way)
-            for ways, variables in zip(states.groups, self._taken, strict=True)
+            for ways, variables in zip(states.groups, self._nodes_by_way, strict=True)
             for variable, way in zip(variables, ways, strict=True)
         ]
-        for variables, nodes in zip(self._taken, states.nodes, strict=True):
+        for variables, nodes in zip(self._nodes_by_way, states.nodes, strict=True):
             self._program.row([(variable, 1) for variable in variables], most=nodes)
         for at, (size, slots) in enumerate(short.items()):
             terms: Terms = [(variable, k // size) for k, variable in self._placed.items() if k >= size]
@@ -186,10 +184,10 @@ class _StateProgram:
         )
 
     def _evictions(self, values: Sequence[int]) -> Iterator[tuple[int, int, int]]:
-        for group, variables in enumerate(self._taken):
-            taken = [values[variable] for variable in variables]
-            if any(taken):
-                yield from self._states.nodes_by_way(group, taken)
+        for group, variables in enumerate(self._nodes_by_way):
+            node_counts = [values[variable] for variable in variables]
+            if any(node_counts):
+                yield from self._states.nodes_by_way(group, node_counts)
 
 
 def _alike(rows: Integers) -> tuple[Integers, Integers, Integers]:

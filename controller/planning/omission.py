@@ -14,11 +14,11 @@ from decimal import Decimal
 
 from controller.planning.assemble import total_cost
 from controller.planning.cluster import Budget, NodePool
-from controller.planning.decision import BoundBy, Decision, Plan, Reason
+from controller.planning.decision import BoundBy, Plan, Reason, VariantDecision
 from controller.planning.demand import allowed_replicas
 from controller.planning.engine import dearest
 from controller.planning.inputs import Settings
-from controller.planning.preparing import Prepared, prepare
+from controller.planning.preparing import PreparedProblem, prepare
 from controller.planning.problem import GrowthTerms, VariantTerms
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import count
@@ -30,7 +30,7 @@ Key = tuple[str, str]
 class Comparable:
     """A prepared problem whose prices can be compared exactly, and why the others are not part of it."""
 
-    prepared: Prepared
+    prepared: PreparedProblem
     variants: Mapping[Key, str]
     """Why a variant is left out, by (namespace, name)."""
 
@@ -104,7 +104,7 @@ def _less(budget: Budget, left_out: list[Variant]) -> Budget:
     return replace(budget, cost_per_hour=max(Decimal(0), budget.cost_per_hour - used))
 
 
-def _keep(decision: Decision, variant: Variant, why: str) -> Decision:
+def _keep(decision: VariantDecision, variant: Variant, why: str) -> VariantDecision:
     kept = allowed_replicas(variant)
     return replace(
         decision,

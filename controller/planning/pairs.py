@@ -121,14 +121,14 @@ def _even(
     reachable = {pair: low for pair, (low, _) in uneven.items()}
     for _ in range(_STEPS):
         goals = {pair: (low + high) / 2 for pair, (low, high) in uneven.items()}
-        tried = again(_reduced(problem, goals))
+        tried = again(_scale_requirements(problem, goals))
         shares = _shares(problem, tried)
         for pair, (low, high) in uneven.items():
             least, goal = _bounds(pair, shares)[0], goals[pair]
             uneven[pair] = (goal, high) if least >= goal else (low, goal)
             reachable[pair] = max(reachable[pair], least)
     # What exceeds the share of the other role is of no use: others may need the room.
-    evened = _reduced(problem, reachable)
+    evened = _scale_requirements(problem, reachable)
     last = again(evened)
     if _least(problem, last, pairs) >= _least(problem, first, pairs):
         return evened, last
@@ -175,15 +175,15 @@ def _bounds(pair: Pair, shares: Mapping[int, Fraction]) -> tuple[Fraction, Fract
     return min(own), max(own)
 
 
-def _reduced(problem: PlacementProblem, goals: Mapping[Pair, Fraction]) -> PlacementProblem:
+def _scale_requirements(problem: PlacementProblem, goals: Mapping[Pair, Fraction]) -> PlacementProblem:
     """Return the problem with a share of the requirements of each pair."""
     goal_of = {model: goal for pair, goal in goals.items() for model in pair.models}
 
-    def reduced(row: CoverRow) -> CoverRow:
+    def scale(row: CoverRow) -> CoverRow:
         goal = goal_of.get(row.model) if row.stage in _SHARED and _is_capacity(row) else None
         return row if goal is None else replace(row, requirement=max(1, math.ceil(goal * row.requirement)))
 
-    return replace(problem, rows=tuple(map(reduced, problem.rows)))
+    return replace(problem, rows=tuple(map(scale, problem.rows)))
 
 
 def _is_capacity(row: CoverRow) -> bool:

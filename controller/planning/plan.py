@@ -25,7 +25,7 @@ from controller.planning.incomplete import complete
 from controller.planning.inputs import Settings
 from controller.planning.omission import comparable
 from controller.planning.pairs import MOST_SOLVES, pairs_of, place_pairs
-from controller.planning.preparing import Prepared, prepare
+from controller.planning.preparing import PreparedProblem, prepare
 from controller.planning.problem import (
     NumbersTooLargeError,
     Solution,
@@ -50,7 +50,7 @@ def plan(snapshot: Snapshot, settings: Settings) -> Plan:
     given = some.prepared
     solved = _solve(given)
     # The optimum of each model alone shows what it would have without the others.
-    solved = replace(solved, wanted=alone(given.plain_problem))
+    solved = replace(solved, unconstrained=alone(given.plain_problem))
     made = whole.with_places(_plan(replace(solved, reliefs=_reliefs(solved))))
     made = some.with_omissions(made, snapshot)
     wrong = check(snapshot, made)
@@ -61,7 +61,7 @@ def plan(snapshot: Snapshot, settings: Settings) -> Plan:
     return made
 
 
-def _solve(given: Prepared, *, closes_gaps: bool = True) -> SolvedProblem:
+def _solve(given: PreparedProblem, *, closes_gaps: bool = True) -> SolvedProblem:
     effort = _effort(given.settings)
     place_one = partial(place, effort=effort, closes_gaps=closes_gaps)
     # All further solves for pairs together take about as much effort as the first one.

@@ -35,7 +35,7 @@ class Topology:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Domains:
+class RuleDomains:
     """The domains of a rule before any new pod."""
 
     pods: Mapping[int, int]
@@ -146,7 +146,7 @@ class SpreadTerms:
         most = min(pods.values(), default=0) + self.max_skew
         return {domain for domain, number in pods.items() if number < most}
 
-    def most_new_pods(self, domains: Domains) -> int | None:
+    def most_new_pods(self, domains: RuleDomains) -> int | None:
         """Return the maximum number of new pods; None if every domain can take some."""
         closed = domains.pods.keys() - set(domains.reachable)
         if not closed:
@@ -154,7 +154,7 @@ class SpreadTerms:
         most = min(domains.pods[domain] for domain in closed) + self.max_skew
         return sum(max(0, most - domains.pods[domain]) for domain in domains.reachable)
 
-    def least_new_pods(self, domains: Domains, pods: Sequence[int]) -> dict[int, Sequence[int]]:
+    def least_new_pods(self, domains: RuleDomains, pods: Sequence[int]) -> dict[int, Sequence[int]]:
         """Return the minimum that each domain gets of each number of new pods, however they are spread.
 
         It strengthens the lower bound. The other domains take as many as they can while this one has the
@@ -180,7 +180,7 @@ class SpreadTerms:
             totals.append(here + sum(max(0, here + self.max_skew - other) for other in others))
         return totals
 
-    def parts(self, program: Program, units: NewUnits, domains: Domains) -> dict[int, Terms]:
+    def parts(self, program: Program, units: NewUnits, domains: RuleDomains) -> dict[int, Terms]:
         """Return the new units of reachable domains, as terms, and add the rows of the rule.
 
         They allow exactly the valid distributions of at most `most_new_pods` pods over these domains.
@@ -189,7 +189,7 @@ class SpreadTerms:
             return self._even_parts(program, units, domains)
         return self._parts_within(program, units, domains)
 
-    def _even_parts(self, program: Program, units: NewUnits, domains: Domains) -> dict[int, Terms]:
+    def _even_parts(self, program: Program, units: NewUnits, domains: RuleDomains) -> dict[int, Terms]:
         """Return the new pods of each domain for a skew of at most 1.
 
         All domains that get pods then end with the same number, or with one more. The least number of each
@@ -215,7 +215,7 @@ class SpreadTerms:
             _choose_domains(program, parts, rest)
         return parts
 
-    def _parts_within(self, program: Program, units: NewUnits, domains: Domains) -> dict[int, Terms]:
+    def _parts_within(self, program: Program, units: NewUnits, domains: RuleDomains) -> dict[int, Terms]:
         """Return the new units of each domain for any skew.
 
         If the bound pods satisfy the constraint by themselves, it also holds without new pods, and needs no

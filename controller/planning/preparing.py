@@ -35,7 +35,7 @@ from controller.planning.solved_problem import SolvedProblem
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Prepared:
+class PreparedProblem:
     """All data that is computed before placement."""
 
     snapshot: Snapshot
@@ -74,11 +74,11 @@ class Prepared:
 
     def _excess(self, row: LimitRow, solution: Solution) -> int:
         """Return by how much the published replicas would exceed both a limit and its current use."""
-        asked = [(variant, demand) for demand in self.demands for variant in demand.variants]
+        variants = [(variant, demand) for demand in self.demands for variant in demand.variants]
         published = sum(
-            amount * published_replicas(*asked[v], solution.replicas[v]) for v, amount in row.terms
+            amount * published_replicas(*variants[v], solution.replicas[v]) for v, amount in row.terms
         )
-        now = sum(amount * asked[v][0].current_replicas for v, amount in row.terms)
+        now = sum(amount * variants[v][0].current_replicas for v, amount in row.terms)
         return max(0, published - max(row.limit, now))
 
     def solved_by(self, granted: Solution) -> SolvedProblem:
@@ -88,17 +88,17 @@ class Prepared:
             nodes=sorted(self.snapshot.nodes, key=lambda node: node.name),
             demands=self.demands,
             problem=self.problem,
-            wanted=granted.replicas,
+            unconstrained=granted.replicas,
             granted=granted,
             settings=self.settings,
         )
 
 
-def prepare(snapshot: Snapshot, settings: Settings) -> Prepared:
+def prepare(snapshot: Snapshot, settings: Settings) -> PreparedProblem:
     """Return the data computed from a snapshot."""
     demands = model_demands(snapshot)
     formulated = formulate(snapshot, demands, settings=settings)
-    return Prepared(
+    return PreparedProblem(
         snapshot=snapshot,
         settings=settings,
         demands=demands,
@@ -109,7 +109,7 @@ def prepare(snapshot: Snapshot, settings: Settings) -> Prepared:
 
 def preemptions(solved: SolvedProblem) -> list[tuple[int, int]]:
     """Return (variant, replicas) that a solution preempts from models in need, lowest priority first."""
-    running, granted = _running(solved), solved.granted.replicas
+    running, granted = _bound_counts(solved), solved.granted.replicas
     preempted = []
     for model, demand in sorted(enumerate(solved.demands), key=lambda item: (-item[1].priority, item[0])):
         stopped = [(v, running[v] - granted[v]) for v in solved.variants_of(model) if granted[v] < running[v]]
@@ -124,7 +124,7 @@ def first_step(solved: SolvedProblem, problem: PlacementProblem) -> tuple[Placem
 
     None if the solution conforms.
     """
-    running, granted = _running(solved), solved.granted.replicas
+    running, granted = _bound_counts(solved), solved.granted.replicas
     kept = {v: min(running[v], granted[v]) for v in range(len(granted))}
     preempted, disruptions, is_exceeded = 0, DisruptionLedger(solved.snapshot), False
     for v, count in preemptions(solved):
@@ -156,12 +156,12 @@ def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -
     for v, amount in sorted(amounts.items(), reverse=True):
         spare = kept[v] - granted[v]
         if excess > 0 and amount and spare > 0:
-            gone = min(spare, -(-excess // amount))
-            kept[v] -= gone
-            excess -= gone * amount
+            removed = min(spare, -(-excess // amount))
+            kept[v] -= removed
+            excess -= removed * amount
 
 
-def _running(solved: SolvedProblem) -> list[int]:
+def _bound_counts(solved: SolvedProblem) -> list[int]:
     """Return how many replicas of each variant are bound to nodes and may stay."""
     return [min(len(terms.bound_replicas), terms.upper) for terms in solved.problem.variants]
 

@@ -35,7 +35,7 @@ def negative_or_endless(**values: float) -> list[str]:
     ]
 
 
-def crossed(least: int, most: int | None) -> list[str]:
+def bounds_errors(least: int, most: int | None) -> list[str]:
     """Return a message if the maximum of replicas is below the minimum."""
     if most is None or most >= least:
         return []

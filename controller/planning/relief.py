@@ -19,8 +19,8 @@ from controller.planning.cluster import Budget, Node, Quota
 from controller.planning.cpsat import Effort
 from controller.planning.decision import Relief, ReliefKind
 from controller.planning.defragment import defragmentations
-from controller.planning.inventory import Addition, admits, new_nodes
-from controller.planning.limits import running, stated_limits
+from controller.planning.inventory import NodeAddition, admits, new_nodes
+from controller.planning.limits import current_use, stated_limits
 from controller.planning.pod_rules import allowed_on_node
 from controller.planning.problem import CountedReplicas, Level, RowName, level_name, provided_by
 from controller.planning.ranges import cost_of
@@ -37,12 +37,12 @@ _OF_VARIANTS: Final = (ReliefKind.MAX_REPLICAS, ReliefKind.MIN_REPLICAS, ReliefK
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class CandidateChange:
     """One candidate change of the snapshot."""
 
     kind: ReliefKind
     text: str
-    made: Callable[[], Snapshot]
+    changed_snapshot: Callable[[], Snapshot]
     models: tuple[int, ...]
     """The short models that the change might help."""
 
@@ -68,11 +68,11 @@ def reliefs(
     by_model: dict[int, list[Relief]] = defaultdict(list)
     for model, relief in _moves(solved, short, effort):
         by_model[model].append(relief)
-    changes = _in_turn(_promising(solved, short), short, by_model) if most_solves else ()
+    changes = _in_turn(_rank_candidates(solved, short), short, by_model) if most_solves else ()
     for number, change in enumerate(islice(changes, most_solves)):
         if number >= usual_solves and (by_model[short[0]] or short[0] not in change.models):
             break
-        after = again(change.made())
+        after = again(change.changed_snapshot())
         if after is None:
             continue
         then = {model: after.shortage_per_mille(model, after.granted.replicas) for model in before}
@@ -86,8 +86,8 @@ def reliefs(
 
 
 def _in_turn(
-    changes: Sequence[Change], short: Sequence[int], reliefs_of: Mapping[int, list[Relief]]
-) -> Iterator[Change]:
+    changes: Sequence[CandidateChange], short: Sequence[int], reliefs_of: Mapping[int, list[Relief]]
+) -> Iterator[CandidateChange]:
     """Yield the changes for each short model in turn until one is found that helps it, then all others.
 
     For each model that is the most promising change, then those for it alone: what others share may help
@@ -104,15 +104,15 @@ def _in_turn(
     yield from left
 
 
-def _promising(solved: SolvedProblem, short: Sequence[int]) -> Sequence[Change]:
+def _rank_candidates(solved: SolvedProblem, short: Sequence[int]) -> Sequence[CandidateChange]:
     """Return the candidate changes: those for several models first, then by how much they may serve.
 
     That estimate is the models' shortfall, capped by the dual prices of the rows that the change enlarges.
     """
-    missing = _missing(solved)
+    missing = _weighted_shortfalls(solved)
     prices = solved.granted.prices
 
-    def rank(change: Change) -> tuple[bool, list[tuple[Level, float]]]:
+    def rank(change: CandidateChange) -> tuple[bool, list[tuple[Level, float]]]:
         worth: dict[Level, float] = defaultdict(float)
         for model in change.models:
             for level, amount in missing[model]:
@@ -132,7 +132,7 @@ def _promising(solved: SolvedProblem, short: Sequence[int]) -> Sequence[Change]:
     return sorted((change for change in changes if change.models), key=rank)
 
 
-def _missing(solved: SolvedProblem) -> Mapping[int, Sequence[tuple[Level, int]]]:
+def _weighted_shortfalls(solved: SolvedProblem) -> Mapping[int, Sequence[tuple[Level, int]]]:
     """Return the weighted shortfalls of each model, with their levels."""
     shortfalls: dict[int, list[tuple[Level, int]]] = defaultdict(list)
     for row in solved.problem.rows:
@@ -151,16 +151,19 @@ def _moves(solved: SolvedProblem, short: Sequence[int], effort: Effort) -> Itera
         for model in short:
             unmet = solved.shortage_per_mille(model, replicas)
             if unmet < solved.shortage_per_mille(model, solved.granted.replicas):
-                text = f"moving {count(group.moved, 'replica')} of others"
+                text = f"moving {count(group.move_count, 'replica')} of others"
                 yield model, Relief(kind=ReliefKind.MOVES, text=text, unmet_per_mille=unmet)
 
 
-def _nodes(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
+def _nodes(solved: SolvedProblem, short: Sequence[int]) -> Iterator[CandidateChange]:
     """Yield empty nodes of each type that short models may use, in the largest size of that type.
 
     It is one node, and as many as one replica of several pods needs.
     """
-    wanting = {model: [v for v in _growing(solved, model) if not solved.exceeded_limit(v)] for model in short}
+    wanting = {
+        model: [v for v in _growable_variants(solved, model) if not solved.exceeded_limit(v)]
+        for model in short
+    }
     sizes: dict[str, int] = defaultdict(int)
     for node in solved.nodes:
         sizes[node.accelerator] = max(sizes[node.accelerator], node.accelerators_allocatable)
@@ -170,7 +173,7 @@ def _nodes(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
     for kind, size in sorted(sizes.items()):
         if not (kind and size):
             continue
-        (one,) = new_nodes(snapshot, Addition(accelerator=kind, accelerators=size))
+        (one,) = new_nodes(snapshot, NodeAddition(accelerator=kind, accelerators=size))
         users = {
             model: [
                 variant
@@ -181,11 +184,11 @@ def _nodes(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
         }
         helped = tuple(model for model, variants in users.items() if variants)
         for number in sorted({1, *(_nodes_of(variant, one) for model in helped for variant in users[model])}):
-            more = new_nodes(snapshot, Addition(accelerator=kind, accelerators=size, nodes=number))
-            yield Change(
+            more = new_nodes(snapshot, NodeAddition(accelerator=kind, accelerators=size, nodes=number))
+            yield CandidateChange(
                 kind=ReliefKind.NODE,
                 text=f"+{number} free {size}-accelerator {kind} node{'s' if number > 1 else ''}",
-                made=partial(replace, snapshot, nodes=(*snapshot.nodes, *more)),
+                changed_snapshot=partial(replace, snapshot, nodes=(*snapshot.nodes, *more)),
                 models=helped,
                 rows=_slots(solved, one, number),
             )
@@ -213,27 +216,29 @@ def _slots(solved: SolvedProblem, node: Node, number: int) -> Sequence[tuple[Row
     ]
 
 
-def _growing(solved: SolvedProblem, model: int) -> list[int]:
+def _growable_variants(solved: SolvedProblem, model: int) -> list[int]:
     """Return the variants of a model whose granted replicas are below their upper bound."""
     problem, replicas = solved.problem, solved.granted.replicas
     return [v for v in solved.variants_of(model) if replicas[v] < problem.variants[v].upper]
 
 
-def _limits(solved: SolvedProblem, short: Sequence[int]) -> Iterator[Change]:
+def _limits(solved: SolvedProblem, short: Sequence[int]) -> Iterator[CandidateChange]:
     """Yield each binding quota and budget, raised by one more replica of the short models that use it."""
     for limit, row, is_exceeded in stated_limits(solved.snapshot, solved.variants, solved.problem.variants):
         amounts = dict(row.terms)
-        wanted = [amounts[v] for model in short for v in _growing(solved, model) if amounts.get(v)]
+        amounts_short = [
+            amounts[v] for model in short for v in _growable_variants(solved, model) if amounts.get(v)
+        ]
         used = sum(amount * solved.granted.replicas[v] for v, amount in row.terms)
         if is_exceeded:  # nothing starts until current use is within the limit
-            used = max(used, running(row, solved.problem.variants))
-        if wanted and (is_exceeded or used + min(wanted) > row.limit):
+            used = max(used, current_use(row, solved.problem.variants))
+        if amounts_short and (is_exceeded or used + min(amounts_short) > row.limit):
             others = limit.used_by_others if isinstance(limit, Quota) else 0
-            raised = replace(row, limit=used + max(wanted), others=others)
-            yield Change(
+            raised = replace(row, limit=used + max(amounts_short), others=others)
+            yield CandidateChange(
                 kind=ReliefKind.QUOTA if isinstance(limit, Quota) else ReliefKind.BUDGET,
                 text=f"{row.kind} {row.name} raised to {solved.limit_text(raised)}",
-                made=partial(_with_limit, solved.snapshot, limit, raised.limit),
+                changed_snapshot=partial(_with_limit, solved.snapshot, limit, raised.limit),
                 models=tuple(m for m in short if amounts.keys() & set(solved.variants_of(m))),
                 rows=[(f"{row.kind} {row.name}", raised.limit - row.limit)],
             )
@@ -247,7 +252,7 @@ def _with_limit(snapshot: Snapshot, limit: Quota | Budget, amount: int) -> Snaps
     return replace(snapshot, budgets=tuple(budget if b is limit else b for b in snapshot.budgets))
 
 
-def _maximums(solved: SolvedProblem, model: int) -> Iterator[Change]:
+def _maximums(solved: SolvedProblem, model: int) -> Iterator[CandidateChange]:
     """Yield a `max_replicas` raised by one for each variant that has reached its own."""
     for v in solved.variants_of(model):
         variant = solved.variants[v]
@@ -255,21 +260,21 @@ def _maximums(solved: SolvedProblem, model: int) -> Iterator[Change]:
             raised = replace(variant, max_replicas=variant.max_replicas + 1)
             text = f"maxReplicas of {variant.name} raised to {raised.max_replicas}"
             text = text if variant.max_replicas else f"an enabled autoscaler of {variant.name}"
-            yield Change(
+            yield CandidateChange(
                 kind=ReliefKind.MAX_REPLICAS,
                 text=text,
-                made=partial(_with_variants, solved.snapshot, raised),
+                changed_snapshot=partial(_with_variants, solved.snapshot, raised),
                 models=(model,),
             )
 
 
-def _minimums(solved: SolvedProblem, model: int) -> Iterator[Change]:
+def _minimums(solved: SolvedProblem, model: int) -> Iterator[CandidateChange]:
     """Yield the lowered minimum of the least important holder, for one more replica of the model.
 
     It is a holder of what the first growing variant of the model lacks, of a lower priority, with no more
     than its minimum.
     """
-    for v in _growing(solved, model)[:1]:
+    for v in _growable_variants(solved, model)[:1]:
         scarcity, variant = solved.scarcity(v), solved.variants[v]
         for holder, _ in scarcity.holders if scarcity else ():
             other = solved.variants[holder] if holder != OTHERS else variant
@@ -280,19 +285,21 @@ def _minimums(solved: SolvedProblem, model: int) -> Iterator[Change]:
                 each = max(1, other.accelerators_per_replica)
                 lowered = max(0, other.min_replicas - -(-variant.accelerators_per_replica // each))
                 space = "" if other.namespace == variant.namespace else f"{other.namespace}/"
-                yield Change(
+                yield CandidateChange(
                     kind=ReliefKind.MIN_REPLICAS,
                     text=f"minReplicas of {space}{other.name} lowered to {lowered}",
-                    made=partial(_with_variants, solved.snapshot, replace(other, min_replicas=lowered)),
+                    changed_snapshot=partial(
+                        _with_variants, solved.snapshot, replace(other, min_replicas=lowered)
+                    ),
                     models=(model,),
                 )
                 return
 
 
-def _priorities(solved: SolvedProblem, model: int) -> Iterator[Change]:
+def _priorities(solved: SolvedProblem, model: int) -> Iterator[CandidateChange]:
     """Yield the priority just above the nearest better one among models with granted replicas."""
     own = solved.demands[model].priority
-    if not _growing(solved, model):
+    if not _growable_variants(solved, model):
         return
     rivals = {
         solved.demands[other].priority
@@ -303,10 +310,10 @@ def _priorities(solved: SolvedProblem, model: int) -> Iterator[Change]:
         return
     better = max(1, max(rivals) - 1)
     variants = [replace(variant, priority=better) for variant in solved.demands[model].variants]
-    yield Change(
+    yield CandidateChange(
         kind=ReliefKind.PRIORITY,
         text=f"priority {better} (1 is served first)",
-        made=partial(_with_variants, solved.snapshot, *variants),
+        changed_snapshot=partial(_with_variants, solved.snapshot, *variants),
         models=(model,),
     )
 

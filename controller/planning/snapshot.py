@@ -18,7 +18,7 @@ from controller.planning.ranges import (
     MAX_COST,
     MAX_REPLICAS,
     MOST_START_SECONDS,
-    crossed,
+    bounds_errors,
     negative_or_endless,
     out_of_range,
     refuse,
@@ -170,7 +170,7 @@ class Variant:
                 f"accelerators_per_replica: must be a multiple of pods_per_replica "
                 f"({self.pods_per_replica}), was {self.accelerators_per_replica}"
             )
-        wrong += crossed(self.min_replicas, self.max_replicas)
+        wrong += bounds_errors(self.min_replicas, self.max_replicas)
         refuse(wrong, f"{self.namespace}/{self.name}")
 
     @property
@@ -190,7 +190,7 @@ class Variant:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Model:
+class PlannedModel:
     """What applies to all variants of a model together.
 
     Raises ValueError when bounds contradict each other or a number is out of its range.
@@ -216,7 +216,7 @@ class Model:
             idle_seconds=(self.idle_seconds or 0, 0, 10**9),
             grace_seconds=(self.grace_seconds, 0, 10**9),
         )
-        wrong += crossed(self.min_replicas, self.max_replicas)
+        wrong += bounds_errors(self.min_replicas, self.max_replicas)
         refuse(wrong, f"{self.namespace}/{self.model_id}")
 
 
@@ -252,7 +252,7 @@ class Snapshot:
 
     nodes: tuple[Node, ...]
     variants: tuple[Variant, ...]
-    models: tuple[Model, ...] = ()
+    models: tuple[PlannedModel, ...] = ()
     """Only models with bounds or a grace period of their own."""
 
     loads: tuple[ModelLoad, ...] = ()

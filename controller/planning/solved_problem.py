@@ -13,7 +13,7 @@ from controller.planning.decision import BoundBy, Relief
 from controller.planning.demand import ModelDemand, provided_rate
 from controller.planning.engine.assign import Vacancies
 from controller.planning.inputs import Settings
-from controller.planning.limits import running, stated_limits
+from controller.planning.limits import current_use, stated_limits
 from controller.planning.problem import (
     PER_MILLE,
     LimitKind,
@@ -59,12 +59,12 @@ class SolvedProblem:
     nodes: Sequence[Node]
     demands: Sequence[ModelDemand]
     problem: PlacementProblem
-    wanted: tuple[int, ...]
+    unconstrained: tuple[int, ...]
     """The replicas of each variant with unlimited nodes."""
 
     granted: Solution
     """The solution with the nodes that there are: all of its replicas have places. More may be published
-    (`Case.granted`).
+    (`VariantCase.granted`).
     """
 
     settings: Settings
@@ -220,7 +220,7 @@ class SolvedProblem:
         for stated, row, is_exceeded in stated_limits(self.snapshot, self.variants, terms):
             if is_exceeded:
                 left = stated.accelerators if isinstance(stated, Quota) else row.limit
-                excess = running(row, terms) - left
+                excess = current_use(row, terms) - left
                 by = f"{cost_of(excess):f}" if row.kind is LimitKind.BUDGET else str(excess)
                 limit = f"{row.kind} {row.name} of {self.limit_text(row)}"
                 for v, _ in row.terms:

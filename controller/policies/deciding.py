@@ -7,7 +7,14 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.policies.history import HORIZON_SECONDS, History
-from controller.policies.policy import Activity, Bounds, MetricSeen, Observation, PanicRules, ScalingPolicy
+from controller.policies.policy import (
+    Activity,
+    Bounds,
+    MetricObservation,
+    Observation,
+    PanicRules,
+    ScalingPolicy,
+)
 from controller.policies.recommending import (
     Limit,
     LimitStep,
@@ -71,7 +78,7 @@ def decide(
     recommendations = tuple(
         recommendation_of(
             metric,
-            observation.metrics.get(metric.name, MetricSeen()),
+            observation.metrics.get(metric.name, MetricObservation()),
             current_replicas=current,
             silent_since_seconds=history.silent.get(metric.name),
             now_seconds=now_seconds,
@@ -79,27 +86,27 @@ def decide(
         )
         for metric in policy.metrics
     )
-    known = [asked for asked in recommendations if asked.replicas is not None]
-    wanted = max((asked.replicas or 0 for asked in known), default=None)
+    known = [item for item in recommendations if item.replicas is not None]
+    recommended = max((item.replicas or 0 for item in known), default=None)
     if current == 0 and observation.activity is Activity.SEEN:
-        wanted = max(wanted or 0, 1)
-    may_fall = bool(known) and all(asked.signal.decides for asked in recommendations)
+        recommended = max(recommended or 0, 1)
+    may_fall = bool(known) and all(item.signal.decides for item in recommendations)
     history = _with_times(history.at(now_seconds), recommendations, observation, now_seconds)
     if not history.counts:
         history = history.add_request(now_seconds - HORIZON_SECONDS, current)
-    if wanted is not None and (may_fall or wanted > current):
-        history = _with_recommendation(history, wanted, current, now_seconds, settings)
-    history = _with_panic(policy.panic, history, current, wanted, now_seconds)
+    if recommended is not None and (may_fall or recommended > current):
+        history = _with_recommendation(history, recommended, current, now_seconds, settings)
+    history = _with_panic(policy.panic, history, current, recommended, now_seconds)
     in_panic = history.panic_until_seconds is not None
     steps = tuple(
-        _steps(policy, bounds, history, observation, wanted, may_fall=may_fall, now_seconds=now_seconds)
+        _steps(policy, bounds, history, observation, recommended, may_fall=may_fall, now_seconds=now_seconds)
     )
-    replicas = steps[-1].after if steps else (current if wanted is None else wanted)
+    replicas = steps[-1].after if steps else (current if recommended is None else recommended)
     return ScalingDecision(
         current_replicas=current,
         replicas=replicas,
-        wanted_replicas=wanted,
-        needed=max((asked.needed or 0.0 for asked in known), default=None),
+        wanted_replicas=recommended,
+        needed=max((item.needed or 0.0 for item in known), default=None),
         recommendations=recommendations,
         steps=steps,
         panic_since_seconds=history.panic_since_seconds if in_panic else None,
@@ -122,7 +129,7 @@ def _with_times(
     is_idle = (
         observation.current_replicas > 0
         and observation.activity in _QUIET
-        and all(asked.signal.decides and not asked.total for asked in recommendations)
+        and all(item.signal.decides and not item.total for item in recommendations)
     )
     is_active = history.active_seconds is None or not is_idle
     return replace(
@@ -130,25 +137,25 @@ def _with_times(
         decided_seconds=now_seconds,
         active_seconds=now_seconds if is_active else history.active_seconds,
         silent={
-            asked.metric: asked.silent_since_seconds
-            for asked in recommendations
-            if asked.silent_since_seconds is not None
+            item.metric: item.silent_since_seconds
+            for item in recommendations
+            if item.silent_since_seconds is not None
         },
     )
 
 
 def _with_recommendation(
-    history: History, wanted: int, current: int, now_seconds: float, settings: SizingSettings
+    history: History, recommended: int, current: int, now_seconds: float, settings: SizingSettings
 ) -> History:
     gap_seconds = max(settings.fresh_seconds, _GAP_CYCLES * settings.interval_seconds)
     last_seconds = history.recommended_seconds
     if last_seconds is None or now_seconds - last_seconds > gap_seconds:
         history = history.add_recommendation(now_seconds, current)
-    return history.add_recommendation(now_seconds, wanted)
+    return history.add_recommendation(now_seconds, recommended)
 
 
 def _with_panic(
-    rules: PanicRules | None, history: History, current: int, wanted: int | None, now_seconds: float
+    rules: PanicRules | None, history: History, current: int, recommended: int | None, now_seconds: float
 ) -> History:
     """Return the history with panic mode started, extended or ended."""
     since, until = history.panic_since_seconds, history.panic_until_seconds
@@ -157,9 +164,9 @@ def _with_panic(
     if (
         rules is not None
         and rules.hold_seconds > 0
-        and wanted is not None
-        and wanted > current
-        and wanted * _WHOLE_PERCENT >= current * rules.threshold_percent
+        and recommended is not None
+        and recommended > current
+        and recommended * _WHOLE_PERCENT >= current * rules.threshold_percent
     ):
         since = now_seconds if since is None else since
         until = now_seconds + rules.hold_seconds
@@ -171,29 +178,37 @@ def _steps(
     bounds: Bounds,
     history: History,
     observation: Observation,
-    wanted: int | None,
+    recommended: int | None,
     *,
     may_fall: bool,
     now_seconds: float,
 ) -> Iterator[LimitStep]:
     """Yield the steps that change the recommendation, each starting with the result of the one before."""
     current = observation.current_replicas
-    reached = current if wanted is None else wanted
+    reached = current if recommended is None else recommended
     in_panic = history.panic_until_seconds is not None
-    if wanted is None:
+    if recommended is None:
         detail = "no metric is known" if current else _ASLEEP[observation.activity]
         yield LimitStep(limit=Limit.METRICS, before=current, after=current, detail=detail)
-    elif not may_fall and wanted < current:
+    elif not may_fall and recommended < current:
         detail = "a metric is old or not known, so nothing is scaled down"
-        yield LimitStep(limit=Limit.METRICS, before=wanted, after=current, detail=detail)
+        yield LimitStep(limit=Limit.METRICS, before=recommended, after=current, detail=detail)
         reached = current
-    elif wanted != current and abs(current - wanted) * _WHOLE_PERCENT < current * policy.tolerance_percent:
-        detail = f"{abs(current - wanted)} is less than {policy.tolerance_percent} % of {current}"
-        yield LimitStep(limit=Limit.TOLERANCE, before=wanted, after=current, detail=detail)
+    elif (
+        recommended != current
+        and abs(current - recommended) * _WHOLE_PERCENT < current * policy.tolerance_percent
+    ):
+        detail = f"{abs(current - recommended)} is less than {policy.tolerance_percent} % of {current}"
+        yield LimitStep(limit=Limit.TOLERANCE, before=recommended, after=current, detail=detail)
         reached = current
     else:
         for step in correction_steps(
-            policy, history, current=current, wanted=wanted, in_panic=in_panic, now_seconds=now_seconds
+            policy,
+            history,
+            current=current,
+            recommended=recommended,
+            in_panic=in_panic,
+            now_seconds=now_seconds,
         ):
             yield step
             reached = step.after

@@ -34,34 +34,34 @@ MOST_LOOKS: Final = 64
 """Maximum number of remembered scrapes per pod."""
 
 
-class Look(NamedTuple):
+class PodExposure(NamedTuple):
     """What a pod exposed at one time."""
 
     seconds: float
-    exposed: Mapping[str, Exposed]
+    exposed: Mapping[str, ExposedMetric]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PodMemory:
     """The recent scrapes of a pod, oldest first. A new pod of the same name starts with an empty memory."""
 
-    looks: tuple[Look, ...] = ()
+    looks: tuple[PodExposure, ...] = ()
 
-    def with_look(self, look: Look) -> PodMemory:
+    def with_look(self, look: PodExposure) -> PodMemory:
         """Return the memory with a scrape added; of those older than the window, only the newest is kept."""
         counted = {name: item for name, item in look.exposed.items() if item.is_counter or item.buckets}
         latest = self.looks[-1].exposed if self.looks else {}
         anew = {name for name, item in counted.items() if not _goes_on(latest.get(name, item), item)}
         kept = [
-            Look(item.seconds, {name: old for name, old in item.exposed.items() if name not in anew})
+            PodExposure(item.seconds, {name: old for name, old in item.exposed.items() if name not in anew})
             for item in self.looks
             if look.seconds - KEPT_SECONDS <= item.seconds < look.seconds
         ]
         compared = [place for place, item in enumerate(kept) if look.seconds - item.seconds >= WINDOW_SECONDS]
         needed = kept[compared[-1] :] if compared else kept
-        return PodMemory(looks=(*needed, Look(look.seconds, counted))[-MOST_LOOKS:])
+        return PodMemory(looks=(*needed, PodExposure(look.seconds, counted))[-MOST_LOOKS:])
 
-    def values(self, look: Look) -> dict[str, float]:
+    def values(self, look: PodExposure) -> dict[str, float]:
         """Return the values of a scrape by metric; those that cannot be computed yet are omitted."""
         values = {}
         for name, item in look.exposed.items():
@@ -70,7 +70,7 @@ class PodMemory:
                 values[name] = value
         return values
 
-    def _value(self, name: str, now: Exposed, now_seconds: float) -> float | None:
+    def _value(self, name: str, now: ExposedMetric, now_seconds: float) -> float | None:
         if not now.is_counter and not now.buckets:
             return now.value
         before = baseline([item for item in self.looks if name in item.exposed], now_seconds)
@@ -87,19 +87,19 @@ NO_LOOKS: Final = PodMemory()
 """Memory of a pod that was never scraped."""
 
 
-def _goes_on(old: Exposed, new: Exposed) -> bool:
+def _goes_on(old: ExposedMetric, new: ExposedMetric) -> bool:
     """Return whether a counter or histogram continues the old one; it restarted if it decreased."""
     fell = new.value < old.value or new.buckets.get(math.inf, 0.0) < old.buckets.get(math.inf, 0.0)
     return not fell and new.buckets.keys() == old.buckets.keys()
 
 
 def baseline(
-    looks: list[Look],
+    looks: list[PodExposure],
     now_seconds: float,
     *,
     window_seconds: float = WINDOW_SECONDS,
     kept_seconds: float = KEPT_SECONDS,
-) -> Look | None:
+) -> PodExposure | None:
     """Return the scrape to compare with: the newest that is a window old, otherwise the oldest."""
     usable = [look for look in looks if 0 < now_seconds - look.seconds <= kept_seconds]
     old = [look for look in usable if now_seconds - look.seconds >= window_seconds]
@@ -147,7 +147,7 @@ _LOOSE: Final = ("histogram", "summary", "unknown")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Exposed:
+class ExposedMetric:
     """A gauge, a counter or a histogram of one pod at one time; only histograms have buckets."""
 
     value: float = 0.0
@@ -155,20 +155,20 @@ class Exposed:
     buckets: Mapping[float, float] = field(default_factory=dict)
 
 
-def exposed_values(families: Iterable[Metric], names: Collection[str]) -> dict[str, Exposed]:
+def exposed_values(families: Iterable[Metric], names: Collection[str]) -> dict[str, ExposedMetric]:
     """Return the values of the given names in metric families; names that are not found are omitted."""
-    values: dict[str, Exposed] = {}
-    wanted = _by_series(names)
+    values: dict[str, ExposedMetric] = {}
+    series_names = _by_series(names)
     for family in families:
-        for name, samples in _matching(family, wanted).items():
+        for name, samples in _samples_by_name(family, series_names).items():
             if exposed := _value_of(family, name_of(name), samples):
                 values.setdefault(name, exposed)
     return values
 
 
-def name_of(wanted: str) -> str:
+def name_of(series_names: str) -> str:
     """Return a metric name without its label matchers."""
-    return wanted.partition("{")[0]
+    return series_names.partition("{")[0]
 
 
 _Wanted = Mapping[str, Mapping[tuple[str, ...], Mapping[tuple[str, ...], list[str]]]]
@@ -186,15 +186,15 @@ def _by_series(names: Collection[str]) -> _Wanted:
     return by_series
 
 
-def _matching(family: Metric, wanted: _Wanted) -> Mapping[str, list[Sample]]:
+def _samples_by_name(family: Metric, series_names: _Wanted) -> Mapping[str, list[Sample]]:
     """Return the samples of each name that a family has."""
-    matching: dict[str, list[Sample]] = {}
+    samples: dict[str, list[Sample]] = {}
     for sample in family.samples:
         for series in _series_of(family, sample.name):
-            for labels, values in wanted.get(series, {}).items():
+            for labels, values in series_names.get(series, {}).items():
                 for name in values.get(tuple(map(sample.labels.get, labels)), ()):  # type: ignore[arg-type]
-                    matching.setdefault(name, []).append(sample)
-    return matching
+                    samples.setdefault(name, []).append(sample)
+    return samples
 
 
 def _series_of(family: Metric, name: str) -> Iterator[str]:
@@ -206,15 +206,15 @@ def _series_of(family: Metric, name: str) -> Iterator[str]:
         yield family.name
 
 
-def _value_of(family: Metric, name: str, samples: Sequence[Sample]) -> Exposed | None:
+def _value_of(family: Metric, name: str, samples: Sequence[Sample]) -> ExposedMetric | None:
     if family.type == "histogram" and family.name == name:
-        return Exposed(buckets=buckets) if (buckets := _buckets(name, samples)) else None
+        return ExposedMetric(buckets=buckets) if (buckets := _buckets(name, samples)) else None
     values = [sample.value for sample in samples]
     if not all(map(math.isfinite, values)):
         return None
     is_counter = family.type == "counter" or (family.type in _LOOSE and name.endswith(_COUNTED))
     finite_sum = math.fsum(max(-_LARGEST, min(_LARGEST, value)) for value in values)
-    return Exposed(value=finite_sum, is_counter=is_counter)
+    return ExposedMetric(value=finite_sum, is_counter=is_counter)
 
 
 def _buckets(name: str, samples: Iterable[Sample]) -> dict[float, float]:

@@ -149,7 +149,7 @@ class PodValue:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MetricSeen:
+class MetricObservation:
     """A metric of the ready pods, or as a total over all replicas, which takes precedence."""
 
     pods: tuple[PodValue, ...] = ()
@@ -188,7 +188,7 @@ class Observation:
     current_replicas: int
     """Requested replicas, ready or not."""
 
-    metrics: Mapping[str, MetricSeen] = field(default_factory=dict)
+    metrics: Mapping[str, MetricObservation] = field(default_factory=dict)
     activity: Activity = Activity.UNWATCHED
 
 
@@ -197,7 +197,7 @@ DEFAULT_PORT = 8100
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BoundTarget:
+class PolicyTarget:
     """One target of a binding."""
 
     target: TargetObject
@@ -216,7 +216,7 @@ class Binding:
     """The targets that a policy scales; `expansion_percent` is None for a single target."""
 
     policy: str
-    targets: tuple[BoundTarget, ...]
+    targets: tuple[PolicyTarget, ...]
     expansion_percent: int | None = None
     activity: ActivitySource | None = None
     """Source of activity for requests that arrive while there are no replicas."""
@@ -232,7 +232,7 @@ class Binding:
         """Whether all replicas have capacity 1."""
         return all(capacity == 1 for capacity in self.capacities)
 
-    def serving(self, replicas: Sequence[int]) -> float:
+    def capacity_of(self, replicas: Sequence[int]) -> float:
         """Return the combined capacity of replicas of the targets, in replicas of capacity 1."""
         return math.fsum(each * count for each, count in zip(self.capacities, replicas, strict=True))
 
@@ -259,14 +259,14 @@ def read_binding(value: Json) -> Binding:
 def lone_binding(name: str, *, min_replicas: int, max_replicas: int) -> Binding:
     """Return a binding of one Deployment, for a policy without a binding."""
     target = TargetObject(api_version="apps/v1", kind="Deployment", name=name)
-    bound = BoundTarget(target=target, min_replicas=min_replicas, max_replicas=max_replicas)
+    bound = PolicyTarget(target=target, min_replicas=min_replicas, max_replicas=max_replicas)
     return Binding(policy="", targets=(bound,))
 
 
-def _target(around: Json, capacity: float) -> BoundTarget:
+def _target(around: Json, capacity: float) -> PolicyTarget:
     target = around["target"]
     endpoint = target.get("metricEndpoint") or {}
-    return BoundTarget(
+    return PolicyTarget(
         target=target_object(target["targetRef"]),
         min_replicas=int(around["minReplicas"]),
         max_replicas=int(around["maxReplicas"]),

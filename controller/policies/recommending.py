@@ -18,7 +18,7 @@ from controller.planning.load import Signal
 from controller.planning.wording import count
 from controller.policies.history import MOST_REPLICAS, History
 from controller.policies.policy import (
-    MetricSeen,
+    MetricObservation,
     PanicRules,
     PodValue,
     PolicyMetric,
@@ -62,7 +62,7 @@ class Recommendation:
 
 def recommendation_of(
     metric: PolicyMetric,
-    seen: MetricSeen,
+    seen: MetricObservation,
     *,
     current_replicas: int,
     silent_since_seconds: float | None,
@@ -146,12 +146,12 @@ def _needed_replicas(
     At or above the target, pods that are not ready yet will share the total, so fewer replicas than now are
     never recommended. Below the target, silent pods may have as much as their target.
     """
-    asked = _ratio(total, target)
-    if asked >= capacity:
-        return max(asked, float(current_replicas)) if capacity < current_replicas else asked
+    ratio = _ratio(total, target)
+    if ratio >= capacity:
+        return max(ratio, float(current_replicas)) if capacity < current_replicas else ratio
     if missing <= 0:
-        return asked
-    return max(asked, min(asked + missing, float(current_replicas)))
+        return ratio
+    return max(ratio, min(ratio + missing, float(current_replicas)))
 
 
 def _ratio(total: float, target: float) -> float:
@@ -185,25 +185,31 @@ class LimitStep:
 
 
 def correction_steps(
-    policy: ScalingPolicy, history: History, *, current: int, wanted: int, in_panic: bool, now_seconds: float
+    policy: ScalingPolicy,
+    history: History,
+    *,
+    current: int,
+    recommended: int,
+    in_panic: bool,
+    now_seconds: float,
 ) -> Iterator[LimitStep]:
     """Yield each limit that applies between current and wanted replicas; the last one decides."""
     if in_panic and policy.panic is not None:
-        yield from _in_panic(policy.panic, history, current, wanted, now_seconds)
-    elif wanted > current:
-        yield from _upwards(policy.up, history, current, wanted, now_seconds)
-    elif wanted < current:
-        yield from _downwards(policy.down, history, current, wanted, now_seconds)
+        yield from _in_panic(policy.panic, history, current, recommended, now_seconds)
+    elif recommended > current:
+        yield from _upwards(policy.up, history, current, recommended, now_seconds)
+    elif recommended < current:
+        yield from _downwards(policy.down, history, current, recommended, now_seconds)
 
 
 def _upwards(
-    limits: StableLimits, history: History, current: int, wanted: int, now_seconds: float
+    limits: StableLimits, history: History, current: int, recommended: int, now_seconds: float
 ) -> Iterator[LimitStep]:
     lowest = history.lowest(now_seconds, limits.window_seconds)
-    steady = wanted if lowest is None else max(current, min(wanted, lowest))
-    if steady != wanted:
+    steady = recommended if lowest is None else max(current, min(recommended, lowest))
+    if steady != recommended:
         detail = f"the lowest recommendation of the last {limits.window_seconds:g} s is {lowest}"
-        yield LimitStep(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
+        yield LimitStep(limit=Limit.WINDOW, before=recommended, after=steady, detail=detail)
     if limits.period_seconds <= 0:
         return
     start = _fewest(history, current, now_seconds, limits.period_seconds)
@@ -215,13 +221,13 @@ def _upwards(
 
 
 def _downwards(
-    limits: StableLimits, history: History, current: int, wanted: int, now_seconds: float
+    limits: StableLimits, history: History, current: int, recommended: int, now_seconds: float
 ) -> Iterator[LimitStep]:
     highest = history.highest(now_seconds, limits.window_seconds)
-    steady = wanted if highest is None else min(current, max(wanted, highest))
-    if steady != wanted:
+    steady = recommended if highest is None else min(current, max(recommended, highest))
+    if steady != recommended:
         detail = f"the highest recommendation of the last {limits.window_seconds:g} s is {highest}"
-        yield LimitStep(limit=Limit.WINDOW, before=wanted, after=steady, detail=detail)
+        yield LimitStep(limit=Limit.WINDOW, before=recommended, after=steady, detail=detail)
     if limits.period_seconds <= 0:
         return
     most = history.most(now_seconds, limits.period_seconds)
@@ -234,18 +240,18 @@ def _downwards(
 
 
 def _in_panic(
-    rules: PanicRules, history: History, current: int, wanted: int, now_seconds: float
+    rules: PanicRules, history: History, current: int, recommended: int, now_seconds: float
 ) -> Iterator[LimitStep]:
-    if wanted < current:
+    if recommended < current:
         detail = "nothing is scaled down in panic mode"
-        yield LimitStep(limit=Limit.PANIC, before=wanted, after=current, detail=detail)
+        yield LimitStep(limit=Limit.PANIC, before=recommended, after=current, detail=detail)
         return
     start = _fewest(history, current, now_seconds, rules.period_seconds)
     reach = max(current, start + start * rules.percent // _WHOLE_PERCENT)
-    if rules.period_seconds > 0 and start and wanted > reach:
+    if rules.period_seconds > 0 and start and recommended > reach:
         within = f"within {rules.period_seconds:g} s in panic mode"
         detail = f"up by at most {rules.percent} % {within}, from {count(start, 'replica')}"
-        yield LimitStep(limit=Limit.RATE, before=wanted, after=reach, detail=detail)
+        yield LimitStep(limit=Limit.RATE, before=recommended, after=reach, detail=detail)
 
 
 def _fewest(history: History, current: int, now_seconds: float, period_seconds: float) -> int:

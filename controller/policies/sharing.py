@@ -24,7 +24,7 @@ from controller.policies.policy import (
     Activity,
     Binding,
     Bounds,
-    MetricSeen,
+    MetricObservation,
     Observation,
     PodValue,
     ScalingPolicy,
@@ -39,7 +39,7 @@ _NEARLY = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class TargetSeen:
+class TargetObservation:
     """The observation of one target: replicas, and the metric values of each scraped pod."""
 
     current_replicas: int
@@ -48,17 +48,17 @@ class TargetSeen:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BindingSeen:
+class BindingObservation:
     """The targets of a binding in order, and totals of metrics, which take precedence over pods' values."""
 
-    targets: tuple[TargetSeen, ...]
+    targets: tuple[TargetObservation, ...]
     totals: Mapping[str, Value] = field(default_factory=dict)
     activity: tuple[Value | None, ...] | None = None
     """Activity values of the pods in front of the targets; None if none are watched."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BindingDecision:
+class SharedDecision:
     """The decision for all targets together, and the replicas of each."""
 
     whole: ScalingDecision
@@ -74,12 +74,12 @@ def decide_binding(
     policy: ScalingPolicy,
     binding: Binding,
     history: History,
-    seen: BindingSeen,
+    seen: BindingObservation,
     now_seconds: float,
     *,
     grace_seconds: float = 0.0,
     settings: SizingSettings = DEFAULT_SIZING,
-) -> BindingDecision:
+) -> SharedDecision:
     """Return the decision for the current time."""
     shares = _shares(binding, seen.targets)
     serving = capacity_of(shares, [share.current_replicas for share in shares])
@@ -95,7 +95,7 @@ def decide_binding(
     )
     whole = decide(policy, bounds, history, observation, now_seconds, settings=settings)
     if binding.expansion_percent is None:
-        return BindingDecision(whole=whole, replicas=(whole.replicas,))
+        return SharedDecision(whole=whole, replicas=(whole.replicas,))
     required = _required_capacity(whole, serving)
     if Limit.RATE in whole.limits and whole.replicas < whole.current_replicas:
         required = min(
@@ -106,18 +106,18 @@ def decide_binding(
     replicas = split(required, kept, expansion_percent=binding.expansion_percent)
     chosen = math.ceil(capacity_of(shares, replicas) - _NEARLY)
     remembered = _with_choice(history.at(now_seconds), whole, chosen, now_seconds)
-    return BindingDecision(whole=replace(whole, history=remembered), replicas=replicas)
+    return SharedDecision(whole=replace(whole, history=remembered), replicas=replicas)
 
 
 def granted_decision(
-    decision: BindingDecision,
+    decision: SharedDecision,
     binding: Binding,
     granted: Sequence[int],
     *,
     history: History,
     now_seconds: float,
     detail: str,
-) -> BindingDecision:
+) -> SharedDecision:
     """Return a decision with the replicas that the plan grants each target; `detail` explains a difference.
 
     `history` is the one before the decision. Replicas are clamped to the bounds of their targets.
@@ -126,7 +126,7 @@ def granted_decision(
         min(max(count, target.min_replicas), target.max_replicas)
         for target, count in zip(binding.targets, granted, strict=True)
     )
-    serving = binding.serving(replicas)
+    serving = binding.capacity_of(replicas)
     chosen = math.ceil(serving - _NEARLY)
     whole = decision.whole
     if replicas != decision.replicas and chosen != whole.replicas:
@@ -183,7 +183,7 @@ def _one_way(required: float, shares: Sequence[Share], ready: Sequence[int]) -> 
     )
 
 
-def _shares(binding: Binding, targets: Sequence[TargetSeen]) -> tuple[Share, ...]:
+def _shares(binding: Binding, targets: Sequence[TargetObservation]) -> tuple[Share, ...]:
     return tuple(
         Share(
             min_replicas=target.min_replicas,
@@ -196,9 +196,11 @@ def _shares(binding: Binding, targets: Sequence[TargetSeen]) -> tuple[Share, ...
     )
 
 
-def _metrics(policy: ScalingPolicy, binding: Binding, seen: BindingSeen) -> dict[str, MetricSeen]:
+def _metrics(
+    policy: ScalingPolicy, binding: Binding, seen: BindingObservation
+) -> dict[str, MetricObservation]:
     return {
-        metric.name: MetricSeen(
+        metric.name: MetricObservation(
             total=seen.totals.get(metric.name),
             pods=tuple(
                 PodValue(seen=pod.get(metric.name), capacity=capacity)
@@ -229,11 +231,11 @@ def sentence(decision: ScalingDecision) -> str:
     if decision.replicas != decision.current_replicas:
         begin = f"from {decision.current_replicas} to {begin}"
     limits = (f"{step.after} by {step.limit} ({step.detail})" for step in decision.steps)
-    reasons = [*_asking(decision), *limits]
+    reasons = [*_demand_texts(decision), *limits]
     return f"{begin}: {'; '.join(reasons)}" if reasons else begin
 
 
-def binding_sentence(binding: Binding, decision: BindingDecision) -> str:
+def binding_sentence(binding: Binding, decision: SharedDecision) -> str:
     """Return the sentence for a whole binding: with several targets, the replicas of each come first."""
     text = sentence(decision.whole)
     if binding.expansion_percent is None:
@@ -244,32 +246,32 @@ def binding_sentence(binding: Binding, decision: BindingDecision) -> str:
     return f"{shares}; together {unit}{text}"
 
 
-def recommendation_text(asked: Recommendation) -> str:
+def recommendation_text(item: Recommendation) -> str:
     """Return the recommendation of one metric, with the quality of its data."""
-    if asked.replicas is None or asked.total is None:
-        return f"{asked.metric} is not known{_silence(asked)}"
-    age_seconds = round(asked.age_seconds or 0)
-    held = f", {age_seconds} s old" if asked.signal is Signal.HELD and age_seconds else ""
+    if item.replicas is None or item.total is None:
+        return f"{item.metric} is not known{_silence(item)}"
+    age_seconds = round(item.age_seconds or 0)
+    held = f", {age_seconds} s old" if item.signal is Signal.HELD and age_seconds else ""
     return (
-        f"{asked.metric} is {_number(asked.total)}{held}, {_number(asked.target)} per replica,"
-        f" which asks for {asked.replicas}{_silence(asked)}"
+        f"{item.metric} is {_number(item.total)}{held}, {_number(item.target)} per replica,"
+        f" which asks for {item.replicas}{_silence(item)}"
     )
 
 
-def _asking(decision: ScalingDecision) -> Iterator[str]:
+def _demand_texts(decision: ScalingDecision) -> Iterator[str]:
     """Yield the metric that asks for the most replicas, and the unknown ones."""
     if decision.current_replicas == 0 and decision.activity is Activity.SEEN:
         yield "requests arrive or wait before the replicas, which asks for 1"
-    known = [asked for asked in decision.recommendations if asked.replicas is not None]
+    known = [item for item in decision.recommendations if item.replicas is not None]
     if known:
-        yield recommendation_text(max(known, key=lambda asked: asked.needed or 0.0))
-    yield from (recommendation_text(asked) for asked in decision.recommendations if asked.replicas is None)
+        yield recommendation_text(max(known, key=lambda item: item.needed or 0.0))
+    yield from (recommendation_text(item) for item in decision.recommendations if item.replicas is None)
 
 
-def _silence(asked: Recommendation) -> str:
-    if not asked.silent_pods:
+def _silence(item: Recommendation) -> str:
+    if not item.silent_pods:
         return ""
-    return f" ({asked.silent_pods} of {asked.pods + asked.silent_pods} ready pods do not report it)"
+    return f" ({item.silent_pods} of {item.pods + item.silent_pods} ready pods do not report it)"
 
 
 def _number(value: float) -> str:

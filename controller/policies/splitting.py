@@ -63,7 +63,7 @@ class _Part(NamedTuple):
     """Tie-breaker for equal cost: replicas started, then position."""
 
 
-class _Rest(NamedTuple):
+class _Remainder(NamedTuple):
     """The remaining problem to be solved exactly, in a grain, after some replicas were already taken."""
 
     needed: int
@@ -97,7 +97,7 @@ def capacity_of(shares: Sequence[Share], replicas: Sequence[int]) -> float:
 def split(required: float, shares: Sequence[Share], *, expansion_percent: int) -> tuple[int, ...]:
     """Return the replicas of each target; all of its maximum if even that is not enough."""
     sizes, unit = _amounts(shares)
-    needed = _missing(required, shares, unit)
+    needed = _missing_units(required, shares, unit)
     if needed >= sum(_spans(shares, sizes)):
         return tuple(share.max_replicas for share in shares)
     rest = _rest(needed, shares, sizes)
@@ -112,7 +112,7 @@ def split(required: float, shares: Sequence[Share], *, expansion_percent: int) -
 def cells_of(required: float, shares: Sequence[Share]) -> int:
     """Return the effort of a split: amounts times parts."""
     sizes, unit = _amounts(shares)
-    needed = _missing(required, shares, unit)
+    needed = _missing_units(required, shares, unit)
     return 0 if needed >= sum(_spans(shares, sizes)) else _rest(needed, shares, sizes).cells()
 
 
@@ -123,7 +123,7 @@ def _amounts(shares: Sequence[Share]) -> tuple[list[int], int]:
     return [size // unit for size in sizes], unit
 
 
-def _missing(required: float, shares: Sequence[Share], unit: int) -> int:
+def _missing_units(required: float, shares: Sequence[Share], unit: int) -> int:
     available = capacity_of(shares, [share.max_replicas for share in shares])
     least = capacity_of(shares, [share.min_replicas for share in shares])
     return max(0, math.ceil((min(required, available) - least) * _FINENESS / unit - _NEARLY))
@@ -142,9 +142,9 @@ def _dearness(share: Share, place: int) -> tuple[float, bool, int]:
     return share.cost / share.capacity, share.current_replicas <= share.min_replicas, place
 
 
-def _rest(needed: int, shares: Sequence[Share], sizes: Sequence[int]) -> _Rest:
+def _rest(needed: int, shares: Sequence[Share], sizes: Sequence[int]) -> _Remainder:
     """Return the whole problem if it fits, otherwise the last amounts in the finest grain that fits."""
-    rest = _Rest(needed=needed, shares=tuple(shares), sizes=tuple(sizes))
+    rest = _Remainder(needed=needed, shares=tuple(shares), sizes=tuple(sizes))
     if rest.cells() <= MOST_CELLS:
         return rest
     order = sorted(range(len(shares)), key=lambda place: _dearness(shares[place], place))
@@ -159,20 +159,20 @@ def _rest(needed: int, shares: Sequence[Share], sizes: Sequence[int]) -> _Rest:
 
 def _split_by_grain(
     needed: int, shares: Sequence[Share], sizes: Sequence[int], order: Sequence[int], grain: int
-) -> _Rest:
+) -> _Remainder:
     coarse = tuple(size // grain for size in sizes)
     fewest_parts = 2 * len(shares) * max(1, needed // grain).bit_length()
     room = max(2 * max(coarse), MOST_CELLS // (2 * fewest_parts)) * grain
     replicas = [share.min_replicas for share in shares]
     for place in order:
         span = shares[place].max_replicas - replicas[place]
-        taken = min(max(0, needed - room) // sizes[place], span)
-        replicas[place] += taken
-        needed -= taken * sizes[place]
-        if taken < span:
+        counts = min(max(0, needed - room) // sizes[place], span)
+        replicas[place] += counts
+        needed -= counts * sizes[place]
+        if counts < span:
             break
     left = tuple(replace(share, min_replicas=count) for share, count in zip(shares, replicas, strict=True))
-    return _Rest(needed=-(-needed // grain), shares=left, sizes=coarse)
+    return _Remainder(needed=-(-needed // grain), shares=left, sizes=coarse)
 
 
 def _fit(
@@ -197,22 +197,22 @@ def _fit(
     return tuple(replicas)
 
 
-def _additions(rest: _Rest, expansion_percent: int) -> list[int]:
+def _additions(rest: _Remainder, expansion_percent: int) -> list[int]:
     parts = list(_parts(rest))
     base = sum(share.cost * share.min_replicas for share in rest.shares)
-    costs, taken = _cheapest(parts, rest.most)
+    costs, counts = _cheapest(parts, rest.most)
     enough = costs[rest.needed :]
     most_cost = (base + int(enough.min())) * max(_WHOLE_PERCENT, expansion_percent) // _WHOLE_PERCENT - base
     amount = rest.needed + int(np.argmax(enough <= min(most_cost, _NEVER - 1)))
     added = [0] * len(rest.shares)
-    for part, is_taken in zip(reversed(parts), reversed(taken), strict=True):
+    for part, is_taken in zip(reversed(parts), reversed(counts), strict=True):
         if is_taken[amount]:
             added[part.share] += part.replicas
             amount -= part.amount
     return added
 
 
-def _parts(rest: _Rest) -> Iterator[_Part]:
+def _parts(rest: _Remainder) -> Iterator[_Part]:
     """Yield parts that can be combined to any useful number of replicas, existing ones first."""
     moved = len(rest.shares) * rest.most + 1
     for place, count, is_new in rest.groups():
@@ -238,7 +238,7 @@ def _cheapest(parts: Sequence[_Part], most: int) -> tuple[NDArray[np.int64], lis
     costs = np.full(most + 1, _NEVER, dtype=np.int64)
     changes = np.full(most + 1, _NEVER, dtype=np.int64)
     costs[0] = changes[0] = 0
-    taken = []
+    counts = []
     for part in parts:
         is_better = np.zeros(most + 1, dtype=np.bool_)
         here = is_better[part.amount :]
@@ -248,5 +248,5 @@ def _cheapest(parts: Sequence[_Part], most: int) -> tuple[NDArray[np.int64], lis
         np.logical_or(cost < old_cost, (cost == old_cost) & (change < old_change), out=here)
         np.copyto(old_cost, cost, where=here)
         np.copyto(old_change, change, where=here)
-        taken.append(is_better)
-    return costs, taken
+        counts.append(is_better)
+    return costs, counts

@@ -21,7 +21,7 @@ Select = Literal["Max", "Min", "Disabled"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Pace:
+class ScalingPace:
     """A number of pods, or a percentage of them, per period."""
 
     type: Literal["Pods", "Percent"]
@@ -30,11 +30,11 @@ class Pace:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Direction:
+class ScalingRules:
     """The rules for one direction; `tolerance` is the relative deviation from the target that is ignored."""
 
     window_seconds: int
-    paces: tuple[Pace, ...]
+    paces: tuple[ScalingPace, ...]
     select: Select = "Max"
     tolerance: float = 0.1
 
@@ -43,10 +43,10 @@ class Direction:
 class Behaviour:
     """The rules for both directions, with the defaults of Kubernetes."""
 
-    up: Direction = Direction(
-        window_seconds=0, paces=(Pace(type="Percent", value=100), Pace(type="Pods", value=4))
+    up: ScalingRules = ScalingRules(
+        window_seconds=0, paces=(ScalingPace(type="Percent", value=100), ScalingPace(type="Pods", value=4))
     )
-    down: Direction = Direction(window_seconds=300, paces=(Pace(type="Percent", value=100),))
+    down: ScalingRules = ScalingRules(window_seconds=300, paces=(ScalingPace(type="Percent", value=100),))
 
     def without_tolerance(self) -> Behaviour:
         """Return the rules without tolerance, for a metric that is itself a number of replicas."""
@@ -71,13 +71,13 @@ def as_behaviour(behaviour: Behaviour) -> Json:
     return {"scaleUp": _as_rules(behaviour.up), "scaleDown": _as_rules(behaviour.down)}
 
 
-def _direction(rules: Json, default: Direction) -> Direction:
+def _direction(rules: Json, default: ScalingRules) -> ScalingRules:
     paces = tuple(
-        Pace(type=item["type"], value=int(item["value"]), period_seconds=int(item["periodSeconds"]))
+        ScalingPace(type=item["type"], value=int(item["value"]), period_seconds=int(item["periodSeconds"]))
         for item in rules.get("policies") or []
     )
     window, tolerance = rules.get("stabilizationWindowSeconds"), rules.get("tolerance")
-    return Direction(
+    return ScalingRules(
         window_seconds=default.window_seconds if window is None else int(window),
         paces=paces or default.paces,
         select=rules.get("selectPolicy") or default.select,
@@ -85,7 +85,7 @@ def _direction(rules: Json, default: Direction) -> Direction:
     )
 
 
-def _as_rules(direction: Direction) -> Json:
+def _as_rules(direction: ScalingRules) -> Json:
     return {
         "stabilizationWindowSeconds": direction.window_seconds,
         "selectPolicy": direction.select,
@@ -97,7 +97,7 @@ def _as_rules(direction: Direction) -> Json:
     }
 
 
-class _Entry(NamedTuple):
+class _ReplicaEvent(NamedTuple):
     """A recommended number of replicas, or a change of their number; negative if some were removed."""
 
     seconds: float
@@ -105,7 +105,7 @@ class _Entry(NamedTuple):
 
 
 @dataclass(kw_only=True, slots=True)
-class Autoscaler:
+class SimulatedAutoscaler:
     """One HorizontalPodAutoscaler with its state.
 
     `target_average` is the target value of the metric per replica.
@@ -118,8 +118,8 @@ class Autoscaler:
     has_scaled_to_zero: bool = False
     """Whether it scaled to zero itself: it leaves a target alone that anything else scaled to zero."""
 
-    _recommendations: list[_Entry] = field(default_factory=list)
-    _changes: list[_Entry] = field(default_factory=list)
+    _recommendations: list[_ReplicaEvent] = field(default_factory=list)
+    _changes: list[_ReplicaEvent] = field(default_factory=list)
 
     def sync(self, now_seconds: float, *, replicas: int, pods: int, metric: float | None) -> int:
         """Return the replicas that the target should have now.
@@ -128,12 +128,12 @@ class Autoscaler:
         while it is unavailable: then the replicas are kept, within the bounds.
         """
         if not self._recommendations:
-            self._recommendations.append(_Entry(now_seconds, replicas))
-        wanted = self._next_replicas(now_seconds, replicas=replicas, pods=pods, metric=metric)
-        if wanted != replicas:
-            self._changes.append(_Entry(now_seconds, wanted - replicas))
-            self.has_scaled_to_zero = wanted == 0
-        return wanted
+            self._recommendations.append(_ReplicaEvent(now_seconds, replicas))
+        recommended = self._next_replicas(now_seconds, replicas=replicas, pods=pods, metric=metric)
+        if recommended != replicas:
+            self._changes.append(_ReplicaEvent(now_seconds, recommended - replicas))
+            self.has_scaled_to_zero = recommended == 0
+        return recommended
 
     def _next_replicas(self, now_seconds: float, *, replicas: int, pods: int, metric: float | None) -> int:
         if replicas == 0 and (self.min_replicas != 0 or not self.has_scaled_to_zero):
@@ -162,19 +162,19 @@ class Autoscaler:
         at_least = min([proposed, *(r.replicas for r in recent if r.seconds > now_seconds - up)])
         at_most = max([proposed, *(r.replicas for r in recent if r.seconds > now_seconds - down)])
         kept = [r for r in recent if r.seconds >= now_seconds - max(up, down)]
-        self._recommendations = [*kept, _Entry(now_seconds, proposed)]
+        self._recommendations = [*kept, _ReplicaEvent(now_seconds, proposed)]
         return min(max(replicas, at_least), at_most)
 
-    def _limit_pace(self, now_seconds: float, replicas: int, wanted: int) -> int:
-        if wanted > replicas:
+    def _limit_pace(self, now_seconds: float, replicas: int, recommended: int) -> int:
+        if recommended > replicas:
             limit = max(replicas, self._limit(now_seconds, replicas, self.behaviour.up, sign=1))
-            return min(wanted, self.max_replicas, limit)
-        if wanted < replicas:
+            return min(recommended, self.max_replicas, limit)
+        if recommended < replicas:
             limit = min(replicas, self._limit(now_seconds, replicas, self.behaviour.down, sign=-1))
-            return max(wanted, self.min_replicas, limit)
-        return wanted
+            return max(recommended, self.min_replicas, limit)
+        return recommended
 
-    def _limit(self, now_seconds: float, replicas: int, direction: Direction, *, sign: int) -> int:
+    def _limit(self, now_seconds: float, replicas: int, direction: ScalingRules, *, sign: int) -> int:
         """Return the limit of one direction's scaling policies."""
         if direction.select == "Disabled":
             return replicas
@@ -182,7 +182,7 @@ class Autoscaler:
         is_far = direction.select == "Max"
         return max(limits) if is_far == (sign > 0) else min(limits)
 
-    def _reach(self, now_seconds: float, replicas: int, pace: Pace, *, sign: int) -> int:
+    def _reach(self, now_seconds: float, replicas: int, pace: ScalingPace, *, sign: int) -> int:
         since_seconds = now_seconds - pace.period_seconds
         at_start = replicas - sum(item.replicas for item in self._changes if item.seconds > since_seconds)
         if pace.type == "Pods":

@@ -18,7 +18,7 @@ from controller.simulation.workload import Request
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Completion:
+class CompletedRequest:
     """A request that got all of its tokens, with its times.
 
     A retried request keeps the time at which its client got a first token. All times are microseconds on the

@@ -55,16 +55,16 @@ class Places:
         Among nodes with room, the one with the fewest pods of the variant is chosen, because kube-scheduler
         spreads them.
         """
-        kind, asked = short_name(variant.accelerator), variant.accelerators_per_replica
+        kind, size = short_name(variant.accelerator), variant.accelerators_per_replica
         fitting = [
             place
             for place in self._places.values()
-            if place.accelerator == kind and place.free >= asked and not place.is_lost
+            if place.accelerator == kind and place.free >= size and not place.is_lost
         ]
         if not fitting:
             return None
         chosen = min(fitting, key=lambda place: place.pods[variant.name])
-        chosen.free -= asked
+        chosen.free -= size
         chosen.pods[variant.name] += 1
         return chosen.name
 
@@ -244,7 +244,7 @@ class VirtualCluster:
         for name, variant in self.variants.items():
             pods = self.pods_of(name)
             excess = len(pods) - self.replicas[name]
-            for pod in self._leaving(pods)[: max(0, excess)]:
+            for pod in self._removal_order(pods)[: max(0, excess)]:
                 self._delete(pod, variant)
             for _ in range(-excess):
                 self._made += 1
@@ -252,7 +252,7 @@ class VirtualCluster:
                 self.pods[new] = VirtualPod(name=new, variant=name, created_seconds=self.now_seconds)
         self._bind()
 
-    def _leaving(self, pods: list[VirtualPod]) -> list[VirtualPod]:
+    def _removal_order(self, pods: list[VirtualPod]) -> list[VirtualPod]:
         """Return pods in the order in which a ReplicaSet deletes them."""
         if not pods:
             return []

@@ -14,7 +14,7 @@ import random
 from collections import deque
 from dataclasses import dataclass
 
-from controller.simulation.batch import Batch, Completion, Measures, Patience, Sequence
+from controller.simulation.batch import Batch, CompletedRequest, Measures, Patience, Sequence
 from controller.simulation.profile import EngineProfile
 from controller.simulation.workload import Request
 
@@ -116,19 +116,19 @@ class SimulatedEngine:
         if len(self._queue) == 1:
             self._interrupt_for_first()
 
-    def advance(self, until_us: int) -> list[Completion]:
+    def advance(self, until_us: int) -> list[CompletedRequest]:
         """Compute until `until_us` and return the completions in order; an iteration may stay in progress."""
         finished = self.change(until_us)
         if self._step is not None:
             self._compute_until(self._step, until_us)
         return finished
 
-    def change(self, until_us: int) -> list[Completion]:
+    def change(self, until_us: int) -> list[CompletedRequest]:
         """Process events as `advance` does, but leave counters of iterations without events open.
 
         Then `running`, `waiting` and `kv_usage_at` are correct, but counters and `kv_usage` may lag behind.
         """
-        finished: list[Completion] = []
+        finished: list[CompletedRequest] = []
         while self._step is not None or (self._now_us < until_us and not self.is_idle):
             if self._step is None:
                 self._step = self._schedule()
@@ -269,7 +269,7 @@ class SimulatedEngine:
         if not rest_us:
             self._step = None
 
-    def _complete(self, step: _Iteration) -> list[Completion]:
+    def _complete(self, step: _Iteration) -> list[CompletedRequest]:
         if step.iterations > 1:
             self._batch.grow(after=1, iterations=step.iterations - 1)
         self._step = None
@@ -314,10 +314,10 @@ class SimulatedEngine:
             self.measures.inter_token_seconds.observe((self._now_us - sequence.last_token_us) / 1e6)
         self._batch.start_decoding(sequence)
 
-    def _finish(self, sequence: Sequence) -> Completion:
+    def _finish(self, sequence: Sequence) -> CompletedRequest:
         measures, request, first_token_us = self.measures, sequence.request, sequence.first_token_us
         assert first_token_us is not None
-        completion = Completion(request=request, first_token_us=first_token_us, finish_us=self._now_us)
+        completion = CompletedRequest(request=request, first_token_us=first_token_us, finish_us=self._now_us)
         # The last iteration may yield more tokens than the request asked for.
         measures.generation_tokens -= self._batch.clock - 1 - sequence.last_clock
         measures.finished_requests += 1

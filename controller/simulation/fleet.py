@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from operator import attrgetter
 
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.profile import DECODE
 from controller.simulation.router import SHORTEST_QUEUE, Router, Routing
 from controller.simulation.server import Server
@@ -85,7 +85,7 @@ class PairedRouter:
         if self._prefill.refused == refused:
             self._waiting[request.request_id] = request
 
-    def advance(self, until_us: int) -> list[Completion]:
+    def advance(self, until_us: int) -> list[CompletedRequest]:
         """Advance all servers and return the completions since the last call, in order of time."""
         finished = []
         for first in self._prefill.advance(until_us):
@@ -133,7 +133,7 @@ class Fleet:
             )
             for model_id in arrivals
         }
-        self.finished: dict[str, list[Completion]] = {model_id: [] for model_id in arrivals}
+        self.finished: dict[str, list[CompletedRequest]] = {model_id: [] for model_id in arrivals}
         """All completions of each model, in order of time; complete after `advance`."""
 
         self._arrivals = arrivals

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from controller.simulation.autoscaler import Autoscaler
+from controller.simulation.autoscaler import SimulatedAutoscaler
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.manifests import Manifests, VirtualPod
 from controller.simulation.outcome import PolicyDecision
@@ -20,8 +20,8 @@ from controller.simulation.scaling_rules import (
     Aggregation,
     Gauge,
     Refusal,
-    Rule,
     Scaler,
+    ScalingMetric,
     Term,
     refusal_text,
     scaler_of,
@@ -73,12 +73,12 @@ class HorizontalPolicy:
             remarks.append(f"no autoscaler scales {', '.join(unscaled)}, so their replicas stay")
         return "; ".join(dict.fromkeys(remarks))
 
-    def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
+    def autoscaler(self, variant: VariantSetup) -> SimulatedAutoscaler | None:
         """Return an HPA that follows the proposals, which allow for tolerance themselves."""
         scaler = self.scalers.get(variant.name)
         if scaler is None:
             return None
-        return Autoscaler(
+        return SimulatedAutoscaler(
             behaviour=scaler.behaviour.without_tolerance(),
             min_replicas=scaler.min_replicas,
             max_replicas=scaler.max_replicas,
@@ -102,7 +102,7 @@ class HorizontalPolicy:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Series:
+class _PodGauges:
     """The gauges of one ready pod, with its labels."""
 
     variant: str
@@ -110,14 +110,14 @@ class _Series:
     gauges: Mapping[Gauge, float]
 
 
-def _series(cluster: VirtualCluster) -> list[_Series]:
+def _series(cluster: VirtualCluster) -> list[_PodGauges]:
     """Return the series of all pods that are ready."""
     series = []
     for pod in cluster.pods.values():
         if pod.is_ready and pod.deleted_seconds is None:
             server = cluster.server(pod)
             series.append(
-                _Series(
+                _PodGauges(
                     variant=pod.variant,
                     labels=_labels(cluster, pod),
                     gauges={
@@ -138,7 +138,7 @@ def _labels(cluster: VirtualCluster, pod: VirtualPod) -> Mapping[str, str]:
     return {"namespace": metadata.get("namespace", ""), "pod": name, "model_name": model_id}
 
 
-def _proposal(scaler: Scaler, cluster: VirtualCluster, name: str, series: Sequence[_Series]) -> int | None:
+def _proposal(scaler: Scaler, cluster: VirtualCluster, name: str, series: Sequence[_PodGauges]) -> int | None:
     """Return the replicas that the metrics of a variant ask for; None if they are kept."""
     replicas = cluster.replicas[name]
     proposals = [_of_rule(rule, scaler, cluster, name, series) for rule in scaler.rules]
@@ -149,7 +149,7 @@ def _proposal(scaler: Scaler, cluster: VirtualCluster, name: str, series: Sequen
 
 
 def _of_rule(
-    rule: Rule, scaler: Scaler, cluster: VirtualCluster, name: str, series: Sequence[_Series]
+    rule: ScalingMetric, scaler: Scaler, cluster: VirtualCluster, name: str, series: Sequence[_PodGauges]
 ) -> int | None:
     own = [item for item in series if item.variant == name]
     pods = len(cluster.pods_of(name))
@@ -195,7 +195,7 @@ def _is_tolerated(ratio: float, scaler: Scaler) -> bool:
     return 1 - scaler.behaviour.down.tolerance <= ratio <= 1 + scaler.behaviour.up.tolerance
 
 
-def _value(term: Term, own: Sequence[_Series], series: Sequence[_Series]) -> float | None:
+def _value(term: Term, own: Sequence[_PodGauges], series: Sequence[_PodGauges]) -> float | None:
     """Return the value of a term; None without any series."""
     values = [
         item.gauges[term.gauge]

@@ -65,11 +65,11 @@ def lower_bound(
     `missed` is the share of requests that are dropped. It is larger than promised if that share of a model's
     requests cannot be in time even on an idle replica. Raises UnsolvedError.
     """
-    asked = scenario.requests() if requests is None else requests
+    arrivals = scenario.requests() if requests is None else requests
     variants: list[VariantOutcome] = []
     dropped = count = 0.0
     for model in scenario.models:
-        program = _Program(scenario, model, asked[model.model_id], attainment)
+        program = _Program(scenario, model, arrivals[model.model_id], attainment)
         variants += program.solve()
         dropped += program.may_drop
         count += program.requests

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.scenario import Scenario, ScenarioModel, VariantSetup
 from controller.simulation.workload import Request
 
@@ -187,7 +187,7 @@ def score(
     policy: str,
     decisions: Sequence[PolicyDecision],
     requests: Mapping[str, Sequence[Request]],
-    finished: Mapping[str, Sequence[Completion]],
+    finished: Mapping[str, Sequence[CompletedRequest]],
     abandoned: Mapping[str, Sequence[Request]],
     points: Sequence[Point],
     replica_seconds: Mapping[str, float],
@@ -237,7 +237,12 @@ def _later(requests: Sequence[Request], since_us: int) -> int:
 
 
 def model_outcome(
-    model: ScenarioModel, count: int, finished: Iterable[Completion], *, abandoned: int = 0, since_us: int = 0
+    model: ScenarioModel,
+    count: int,
+    finished: Iterable[CompletedRequest],
+    *,
+    abandoned: int = 0,
+    since_us: int = 0,
 ) -> ModelOutcome:
     """Return the outcome of the `count` requests that arrived since then; unfinished ones are missed.
 

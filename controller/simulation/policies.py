@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from controller.policies.history import History
-from controller.policies.measuring import Look, PodMemory, exposed_values
+from controller.policies.measuring import PodExposure, PodMemory, exposed_values
 from controller.policies.policy import Binding, ScalingPolicy, Value, lone_binding
 from controller.policies.sharing import (
-    BindingDecision,
-    BindingSeen,
-    TargetSeen,
+    BindingObservation,
+    SharedDecision,
+    TargetObservation,
     binding_sentence,
     decide_binding,
 )
-from controller.simulation.autoscaler import Autoscaler
+from controller.simulation.autoscaler import SimulatedAutoscaler
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.outcome import BindingCourse, BindingPoint, PolicyDecision
 from controller.simulation.scenario import Scenario, VariantSetup
@@ -34,7 +34,7 @@ class Policy(Protocol):
     def interval_seconds(self) -> float:
         """Seconds between two decisions. Metrics are published at HPA syncs, so that is the minimum."""
 
-    def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
+    def autoscaler(self, variant: VariantSetup) -> SimulatedAutoscaler | None:
         """Return the HPA that follows a variant's metric; None if it takes effect directly."""
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
@@ -80,11 +80,11 @@ class LoadPolicy:
         """The sync period of HPAs, because they read the load directly."""
         return self.scenario.sync_seconds
 
-    def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
+    def autoscaler(self, variant: VariantSetup) -> SimulatedAutoscaler | None:
         """Return the HPA of a scaled variant. It keeps one replica, because without any there is no load."""
         if variant.name not in self.scaled:
             return None
-        return Autoscaler(
+        return SimulatedAutoscaler(
             behaviour=self.scenario.behaviour,
             min_replicas=max(1, variant.min_replicas),
             max_replicas=variant.max_replicas,
@@ -114,7 +114,7 @@ class ConstantPolicy:
     interval_seconds: float = 15.0
     decisions: list[PolicyDecision] = field(default_factory=list)
 
-    def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
+    def autoscaler(self, variant: VariantSetup) -> SimulatedAutoscaler | None:
         """Return None: published replicas take effect directly."""
         del variant
         return None
@@ -147,12 +147,12 @@ def target_names(binding: Binding) -> tuple[str, ...]:
 
 
 def binding_point(
-    binding: Binding, made: BindingDecision, counts: Sequence[int], seconds: float
+    binding: Binding, made: SharedDecision, counts: Sequence[int], seconds: float
 ) -> BindingPoint:
     """Return the record of a decision; `counts` are the current replicas of each target."""
     return BindingPoint(
         seconds=seconds,
-        values={asked.metric: asked.total for asked in made.whole.recommendations},
+        values={item.metric: item.total for item in made.whole.recommendations},
         recommended=made.whole.wanted_replicas,
         replicas=sum(made.replicas),
         current_replicas=sum(counts),
@@ -195,7 +195,7 @@ class BoundPolicy:
             for binding, points in zip(self._bindings, self._points, strict=True)
         )
 
-    def autoscaler(self, variant: VariantSetup) -> Autoscaler | None:
+    def autoscaler(self, variant: VariantSetup) -> SimulatedAutoscaler | None:
         """Return the HPA of a variant that is scaled, or None."""
         is_scaled = any(variant.name in target_names(binding) for binding in self._bindings)
         return self._scenario.follower(variant) if is_scaled else None
@@ -210,7 +210,7 @@ class BoundPolicy:
         }
         self._memories = {name: item for name, item in self._memories.items() if name in cluster.pods}
         for number, binding in enumerate(self._bindings):
-            before = BindingSeen(targets=tuple(seen[name] for name in target_names(binding)))
+            before = BindingObservation(targets=tuple(seen[name] for name in target_names(binding)))
             made = decide_binding(
                 self._policy,
                 binding,
@@ -238,9 +238,9 @@ class BoundPolicy:
             points.append(point)
         return published
 
-    def _observed_target(self, cluster: VirtualCluster, variant: str) -> TargetSeen:
+    def _observed_target(self, cluster: VirtualCluster, variant: str) -> TargetObservation:
         pods = [pod for pod in cluster.pods_of(variant) if pod.is_ready]
-        return TargetSeen(
+        return TargetObservation(
             current_replicas=cluster.replicas[variant],
             ready_replicas=len(pods),
             pods=tuple(self._values(cluster, pod.name) for pod in pods),
@@ -248,7 +248,7 @@ class BoundPolicy:
 
     def _values(self, cluster: VirtualCluster, pod: str) -> Mapping[str, Value]:
         families = EngineCollector(cluster.server(cluster.pods[pod])).collect()
-        look = Look(cluster.now_seconds, exposed_values(families, set(self._metrics)))
+        look = PodExposure(cluster.now_seconds, exposed_values(families, set(self._metrics)))
         self._reported = (self._reported or set()) | look.exposed.keys()
         memory = self._memories[pod] = self._memories.get(pod, PodMemory()).with_look(look)
         return {name: Value(value=value) for name, value in memory.values(look).items()}

@@ -15,7 +15,7 @@ from apiserver.schema.json import Json
 from controller.engines.endpoints import QUEUE_SIZE
 from controller.engines.metrics import Series
 from controller.engines.readings import reading_of
-from controller.engines.scraping import Scraped
+from controller.engines.scraping import ScrapeResult
 from controller.observe.gather import World
 from controller.observe.policies import Policies
 from controller.observe.settings_reading import read_policies
@@ -24,7 +24,7 @@ from controller.planning.decision import Plan
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
-from controller.simulation.autoscaler import Autoscaler
+from controller.simulation.autoscaler import SimulatedAutoscaler
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.manifests import Manifests, VirtualPod, manifests_of, moment
 from controller.simulation.outcome import PolicyDecision
@@ -94,7 +94,7 @@ class ReconciledPolicy:
         self._last: dict[str, tuple[int, str]] = {}
         """Replicas and reason of the last decision, by variant."""
 
-    def autoscaler(self, variant: VariantSetup) -> Autoscaler:
+    def autoscaler(self, variant: VariantSetup) -> SimulatedAutoscaler:
         """Return the HPA that reads the decision for a variant."""
         return self._scenario.follower(variant)
 
@@ -180,13 +180,13 @@ class _Objects:
                 published[name] = float(desired["numReplicas"])
         return published
 
-    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+    async def scrape(self, pods: Sequence[Json]) -> ScrapeResult:
         cluster, readings = self._cluster, {}
         for pod in pods:
             name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
             series = series_of(cluster.server(cluster.pods[name]))
             readings[namespace, name] = reading_of(series, time_seconds=self.now().timestamp())
-        return Scraped(readings=readings, failures={})
+        return ScrapeResult(readings=readings, failures={})
 
     async def evaluate(self, expressions: Collection[str]) -> Mapping[str, Sequence[Series] | str]:
         """Return nothing: no annotation names an expression here."""

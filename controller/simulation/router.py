@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import Literal
 
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.server import Server
 from controller.simulation.workload import Request
 
@@ -84,14 +84,14 @@ class Ranking:
         self._servers.pop(name, None)
         self._versions.pop(name, None)
 
-    def advance(self, now_us: int) -> list[Completion]:
+    def advance(self, now_us: int) -> list[CompletedRequest]:
         """Advance the servers in which something changes by then; return their completions."""
         due = []
         while self._changes and self._changes[0][0] <= now_us:
             _, name, look = heappop(self._changes)
             if self._versions.get(name) == look:
                 due.append(name)
-        finished: list[Completion] = []
+        finished: list[CompletedRequest] = []
         for name in due:
             finished += self._servers[name].change(now_us)
             self.add(name, self._servers[name])
@@ -136,7 +136,7 @@ class Router:
         self._ranking = Ranking()
         self._always_fitting_tokens = 0
         self._first_tokens: dict[int, int] = {}
-        self._finished: list[Completion] = []
+        self._finished: list[CompletedRequest] = []
         self.abandoned: list[Request] = []
         """Requests whose clients gave up; complete after `advance`."""
 
@@ -181,7 +181,7 @@ class Router:
         self.arrived += 1
         self._dispatch(request, now_us=now_us)
 
-    def advance(self, until_us: int) -> list[Completion]:
+    def advance(self, until_us: int) -> list[CompletedRequest]:
         """Advance all servers and return the completions since the last call, in order of time."""
         for name, server in self.servers.items():
             self._finished += server.advance(until_us)
@@ -193,7 +193,7 @@ class Router:
         self._finished.clear()
         return finished
 
-    def _client_view(self, done: Completion) -> Completion:
+    def _client_view(self, done: CompletedRequest) -> CompletedRequest:
         """Return the completion as its client saw it: the first token may be from another server."""
         first_token_us = self._first_tokens.pop(done.request.request_id, None)
         return done if first_token_us is None else replace(done, first_token_us=first_token_us)
@@ -240,7 +240,7 @@ class Router:
             tokens = request.prompt_tokens + request.output_tokens
             if tokens <= self._always_fitting_tokens:
                 return self._ranking.first(now_us)
-        names = sorted(self._fitting(request))
+        names = sorted(self._possible_servers(request))
         if not names:
             return None
         if routing.policy == "random":
@@ -253,7 +253,7 @@ class Router:
             return min(names, key=lambda name: self._remembered.get(name, (0, 0.0)))
         return min(names, key=lambda name: self._load(name, now_us))
 
-    def _fitting(self, request: Request) -> Iterator[str]:
+    def _possible_servers(self, request: Request) -> Iterator[str]:
         """Yield the servers that get requests and can hold this one."""
         for name, server in self.servers.items():
             if name not in self._leaving and server.profile.fits(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from controller.planning.inputs import Settings
-from controller.simulation.autoscaler import Autoscaler
+from controller.simulation.autoscaler import SimulatedAutoscaler
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.horizontal import HorizontalPolicy, scalers_of
 from controller.simulation.lower_bound import ATTAINMENT, lower_bound
@@ -194,8 +194,8 @@ async def play(
     `requests` are those of `scenario.requests()`: pass them to simulate a scenario several times. `progress`
     is called with the completed share.
     """
-    asked = scenario.requests() if requests is None else requests
-    cluster = VirtualCluster(scenario, manifests or manifests_of(scenario), asked)
+    arrivals = scenario.requests() if requests is None else requests
+    cluster = VirtualCluster(scenario, manifests or manifests_of(scenario), arrivals)
     autoscalers = {variant.name: policy.autoscaler(variant) for variant in scenario.variants}
     recorder, unscored = Recorder(scenario, autoscalers), dict(cluster.replica_seconds)
     published: Mapping[str, float] = {}
@@ -221,7 +221,7 @@ async def play(
         scenario,
         policy=policy.name,
         decisions=policy.decisions,
-        requests=asked,
+        requests=arrivals,
         finished=cluster.fleet.finished,
         abandoned={model_id: router.abandoned for model_id, router in cluster.fleet.routers.items()},
         points=recorder.points,
@@ -230,15 +230,17 @@ async def play(
 
 
 def _scale(
-    cluster: VirtualCluster, autoscalers: Mapping[str, Autoscaler | None], published: Mapping[str, float]
+    cluster: VirtualCluster,
+    autoscalers: Mapping[str, SimulatedAutoscaler | None],
+    published: Mapping[str, float],
 ) -> None:
     for name, autoscaler in autoscalers.items():
         metric = published.get(name)
         if autoscaler is not None:
             pods = len(cluster.pods_of(name))
             replicas = cluster.replicas[name]
-            wanted = autoscaler.sync(cluster.now_seconds, replicas=replicas, pods=pods, metric=metric)
-            cluster.scale(name, wanted)
+            recommended = autoscaler.sync(cluster.now_seconds, replicas=replicas, pods=pods, metric=metric)
+            cluster.scale(name, recommended)
         elif metric is not None:
             cluster.scale(name, round(metric))
 
@@ -246,7 +248,7 @@ def _scale(
 class Recorder:
     """Records one point per tick, and how far it has read."""
 
-    def __init__(self, scenario: Scenario, autoscalers: Mapping[str, Autoscaler | None]) -> None:
+    def __init__(self, scenario: Scenario, autoscalers: Mapping[str, SimulatedAutoscaler | None]) -> None:
         self.points: list[Point] = []
         self._scenario = scenario
         self._per_replica = {name: item.target_average for name, item in autoscalers.items() if item}
@@ -259,7 +261,7 @@ class Recorder:
         elapsed_seconds = cluster.now_seconds - self._last_seconds
         self._last_seconds = cluster.now_seconds
         counts = {name: cluster.counts(name) for name in cluster.variants}
-        wanted = {name: metric / self._per_replica.get(name, 1.0) for name, metric in published.items()}
+        recommended = {name: metric / self._per_replica.get(name, 1.0) for name, metric in published.items()}
         models, variants = self._scenario.models, cluster.variants
         self.points.append(
             Point(
@@ -270,7 +272,7 @@ class Recorder:
                     VariantPoint(
                         name=name,
                         published=published.get(name),
-                        wanted=wanted.get(name),
+                        wanted=recommended.get(name),
                         spec=seen.spec,
                         ready=seen.ready,
                         starting=seen.starting,

@@ -91,7 +91,7 @@ class Term:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
+class ScalingMetric:
     """One metric of an autoscaler with its target."""
 
     shown: str
@@ -110,7 +110,7 @@ class Scaler:
     """One autoscaler of a variant."""
 
     shown: str
-    rules: tuple[Rule, ...]
+    rules: tuple[ScalingMetric, ...]
     min_replicas: int
     max_replicas: int
     behaviour: Behaviour
@@ -138,7 +138,7 @@ def refusal_text(refusals: Iterable[Refusal]) -> str:
     places: dict[str, list[str]] = defaultdict(list)
     for item in refusals:
         places[item.reason].append(item.place)
-    parts = [f"{reason} ({listing(found)})" for reason, found in places.items()]
+    parts = [f"{reason} ({listing(names)})" for reason, names in places.items()]
     if any(_NO_METRIC in reason for reason in places):
         parts.append(f"only {SUPPORTED} are simulated")
     return "; ".join(parts)
@@ -194,7 +194,7 @@ def scaler_of(
     )
 
 
-def _metric_rule(item: Json) -> Rule:
+def _metric_rule(item: Json) -> ScalingMetric:
     kind = str(item.get("type") or "")
     if kind in ("Resource", "ContainerResource"):
         resource = as_object(item.get("resource") or item.get("containerResource")).get("name")
@@ -210,13 +210,13 @@ def _metric_rule(item: Json) -> Rule:
         raise UnsupportedRuleError(f"the target of {name} is no positive quantity")
     if kind == "Pods":
         terms = (Term(gauge=gauge, is_own=True),)
-        return Rule(shown=name, terms=terms, target=average or whole or 1.0, kind="pods")
+        return ScalingMetric(shown=name, terms=terms, target=average or whole or 1.0, kind="pods")
     selector = as_object(metric.get("selector"))
     matchers = tuple(
         Matcher(label=str(label), comparison="=", value=str(value))
         for label, value in as_object(selector.get("matchLabels")).items()
     )
-    return Rule(
+    return ScalingMetric(
         shown=name,
         terms=(_term(gauge, "sum", matchers),),
         target=average or whole or 1.0,
@@ -224,7 +224,7 @@ def _metric_rule(item: Json) -> Rule:
     )
 
 
-def _trigger_rule(trigger: Json) -> Rule:
+def _trigger_rule(trigger: Json) -> ScalingMetric:
     kind, metadata = str(trigger.get("type") or ""), as_object(trigger.get("metadata"))
     if kind != "prometheus":
         raise UnsupportedRuleError(f"triggers of type {kind!r} are not simulated: only prometheus is")
@@ -233,7 +233,7 @@ def _trigger_rule(trigger: Json) -> Rule:
         raise UnsupportedRuleError("its threshold is no positive number")
     is_value = trigger.get("metricType") == "Value"
     is_zero = str(metadata.get("ignoreNullValues", "true")).lower() != "false"
-    return Rule(
+    return ScalingMetric(
         shown=query,
         terms=terms_of(query),
         target=threshold,
@@ -296,7 +296,7 @@ def _term(gauge: Gauge, aggregation: Aggregation, matchers: tuple[Matcher, ...])
     )
 
 
-def _label_remarks(rule: Rule) -> Iterator[str]:
+def _label_remarks(rule: ScalingMetric) -> Iterator[str]:
     if rule.kind != "pods" and any(term.is_own for term in rule.terms):
         yield (
             f"{rule.shown} selects series by labels other than {', '.join(sorted(_KNOWN_LABELS))}: they are"

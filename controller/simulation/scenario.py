@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from controller.simulation.autoscaler import DEFAULT_BEHAVIOUR, SYNC_SECONDS, Autoscaler, Behaviour
+from controller.simulation.autoscaler import DEFAULT_BEHAVIOUR, SYNC_SECONDS, Behaviour, SimulatedAutoscaler
 from controller.simulation.profile import EngineProfile
 from controller.simulation.router import SHORTEST_QUEUE, Routing
 from controller.simulation.workload import Request, Workload, requests
@@ -127,12 +127,12 @@ class Scenario:
         """Return the behavior of the HPA that follows a variant's published replicas."""
         return variant.behaviour or self.behaviour.without_tolerance()
 
-    def follower(self, variant: VariantSetup) -> Autoscaler:
+    def follower(self, variant: VariantSetup) -> SimulatedAutoscaler:
         """Return the HPA that follows a variant's published replicas.
 
         A variant that starts without replicas counts as scaled to zero by its HPA.
         """
-        return Autoscaler(
+        return SimulatedAutoscaler(
             behaviour=self.published_behaviour(variant),
             min_replicas=variant.min_replicas,
             max_replicas=variant.max_replicas,

@@ -16,7 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from controller.simulation.batch import Completion, Histogram, Sequence
+from controller.simulation.batch import CompletedRequest, Histogram, Sequence
 from controller.simulation.engine import SimulatedEngine
 from controller.simulation.profile import EngineProfile
 from controller.simulation.workload import Request
@@ -70,11 +70,11 @@ class Server:
         chosen = min(self.ranks, key=lambda engine: (engine.waiting, engine.running))
         chosen.submit(request, now_us=now_us, patience_end_us=patience_end_us)
 
-    def advance(self, until_us: int) -> list[Completion]:
+    def advance(self, until_us: int) -> list[CompletedRequest]:
         """Compute until `until_us` and return the completions, in order for each rank."""
         return [done for engine in self.ranks for done in engine.advance(until_us)]
 
-    def change(self, until_us: int) -> list[Completion]:
+    def change(self, until_us: int) -> list[CompletedRequest]:
         """Process events, as `Engine.change` does."""
         return [done for engine in self.ranks for done in engine.change(until_us)]
 

@@ -133,7 +133,7 @@ class Curve:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Played:
+class TraceReplay:
     """A trace of which each request is sent `copies` times, all but the first delayed by up to the jitter."""
 
     trace: Trace
@@ -142,7 +142,7 @@ class Played:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Drawn:
+class DrawnArrivals:
     """Poisson arrivals along a curve; lengths are those of requests drawn from a trace with at least one.
 
     The rate deviates slowly from the curve: by `noise`, a share of it (one standard deviation), with a
@@ -158,7 +158,7 @@ class Drawn:
             raise ValueError("noise must be 0 or greater and less than 1")
 
 
-Workload = Played | Drawn
+Workload = TraceReplay | DrawnArrivals
 """The workload of one model."""
 
 _Arrival = tuple[int, int, int]
@@ -172,7 +172,7 @@ def requests(workload: Workload, *, seconds: float, warm_up_seconds: float, seed
     at 0.
     """
     chance = random.Random(seed)  # noqa: S311 (not used for security)
-    made = _play(workload, chance) if isinstance(workload, Played) else _draw(workload, seconds, chance)
+    made = _play(workload, chance) if isinstance(workload, TraceReplay) else _draw(workload, seconds, chance)
     end_us, warm_us = round(seconds * 1e6), round(warm_up_seconds * 1e6)
     arrivals = sorted(item for item in made if item[0] < end_us)
     ahead = [item for item in arrivals if item[0] < warm_us]
@@ -183,7 +183,7 @@ def requests(workload: Workload, *, seconds: float, warm_up_seconds: float, seed
     ]
 
 
-def _play(workload: Played, chance: random.Random) -> Iterator[_Arrival]:
+def _play(workload: TraceReplay, chance: random.Random) -> Iterator[_Arrival]:
     for entry in workload.trace:
         for copy in range(workload.copies):
             late_seconds = chance.uniform(0, workload.jitter_seconds) if copy else 0.0
@@ -191,7 +191,7 @@ def _play(workload: Played, chance: random.Random) -> Iterator[_Arrival]:
             yield at_us, entry.prompt_tokens, entry.output_tokens
 
 
-def _draw(workload: Drawn, seconds: float, chance: random.Random) -> Iterator[_Arrival]:
+def _draw(workload: DrawnArrivals, seconds: float, chance: random.Random) -> Iterator[_Arrival]:
     """Yield arrivals in short steps of constant rate, for which the gaps of a Poisson process are exact."""
     kept = 1 - _NOISE_STEP_SECONDS / _NOISE_SECONDS
     fresh = (1 - kept * kept) ** 0.5 * workload.noise

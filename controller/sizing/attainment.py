@@ -67,7 +67,7 @@ def above(histogram: Histogram, target: float) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Attained:
+class Attainment:
     """Requests of some engines in one cycle, or over some time: how many there were, and how many missed."""
 
     requests: float = 0.0
@@ -83,27 +83,27 @@ class Attained:
         within = (1 - self.missed_ttft / self.requests) * (1 - self.missed_itl / self.requests)
         return self.requests * (1 - within)
 
-    def times(self, factor: float) -> Attained:
+    def times(self, factor: float) -> Attainment:
         """Return it with a weight."""
-        return Attained(
+        return Attainment(
             requests=self.requests * factor,
             missed_ttft=self.missed_ttft * factor,
             missed_itl=self.missed_itl * factor,
         )
 
-    def __add__(self, other: Attained) -> Attained:
-        return Attained(
+    def __add__(self, other: Attainment) -> Attainment:
+        return Attainment(
             requests=self.requests + other.requests,
             missed_ttft=self.missed_ttft + other.missed_ttft,
             missed_itl=self.missed_itl + other.missed_itl,
         )
 
 
-NO_REQUESTS: Final = Attained()
+NO_REQUESTS: Final = Attainment()
 """Nothing was attained or missed."""
 
 
-def attainment_of(interval: EngineInterval, targets: Targets) -> Attained:
+def attainment_of(interval: EngineInterval, targets: Targets) -> Attainment:
     """Return how many requests of an interval missed each target.
 
     Requests are those with a first token. The ITL of requests that finished in the interval stands for that
@@ -116,19 +116,19 @@ def attainment_of(interval: EngineInterval, targets: Targets) -> Attained:
         slow, finished = above(interval.token_times, targets.itl_seconds)
         requests = requests or finished
         missed_itl = slow / finished * requests if finished else 0.0
-    return Attained(requests=requests, missed_ttft=missed_ttft, missed_itl=missed_itl)
+    return Attainment(requests=requests, missed_ttft=missed_ttft, missed_itl=missed_itl)
 
 
-Slots = tuple[tuple[float, Attained], ...]
+Slots = tuple[tuple[float, Attainment], ...]
 """What was attained in the slots of the last hour, oldest first, each with the time of its start."""
 
 
-def within_the_hour(slots: Slots) -> Attained:
+def within_the_hour(slots: Slots) -> Attainment:
     """Return what was attained in all slots together."""
     return sum([item for _, item in slots], start=NO_REQUESTS)
 
 
-def record(slots: Slots, new: Iterable[Attained], now_seconds: float) -> Slots:
+def record(slots: Slots, new: Iterable[Attainment], now_seconds: float) -> Slots:
     """Return the slots of the last hour with what was attained in this cycle."""
     kept = [item for item in slots if now_seconds - _HOUR_SECONDS < item[0] <= now_seconds]
     begin_seconds = now_seconds // _SLOT_SECONDS * _SLOT_SECONDS
@@ -137,11 +137,11 @@ def record(slots: Slots, new: Iterable[Attained], now_seconds: float) -> Slots:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ServiceLevel:
+class TargetAttainment:
     """The targets of a variant's service class, and what the engines of its model attained."""
 
     targets: Targets
-    attained: Attained
+    attained: Attainment
     """Requests of the last hour, or since the controller began to watch; never none. Those that clients gave
     up count as beyond the TTFT target.
     """
@@ -162,11 +162,11 @@ class ServiceLevel:
         return self.attained.missed_itl / self.attained.requests
 
 
-def service_level(attained: Attained, targets: Targets) -> ServiceLevel | None:
+def service_level(attained: Attainment, targets: Targets) -> TargetAttainment | None:
     """Return what was attained beside the targets; None without targets or requests."""
     if not attained.requests or (targets.ttft_seconds is None and targets.itl_seconds is None):
         return None
-    return ServiceLevel(targets=targets, attained=attained)
+    return TargetAttainment(targets=targets, attained=attained)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -176,7 +176,7 @@ class Experience:
     former: float | None = None
     """Utilization that was learned before the controller started. It replaces the assumed one."""
 
-    attained: Attained = NO_REQUESTS
+    attained: Attainment = NO_REQUESTS
     strain: float = 0.0
     """Sum over requests of the utilization to the power of `EXPONENT`."""
 
@@ -184,7 +184,7 @@ class Experience:
         """Return what remains after one cycle."""
         return replace(self, attained=self.attained.times(FORGETTING), strain=self.strain * FORGETTING)
 
-    def add(self, seen: Attained, *, utilization: float, usual: float) -> Experience:
+    def add(self, seen: Attainment, *, utilization: float, usual: float) -> Experience:
         """Return it with the requests of a cycle; `usual` is the utilization that is planned for at present.
 
         Cycles far below it, as at night, or far above it, as while replicas start, say little about it and

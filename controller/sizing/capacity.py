@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from controller.planning.load import MOST_RATE, Capacity, CapacitySource, LimitingTarget, RateLimit
+from controller.planning.load import MOST_RATE, Capacity, CapacitySource, LimitingTarget, ReplicaRateLimit
 from controller.planning.wording import percent
 from controller.sizing.attainment import Experience, above, shares
 from controller.sizing.lengths import Lengths
@@ -108,13 +108,13 @@ def sized_capacity(
             source=source,
             limits=tuple(
                 [
-                    RateLimit(
+                    ReplicaRateLimit(
                         target=item.target,
                         text=item.text,
                         requests_per_second=max(rate, min(MOST_RATE, item.assumed_rate * engines)),
                     )
                     if position
-                    else RateLimit(target=item.target, text=item.text, requests_per_second=rate)
+                    else ReplicaRateLimit(target=item.target, text=item.text, requests_per_second=rate)
                     for position, item in enumerate(_tightest_first(met, experience, targets))
                 ]
             ),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from apiserver.kinds.identity import Key
 from controller.sizing.attainment import NO_EXPERIENCE, Experience, Slots
 from controller.sizing.lengths import Lengths
-from controller.sizing.records import NO_TARGETS, Learned, LengthCounts, StepParameters, Targets
+from controller.sizing.records import NO_TARGETS, LearnedProfile, LengthCounts, StepParameters, Targets
 from controller.sizing.step_time import NO_TIMES, Prior, StepTimes
 
 
@@ -78,7 +78,7 @@ class VariantMemory:
     utilization: float | None = None
     """Utilization that was planned for in the last cycle."""
 
-    former: Learned | None = None
+    former: LearnedProfile | None = None
     """Performance in the status when the controller began to watch."""
 
     deviation: float | None = None

@@ -20,7 +20,7 @@ from typing import Final
 
 from controller.planning.load import CapacitySource
 from controller.planning.snapshot import Variant
-from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience, attainment_of
+from controller.sizing.attainment import NO_EXPERIENCE, Attainment, Experience, attainment_of
 from controller.sizing.capacity import SizedCapacity, batch_of, duration, sized_capacity
 from controller.sizing.catalog import ACCELERATORS
 from controller.sizing.lengths import Lengths
@@ -29,7 +29,7 @@ from controller.sizing.records import (
     DEFAULT_START_SECONDS,
     EngineInterval,
     EngineReport,
-    Learned,
+    LearnedProfile,
     StepParameters,
     Targets,
     VariantFacts,
@@ -37,8 +37,8 @@ from controller.sizing.records import (
 from controller.sizing.step_time import (
     ENOUGH_SAMPLES,
     TYPICAL,
+    IntervalSample,
     Prior,
-    Sample,
     fit,
     learn,
     predicted_seconds,
@@ -89,10 +89,10 @@ class Performance:
     """
 
     problems: tuple[str, ...] = ()
-    attained: tuple[Attained, ...] = ()
+    attained: tuple[Attainment, ...] = ()
     """What each engine attained in this cycle."""
 
-    learned: Learned | None = None
+    learned: LearnedProfile | None = None
     """Performance to publish, so that learning continues after a restart; None if none was ever learned."""
 
 
@@ -183,7 +183,7 @@ def _is_overloaded(report: EngineReport, interval: EngineInterval, targets: Targ
 
 
 def _experience(
-    memory: VariantMemory, facts: VariantFacts, seen: Sequence[Attained], utilization: float
+    memory: VariantMemory, facts: VariantFacts, seen: Sequence[Attainment], utilization: float
 ) -> Experience:
     """Return what the engines attained, with this cycle; it begins anew with new targets."""
     known = memory.experience if memory.promise == facts.targets else NO_EXPERIENCE
@@ -200,11 +200,11 @@ def _fit(memory: VariantMemory, prior: Prior) -> StepParameters | None:
     return known[1] if known is not None and known[0] == prior else fit(memory.times, prior)
 
 
-def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> Learned | None:
+def _to_publish(parameters: StepParameters | None, memory: VariantMemory) -> LearnedProfile | None:
     if parameters is None:
         return None
     former = min(memory.former.samples, _MOST_FORMER_SAMPLES) if memory.former else 0.0
-    return Learned(
+    return LearnedProfile(
         parameters=parameters,
         samples=memory.times.samples + former if memory.result is None else 1.0,
         kv_tokens=memory.kv_tokens,
@@ -317,7 +317,7 @@ def _kv_tokens(before: VariantMemory, reports: Sequence[EngineReport]) -> int | 
 
 
 def _compare(
-    before: VariantMemory, facts: VariantFacts, samples: Sequence[Sample]
+    before: VariantMemory, facts: VariantFacts, samples: Sequence[IntervalSample]
 ) -> tuple[float | None, tuple[float, float, float] | None]:
     """Return the deviation from the declared profile with the new samples, and the latest comparison."""
     if facts.profile is None:

@@ -153,7 +153,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Learned:
+class LearnedProfile:
     """Observed performance of a variant's engines, as kept in its status."""
 
     parameters: StepParameters
@@ -203,7 +203,7 @@ class VariantFacts:
     estimate: Estimate | None = None
     """What the catalog says; None if it does not know the model or the accelerator."""
 
-    learned: Learned | None = None
+    learned: LearnedProfile | None = None
     """Performance from the status, where learning continues after a restart."""
 
     engines: int = 1

@@ -14,8 +14,8 @@ from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import percent
 from controller.sizing.attainment import (
     NO_REQUESTS,
-    Attained,
-    ServiceLevel,
+    Attainment,
+    TargetAttainment,
     record,
     service_level,
     within_the_hour,
@@ -31,7 +31,7 @@ from controller.sizing.performance import (
     estimated_capacity,
     performance,
 )
-from controller.sizing.records import Learned, Reports, SizingSettings, VariantFacts
+from controller.sizing.records import LearnedProfile, Reports, SizingSettings, VariantFacts
 
 _NO_FACTS = VariantFacts()
 _NEW_MODEL = ModelMemory()
@@ -54,7 +54,7 @@ _LITTLE: Final = 0.1
 class SizedVariant:
     """What sizing tells about one variant, in addition to its capacity."""
 
-    learned: Learned | None = None
+    learned: LearnedProfile | None = None
     """Step times to publish; None if none were ever learned."""
 
     problems: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class SizedVariant:
     hard_targets: tuple[str, ...] = ()
     """Messages about latency targets that it cannot meet, or only at a low throughput."""
 
-    service_level: ServiceLevel | None = None
+    service_level: TargetAttainment | None = None
     """What the engines of its model attained; None without targets or requests."""
 
 
@@ -122,7 +122,7 @@ def size_models(
                 learned=own.learned,
                 problems=own.problems,
                 hard_targets=_hard_targets(variants[key].capacity),
-                service_level=service_level(model.attained, facts.get(key, _NO_FACTS).targets),
+                service_level=service_level(model.attainment, facts.get(key, _NO_FACTS).targets),
             )
             for model in models.values()
             for key, own in model.performances.items()
@@ -194,7 +194,7 @@ class _SizedModel:
     performances: Mapping[Key, Performance]
 
     @property
-    def attained(self) -> Attained:
+    def attainment(self) -> Attainment:
         """What its engines attained within the last hour."""
         return within_the_hour(self.memory.attained)
 
@@ -246,13 +246,13 @@ def _load_share(variants: Sequence[Variant], sizes: Mapping[Key, SizedCapacity])
     return min(1.0, planned / assumed) if planned and assumed else 1.0
 
 
-def _given_up(memory: ModelMemory, cycle: _Cycle) -> Attained:
+def _given_up(memory: ModelMemory, cycle: _Cycle) -> Attainment:
     """Return the requests that clients gave up in this cycle, by the difference of two rates of arrival."""
     latest = memory.ticks[-1] if memory.ticks else None
     if latest is None or latest.moment_seconds != cycle.now_seconds:
         return NO_REQUESTS
     lost = (latest.requests_per_second - latest.counted_per_second) * cycle.settings.interval_seconds
-    return Attained(requests=lost, missed_ttft=lost)
+    return Attainment(requests=lost, missed_ttft=lost)
 
 
 def _by_model(variants: Sequence[Variant]) -> Mapping[Key, list[Variant]]:

@@ -71,7 +71,7 @@ Symmetric = tuple[float, float, float, float, float, float]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sample:
+class IntervalSample:
     """One interval of one engine. Rates are per second."""
 
     tau_seconds: float
@@ -85,7 +85,9 @@ class Sample:
         return self.decoded * self.tau_seconds
 
 
-def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engines: int = 1) -> Sample | None:
+def sample_of(
+    interval: EngineInterval, *, lengths: Lengths | None = None, engines: int = 1
+) -> IntervalSample | None:
     """Return the sample of an interval, or None if it contains no step times.
 
     The prompt tokens are those of the requests whose prefill ended in the interval, times the share that is
@@ -116,7 +118,7 @@ def sample_of(interval: EngineInterval, *, lengths: Lengths | None = None, engin
         if interval.begun != interval.first_tokens:
             prompted = interval.first_tokens * lengths.prompt
         prompted *= lengths.computed / lengths.prompt
-    return Sample(
+    return IntervalSample(
         tau_seconds=tau,
         decoded=interval.inter_tokens / busy_seconds,
         prompted=prompted / prompt_seconds,
@@ -169,7 +171,7 @@ class StepTimes:
             outliers=self.outliers,
         )
 
-    def add(self, sample: Sample) -> StepTimes:
+    def add(self, sample: IntervalSample) -> StepTimes:
         """Return the equations with one more sample, which resets the count of outliers."""
         g, p = sample.decoded / _SCALE_G, sample.prompted / _SCALE_P
         w, y = sample.weight, 1.0 / sample.tau_seconds / _SCALE_STEPS
@@ -192,7 +194,7 @@ NO_TIMES: Final = StepTimes()
 """Equations without observations."""
 
 
-def learn(times: StepTimes, samples: list[Sample], *, expected: StepParameters | None) -> StepTimes:
+def learn(times: StepTimes, samples: list[IntervalSample], *, expected: StepParameters | None) -> StepTimes:
     """Return the equations after a cycle; outliers are held back until there are many in a row."""
     if not samples:
         return times
@@ -205,14 +207,14 @@ def learn(times: StepTimes, samples: list[Sample], *, expected: StepParameters |
     return times
 
 
-def _is_outlier(sample: Sample, times: StepTimes, expected: StepParameters | None) -> bool:
+def _is_outlier(sample: IntervalSample, times: StepTimes, expected: StepParameters | None) -> bool:
     if expected is None or times.samples < ENOUGH_SAMPLES or times.outliers >= _MOST_OUTLIERS:
         return False
     ratio = sample.tau_seconds / predicted_seconds(expected, sample)
     return not 1 / _OUTLIER < ratio < _OUTLIER
 
 
-def predicted_seconds(parameters: StepParameters, sample: Sample) -> float:
+def predicted_seconds(parameters: StepParameters, sample: IntervalSample) -> float:
     """Return the predicted time between two tokens for the batch and prompts of a sample, in seconds."""
     return _step_seconds(parameters, sample.sequences, sample.prompted * sample.tau_seconds)
 
@@ -253,7 +255,7 @@ class Prior:
             tau = _step_seconds(self.parameters, sequences, prompts)
             share = self.weight / len(_POINTS)
             equations = equations.add(
-                Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau, weight=share)
+                IntervalSample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau, weight=share)
             )
         return equations
 

@@ -215,7 +215,7 @@ def server_endpoints(server: Json, pods: Sequence[Json]) -> Endpoints:
         pods=tuple(every.values()),
         ready=frozenset[str]().union(*(item.ready for item in roles.values())),
         resolved=_of_roles({role: item.resolved for role, item in roles.items()}),
-        readiness=_pairing(roles, str(_selector(server)["pdGroup"].get("groupKey", ""))),
+        readiness=_pair_finding(roles, str(_selector(server)["pdGroup"].get("groupKey", ""))),
     )
 
 
@@ -238,7 +238,7 @@ def _readiness(pods: Sequence[Json], ready: int) -> Finding:
     return False, TrafficReason.NO_ENDPOINTS, text
 
 
-def _pairing(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
+def _pair_finding(roles: Mapping[str, Endpoints], group_key: str) -> Finding:
     """Return whether ready prefill and decode pods have a group in common."""
     readiness = _of_roles({role: item.readiness for role, item in roles.items()})
     groups = [

@@ -15,7 +15,7 @@ from apiserver.kinds.annotations import ADVISORY
 from apiserver.kinds.identity import Key
 from controller.observe.claim import Orders
 from controller.observe.conditions import ConditionReason
-from controller.planning.decision import Decision, Plan
+from controller.planning.decision import Plan, VariantDecision
 from controller.planning.snapshot import Snapshot, Variant
 
 _CENT: Final = Decimal("0.01")
@@ -53,7 +53,7 @@ class Advice:
     @property
     def message(self) -> str:
         """Return one sentence about the setting and the saving."""
-        return f"{self.because}: nothing is scaled, {_saving(self.saved_per_hour)}"
+        return f"{self.because}: nothing is scaled, {_saving_text(self.saved_per_hour)}"
 
 
 def why_advisory(namespace: str, orders: Orders, scope: Scope) -> tuple[ConditionReason, str] | None:
@@ -67,7 +67,7 @@ def why_advisory(namespace: str, orders: Orders, scope: Scope) -> tuple[Conditio
     return None
 
 
-def advice(variant: Variant, decision: Decision, why: tuple[ConditionReason, str]) -> Advice:
+def advice(variant: Variant, decision: VariantDecision, why: tuple[ConditionReason, str]) -> Advice:
     """Return the advice for a decision, compared with the running replicas."""
     fewer = variant.current_replicas - decision.replicas
     return Advice(reason=why[0], because=why[1], saved_per_hour=variant.cost_per_replica * fewer)
@@ -87,7 +87,7 @@ def join_plans(acting: Plan, advising: Plan, advised_keys: AbstractSet[Key]) -> 
     return replace(acting, decisions=tuple(advised.get(item.key, item) for item in acting.decisions))
 
 
-def _saving(per_hour: Decimal) -> str:
+def _saving_text(per_hour: Decimal) -> str:
     amount = f"{abs(per_hour).quantize(_CENT):f}"
     if not per_hour:
         return "following it would cost the same"

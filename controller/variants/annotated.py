@@ -159,7 +159,7 @@ def due_annotations(
         if item.is_annotated and item.key in statuses and not _is_controlled(item.value):
             content = annotation_of(statuses[item.key])
             stored = as_object(item.value["metadata"].get("annotations")).get(DECISION)
-            if _meaning(_parse(stored)) != _meaning(content):
+            if _news_of(_parse(stored)) != _news_of(content):
                 due.append((item, json.dumps(content, ensure_ascii=False)))
     return due
 
@@ -214,7 +214,7 @@ def _parse(text: object) -> Json:
         return {}
 
 
-def _meaning(content: Json) -> Json:
+def _news_of(content: Json) -> Json:
     """Return what of the content is news; the message is only where it is the cause."""
     is_cause = content.get("reason") == UNPLANNED
     return {name: value for name, value in content.items() if name != "message" or is_cause}

@@ -10,7 +10,7 @@ from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.claim import Claimant
 from controller.observe.conditions import ConditionReason, ConditionType
-from controller.planning.decision import Decision, Reason
+from controller.planning.decision import Reason, VariantDecision
 from controller.variants.status import UNPLANNED
 
 REPORTER: Final = "stowplan.dev/controller"
@@ -25,7 +25,7 @@ class Announcer:
     def __init__(self, events: EventRecorder) -> None:
         self._events = events
 
-    def announce(self, claimant: Claimant, decision: Decision) -> None:
+    def announce(self, claimant: Claimant, decision: VariantDecision) -> None:
         """Log a decision that differs from the published one, and record an event."""
         before = claimant.status.get("decision") or {}
         was, because = before.get("grantedReplicas"), before.get("reason")

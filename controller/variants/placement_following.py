@@ -17,7 +17,7 @@ from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
 from controller.observe.claim import Claimant
 from controller.observe.conditions import ConditionReason
-from controller.observe.gather import Gathered, World
+from controller.observe.gather import GatherResult, World
 from controller.planning.decision import NodePlacement, Plan
 from controller.planning.inventory import admits
 from controller.planning.snapshot import Snapshot
@@ -44,7 +44,7 @@ class Expectation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Waiting:
+class WaitingReplica:
     """A pending replica that a plan had room for and that fits nowhere now."""
 
     variant: Key
@@ -68,16 +68,16 @@ class Divergence:
     elsewhere: int = 0
     """Replicas bound since the last plan to a node on which it did not place them."""
 
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[WaitingReplica, ...] = ()
 
 
 IN_STEP: Final = Divergence()
 """No known difference."""
 
 
-def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot) -> Divergence:
+def divergence(last: Expectation | None, known: Iterable[WaitingReplica], now: Snapshot) -> Divergence:
     """Return the differences to the last plan; `known` replicas stay pending until something fits them."""
-    pending: list[Waiting] = []
+    pending: list[WaitingReplica] = []
     elsewhere = 0
     unplaced = _unplaced_pods(now)
     if last is not None:
@@ -88,7 +88,7 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
         surplus = {spot: pods[placed[spot] :] for spot, pods in fresh.items() if len(pods) > placed[spot]}
         unused = {spot: pods - len(fresh.get(spot, ())) for spot, pods in placed.items()}
         elsewhere = sum(map(len, surplus.values()))
-        pending = [*_waiting(unplaced, unused, surplus, now)]
+        pending = [*_waiting_replicas(unplaced, unused, surplus, now)]
     old = {(item.variant[0], item.pod): item for item in known}
     new = {(item.variant[0], item.pod): item for item in pending}
     still = {(namespace, pod) for (namespace, _), pods in unplaced.items() for pod in pods}
@@ -96,26 +96,26 @@ def divergence(last: Expectation | None, known: Iterable[Waiting], now: Snapshot
     return Divergence(elsewhere=elsewhere, waiting=tuple(waiting))
 
 
-def sentences(waiting: Iterable[Waiting]) -> Mapping[Key, str]:
+def sentences(waiting: Iterable[WaitingReplica]) -> Mapping[Key, str]:
     """Return a message for each variant that has such pending replicas."""
-    groups: dict[Key, dict[str, list[Waiting]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[Key, dict[str, list[WaitingReplica]]] = defaultdict(lambda: defaultdict(list))
     for item in waiting:
         groups[item.variant][item.node].append(item)
     return {key: _node_text(nodes) for key, nodes in groups.items()}
 
 
-def _node_text(nodes: Mapping[str, Sequence[Waiting]]) -> str:
+def _node_text(nodes: Mapping[str, Sequence[WaitingReplica]]) -> str:
     text = listing([_sentence(node, items) for node, items in sorted(nodes.items())])
     is_only_late = all(item.late and not item.takers for items in nodes.values() for item in items)
     return text if is_only_late else f"{text}; {REMEDY}"
 
 
-def _sentence(node: str, items: Sequence[Waiting]) -> str:
+def _sentence(node: str, items: Sequence[WaitingReplica]) -> str:
     verb = "wait" if len(items) > 1 else "waits"
     return f"{count(len(items), 'replica')} planned on {node} {verb}: {_cause(items)}"
 
 
-def _cause(items: Sequence[Waiting]) -> str:
+def _cause(items: Sequence[WaitingReplica]) -> str:
     if takers := _few(sorted({name for item in items for name in item.takers})):
         return f"the scheduler assigned {listing(takers)} to it"
     if late := _few(sorted({name for item in items for name in item.late})):
@@ -142,12 +142,12 @@ def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[_Spot, tuple[str, .
     return {spot: tuple(sorted(names)) for spot, names in bound.items()}
 
 
-def _waiting(
+def _waiting_replicas(
     unplaced: Mapping[Key, Sequence[str]],
     unused: Mapping[_Spot, int],
     surplus: Mapping[_Spot, tuple[str, ...]],
     now: Snapshot,
-) -> Iterator[Waiting]:
+) -> Iterator[WaitingReplica]:
     """Yield the replicas without a node for which places of the plan are still unused."""
     late = _late(now) if unplaced else {}
     for key, pods in unplaced.items():
@@ -160,10 +160,10 @@ def _waiting(
                 for name in names
             }
             behind = {
-                told if namespace == key[0] else _LATE_ELSEWHERE
-                for (namespace, _), told in late.get(node, {}).items()
+                pods if namespace == key[0] else _LATE_ELSEWHERE
+                for (namespace, _), pods in late.get(node, {}).items()
             }
-            yield Waiting(
+            yield WaitingReplica(
                 variant=key, pod=pod, node=node, takers=tuple(sorted(takers)), late=tuple(sorted(behind))
             )
 
@@ -220,7 +220,7 @@ class PlacementFollower:
         self._expected: Expectation | None = None
         self.divergence: Divergence = IN_STEP
 
-    def compare(self, claimants: Sequence[Claimant], snapshot: Snapshot) -> Sequence[Waiting]:
+    def compare(self, claimants: Sequence[Claimant], snapshot: Snapshot) -> Sequence[WaitingReplica]:
         """Return the replicas pending because of a divergence; record an event and log for new ones."""
         before = self.divergence.waiting
         self.divergence = divergence(self._expected, before, snapshot)
@@ -231,7 +231,7 @@ class PlacementFollower:
         return self.divergence.waiting
 
     async def follow(
-        self, world: World, gathered: Gathered, plan: Plan, *, acted_on: Callable[[Key], bool]
+        self, world: World, gathered: GatherResult, plan: Plan, *, acted_on: Callable[[Key], bool]
     ) -> None:
         """Keep the plan's placements, and release the gated pods that have a place in it."""
         self._expected = Expectation(snapshot=gathered.snapshot, placements=plan.placements)

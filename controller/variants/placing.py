@@ -25,7 +25,7 @@ from apiserver.kinds.identity import Key, key_of, seniority
 from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.observed import Observed
+from controller.observe.observed import ObservedVariant
 from controller.observe.pods import group_number, group_of, is_present, is_ready
 from controller.observe.removal_order import is_rolling, template_of
 from controller.planning.cluster import Node
@@ -43,7 +43,7 @@ _PREFERENCES: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LetIn:
+class ReleasedPod:
     """A gated pod that may be scheduled now."""
 
     pod: Json
@@ -55,17 +55,17 @@ class LetIn:
         spec = self.pod["spec"]
         change: Json = {"schedulingGates": [gate for gate in spec["schedulingGates"] if gate["name"] != GATE]}
         if self.node is not None:
-            change["affinity"] = _preferring(spec.get("affinity") or {}, self.node)
+            change["affinity"] = _preference_patch(spec.get("affinity") or {}, self.node)
         return {"metadata": {"resourceVersion": self.pod["metadata"]["resourceVersion"]}, "spec": change}
 
 
 def let_in(
-    observed: Mapping[Key, Observed],
+    observed: Mapping[Key, ObservedVariant],
     plan: Plan,
     nodes: Iterable[Node] = (),
     *,
     acted_on: Callable[[Key], bool] = lambda _: True,
-) -> Iterator[LetIn]:
+) -> Iterator[ReleasedPod]:
     """Yield the gated pods of variants that may be scheduled, each with a place of the plan on a node.
 
     Replicas beyond the granted number keep waiting, because their controller is about to delete them. Only
@@ -88,7 +88,7 @@ def let_in(
         free = _untaken(places[key], item.pods) if acted_on(key) else ()
         domain_of = partial(_domain, labels, item.target.together_in)
         node_of = dict(_place(gated, item, free, domain_of))
-        yield from (LetIn(pod=pod, node=node_of.get(key_of(pod))) for pod in gated)
+        yield from (ReleasedPod(pod=pod, node=node_of.get(key_of(pod))) for pod in gated)
 
 
 def _domain(labels: Mapping[str, Iterable[tuple[str, str]]], topology: str, node: str) -> str:
@@ -115,7 +115,7 @@ def _due(gated: Sequence[Json], pods: Sequence[Json], granted: int, surge: int) 
 
 
 def _place(
-    gated: Sequence[Json], item: Observed, free: Iterable[str], domain_of: Callable[[str], str]
+    gated: Sequence[Json], item: ObservedVariant, free: Iterable[str], domain_of: Callable[[str], str]
 ) -> Iterator[tuple[Key, str]]:
     """Yield gated pods with places: those of one replica in one domain.
 
@@ -149,19 +149,19 @@ def _homes(pods: Iterable[Json], domain_of: Callable[[str], str]) -> Mapping[str
     return {name: domains for name, domains in homes.items() if domains}
 
 
-def _surge(item: Observed) -> int:
+def _surge(item: ObservedVariant) -> int:
     """Return the number of replicas that a rollout has added to those that a target requests."""
     if not is_rolling(item.pods):
         return 0
     return max(0, len(set(map(group_of, item.pods))) - item.target.replicas)
 
 
-def strays(pods: Iterable[Json], observed: Iterable[Observed]) -> Iterator[LetIn]:
+def strays(pods: Iterable[Json], observed: Iterable[ObservedVariant]) -> Iterator[ReleasedPod]:
     """Yield the gated pods that belong to no planned variant and would wait forever."""
     known = {key_of(pod) for item in observed for pod in item.pods}
     for pod in pods:
         if is_gated(pod) and key_of(pod) not in known:
-            yield LetIn(pod=pod, node=None)
+            yield ReleasedPod(pod=pod, node=None)
 
 
 def is_gated(pod: Json) -> bool:
@@ -175,8 +175,8 @@ def _untaken(places: Sequence[str], pods: Iterable[Json]) -> Sequence[str]:
     waiting = (
         pod for pod in pods if is_present(pod) and not pod["spec"].get("nodeName") and not is_gated(pod)
     )
-    taken = Counter(node for pod in waiting for node in _let_in_for(pod))
-    return sorted((Counter(places) - taken).elements())
+    released = Counter(node for pod in waiting for node in _let_in_for(pod))
+    return sorted((Counter(places) - released).elements())
 
 
 def _let_in_for(pod: Json) -> Iterator[str]:
@@ -188,7 +188,7 @@ def _let_in_for(pod: Json) -> Iterator[str]:
                 yield field["values"][0]
 
 
-def _preferring(affinity: Json, node: str) -> Json:
+def _preference_patch(affinity: Json, node: str) -> Json:
     """Return the patch of an affinity that adds a preferred node to its terms."""
     by_name = {"key": _NODE_NAME, "operator": "In", "values": [node]}
     term = {"weight": _WEIGHT, "preference": {"matchFields": [by_name]}}
@@ -214,7 +214,7 @@ class GateKeeper:
         self._slots = asyncio.Semaphore(_WRITERS)
         self._why_not = ""
 
-    async def open_for(self, due: Iterable[LetIn]) -> None:
+    async def open_for(self, due: Iterable[ReleasedPod]) -> None:
         """Release pods; never raises, and logs a failure once until it changes."""
         failures = [error for error in await asyncio.gather(*map(self._open, due)) if error is not None]
         why_not = failures[0].message if failures else ""
@@ -222,7 +222,7 @@ class GateKeeper:
             _log.warning("scheduling gates not removed", why=why_not)
         self._why_not = why_not
 
-    async def _open(self, due: LetIn) -> ClusterError | None:
+    async def _open(self, due: ReleasedPod) -> ClusterError | None:
         metadata = due.pod["metadata"]
         namespace, name = metadata["namespace"], metadata["name"]
         async with self._slots:

@@ -15,8 +15,8 @@ from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, NotFound
 from apiserver.cluster.resource import PODS
 from apiserver.kinds.identity import Key
 from apiserver.log import EventLogger
-from controller.observe.gather import Gathered
-from controller.observe.removal_order import Mark, marks
+from controller.observe.gather import GatherResult
+from controller.observe.removal_order import DeletionMark, marks
 from controller.planning.decision import Plan
 
 ASK_AGAIN: Final = timedelta(seconds=300)
@@ -27,7 +27,7 @@ _WRITERS: Final = 16
 _log = EventLogger(__name__)
 
 
-def due_marks(gathered: Gathered, plan: Plan, *, steered: Callable[[Key], bool]) -> list[Mark]:
+def due_marks(gathered: GatherResult, plan: Plan, *, steered: Callable[[Key], bool]) -> list[DeletionMark]:
     """Return the changes of pod annotations for a plan; on targets not `steered`, our marks are removed."""
     replicas = {item.key: item.replicas for item in plan.decisions}
     return [
@@ -54,7 +54,7 @@ class PodMarker:
         """The namespaces in which pods cannot be marked, and are removed in the default order."""
         return frozenset(namespace for namespace, name in self._recent() if not name)
 
-    async def write(self, due: Iterable[Mark]) -> None:
+    async def write(self, due: Iterable[DeletionMark]) -> None:
         """Write every mark; never raises. A failure concerns one pod, or its namespace if it is forbidden."""
         recent = self._recent()
         due = [item for item in due if recent.isdisjoint({(item.namespace, ""), (item.namespace, item.name)})]
@@ -73,7 +73,7 @@ class PodMarker:
         now = self._now()
         return frozenset(key for key, failed in self._failed.items() if now - failed < ASK_AGAIN)
 
-    async def _write(self, mark: Mark) -> ClusterError | None:
+    async def _write(self, mark: DeletionMark) -> ClusterError | None:
         metadata = {"resourceVersion": mark.resource_version, "annotations": dict(mark.annotations)}
         async with self._gate:
             try:

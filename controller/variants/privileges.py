@@ -21,7 +21,7 @@ from apiserver.kinds.privileges import GROUP, OWN_COST, USE
 from apiserver.log import EventLogger
 from controller.observe.claim import Claim
 from controller.observe.classes import needed_privilege
-from controller.observe.policies import Grants, Policies, Question, question_of
+from controller.observe.policies import Grants, Policies, PrivilegeQuestion, question_of
 
 ALLOWED_SECONDS: Final = 60.0
 """Lifetime of a positive result in seconds."""
@@ -40,12 +40,12 @@ _log = EventLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _PrivilegeAnswer:
     is_allowed: bool
     time_seconds: float
 
 
-def questions(claims: Iterable[Claim], policies: Policies) -> frozenset[Question]:
+def questions(claims: Iterable[Claim], policies: Policies) -> frozenset[PrivilegeQuestion]:
     """Return the access questions about the writers of claims, without duplicates."""
     return frozenset(
         question
@@ -63,9 +63,9 @@ class Privileges:
         self._cluster = cluster
         self._namespace = namespace
         self._seconds = seconds
-        self._known: dict[Question, _Answer] = {}
+        self._known: dict[PrivilegeQuestion, _PrivilegeAnswer] = {}
 
-    async def grants(self, questions: frozenset[Question]) -> Grants:
+    async def grants(self, questions: frozenset[PrivilegeQuestion]) -> Grants:
         """Return the granted privileges. Raises ClusterError if a question has no valid result."""
         self._known = {item: answer for item, answer in self._known.items() if item in questions}
         due = [item for item in sorted(questions) if self._age_seconds(item) >= self._fresh_seconds(item)]
@@ -73,7 +73,7 @@ class Privileges:
 
         errors: list[ClusterError] = []
 
-        async def ask(question: Question) -> None:
+        async def ask(question: PrivilegeQuestion) -> None:
             async with gate:
                 if errors:
                     return  # trying all of them would take the whole time of the cycle
@@ -90,15 +90,15 @@ class Privileges:
         allowed = frozenset(item for item, answer in self._known.items() if answer.is_allowed)
         return Grants(allowed=allowed, namespace=self._namespace)
 
-    def _age_seconds(self, question: Question) -> float:
+    def _age_seconds(self, question: PrivilegeQuestion) -> float:
         known = self._known.get(question)
         return self._seconds() - known.time_seconds if known else math.inf
 
-    def _fresh_seconds(self, question: Question) -> float:
+    def _fresh_seconds(self, question: PrivilegeQuestion) -> float:
         known = self._known.get(question)
         return ALLOWED_SECONDS if known and known.is_allowed else REFUSED_SECONDS
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, question: PrivilegeQuestion) -> None:
         review = access_review(
             question.user,
             verb=USE,
@@ -112,4 +112,4 @@ class Privileges:
         except Invalid:
             # A record from before our admission can contain anything. An invalid user has no permission.
             answer = {}
-        self._known[question] = _Answer(is_allowed(answer), self._seconds())
+        self._known[question] = _PrivilegeAnswer(is_allowed(answer), self._seconds())

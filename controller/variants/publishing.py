@@ -30,7 +30,7 @@ from controller.observe.conditions import ConditionType
 from controller.observe.declarations import Records
 from controller.observe.performance import learned_of
 from controller.planning.decision import Plan
-from controller.sizing.records import Learned
+from controller.sizing.records import LearnedProfile
 from controller.variants.annotated import DecisionStore
 from controller.variants.announcing import Announcer
 
@@ -50,14 +50,14 @@ _log = EventLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Published:
+class PublishResult:
     """Results of a cycle's status writes."""
 
     written: frozenset[Key] = frozenset()
     unwritten: Mapping[Key, BaseException] = field(default_factory=dict)
     """Errors of the statuses that were due but could not be written."""
 
-    gone: frozenset[Key] = frozenset()
+    deleted: frozenset[Key] = frozenset()
     """The objects that were deleted or replaced before their status was written."""
 
 
@@ -78,7 +78,7 @@ class Publisher:
         plan: Plan,
         *,
         records: Records | None = None,
-    ) -> Published:
+    ) -> PublishResult:
         """Write all statuses that are due, even if some writes fail.
 
         `records` are those of annotated autoscalers as stored; None if these are not planned.
@@ -118,9 +118,9 @@ class Publisher:
             ended[item.key] = refused.get(item.key, True)
             if item.key not in refused:
                 announce(item)
-        return Published(
+        return PublishResult(
             written=frozenset([key for key, result in ended.items() if result is True]),
-            gone=frozenset([key for key, result in ended.items() if result is False]),
+            deleted=frozenset([key for key, result in ended.items() if result is False]),
             unwritten={key: result for key, result in ended.items() if isinstance(result, BaseException)},
         )
 
@@ -179,7 +179,7 @@ def left_over(stored: Json, ours: Json) -> Json:
 def due(claimants: Sequence[Claimant], statuses: Mapping[Key, Json], *, most: int) -> list[Claimant]:
     """Return the objects whose status should be written now."""
     candidates = [
-        (item, news(item.status, new) if item.is_stored else News.URGENT, _status_text(item.status))
+        (item, news(item.status, new) if item.is_stored else Urgency.URGENT, _status_text(item.status))
         for item in claimants
         if (new := statuses.get(item.key)) is not None
     ]
@@ -205,7 +205,7 @@ class Pulse:
         self,
         claimants: Iterable[Claimant],
         statuses: Mapping[Key, Json],
-        published: Published,
+        published: PublishResult,
         *,
         time: datetime,
     ) -> None:
@@ -220,7 +220,7 @@ class Pulse:
         unconfirmed: set[Key] = set()
         for item in claimants:
             key, old = item.key, item.status
-            if key not in statuses or key in published.unwritten or key in published.gone:
+            if key not in statuses or key in published.unwritten or key in published.deleted:
                 unconfirmed.add(key)
                 continue
             if item.is_annotated:
@@ -231,7 +231,7 @@ class Pulse:
         if entries is not None:
             self._last = Heartbeat(time=time, newest_decision=newest, unconfirmed=bound_unconfirmed | entries)
 
-    def bound(self, *, newest: datetime | None, unconfirmed: frozenset[Key]) -> None:
+    def record_bindings(self, *, newest: datetime | None, unconfirmed: frozenset[Key]) -> None:
         """Record a cycle of the bindings; the next heartbeats confirm it together with the variants."""
         entries = annotation_entries(unconfirmed)
         self._bound = (None, NO_BINDINGS) if entries is None else (newest, entries)
@@ -273,7 +273,7 @@ _BY_THRESHOLD: Final = frozenset({ConditionType.PERFORMANCE_AS_DECLARED, Conditi
 """Conditions that can alternate because of noise around a threshold."""
 
 
-class News(StrEnum):
+class Urgency(StrEnum):
     """How soon a status should be written."""
 
     URGENT = "urgent"
@@ -283,14 +283,14 @@ class News(StrEnum):
     """In turn: an explanation or the state for a restart changed, which noise alone can cause."""
 
 
-def in_turn(candidates: Sequence[tuple[T, News | None, str]], *, most: int) -> list[T]:
+def in_turn(candidates: Sequence[tuple[T, Urgency | None, str]], *, most: int) -> list[T]:
     """Return what to write now, given for each status how soon, and when it was last written.
 
     These are all urgent ones. If there are fewer than `most`, ordinary ones are added, starting with the
     least recently written, so that none starves.
     """
-    urgent = [item for item, how_soon, _ in candidates if how_soon is News.URGENT]
-    ordinary = [(written, item) for item, how_soon, written in candidates if how_soon is News.ORDINARY]
+    urgent = [item for item, how_soon, _ in candidates if how_soon is Urgency.URGENT]
+    ordinary = [(written, item) for item, how_soon, written in candidates if how_soon is Urgency.ORDINARY]
     ordinary.sort(key=lambda dated: dated[0])
     return [*urgent, *(item for _, item in ordinary[: max(0, most - len(urgent))])]
 
@@ -300,13 +300,13 @@ def without_numbers(text: str) -> str:
     return _NUMBER.sub("", text)
 
 
-def news(old: Json, new: Json) -> News | None:
+def news(old: Json, new: Json) -> Urgency | None:
     """Return how soon a status should be written, or None if only figures changed."""
     old = _comparable(old, new)
     if _acted_on(old) != _acted_on(new) or _is_misdated(old, new):
-        return News.URGENT
+        return Urgency.URGENT
     is_changed = _explanation(old) != _explanation(new) or _has_learned(old, new) or _has_attained(old, new)
-    return News.ORDINARY if is_changed else None
+    return Urgency.ORDINARY if is_changed else None
 
 
 def _comparable(old: Json, new: Json) -> Json:
@@ -371,7 +371,7 @@ def _has_learned(old: Json, new: Json) -> bool:
     return abs(_typical_step_ms(now) / _typical_step_ms(before) - 1) > _OTHER_SPEED
 
 
-def _is_other_utilization(before: Learned, now: Learned) -> bool:
+def _is_other_utilization(before: LearnedProfile, now: LearnedProfile) -> bool:
     if before.utilization is None or now.utilization is None:
         return before.utilization != now.utilization
     return abs(now.utilization / before.utilization - 1) > _OTHER_UTILIZATION
@@ -386,7 +386,7 @@ def _has_attained(old: Json, new: Json) -> bool:
     return abs(float(now["attained"]) - float(before["attained"])) > _OTHER_ATTAINMENT * allowed
 
 
-def _typical_step_ms(learned: Learned) -> float:
+def _typical_step_ms(learned: LearnedProfile) -> float:
     parameters = learned.parameters
     return (
         parameters.alpha_ms

@@ -10,11 +10,11 @@ from apiserver.schema.json import Json, as_object
 from controller.bindings.status import BindingResult
 from controller.observe.binding_conditions import BindingCondition
 from controller.observe.decision_following import ActingFinding, Situation
-from controller.observe.gather import Gathered
+from controller.observe.gather import GatherResult
 from controller.planning.decision import Plan
 
 
-def situations(gathered: Gathered, plan: Plan, advised: Collection[Key]) -> Mapping[Key, Situation]:
+def situations(gathered: GatherResult, plan: Plan, advised: Collection[Key]) -> Mapping[Key, Situation]:
     """Return what to compare for every decision that is to be followed."""
     variants = {variant.key: variant for variant in gathered.snapshot.variants}
     return {

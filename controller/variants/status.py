@@ -12,7 +12,7 @@ from typing import Final
 from apiserver.kinds.identity import Key
 from apiserver.kinds.llmd.identity import variant_identifier
 from apiserver.schema.json import Json
-from controller.observe.claim import Unplanned, orders_finding
+from controller.observe.claim import Exclusion, orders_finding
 from controller.observe.conditions import (
     ConditionReason,
     ConditionType,
@@ -23,12 +23,12 @@ from controller.observe.conditions import (
     shorten,
 )
 from controller.observe.decision_following import ActingFinding
-from controller.observe.observed import Observed
-from controller.planning.decision import BoundBy, Decision, Reason, SolverReport
+from controller.observe.observed import ObservedVariant
+from controller.planning.decision import BoundBy, Reason, SolverReport, VariantDecision
 from controller.planning.load import Capacity, ModelLoad, Signal
 from controller.planning.snapshot import Variant
 from controller.planning.wording import count, percent
-from controller.sizing.attainment import ServiceLevel
+from controller.sizing.attainment import TargetAttainment
 from controller.sizing.capacity import duration
 from controller.sizing.sizing import NOTHING_TOLD, SizedVariant
 from controller.variants.advisory import Advice
@@ -64,9 +64,9 @@ class StatusInputs:
     """All inputs of the status of one planned variant."""
 
     variant: Variant
-    decision: Decision
+    decision: VariantDecision
     solver: SolverReport
-    observed: Observed
+    observed: ObservedVariant
     silence: str
     """Why engines did not report, in one phrase; empty if all reported."""
 
@@ -115,7 +115,7 @@ def planned_status(
     }
 
 
-def unplanned_status(value: Json, why: Unplanned, *, now: datetime, published: Json | None = None) -> Json:
+def unplanned_status(value: Json, why: Exclusion, *, now: datetime, published: Json | None = None) -> Json:
     """Return the status of a variant that cannot be planned, without a number that could be acted on."""
     findings: Mapping[ConditionType, Finding] = {
         ConditionType.READY: (False, why.reason, why.message),
@@ -193,7 +193,7 @@ def _findings(inputs: StatusInputs) -> Mapping[ConditionType, Finding]:
 def _target_finding(inputs: StatusInputs) -> Finding:
     seen = inputs.observed
     target = seen.target
-    parts = (f"the {target.key.called} exists", target.difference, seen.narrowing)
+    parts = (f"the {target.key.kind_text} exists", target.difference, seen.narrowing)
     exists = "; ".join(filter(None, parts))
     if seen.misread:
         # Before decisions are applied, autoscalers are expected to read something else.
@@ -205,18 +205,18 @@ def _target_finding(inputs: StatusInputs) -> Finding:
     return True, ConditionReason.TARGET_FOUND, exists
 
 
-def _following_finding(seen: Observed, acting: ActingFinding) -> Finding:
+def _following_finding(seen: ObservedVariant, acting: ActingFinding) -> Finding:
     if seen.misread:
         return False, ConditionReason(str(seen.misread[0].reason)), _misread_text(seen)
     is_followed, reason, text = acting
     return is_followed, ConditionReason(str(reason)), text
 
 
-def _misread_text(seen: Observed) -> str:
+def _misread_text(seen: ObservedVariant) -> str:
     return "; ".join(problem.message for problem in seen.misread)
 
 
-def _attainment_finding(level: ServiceLevel) -> Finding:
+def _attainment_finding(level: TargetAttainment) -> Finding:
     attained, targets = level.attained, level.targets
     within = [f"TTFT {duration(targets.ttft_seconds)}"] if targets.ttft_seconds is not None else []
     within += [f"ITL {duration(targets.itl_seconds)}"] if targets.itl_seconds is not None else []
@@ -311,7 +311,7 @@ def _decision(inputs: StatusInputs) -> Json:
     return {name: value for name, value in decision_json.items() if value is not None}
 
 
-def _relief(decision: Decision) -> str | None:
+def _relief(decision: VariantDecision) -> str | None:
     """Return the change that leaves the least unmet, the first of several."""
     best = min(decision.reliefs, key=lambda relief: relief.unmet_per_mille, default=None)
     return None if best is None else best.text[:_LONGEST_RELIEF]
@@ -353,7 +353,7 @@ def _learned_json(inputs: StatusInputs) -> Json | None:
     return {name: value for name, value in learned_json.items() if value is not None}
 
 
-def _service_level(level: ServiceLevel | None) -> Json | None:
+def _service_level(level: TargetAttainment | None) -> Json | None:
     if level is None:
         return None
     targets = level.targets

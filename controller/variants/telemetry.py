@@ -13,10 +13,10 @@ from apiserver.kinds.autoscalers import VARIANT_CURRENT, VARIANT_METRIC, VARIANT
 from apiserver.kinds.identity import Key
 from apiserver.kinds.metric_labels import VARIANT_LABELS
 from controller.observe.decision_following import ActingFinding
-from controller.observe.gather import Gathered
+from controller.observe.gather import GatherResult
 from controller.observe.policies import SettingsProblem
-from controller.planning.decision import Decision, Plan
-from controller.sizing.attainment import ServiceLevel
+from controller.planning.decision import Plan, VariantDecision
+from controller.sizing.attainment import TargetAttainment
 from controller.sizing.sizing import NOTHING_TOLD, SizedVariant
 from controller.variants.advisory import Advice
 from controller.variants.placement_following import IN_STEP, Divergence
@@ -27,7 +27,7 @@ class CycleResult:
     """Results of one cycle, for logs and metrics."""
 
     plan: Plan
-    gathered: Gathered
+    gathered: GatherResult
     written: int
     scrape_failures: int
     responding: int = 0
@@ -217,21 +217,21 @@ class Telemetry:
         self._observe_ready_times(result, now_seconds=now_seconds)
         plan = result.plan
         for report in plan.solver.levels:
-            self._set("stowplan_plan_level_gap_ratio", report.gap, report.level)
+            self._set_gauge("stowplan_plan_level_gap_ratio", report.gap, report.level)
         for request in plan.requests:
-            self._set("stowplan_requested_nodes", request.nodes, request.pool)
+            self._set_gauge("stowplan_requested_nodes", request.nodes, request.pool)
         for wrong in result.settings:
             since, labels = (
                 wrong.since.timestamp() if wrong.since else 1,
                 (wrong.config_map, wrong.key, wrong.text),
             )
-            self._set("stowplan_invalid_settings_since_timestamp_seconds", since, *labels)
-        self._set("stowplan_plan_cost", float(plan.cost))
-        self._set("stowplan_plan_gap_ratio", plan.solver.gap)
-        self._set("stowplan_silent_engines", result.scrape_failures)
-        self._set("stowplan_responding_engines", result.responding)
+            self._set_gauge("stowplan_invalid_settings_since_timestamp_seconds", since, *labels)
+        self._set_gauge("stowplan_plan_cost", float(plan.cost))
+        self._set_gauge("stowplan_plan_gap_ratio", plan.solver.gap)
+        self._set_gauge("stowplan_silent_engines", result.scrape_failures)
+        self._set_gauge("stowplan_responding_engines", result.responding)
         for silent in result.silent_models:
-            self._set("stowplan_silent_model", 1, *silent)
+            self._set_gauge("stowplan_silent_model", 1, *silent)
         self._written.inc(result.written)
         self._unwritten.inc(len(result.unwritten))
         self._elsewhere.inc(result.divergence.elsewhere)
@@ -247,10 +247,10 @@ class Telemetry:
     def _gauge(self, name: str, *labels: str) -> Gauge:
         return self._gauges[name].labels(*labels) if labels else self._gauges[name]
 
-    def _set(self, name: str, value: float, *labels: str) -> None:
+    def _set_gauge(self, name: str, value: float, *labels: str) -> None:
         self._gauge(name, *labels).set(value)
 
-    def _count_reversals(self, decisions: Sequence[Decision]) -> None:
+    def _count_reversals(self, decisions: Sequence[VariantDecision]) -> None:
         """Count changes of direction, and forget variants that no longer exist."""
         courses = {}
         for decision in decisions:
@@ -299,63 +299,67 @@ class Telemetry:
             if decision := decisions.get(claimant.key):
                 known = {**claimant.labels, "accelerator_type": decision.accelerator}
                 labels = [known.get(name, "") for name in _EXTERNAL]
-                self._set(VARIANT_METRIC, decision.replicas, *labels)
-                self._set(VARIANT_CURRENT, current[claimant.key], *labels)
-                self._set(VARIANT_RATIO, decision.replicas / (current[claimant.key] or 1), *labels)
+                self._set_gauge(VARIANT_METRIC, decision.replicas, *labels)
+                self._set_gauge(VARIANT_CURRENT, current[claimant.key], *labels)
+                self._set_gauge(VARIANT_RATIO, decision.replicas / (current[claimant.key] or 1), *labels)
 
-    def _tell_level(self, model: tuple[str, str, str], level: ServiceLevel) -> None:
+    def _tell_level(self, model: tuple[str, str, str], level: TargetAttainment) -> None:
         targets = level.targets
-        self._set("stowplan_attained_ratio", level.share, *model)
-        self._set("stowplan_promised_ratio", targets.attainment, *model)
+        self._set_gauge("stowplan_attained_ratio", level.share, *model)
+        self._set_gauge("stowplan_promised_ratio", targets.attainment, *model)
         if targets.ttft_seconds is not None:
-            self._set("stowplan_ttft_target_seconds", targets.ttft_seconds, *model)
-            self._set("stowplan_ttft_attained_ratio", 1 - level.ttft_missed, *model)
+            self._set_gauge("stowplan_ttft_target_seconds", targets.ttft_seconds, *model)
+            self._set_gauge("stowplan_ttft_attained_ratio", 1 - level.ttft_missed, *model)
         if targets.itl_seconds is not None:
-            self._set("stowplan_itl_target_seconds", targets.itl_seconds, *model)
-            self._set("stowplan_itl_attained_ratio", 1 - level.itl_missed, *model)
+            self._set_gauge("stowplan_itl_target_seconds", targets.itl_seconds, *model)
+            self._set_gauge("stowplan_itl_attained_ratio", 1 - level.itl_missed, *model)
 
-    def _tell_load(self, decision: Decision) -> None:
+    def _tell_load(self, decision: VariantDecision) -> None:
         load, model = decision.load, (decision.namespace, decision.model_id)
-        self._set("stowplan_signal_state", 1, *model, str(load.signal))
+        self._set_gauge("stowplan_signal_state", 1, *model, str(load.signal))
         if load.signal_age_seconds is not None:
-            self._set("stowplan_signal_age_seconds", load.signal_age_seconds, *model)
+            self._set_gauge("stowplan_signal_age_seconds", load.signal_age_seconds, *model)
         if load.requests_per_second is not None:
-            self._set("stowplan_demand_requests_per_second", load.requests_per_second, *model)
-            self._set("stowplan_demand_upper_requests_per_second", load.upper_requests_per_second, *model)
-            self._set("stowplan_required_requests_per_second", decision.required_requests_per_second, *model)
+            self._set_gauge("stowplan_demand_requests_per_second", load.requests_per_second, *model)
+            self._set_gauge(
+                "stowplan_demand_upper_requests_per_second", load.upper_requests_per_second, *model
+            )
+            self._set_gauge(
+                "stowplan_required_requests_per_second", decision.required_requests_per_second, *model
+            )
         if decision.capacity is not None:
             rate, source = decision.capacity.requests_per_second, str(decision.capacity.source)
-            self._set("stowplan_capacity_requests_per_second", rate, *decision.key, source)
+            self._set_gauge("stowplan_capacity_requests_per_second", rate, *decision.key, source)
 
     def _tell_unfollowed(self, result: CycleResult) -> None:
         for key, (is_followed, because, _) in result.acting.items():
             reasons = [str(item.reason) for item in result.gathered.observed[key].misread]
             for reason in (*reasons, *([] if is_followed else [str(because)])):
-                self._set("stowplan_decision_not_followed", 1, *key, reason)
+                self._set_gauge("stowplan_decision_not_followed", 1, *key, reason)
 
     def _tell_variants(self, result: CycleResult) -> None:
         for seen in result.gathered.snapshot.variants:
             if not result.gathered.observed[seen.key].claim.is_bound:
                 variant = (seen.namespace, seen.name, seen.accelerator)
-                self._set("stowplan_current_replicas", seen.current_replicas, *variant)
-                self._set("stowplan_ready_replicas", seen.ready_replicas, *variant)
+                self._set_gauge("stowplan_current_replicas", seen.current_replicas, *variant)
+                self._set_gauge("stowplan_ready_replicas", seen.ready_replicas, *variant)
         for key, reason in result.not_ready.items():
-            self._set("stowplan_not_ready", 1, *key, reason)
+            self._set_gauge("stowplan_not_ready", 1, *key, reason)
         self._tell_unfollowed(result)
         for decision in result.plan.decisions:
             variant = (decision.namespace, decision.name, decision.accelerator)
             model = (decision.namespace, decision.model_id, str(decision.priority))
-            self._set("stowplan_desired_replicas", decision.replicas, *variant)
-            self._set("stowplan_unconstrained_replicas", decision.unconstrained_replicas, *variant)
-            self._set("stowplan_unmet_per_mille", decision.unmet_per_mille, *variant)
-            self._set("stowplan_unmet_ratio", decision.unmet_per_mille / 1000, *model)
+            self._set_gauge("stowplan_desired_replicas", decision.replicas, *variant)
+            self._set_gauge("stowplan_unconstrained_replicas", decision.unconstrained_replicas, *variant)
+            self._set_gauge("stowplan_unmet_per_mille", decision.unmet_per_mille, *variant)
+            self._set_gauge("stowplan_unmet_ratio", decision.unmet_per_mille / 1000, *model)
             self._tell_load(decision)
             if level := result.sized.get(decision.key, NOTHING_TOLD).service_level:
                 self._tell_level(model, level)
         for waiting in result.divergence.waiting:
             self._gauge("stowplan_pending_replicas", *waiting.variant).inc()
         for key, advice in result.advices.items():
-            self._set("stowplan_advisory_saved_cost", float(advice.saved_per_hour), *key)
+            self._set_gauge("stowplan_advisory_saved_cost", float(advice.saved_per_hour), *key)
 
 
 class ReadyTimes:

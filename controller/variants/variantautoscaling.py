@@ -23,8 +23,8 @@ from controller.engines.endpoints import EndpointSource, QuerySource
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
 from controller.observe.activity import WatchedModel, watched_models
-from controller.observe.binding_claims import Ask, claims_of_asks
-from controller.observe.claim import Claimant, Claims, Unplanned, faulty
+from controller.observe.binding_claims import BindingDemand, claims_of_asks
+from controller.observe.claim import Claimant, Claims, Exclusion, faulty
 from controller.observe.conditions import shorten
 from controller.observe.decision_following import (
     ActingFinding,
@@ -32,7 +32,7 @@ from controller.observe.decision_following import (
     ReplicaWatch,
     unknown_metrics,
 )
-from controller.observe.gather import NO_TERMS, Gathered, Terms, World, claims_in, gather
+from controller.observe.gather import NO_TERMS, GatherResult, PlanningTerms, World, claims_in, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies
 from controller.observe.replicas import lateness
@@ -112,7 +112,7 @@ class CycleSettings:
     """User settings of a cycle."""
 
     scale_to_zero: bool
-    terms: Terms = NO_TERMS
+    terms: PlanningTerms = NO_TERMS
     advisory: Scope = NOWHERE
     evictions: EvictionRules = NO_EVICTIONS
     sizing: SizingSettings = DEFAULT_SIZING
@@ -135,7 +135,7 @@ class VariantAutoscalingReconciler:
         )
         self._replica_watch = ReplicaWatch()
         self._problems: tuple[str, ...] = ()
-        self._faults: Mapping[Key, Unplanned] = {}
+        self._faults: Mapping[Key, Exclusion] = {}
         self._follower = PlacementFollower(tools.cluster, tools.events)
         self._marker = PodMarker(tools.cluster, now=tools.now)
         self._annotator = DecisionAnnotator(tools.cluster)
@@ -163,10 +163,10 @@ class VariantAutoscalingReconciler:
         await self._activity.observe(
             await asyncio.to_thread(self._watched_models, world, own), now_seconds=self._steady()
         )
-        taken = tools.exchange.take()
-        claims = own | claims_of_asks(taken.asks)
+        requests = tools.exchange.take()
+        claims = own | claims_of_asks(requests.asks)
         policies = await self._with_grants(policies, claims)
-        gathered = await self._gather(world, claims, policies, objectives, taken.asks)
+        gathered = await self._gather(world, claims, policies, objectives, requests.asks)
         wrong = map(str, policies.problems)
         self._tell_problems((*wrong, *policies.missing.values(), *gathered.problems))
         sized = await asyncio.to_thread(self._watch.size, gathered)
@@ -179,7 +179,7 @@ class VariantAutoscalingReconciler:
         may_steer = self._settings.terms.steers_removal
         marks = due_marks(gathered, plan, steered=lambda key: may_steer and key not in advices)
         await self._marker.write(marks)
-        tools.exchange.grant(taken.number, grants_of(taken.asks, gathered, plan))
+        tools.exchange.grant(requests.number, grants_of(requests.asks, gathered, plan))
         whole, plan = plan, without_bound(plan, gathered)
         seen, external = situations(gathered, plan, advices.keys()), tools.external_metrics()
         acting = self._replica_watch.findings(seen, external, now_seconds=self._steady())
@@ -230,8 +230,13 @@ class VariantAutoscalingReconciler:
         return replace(policies, grants=await self._tools.privileges.grants(used))
 
     async def _gather(
-        self, world: World, claims: Claims, policies: Policies, objectives: Objectives, asks: Sequence[Ask]
-    ) -> Gathered:
+        self,
+        world: World,
+        claims: Claims,
+        policies: Policies,
+        objectives: Objectives,
+        asks: Sequence[BindingDemand],
+    ) -> GatherResult:
         """Gather in a thread: it takes seconds for thousands of variants, and the lease must be renewed."""
         return await asyncio.to_thread(
             gather,
@@ -255,7 +260,7 @@ class VariantAutoscalingReconciler:
             has_prometheus=self._tools.queries is not None,
         )
 
-    async def _plan(self, gathered: Gathered) -> tuple[Plan, Mapping[Key, Advice]]:
+    async def _plan(self, gathered: GatherResult) -> tuple[Plan, Mapping[Key, Advice]]:
         """Return the plan with its messages, and the advice for variants whose decisions are not applied."""
         tools, snapshot, scope = self._tools, gathered.snapshot, self._settings.advisory
         variants = {variant.key: variant for variant in snapshot.variants}
@@ -277,20 +282,20 @@ class VariantAutoscalingReconciler:
 
     def _statuses(
         self,
-        gathered: Gathered,
+        gathered: GatherResult,
         plan: Plan,
         *,
         sized: SizingResult,
         failures: Mapping[Key, str],
         acting: Mapping[Key, ActingFinding],
         advices: Mapping[Key, Advice],
-    ) -> tuple[Mapping[Key, Json], Mapping[Key, Unplanned]]:
+    ) -> tuple[Mapping[Key, Json], Mapping[Key, Exclusion]]:
         """Return the statuses, and why those of some objects could not be computed."""
         now, variants = self._tools.now(), {variant.key: variant for variant in sized.snapshot.variants}
         decisions = {item.key: item for item in plan.decisions}
         misplaced = sentences(self._follower.divergence.waiting)
 
-        def status_without_plan(claimant: Claimant, why: Unplanned) -> Json:
+        def status_without_plan(claimant: Claimant, why: Exclusion) -> Json:
             return unplanned_status(claimant.value, why, now=now, published=claimant.status)
 
         def status_of(claimant: Claimant) -> Json | None:
@@ -321,7 +326,7 @@ class VariantAutoscalingReconciler:
             return planned_status(claimant.value, inputs, now=now, published=claimant.status)
 
         statuses: dict[Key, Json | None] = {}
-        faults: dict[Key, Unplanned] = {}
+        faults: dict[Key, Exclusion] = {}
         for claimant in gathered.claimants:
             key = claimant.key
             try:
@@ -338,7 +343,7 @@ class VariantAutoscalingReconciler:
                 _log.warning("ignored in planning", problem=problem)
         self._problems = problems
 
-    def _tell_faults(self, unplanned: Mapping[Key, Unplanned]) -> None:
+    def _tell_faults(self, unplanned: Mapping[Key, Exclusion]) -> None:
         """Log the errors that no check foresaw, each with its traceback, once until it changes."""
         faults = {key: item for key, item in unplanned.items() if item.fault}
         for key, item in faults.items():

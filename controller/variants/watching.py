@@ -20,9 +20,9 @@ from apiserver.log import EventLogger
 from apiserver.schema.json import Json
 from controller.engines.readings import Reading
 from controller.engines.records import EngineRecords, Idleness
-from controller.engines.scraping import Scraped
+from controller.engines.scraping import ScrapeResult
 from controller.observe.claim import Claims
-from controller.observe.gather import Gathered, engine_pods
+from controller.observe.gather import GatherResult, engine_pods
 from controller.observe.pods import is_ready
 from controller.observe.replicas import ReportAge
 from controller.planning.snapshot import Variant
@@ -35,7 +35,7 @@ from controller.variants.solver_worker import without_collection
 class EngineSource(Protocol):
     """The source of engine metrics: the pods themselves or a Prometheus server."""
 
-    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+    async def scrape(self, pods: Sequence[Json]) -> ScrapeResult:
         """Return the metrics of the pods' engines."""
 
 
@@ -75,14 +75,18 @@ class EngineWatch:
         self._silence.update(self.silent)
         return failures
 
-    def _store(self, models: Mapping[Key, str], pods: Sequence[Json], scraped: Scraped) -> Mapping[Key, str]:
+    def _store(
+        self, models: Mapping[Key, str], pods: Sequence[Json], scraped: ScrapeResult
+    ) -> Mapping[Key, str]:
         """Store the engines' metrics; return the reasons why some did not answer."""
         readings, others = _of_their_model(models, scraped)
         failures = {**scraped.failures, **others}
         self.misserving = frozenset(others)
         now_seconds = self._seconds()
         before = self._engines
-        self._engines = before.update(readings, models, asked=map(key_of, pods), now_seconds=now_seconds)
+        self._engines = before.update(
+            readings, models, scraped_keys=map(key_of, pods), now_seconds=now_seconds
+        )
         self.idleness = self.idleness.update(
             {pod: (pod[0], model) for pod, model in models.items()},
             before=before,
@@ -106,7 +110,7 @@ class EngineWatch:
 
         return age
 
-    def size(self, gathered: Gathered) -> SizingResult:
+    def size(self, gathered: GatherResult) -> SizingResult:
         """Return loads and capacities, and keep what was learned."""
         with without_collection():
             sized = size_models(
@@ -121,7 +125,7 @@ class EngineWatch:
 
 
 def _of_their_model(
-    models: Mapping[Key, str], scraped: Scraped
+    models: Mapping[Key, str], scraped: ScrapeResult
 ) -> tuple[Mapping[Key, Reading], Mapping[Key, str]]:
     """Return the readings of engines that serve the model of their object, and what the others serve."""
     readings: dict[Key, Reading] = {}
@@ -135,7 +139,7 @@ def _of_their_model(
     return readings, others
 
 
-Asked = TypeVar("Asked", bound=Hashable)
+EndpointKey = TypeVar("EndpointKey", bound=Hashable)
 
 _log = EventLogger(__name__)
 
@@ -143,14 +147,16 @@ _MOST_NAMED: Final = 5
 _NUMBER: Final = re.compile(r"\d+")
 
 
-def silent_objects(asked: Iterable[tuple[Key, Asked]], failures: Mapping[Asked, str]) -> Mapping[Key, str]:
+def silent_objects(
+    requested: Iterable[tuple[Key, EndpointKey]], failures: Mapping[EndpointKey, str]
+) -> Mapping[Key, str]:
     """Return the objects none of whose endpoints responded, each with the cause of the first failure.
 
-    `asked` are the endpoints of each object, and `failures` the causes of those that failed.
+    `requested` are the endpoints of each object, and `failures` the causes of those that failed.
     """
     causes: dict[Key, str] = {}
     responding: set[Key] = set()
-    for key, endpoint in asked:
+    for key, endpoint in requested:
         if endpoint in failures:
             causes.setdefault(key, failures[endpoint])
         else:
@@ -183,8 +189,8 @@ class SilenceLog:
                 changed[cause].append(key)
         for cause, keys in changed.items():
             _log.warning("no pod responds", kind=self._kind, objects=_name_list(keys), why=cause)
-        if heard := [key for key in self._known if key not in silent]:
-            _log.info("pods respond again", kind=self._kind, objects=_name_list(heard))
+        if responding := [key for key in self._known if key not in silent]:
+            _log.info("pods respond again", kind=self._kind, objects=_name_list(responding))
         self._known = silent
 
 

@@ -11,7 +11,7 @@ from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_in, accelerators_of
 from controller.observe.gather import World, claims_in, gather
-from controller.observe.observed import Observed
+from controller.observe.observed import ObservedVariant
 from controller.observe.pods import target_of_pod
 from controller.observe.policies import Policies
 from controller.observe.targets import TargetKey, TargetKind
@@ -31,7 +31,7 @@ class Planned:
 
     cluster: Cluster
     snapshot: Snapshot
-    observed: Mapping[Key, Observed]
+    observed: Mapping[Key, ObservedVariant]
     plan: Plan
 
     @property

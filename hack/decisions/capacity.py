@@ -12,7 +12,7 @@ from typing import Final
 from controller.simulation.lower_bound import least_work
 from controller.simulation.run import simulate
 from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
-from controller.simulation.workload import Curve, Drawn, Trace
+from controller.simulation.workload import Curve, DrawnArrivals, Trace
 from hack.decisions.points import requests_of
 from hack.decisions.rows import Row
 
@@ -42,7 +42,7 @@ def sizes_of(row: Row) -> Mapping[str, tuple[int, int]]:
     """Return the replicas of each variant for the mean rate of a row's load, and for its peak."""
     (model,), scenario = row.scenario.models, row.scenario
     workload = model.workload
-    lengths = workload.lengths if isinstance(workload, Drawn) else workload.trace
+    lengths = workload.lengths if isinstance(workload, DrawnArrivals) else workload.trace
     arrivals = [item.arrival_us / 1e6 for item in requests_of(row.name, 1)[model.model_id]]
     scored = [item for item in arrivals if item >= scenario.warm_up_seconds]
     most = max(Counter(int(item / _PEAK_SECONDS) for item in scored).values())
@@ -58,7 +58,7 @@ def steady(
     variant: VariantSetup, model: ScenarioModel, lengths: Trace, rate: float, *, replicas: int = 1
 ) -> Scenario:
     """Return a constant rate on a few replicas of one variant, and no room for more: at most half an hour."""
-    workload = Drawn(curve=Curve(shape="constant", high=rate), lengths=lengths)
+    workload = DrawnArrivals(curve=Curve(shape="constant", high=rate), lengths=lengths)
     return Scenario(
         name="steady",
         models=(replace(model, workload=workload),),

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from controller.simulation.scenario import NodeGroup, Outage, Scenario, ScenarioModel, VariantSetup
-from controller.simulation.workload import Curve, Drawn, Played, Workload, load_trace
+from controller.simulation.workload import Curve, DrawnArrivals, TraceReplay, Workload, load_trace
 from controller.sizing.records import ATTAINMENT, SizingSettings, Targets
 from controller.variants.variantautoscaling import CycleSettings
 from hack.decisions import fleet
@@ -272,9 +272,9 @@ def scenario_of(
 
 def trace_workload(trace: str, copies: int = 1) -> Workload:
     """Return a shipped trace with each request sent `copies` times, with jitter."""
-    return Played(trace=load_trace(trace), copies=copies)
+    return TraceReplay(trace=load_trace(trace), copies=copies)
 
 
 def poisson_workload(curve: Curve, *, noise: float = _NOISE) -> Workload:
     """Return conversations with Poisson arrivals whose rate follows a curve, with slow noise."""
-    return Drawn(curve=curve, lengths=load_trace(CONVERSATIONS), noise=noise)
+    return DrawnArrivals(curve=curve, lengths=load_trace(CONVERSATIONS), noise=noise)

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Final
 
-from controller.simulation.autoscaler import Autoscaler
+from controller.simulation.autoscaler import SimulatedAutoscaler
 from controller.simulation.batch import Histogram
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.outcome import PolicyDecision
@@ -36,7 +36,7 @@ OUTPUT_TOKENS = (100, 500)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Spare:
+class SpareCapacity:
     """Average spare capacity of replicas that are not saturated: a share of the cache, and queue places."""
 
     replicas: int
@@ -60,7 +60,7 @@ class Spare:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class VariantState:
+class VariantSaturation:
     """The state of one variant. `seen` has KV usage and queue length of each replica that reports."""
 
     name: str
@@ -70,7 +70,7 @@ class VariantState:
     seen: Sequence[tuple[float, int]]
 
 
-def spare_of(variants: Sequence[VariantState]) -> Spare:
+def spare_of(variants: Sequence[VariantSaturation]) -> SpareCapacity:
     """Return the average over all unsaturated replicas of a model; zeros if all are saturated."""
     free = [
         (KV_THRESHOLD - kv, QUEUE_THRESHOLD - queue)
@@ -79,11 +79,11 @@ def spare_of(variants: Sequence[VariantState]) -> Spare:
         if kv < KV_THRESHOLD and queue < QUEUE_THRESHOLD
     ]
     if not free:
-        return Spare(replicas=0, kv=0.0, queue=0.0)
-    return Spare(replicas=len(free), kv=fmean(kv for kv, _ in free), queue=fmean(q for _, q in free))
+        return SpareCapacity(replicas=0, kv=0.0, queue=0.0)
+    return SpareCapacity(replicas=len(free), kv=fmean(kv for kv, _ in free), queue=fmean(q for _, q in free))
 
 
-def targets(variants: Sequence[VariantState]) -> Mapping[str, int]:
+def targets(variants: Sequence[VariantSaturation]) -> Mapping[str, int]:
     """Return the replicas of each variant of one model."""
     current = {variant.name: variant.desired or variant.replicas for variant in variants}
     reporting = [variant for variant in variants if variant.seen]
@@ -114,17 +114,17 @@ class SaturationV1Policy:
     decisions: list[PolicyDecision] = field(default_factory=list)
     _desired: dict[str, int] = field(default_factory=dict)
 
-    def autoscaler(self, variant: VariantSetup) -> Autoscaler:
+    def autoscaler(self, variant: VariantSetup) -> SimulatedAutoscaler:
         """Return the HPA that reads the number of replicas."""
         return self.scenario.follower(variant)
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
         """Return the replicas of each variant from the current state of the engines."""
-        by_model: dict[str, list[VariantState]] = defaultdict(list)
+        by_model: dict[str, list[VariantSaturation]] = defaultdict(list)
         for variant in cluster.variants.values():
             pods = cluster.pods_of(variant.name)
             servers = [cluster.server(pod) for pod in pods if pod.is_ready]
-            state = VariantState(
+            state = VariantSaturation(
                 name=variant.name,
                 cost=variant.price_per_hour,
                 replicas=len(pods),
@@ -245,7 +245,7 @@ class SaturationV2Policy:
     _live: dict[str, float] = field(default_factory=dict)
     """Last observed capacity of a replica, by variant."""
 
-    def autoscaler(self, variant: VariantSetup) -> Autoscaler:
+    def autoscaler(self, variant: VariantSetup) -> SimulatedAutoscaler:
         """Return the HPA that reads the number of replicas."""
         return self.scenario.follower(variant)
 

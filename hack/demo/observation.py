@@ -17,7 +17,7 @@ from controller.observe.pods import by_target, is_present, is_ready
 from controller.observe.policies import Policies
 from controller.observe.prices import accelerator_of, effective_cost
 from controller.observe.targets import target_of
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.outcome import ModelOutcome, model_outcome, reversals
 from controller.simulation.scenario import ScenarioModel
 from controller.simulation.workload import Request
@@ -30,7 +30,7 @@ class Served:
 
     model: ScenarioModel
     requests: Sequence[Request]
-    finished: Sequence[Completion]
+    finished: Sequence[CompletedRequest]
 
     @property
     def outcome(self) -> ModelOutcome:

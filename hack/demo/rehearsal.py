@@ -14,17 +14,17 @@ from functools import cache
 from apiserver.kinds.settings_names import NamesConfig
 from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.reading import FileContents, of_kind, read
-from controller.commands.simulate.engines import Supplied
+from controller.commands.simulate.engines import ScenarioData
 from controller.commands.simulate.export import read_export
 from controller.config_planning import settings_of, sizing_of
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.manifests import Manifests
 from controller.simulation.outcome import PolicyOutcome
 from controller.simulation.reconciler import ReconciledPolicy
 from controller.simulation.run import play
 from controller.simulation.scenario import Scenario
-from controller.simulation.workload import Played, TraceEntry
+from controller.simulation.workload import TraceEntry, TraceReplay
 from controller.sizing.records import StepParameters
 from controller.variants.variantautoscaling import CycleSettings
 from hack.demo import scenario
@@ -45,7 +45,7 @@ class WatchedPolicy(ReconciledPolicy):
             cycle_settings=CycleSettings(scale_to_zero=False, sizing=sizing_of(scenario.PLANNING)),
         )
         self.history = History()
-        self.finished: Mapping[str, Sequence[Completion]] = {}
+        self.finished: Mapping[str, Sequence[CompletedRequest]] = {}
         """The completed requests of each model."""
 
     async def publish(self, cluster: VirtualCluster) -> Mapping[str, float]:
@@ -72,7 +72,7 @@ async def rehearse() -> tuple[History, PolicyOutcome]:
     return policy.history, outcome
 
 
-def served_requests(finished: Mapping[str, Sequence[Completion]]) -> list[Served]:
+def served_requests(finished: Mapping[str, Sequence[CompletedRequest]]) -> list[Served]:
     """Return the results of the demo's requests, by the priority of their models."""
     models, requests = demo_scenario()[0].models, scenario.requests_until_the_end()
     end_us = round(scenario.END_SECONDS * 1e6)
@@ -124,16 +124,16 @@ def _nodes() -> Source:
     )
 
 
-def _supplied_inputs(contents: FileContents) -> Supplied:
+def _supplied_inputs(contents: FileContents) -> ScenarioData:
     """Return the inputs that no object contains: the load, and the profiles of simulated engines."""
     templates = {
         name: item.value["spec"]["template"]
         for (_, name), item in of_kind(contents.manifests, "Deployment").items()
     }
     profiles = {name: profile_of(template) for name, template in templates.items()}
-    return Supplied(
+    return ScenarioData(
         workloads={
-            model_id: Played(
+            model_id: TraceReplay(
                 trace=tuple(
                     TraceEntry(
                         offset_ms=round(request.arrival_us / 1000),

@@ -12,7 +12,7 @@ from itertools import chain, repeat, takewhile
 from pathlib import Path
 
 from controller.config_planning import PlanningConfig
-from controller.simulation.autoscaler import Behaviour, Direction, Pace
+from controller.simulation.autoscaler import Behaviour, ScalingPace, ScalingRules
 from controller.simulation.workload import Request
 from hack.controlplane.nodes import Node
 from hack.demo.phases import Phase, requests
@@ -38,14 +38,14 @@ SYNC_SECONDS = 1.5
 """Sync period of the simulated autoscalers in seconds; that of the real ones is 2 s."""
 
 DEFAULT_BEHAVIOUR = Behaviour(
-    up=Direction(
+    up=ScalingRules(
         window_seconds=0,
         paces=(
-            Pace(type="Percent", value=100, period_seconds=3),
-            Pace(type="Pods", value=4, period_seconds=3),
+            ScalingPace(type="Percent", value=100, period_seconds=3),
+            ScalingPace(type="Pods", value=4, period_seconds=3),
         ),
     ),
-    down=Direction(window_seconds=50, paces=(Pace(type="Percent", value=100, period_seconds=3),)),
+    down=ScalingRules(window_seconds=50, paces=(ScalingPace(type="Percent", value=100, period_seconds=3),)),
 )
 """Kubernetes' default behavior of an autoscaler, at the demo's pace."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from copy import deepcopy
 from statistics import quantiles
 
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.fleet import Fleet
 from controller.simulation.workload import Request
 from hack.demo.observation import ClientView
@@ -24,7 +24,7 @@ class RecentFigures:
         self._arrived: deque[tuple[float, int]] = deque([(0.0, 0)])
         self._waits: deque[tuple[float, float]] = deque()
 
-    def update(self, now_seconds: float, *, arrived: int, finished: Iterable[Completion]) -> None:
+    def update(self, now_seconds: float, *, arrived: int, finished: Iterable[CompletedRequest]) -> None:
         """Add the total number of arrivals so far, and the completions since the last call."""
         self._arrived.append((now_seconds, arrived))
         while len(self._arrived) > 1 and self._arrived[1][0] <= now_seconds - RATE_WINDOW_SECONDS:
@@ -65,7 +65,7 @@ class Traffic:
             self._figures[model_id].update(now_seconds, arrived=arrived, finished=recent)
             self._measured[model_id] = len(finished)
 
-    def concluded(self, now_seconds: float) -> dict[str, list[Completion]]:
+    def concluded(self, now_seconds: float) -> dict[str, list[CompletedRequest]]:
         """Return all completions, including those that would follow if no more requests arrived.
 
         The engines themselves are not changed.

@@ -9,8 +9,8 @@ from typing import Final
 import numpy as np
 
 from apiserver.schema.json import Json
-from controller.engines.readings import Part, Reading, Totals
-from controller.engines.scraping import Scraped
+from controller.engines.readings import EndpointReading, Reading, Totals
+from controller.engines.scraping import ScrapeResult
 
 _RATES: Final = (0.003, 4.0)
 """Requests per second of an engine, log-uniformly distributed: most models have little load."""
@@ -57,10 +57,10 @@ class NoisyEngines:
         )
         self._running = self._chance.poisson(rates * _OUTPUT * step)
 
-    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+    async def scrape(self, pods: Sequence[Json]) -> ScrapeResult:
         """Return the current counters of the pods' engines."""
         keys = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
-        return Scraped(readings={key: self._reading(self._numbers[key]) for key in keys}, failures={})
+        return ScrapeResult(readings={key: self._reading(self._numbers[key]) for key in keys}, failures={})
 
     def _reading(self, number: int) -> Reading:
         first, prompts, tokens, finished, seconds, between, to_first = map(float, self._counters[:, number])
@@ -80,6 +80,6 @@ class NoisyEngines:
             time_seconds=self.seconds,
             running=running,
             kv_tokens=400_000,
-            parts={frozenset(): Part(waiting=0, totals=totals)},
+            parts={frozenset(): EndpointReading(waiting=0, totals=totals)},
             model_names=frozenset(),
         )

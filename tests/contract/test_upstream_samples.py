@@ -16,7 +16,7 @@ from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
 from controller.policies.history import History
 from controller.policies.policy import Value, read_binding, read_policy
-from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
+from controller.policies.sharing import BindingObservation, TargetObservation, decide_binding
 
 WAITING = "engine:requests_waiting"
 CALM = {"stabilizationWindow": "5m", "period": "1m"}
@@ -148,8 +148,8 @@ def test_a_documented_object_is_admitted_and_decided_on(sample: Sample) -> None:
     binding, of_binding = admitted(sample.binding)
     assert of_rules + of_binding == sample.warnings
 
-    seen = BindingSeen(
-        targets=tuple(TargetSeen(current_replicas=count) for count in sample.counts),
+    seen = BindingObservation(
+        targets=tuple(TargetObservation(current_replicas=count) for count in sample.counts),
         totals={WAITING: Value(value=sample.load)},
     )
     found = decide_binding(read_policy(rules), read_binding(binding), History(), seen, 0.0)

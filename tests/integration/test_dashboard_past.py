@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.engine_history import Past, prometheus_with
 
-from controller.commands.dashboard.history import Sample, read_past
+from controller.commands.dashboard.history import ModelSample, read_past
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.engines.requests import NO_CREDENTIALS
 
@@ -31,7 +31,7 @@ async def test_the_hours_before_come_from_prometheus(tmp_path: Path) -> None:
     samples = history["chat", "m"]
     assert {*history} == {("chat", "m")}
     assert len(samples) >= 2
-    assert samples[-1] == Sample(
+    assert samples[-1] == ModelSample(
         time=samples[-1].time,
         requests_per_second=4.0,
         ready=3,

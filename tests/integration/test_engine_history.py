@@ -15,7 +15,7 @@ from support.manifests import Manifest, deployment, listed, variant
 from controller.commands.simulate import history
 from controller.commands.simulate.history import PastVariant, read_past
 from controller.engines.requests import NO_CREDENTIALS
-from controller.simulation.workload import Played
+from controller.simulation.workload import TraceReplay
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -111,7 +111,7 @@ def test_the_load_and_the_engines_are_those_of_the_past(url: str, past: Past) ->
 
     assert found.problems == ()
     workload, known = found.workloads[LLAMA], found.measured["llama"]
-    assert isinstance(workload, Played)
+    assert isinstance(workload, TraceReplay)
     requests = workload.trace
     assert len(requests) == pytest.approx(10 * 1800 + 10 * 900, rel=0.05)
     assert fmean(item.prompt_tokens for item in requests) == pytest.approx(1050, rel=0.05)
@@ -142,7 +142,7 @@ def test_times_without_samples_are_a_warning(url: str, past: Past) -> None:
     (text,) = (text for text in found.warnings if "in between" in text)
     assert text.startswith("Prometheus has no samples for 1")
     workload = found.workloads[LLAMA]
-    assert isinstance(workload, Played)
+    assert isinstance(workload, TraceReplay)
     assert len(workload.trace) == pytest.approx(2 * 10 * 300, rel=0.2)
 
 
@@ -151,7 +151,7 @@ def test_without_histograms_all_requests_have_the_mean_length(url: str, past: Pa
     found = read(url, past, pods_of("plain"))
 
     workload = found.workloads[LLAMA]
-    assert isinstance(workload, Played)
+    assert isinstance(workload, TraceReplay)
     assert len({(item.prompt_tokens, item.output_tokens) for item in workload.trace}) == 1
     assert workload.trace[0].prompt_tokens == pytest.approx(1050, rel=0.05)
     assert [text.partition(": all have")[0] for text in found.warnings if "histogram" in text] == [

@@ -18,7 +18,7 @@ from support.stub_engine import StubEngine
 
 from controller.engines.endpoints import QUEUE_EXPRESSION, EndpointMemory, PickerQueue, question
 from controller.engines.prometheus import PrometheusSource
-from controller.policies.measuring import Exposed
+from controller.policies.measuring import ExposedMetric
 from controller.policies.policy import Value
 from hack.controlplane import ControlPlane
 from hack.controlplane.nodes import Node, create_nodes
@@ -26,7 +26,7 @@ from hack.controlplane.nodes import Node, create_nodes
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from controller.engines.scraping import Scraped
+    from controller.engines.scraping import ScrapeResult
 
 pytestmark = pytest.mark.controlplane
 
@@ -58,7 +58,7 @@ def running_pods(control_plane: ControlPlane) -> list[dict[str, Any]]:
     return found
 
 
-async def ask_until_known(control_plane: ControlPlane, pods: list[dict[str, Any]]) -> Scraped:
+async def ask_until_known(control_plane: ControlPlane, pods: list[dict[str, Any]]) -> ScrapeResult:
     """Query until Prometheus has series of every pod, for at most a minute."""
     async with asyncio.timeout(60), PrometheusSource(control_plane.prometheus_url) as source:
         while True:
@@ -107,7 +107,7 @@ async def test_metrics_named_like_keywords_do_not_affect_others(monitored: Contr
             exposures = await source.expose(asked)
 
     assert exposures.failures == {}
-    assert exposures.looks[asked[0].endpoint].exposed == {waiting: Exposed(value=3.0)}
+    assert exposures.looks[asked[0].endpoint].exposed == {waiting: ExposedMetric(value=3.0)}
 
 
 async def test_every_panel_has_data(monitored: ControlPlane) -> None:

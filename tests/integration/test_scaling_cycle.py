@@ -20,7 +20,7 @@ from controller.bindings.autoscalingpolicybinding import (
 )
 from controller.bindings.scale_reader import ScaleReader
 from controller.bindings.scaling import DirectScaler, Ending, ScalingTools
-from controller.engines.endpoints import Exposures, Question
+from controller.engines.endpoints import EndpointQuery, Exposures
 from controller.observe.binding_targets import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind
 from controller.variants.advisory import Scope
@@ -54,7 +54,7 @@ def generation(bench: Bench) -> str:
 class NoEngines:
     """A metrics source without any endpoint."""
 
-    async def expose(self, questions: Sequence[Question]) -> Exposures:
+    async def expose(self, questions: Sequence[EndpointQuery]) -> Exposures:
         """Return no exposures."""
         del questions
         return Exposures()

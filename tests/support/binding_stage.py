@@ -23,10 +23,10 @@ from controller.bindings.autoscalingpolicybinding import (
 from controller.bindings.joint import Exchange
 from controller.bindings.scaling import DirectScaler
 from controller.bindings.status import BindingCycleResult
-from controller.engines.endpoints import Exposures, Question
+from controller.engines.endpoints import EndpointQuery, Exposures
 from controller.observe.binding_targets import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind
-from controller.policies.measuring import Exposed, Look
+from controller.policies.measuring import ExposedMetric, PodExposure
 from controller.variants.publishing import Pulse
 from support.manifests import autoscaler
 
@@ -133,7 +133,7 @@ class Stage:
     unwritable: str = ""
     pulse: Pulse = field(default_factory=Pulse)
     exchange: Exchange = field(default_factory=Exchange)
-    asked: list[Question] = field(default_factory=list)
+    asked: list[EndpointQuery] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.begin()
@@ -179,7 +179,7 @@ class Stage:
             + ([] if self.router_says is None else [router()]),
         )
 
-    async def expose(self, questions: Sequence[Question]) -> Exposures:
+    async def expose(self, questions: Sequence[EndpointQuery]) -> Exposures:
         """Return the metrics of the pods of Deployments with a load."""
         self.asked = list(questions)
         loads = {}
@@ -190,11 +190,13 @@ class Stage:
                 loads[item] = self.router_says
         return Exposures(
             looks={
-                item.endpoint: Look(
+                item.endpoint: PodExposure(
                     self.time.timestamp(),
                     dict.fromkeys(
                         item.names - self.silent_names,
-                        Exposed(value=load, is_counter=self.router_counts and item.endpoint.pod == "router"),
+                        ExposedMetric(
+                            value=load, is_counter=self.router_counts and item.endpoint.pod == "router"
+                        ),
                     ),
                 )
                 for item, load in loads.items()

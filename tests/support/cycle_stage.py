@@ -12,7 +12,7 @@ from apiserver.cluster.errors import Unavailable
 from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.engines.readings import Reading
-from controller.engines.scraping import Scraped
+from controller.engines.scraping import ScrapeResult
 from controller.observe.gather import World
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
@@ -136,10 +136,10 @@ class Stage:
         """Return the time of a monotonic clock."""
         return (self.time - self.set_by).timestamp()
 
-    async def scrape(self, asked: Sequence[Json]) -> Scraped:
+    async def scrape(self, asked: Sequence[Json]) -> ScrapeResult:
         """Return a busy engine for the loud variant, and an idle one for the quiet variant."""
         names = [pod["metadata"]["name"] for pod in asked]
-        self.scraped = set(names)
+        self.samples = set(names)
         readings = {
             ("ns", name): replace(
                 _reading(name.split("-")[0], self.time - self.set_by),
@@ -148,7 +148,9 @@ class Stage:
             for name in names
             if name not in self.failures
         }
-        return Scraped(readings=readings, failures={("ns", name): why for name, why in self.failures.items()})
+        return ScrapeResult(
+            readings=readings, failures={("ns", name): why for name, why in self.failures.items()}
+        )
 
     async def solve(self, snapshot: Snapshot) -> Plan:
         """Return a plan, like the controller's solver process."""

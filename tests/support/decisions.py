@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from controller.planning.decision import BoundBy, Decision, Plan, Reason, SolverReport, SolverStatus
-from controller.planning.load import Capacity, CapacitySource, LimitingTarget, ModelLoad, RateLimit
+from controller.planning.decision import BoundBy, Plan, Reason, SolverReport, SolverStatus, VariantDecision
+from controller.planning.load import Capacity, CapacitySource, LimitingTarget, ModelLoad, ReplicaRateLimit
 
 LOAD = ModelLoad(
     namespace="ns",
@@ -26,13 +26,13 @@ CAPACITY = Capacity(
     requests_per_second=9.4,
     source=CapacitySource.LEARNED,
     limits=(
-        RateLimit(target=LimitingTarget.TTFT, text="TTFT 2 s", requests_per_second=9.4),
-        RateLimit(target=LimitingTarget.ITL, text="ITL 80 ms", requests_per_second=11.0),
+        ReplicaRateLimit(target=LimitingTarget.TTFT, text="TTFT 2 s", requests_per_second=9.4),
+        ReplicaRateLimit(target=LimitingTarget.ITL, text="ITL 80 ms", requests_per_second=11.0),
     ),
 )
 
 
-def decision(name: str, **changes: Any) -> Decision:
+def decision(name: str, **changes: Any) -> VariantDecision:
     """Return a decision about a variant."""
     fields: dict[str, Any] = {
         "namespace": "ns",
@@ -51,13 +51,13 @@ def decision(name: str, **changes: Any) -> Decision:
         "reason": Reason.SHORTAGE,
         "message": f"{name} goes short",
     }
-    return Decision(**fields | changes)
+    return VariantDecision(**fields | changes)
 
 
 SOLVED = SolverReport(status=SolverStatus.OPTIMAL, unproven="", gap=0.0, message="")
 
 
-def plan_of(*decisions: Decision, **parts: Any) -> Plan:
+def plan_of(*decisions: VariantDecision, **parts: Any) -> Plan:
     """Return a plan with some decisions, proven optimal; by default without placements."""
     fields: dict[str, Any] = {"placements": (), "cost": Decimal(0), "solver": SOLVED}
     return Plan(decisions=decisions, **fields | parts)

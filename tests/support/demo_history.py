@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from decimal import Decimal
 
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.scenario import ScenarioModel
-from controller.simulation.workload import Played, Request
+from controller.simulation.workload import Request, TraceReplay
 from controller.sizing.records import Targets
 from hack.demo.observation import ClientView, ModelView, Observation, Served, VariantView
 
@@ -36,14 +36,14 @@ def variant(name: str, replicas: int, *, desired: int | None = None, **changes: 
 def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
     """Return one request per second of the premium model; those at `late_at` miss the TTFT target."""
     model = ScenarioModel(
-        model_id="big", workload=Played(trace=()), targets=Targets(ttft_seconds=1.0), priority=1
+        model_id="big", workload=TraceReplay(trace=()), targets=Targets(ttft_seconds=1.0), priority=1
     )
     requests = [
         Request(request_id=n, arrival_us=n * 1_000_000, prompt_tokens=1, output_tokens=1)
         for n in range(count)
     ]
     done = [
-        Completion(
+        CompletedRequest(
             request=request,
             first_token_us=request.arrival_us + (3_000_000 if request.request_id in late_at else 100_000),
             finish_us=request.arrival_us + 3_000_000,

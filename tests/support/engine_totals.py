@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from controller.engines.exposition import EndpointLabels
-from controller.engines.readings import Part, Totals
+from controller.engines.readings import EndpointReading, Totals
 
 
 def counted(
@@ -27,6 +27,6 @@ def counted(
     )
 
 
-def alone(totals: Totals, *, waiting: int = 0) -> dict[EndpointLabels, Part]:
+def alone(totals: Totals, *, waiting: int = 0) -> dict[EndpointLabels, EndpointReading]:
     """Return the parts of a pod that was scraped directly."""
-    return {frozenset(): Part(waiting=waiting, totals=totals)}
+    return {frozenset(): EndpointReading(waiting=waiting, totals=totals)}

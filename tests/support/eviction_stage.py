@@ -15,7 +15,7 @@ from apiserver.schema.json import Json
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import EvictionRecord, EvictionRules
 from controller.observe.declarations import claimant_of
-from controller.observe.gather import Gathered, World
+from controller.observe.gather import GatherResult, World
 from controller.planning.decision import Move, Plan
 from controller.planning.snapshot import Snapshot
 from support.decisions import plan_of
@@ -134,7 +134,7 @@ class Stage:
     async def act(self, evictor: Evictor, plan: Plan = PLAN, advised: tuple[str, ...] = ()) -> dict[str, int]:
         """Act on a plan, ten seconds after the last one."""
         self.time += timedelta(seconds=10)
-        gathered = Gathered(
+        gathered = GatherResult(
             snapshot=Snapshot(nodes=(), variants=()),
             observed={("ns", "small"): observed("small", pods=tuple(self.pods))},
             claimants=tuple(map(claimant_of, AUTOSCALINGS)),

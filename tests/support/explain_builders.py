@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 from controller.planning.cluster import Node
-from controller.planning.decision import BoundBy, Decision, Reason
+from controller.planning.decision import BoundBy, Reason, VariantDecision
 from controller.planning.inputs import Settings
-from controller.planning.load import LimitingTarget, ModelLoad, RateLimit
+from controller.planning.load import LimitingTarget, ModelLoad, ReplicaRateLimit
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
 from support.planning_builders import capacity, load, node, variant
@@ -19,14 +19,16 @@ PER_SECOND = 10**6
 LIMITED = replace(
     capacity(16.1 * PER_SECOND),
     limits=(
-        RateLimit(target=LimitingTarget.TTFT, text="TTFT 2 s", requests_per_second=16.1),
-        RateLimit(target=LimitingTarget.ITL, text="ITL 80 ms", requests_per_second=19.2),
-        RateLimit(target=LimitingTarget.BATCH, text="a batch of 256", requests_per_second=30.0),
+        ReplicaRateLimit(target=LimitingTarget.TTFT, text="TTFT 2 s", requests_per_second=16.1),
+        ReplicaRateLimit(target=LimitingTarget.ITL, text="ITL 80 ms", requests_per_second=19.2),
+        ReplicaRateLimit(target=LimitingTarget.BATCH, text="a batch of 256", requests_per_second=30.0),
     ),
 )
 
 
-def decide(nodes: list[Node], *variants: Variant, loads: tuple[ModelLoad, ...] = ()) -> dict[str, Decision]:
+def decide(
+    nodes: list[Node], *variants: Variant, loads: tuple[ModelLoad, ...] = ()
+) -> dict[str, VariantDecision]:
     """Return the decisions of a first plan by name of the variant."""
     snapshot = Snapshot(nodes=tuple(nodes), variants=variants, loads=loads)
     made = plan(snapshot, Settings())

@@ -7,8 +7,8 @@ from decimal import Decimal
 from apiserver.schema.json import Json
 from controller.engines.records import Idleness
 from controller.observe.gather import (
-    Gathered,
-    Terms,
+    GatherResult,
+    PlanningTerms,
     World,
     claims_in,
     gather,
@@ -75,11 +75,11 @@ def gathered(
     *autoscalings: Json,
     deployments: tuple[Json, ...] = (CHAT,),
     others: tuple[Json, ...] = (),
-    terms: Terms | None = None,
+    terms: PlanningTerms | None = None,
     report_age: ReportAge = never_asked,
     policies: Policies = POLICIES,
     **world: object,
-) -> Gathered:
+) -> GatherResult:
     """Return the snapshot gathered from a small world."""
     parts: Json = {
         "pods": (),
@@ -96,5 +96,5 @@ def gathered(
         now_seconds=NOW_SECONDS,
         may_scale_to_zero=bool(terms),
         idleness=Idleness(last_seconds={("ns", "meta/llama-3.1-8b"): NOW_SECONDS - 40}),
-        terms=terms or Terms(),
+        terms=terms or PlanningTerms(),
     )

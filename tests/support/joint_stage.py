@@ -12,9 +12,9 @@ from apiserver.cluster.events import EventRecorder
 from apiserver.schema.json import Json
 from controller.bindings.autoscalingpolicybinding import BindingSettings
 from controller.bindings.joint import Exchange
-from controller.engines.scraping import Scraped
+from controller.engines.scraping import ScrapeResult
 from controller.observe.binding_targets import bound_targets
-from controller.observe.gather import Terms, World
+from controller.observe.gather import PlanningTerms, World
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
 from controller.observe.policies import Policies, ServiceClass
 from controller.observe.targets import TargetKey, TargetKind
@@ -99,7 +99,7 @@ class JointStage:
                     cast("Cluster", self), namespace="stowplan-system", seconds=self.bound.steady
                 ),
             ),
-            CycleSettings(scale_to_zero=self.scale_to_zero, terms=Terms(steers_removal=False)),
+            CycleSettings(scale_to_zero=self.scale_to_zero, terms=PlanningTerms(steers_removal=False)),
         )
 
     def world(self) -> World:
@@ -128,9 +128,9 @@ class JointStage:
             bound=bound_targets(list(self.bindings.values())),
         )
 
-    async def scrape(self, _asked: Sequence[Json]) -> Scraped:
+    async def scrape(self, _asked: Sequence[Json]) -> ScrapeResult:
         """Return no readings: the loads of VariantAutoscalings are unknown, and their replicas stay."""
-        return Scraped(readings={}, failures={})
+        return ScrapeResult(readings={}, failures={})
 
     async def solve(self, snapshot: Snapshot) -> Plan:
         """Return a plan, like the controller's solver process."""

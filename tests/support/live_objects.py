@@ -17,9 +17,9 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from controller.commands.plan.configuring import configuration_in_cluster
-from controller.commands.plan.gathering import Gathering
+from controller.commands.plan.gathering import InputsResult
 from controller.commands.status.assemble import fleet_of
-from controller.commands.status.fleet import Fleet
+from controller.commands.status.fleet import FleetState
 from controller.commands.status.reading import LiveObjects
 from controller.commands.status.run import gathering_of
 from support.manifests import Manifest, autoscaler, deployment, l4_node, variant
@@ -100,13 +100,13 @@ def live(objects: Mapping[Resource, Iterable[Manifest]], **more: Any) -> LiveObj
     return LiveObjects(objects=stored, **usual | more)
 
 
-def fleet(objects: Mapping[Resource, Iterable[Manifest]], **more: Any) -> Fleet:
+def fleet(objects: Mapping[Resource, Iterable[Manifest]], **more: Any) -> FleetState:
     """Return the state of a fleet of some objects."""
     read = live(objects, **more)
     return fleet_of(read, planned(read), now=NOW)
 
 
-def planned(read: LiveObjects) -> Gathering:
+def planned(read: LiveObjects) -> InputsResult:
     """Return what planning makes of objects, with their settings."""
     return gathering_of(read, configuration_in_cluster(read.settings), now=NOW)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.observe.claim import Claim, Owner, OwnerKind
 from controller.observe.conditions import ConditionReason
-from controller.observe.observed import Observed
+from controller.observe.observed import ObservedVariant
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.sizing.records import VariantFacts
 from support.manifests import deployment
@@ -22,10 +22,10 @@ def claim(name: str = "chat", **fields: Any) -> Claim:
     return replace(Claim(owner=owner, name=name, model_id="m", target=target), **fields)
 
 
-def observed(name: str = "chat", **fields: Any) -> Observed:
+def observed(name: str = "chat", **fields: Any) -> ObservedVariant:
     """Return what was found about a variant with a Deployment of one replica."""
     made = deployment(name, product="A100", accelerators=1, replicas=1)
-    plain = Observed(
+    plain = ObservedVariant(
         claim=claim(name),
         target=target_of(TargetKey(TargetKind.DEPLOYMENT, "ns", name), made),
         accelerator="A100",

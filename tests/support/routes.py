@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from apiserver.schema.json import Json
-from controller.gateways.inputs import Installed
+from controller.gateways.inputs import InstalledDefinitions
 from controller.gateways.translation import Translation, translate
 from support.models import errors_of
 
@@ -37,11 +37,11 @@ def route(*rules: Json, name: str = "chat", annotations: Json | None = None, **m
     return _valid("ModelRoute", name, annotations, {key: item for key, item in spec.items() if item != ""})
 
 
-def translated(value: Json, *servers: Json, installed: Installed | None = None) -> Translation:
+def translated(value: Json, *servers: Json, installed: InstalledDefinitions | None = None) -> Translation:
     """Return the translation of a route for one Gateway, with a default server if none is given."""
     known: Iterable[Json] = servers or (server(),)
     by_name = {item["metadata"]["name"]: item for item in known}
-    return translate(value, by_name, [GATEWAY], installed or Installed())
+    return translate(value, by_name, [GATEWAY], installed or InstalledDefinitions())
 
 
 def http_rules(translation: Translation) -> list[Json]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from controller.planning.cluster import Budget, NodePool, Quota, Taint, Toleration
 from controller.planning.load import Signal
 from controller.planning.pod_rules import MostPerNode, PodRules, Spread
-from controller.planning.snapshot import Model, Replica, Snapshot
+from controller.planning.snapshot import PlannedModel, Replica, Snapshot
 from support.planning_builders import capacity, load, node, variant
 
 if TYPE_CHECKING:
@@ -156,9 +156,9 @@ def _load(random: Random, model: str) -> ModelLoad:
     return replace(found, releasable_requests_per_second=releasable)
 
 
-def _model(random: Random, model: str) -> Model:
+def _model(random: Random, model: str) -> PlannedModel:
     minimum = random.choice((0, 0, 2))
-    return Model(
+    return PlannedModel(
         namespace="llm",
         model_id=model,
         min_replicas=minimum,

@@ -17,7 +17,7 @@ from typing import IO, Final, NoReturn
 import yaml
 
 from apiserver.schema.json import JsonValue
-from controller.commands.check.tree import MERGE, MOST_LEVELS, Tree, TreeBuilder, UnreadableError
+from controller.commands.check.tree import MERGE, MOST_LEVELS, Tree, TreeBuilder, UnreadableDocumentError
 from controller.commands.check.yaml_values import as_json_number, resolve
 
 STANDARD_INPUT: Final = "-"
@@ -35,7 +35,7 @@ _JSON_TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]|[^\s,:\[\]{}"]+')
 _JSON_LITERALS: Final = {"true": True, "false": False, "null": None}
 
 
-class _JsonSyntaxError(UnreadableError):
+class _JsonSyntaxError(UnreadableDocumentError):
     """The text is not JSON; it may still be YAML in flow style."""
 
 
@@ -50,7 +50,7 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class FilePart:
     """The text after one separator, the line where it begins in the file, and its documents.
 
     A document that cannot be read is an error; lines count from 1.
@@ -59,7 +59,7 @@ class Part:
     separator: str = ""
     text: str = ""
     line: int = 1
-    documents: tuple[Tree | UnreadableError, ...] = ()
+    documents: tuple[Tree | UnreadableDocumentError, ...] = ()
 
 
 def read_sources(names: Sequence[str]) -> Iterator[Source]:
@@ -107,36 +107,40 @@ def encoding_of(data: bytes) -> str:
     return next((name for mark, name in _MARKS if data.startswith(mark)), "utf-8")
 
 
-def read_documents(data: bytes) -> Iterator[Tree | UnreadableError]:
+def read_documents(data: bytes) -> Iterator[Tree | UnreadableDocumentError]:
     """Yield every non-empty document of a file, or why it cannot be read."""
     for part in read_parts(data):
         yield from part.documents
 
 
-def read_parts(data: bytes) -> Iterator[Part]:
+def read_parts(data: bytes) -> Iterator[FilePart]:
     """Yield the parts of a file with their documents. Together they have its whole text, if that is text."""
     try:
         text = data.decode(encoding_of(data))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        yield Part(documents=(UnreadableError(f"not UTF-8: byte {data[error.start]:#04x}", line),))
+        yield FilePart(
+            documents=(UnreadableDocumentError(f"not UTF-8: byte {data[error.start]:#04x}", line),)
+        )
         return
     pieces, line = _SEPARATOR.split(text), 1
     for separator, piece in zip(["", *pieces[1::2]], pieces[::2], strict=True):
         errors = []
         rest = separator.removeprefix("---").strip()
         if rest and not rest.startswith("#"):
-            errors.append(UnreadableError(f"invalid Yaml document separator: {rest}", line))
+            errors.append(UnreadableDocumentError(f"invalid Yaml document separator: {rest}", line))
         line += separator.count("\n")
-        yield Part(separator=separator, text=piece, line=line, documents=(*errors, *_read_part(piece, line)))
+        yield FilePart(
+            separator=separator, text=piece, line=line, documents=(*errors, *_read_part(piece, line))
+        )
         line += piece.count("\n")
 
 
-def _read_part(text: str, first_line: int) -> Iterator[Tree | UnreadableError]:
+def _read_part(text: str, first_line: int) -> Iterator[Tree | UnreadableDocumentError]:
     try:
         yield from (tree for tree in _trees(text, first_line) if tree.value is not None)
-    except UnreadableError as error:
-        yield UnreadableError(error.message + _UNRENDERED, error.line) if _TEMPLATE in text else error
+    except UnreadableDocumentError as error:
+        yield UnreadableDocumentError(error.message + _UNRENDERED, error.line) if _TEMPLATE in text else error
 
 
 def _trees(text: str, first_line: int) -> list[Tree]:
@@ -147,7 +151,7 @@ def _trees(text: str, first_line: int) -> list[Tree]:
     except _JsonSyntaxError as error:
         try:
             return _yaml_trees(text, first_line)
-        except UnreadableError:
+        except UnreadableDocumentError:
             if _LOOKS_LIKE_JSON.match(text):
                 raise error from None
             raise
@@ -178,7 +182,7 @@ def _build(builder: TreeBuilder, event: yaml.Event, line: int) -> None:
             builder.alias(name, line)
         case yaml.DocumentStartEvent() if builder.tree is not None:
             # After a line break that only YAML recognizes as one. kubectl would ignore this document.
-            raise UnreadableError("a second document: insert a line with --- before it", line)
+            raise UnreadableDocumentError("a second document: insert a line with --- before it", line)
         case _:
             pass  # the start and end of stream and document
 
@@ -190,20 +194,20 @@ def _yaml_scalar(event: yaml.ScalarEvent, line: int, *, is_key: bool) -> JsonVal
     try:
         return resolve(event.value, event.tag, plain=plain)
     except ValueError as error:
-        raise UnreadableError(str(error), line) from error
+        raise UnreadableDocumentError(str(error), line) from error
 
 
-def _yaml_error(error: yaml.YAMLError, text: str, first_line: int) -> UnreadableError:
+def _yaml_error(error: yaml.YAMLError, text: str, first_line: int) -> UnreadableDocumentError:
     if isinstance(error, yaml.reader.ReaderError):
         before = text.encode()[: error.position].count(b"\n")
-        return UnreadableError(f"yaml: {error.reason}", first_line + before)
+        return UnreadableDocumentError(f"yaml: {error.reason}", first_line + before)
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     # Something missing at the end is reported after the last line.
     line = min(mark.line, text.rstrip().count("\n")) if mark is not None else 0
     problem = str(getattr(error, "problem", error))
     if "\\t" in problem or text.split("\n")[line].lstrip(" ").startswith("\t"):
         problem = "a line begins with a tab: indent with spaces"
-    return UnreadableError(f"yaml: {problem}", first_line + line)
+    return UnreadableDocumentError(f"yaml: {problem}", first_line + line)
 
 
 def _json_spans(text: str, first_line: int) -> list[tuple[int, int]]:
@@ -222,7 +226,7 @@ def _json_spans(text: str, first_line: int) -> list[tuple[int, int]]:
     except ValueError as error:
         raise _JsonSyntaxError(f"json: {error}", first_line + text.count("\n", 0, begin)) from error
     except RecursionError as error:
-        raise UnreadableError(f"nested deeper than {MOST_LEVELS} levels", first_line) from error
+        raise UnreadableDocumentError(f"nested deeper than {MOST_LEVELS} levels", first_line) from error
     return spans
 
 
@@ -269,7 +273,7 @@ def _json_scalar(word: str, line: int) -> JsonValue:
     try:
         return as_json_number(json.loads(word))
     except (ValueError, OverflowError) as error:
-        raise UnreadableError(f"json: the number {word[:32]} is too large", line) from error
+        raise UnreadableDocumentError(f"json: the number {word[:32]} is too large", line) from error
 
 
 def _json_text(word: str) -> str:

@@ -36,7 +36,7 @@ from controller.commands.check.matching import (
     with_namespace,
 )
 from controller.commands.check.result import CheckResult, CheckVerdict, Defect
-from controller.commands.check.tree import Tree, UnreadableError
+from controller.commands.check.tree import Tree, UnreadableDocumentError
 
 _LIST: Final = "List"
 _REQUEST_LIMIT_BYTES: Final = 3 * 1024 * 1024
@@ -90,7 +90,7 @@ def _with_repetition(result: CheckResult, first: int) -> CheckResult:
 
 def _results(source: Source, namespace: str) -> Iterator[CheckResult]:
     for document in read_documents(source.data):
-        if isinstance(document, UnreadableError):
+        if isinstance(document, UnreadableDocumentError):
             yield _unreadable(source, document.message, document.line)
         else:
             yield from _objects(source, document, namespace)
@@ -302,4 +302,4 @@ def _line_in_settings(tree: Tree, path: FieldPath) -> int:
     document = next(iter(read_documents(data[key].encode())), None)
     if isinstance(document, Tree):
         return first + document.line_of(FieldPath(path.parts[2:])) - 1
-    return first + document.line - 1 if isinstance(document, UnreadableError) else first
+    return first + document.line - 1 if isinstance(document, UnreadableDocumentError) else first

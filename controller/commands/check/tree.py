@@ -19,7 +19,7 @@ MOST_ALIASED_VALUES: Final = 400_000
 malicious."""
 
 
-class UnreadableError(Exception):
+class UnreadableDocumentError(Exception):
     """A document cannot be read; `line` is the line of the error."""
 
     def __init__(self, message: str, line: int) -> None:
@@ -78,7 +78,7 @@ class Tree:
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenNode:
     value: JsonValue
     line: int
     anchor: str | None
@@ -89,7 +89,7 @@ class _Open:
 
 
 @dataclass(slots=True)
-class _Anchored:
+class _AnchorTarget:
     value: JsonValue
     size: int
     is_complete: bool
@@ -104,8 +104,8 @@ class TreeBuilder:
     def __init__(self) -> None:
         self.tree: Tree | None = None
         self._marks: dict[int, Marks] = {}
-        self._open: list[_Open] = []
-        self._anchored: dict[str, _Anchored] = {}
+        self._open: list[_OpenNode] = []
+        self._anchored: dict[str, _AnchorTarget] = {}
         self._aliased_values = 0
 
     @property
@@ -116,19 +116,19 @@ class TreeBuilder:
     def begin(self, container: JsonValue, line: int, anchor: str | None = None) -> None:
         """Begin an empty list or object."""
         if self.expects_key:
-            raise UnreadableError("invalid map key: a key must be text, a number or a boolean", line)
+            raise UnreadableDocumentError("invalid map key: a key must be text, a number or a boolean", line)
         if len(self._open) >= MOST_LEVELS:
-            raise UnreadableError(f"nested deeper than {MOST_LEVELS} levels", line)
+            raise UnreadableDocumentError(f"nested deeper than {MOST_LEVELS} levels", line)
         self._marks[id(container)] = Marks()
         if anchor is not None:
-            self._anchored[anchor] = _Anchored(container, 1, is_complete=False)
-        self._open.append(_Open(container, line, anchor))
+            self._anchored[anchor] = _AnchorTarget(container, 1, is_complete=False)
+        self._open.append(_OpenNode(container, line, anchor))
 
     def end(self) -> None:
         """End the innermost container."""
         closed = self._open.pop()
         if closed.anchor is not None and self._anchored[closed.anchor].value is closed.value:
-            self._anchored[closed.anchor] = _Anchored(closed.value, closed.size, is_complete=True)
+            self._anchored[closed.anchor] = _AnchorTarget(closed.value, closed.size, is_complete=True)
         self._place(closed.value, closed.line, closed.size)
 
     def scalar(
@@ -138,19 +138,19 @@ class TreeBuilder:
         if is_literal and self._open and isinstance(key := self._open[-1].key, str):
             self._marks[id(self._open[-1].value)].texts[key] = line + 1
         if anchor is not None:
-            self._anchored[anchor] = _Anchored(value, 1, is_complete=True)
+            self._anchored[anchor] = _AnchorTarget(value, 1, is_complete=True)
         self._place(value, line, 1)
 
     def alias(self, name: str, line: int) -> None:
         """Add the value of an anchor."""
         anchored = self._anchored.get(name)
         if anchored is None:
-            raise UnreadableError(f"unknown anchor '{name}' referenced", line)
+            raise UnreadableDocumentError(f"unknown anchor '{name}' referenced", line)
         if not anchored.is_complete:
-            raise UnreadableError(f"anchor '{name}' value contains itself", line)
+            raise UnreadableDocumentError(f"anchor '{name}' value contains itself", line)
         self._aliased_values += anchored.size
         if self._aliased_values > MOST_ALIASED_VALUES:
-            raise UnreadableError("document contains excessive aliasing", line)
+            raise UnreadableDocumentError("document contains excessive aliasing", line)
         self._place(anchored.value, line, anchored.size)
 
     def _place(self, value: JsonValue, line: int, size: int) -> None:
@@ -168,7 +168,7 @@ class TreeBuilder:
             self._place_member(within, value, line)
             within.key = None
 
-    def _place_member(self, within: _Open, value: JsonValue, line: int) -> None:
+    def _place_member(self, within: _OpenNode, value: JsonValue, line: int) -> None:
         marks = self._marks[id(within.value)]
         if isinstance(within.key, str):
             if within.key in within.written:
@@ -180,7 +180,7 @@ class TreeBuilder:
         # As in go-yaml: a merge overrides members above it, and in a list of merges the first one wins.
         for source in reversed(value if isinstance(value, list) else [value]):
             if not isinstance(source, dict):
-                raise UnreadableError("map merge requires map or sequence of maps as the value", line)
+                raise UnreadableDocumentError("map merge requires map or sequence of maps as the value", line)
             within.value.update(source)
             marks.lines.update(self._marks[id(source)].lines)
 
@@ -191,4 +191,4 @@ def _key(value: JsonValue, line: int) -> str | _Merge:
     try:
         return key_text(value)
     except ValueError as error:
-        raise UnreadableError(f"invalid map key: {error}", line) from error
+        raise UnreadableDocumentError(f"invalid map key: {error}", line) from error

@@ -59,7 +59,7 @@ def resolve(text: str, tag: str | None, *, plain: bool) -> JsonValue:
         return _binary(text)
     if tag == _TEXT or (tag is None and not plain) or (tag is not None and tag not in _TAGS):
         return text
-    value = _meaning(text)
+    value = _scalar_value(text)
     if tag is not None:
         value = _apply_tag(value, text, tag)
     return as_json_number(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
@@ -95,7 +95,7 @@ def key_text(key: JsonValue) -> str:
             raise ValueError(f"a key must be text, a number or a boolean, not {_type_word(key)}")
 
 
-def _meaning(text: str) -> JsonValue:
+def _scalar_value(text: str) -> JsonValue:
     if text in _WORDS:
         return _WORDS[text]
     if text[0] == ".":
@@ -120,12 +120,12 @@ def _integer(digits: str) -> int | None:
 
 
 def _apply_tag(value: JsonValue, text: str, tag: str) -> JsonValue:
-    wanted = _TAGS[tag]
-    if wanted is None:
+    expected = _TAGS[tag]
+    if expected is None:
         return None
-    if wanted is float and type(value) is int:
+    if expected is float and type(value) is int:
         return float(value)
-    if type(value) is not wanted:
+    if type(value) is not expected:
         raise ValueError(f"cannot decode {_type_word(value)} `{text}` as a !!{tag.removeprefix(_PREFIX)}")
     return value
 
@@ -143,7 +143,7 @@ def _type_word(value: JsonValue) -> str:
 
 
 def _is_text_unquoted(text: str) -> bool:
-    return isinstance(_meaning(text), str)
+    return isinstance(_scalar_value(text), str)
 
 
 class _ManifestDumper(_Dumper):

@@ -11,13 +11,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 from apiserver.schema.json import Json, JsonValue, same
-from controller.commands.check.documents import Part, Source, encoding_of, read_documents, read_parts
+from controller.commands.check.documents import FilePart, Source, encoding_of, read_documents, read_parts
 from controller.commands.check.matching import duplicates
-from controller.commands.check.tree import MOST_LEVELS, Tree, UnreadableError
+from controller.commands.check.tree import MOST_LEVELS, Tree, UnreadableDocumentError
 from controller.commands.check.yaml_values import as_yaml
 from controller.commands.convert.objects import Conversion, ObjectNote, UnknownVersionError
 from controller.commands.convert.splice import (
-    Spliced,
+    SpliceResult,
     UnspliceableError,
     comment_places,
     newline_of,
@@ -48,7 +48,7 @@ class ConvertedFile:
     `count` is the number of convertible objects; `problems` is empty unless something could not be read.
     """
 
-    parts: tuple[Part, ...] = ()
+    parts: tuple[FilePart, ...] = ()
     before: str = ""
     after: str = ""
     encoding: str = "utf-8"
@@ -72,7 +72,7 @@ def read_file(source: Source) -> ConvertedFile:
     parts = tuple(read_parts(source.data))
     file = ConvertedFile(parts=parts, encoding=encoding_of(source.data))
     for document in (document for part in parts for document in part.documents):
-        if isinstance(document, UnreadableError):
+        if isinstance(document, UnreadableDocumentError):
             file.problems.append(LineNote(line=document.line, text=document.message))
         elif _is_too_deep(document.value):
             text = f"nested deeper than {MOST_LEVELS} levels by its aliases"
@@ -82,7 +82,7 @@ def read_file(source: Source) -> ConvertedFile:
     return file
 
 
-def trees_of(part: Part) -> list[Tree]:
+def trees_of(part: FilePart) -> list[Tree]:
     """Return the documents of a part that was read without problems."""
     return [document for document in part.documents if isinstance(document, Tree)]
 
@@ -93,7 +93,7 @@ def edit_file(file: ConvertedFile, convert: Convert) -> None:
         file.after = "".join(_convert_part(part, convert, file) for part in file.parts)
 
 
-def _convert_part(part: Part, convert: Convert, file: ConvertedFile) -> str:
+def _convert_part(part: FilePart, convert: Convert, file: ConvertedFile) -> str:
     """Return the text of a part after conversion, with its separator unless nothing is left of it."""
     pairs = [(tree, _convert_tree(tree, convert, file)) for tree in trees_of(part)]
     file.values += [value for _, conversion in pairs for value in conversion.values]
@@ -104,7 +104,7 @@ def _convert_part(part: Part, convert: Convert, file: ConvertedFile) -> str:
     return f"{part.separator}{text}{_added_text(text, part, added)}"
 
 
-def _added_text(text: str, part: Part, added: Sequence[Json]) -> str:
+def _added_text(text: str, part: FilePart, added: Sequence[Json]) -> str:
     """Return the text of new documents after a part, in the format of the part."""
     if not added:
         return ""
@@ -117,7 +117,7 @@ def _indented_json(value: Json) -> str:
     return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n"
 
 
-def _edit_part(part: Part, pairs: Sequence[tuple[Tree, JsonValue]], file: ConvertedFile) -> str:
+def _edit_part(part: FilePart, pairs: Sequence[tuple[Tree, JsonValue]], file: ConvertedFile) -> str:
     """Return the text of a part with each of its documents edited, or removed."""
     if file.problems or all(same(tree.value, value) for tree, value in pairs):
         return part.text
@@ -211,7 +211,7 @@ def _like(text: str, former: str) -> str:
     return _INDENT.sub(lambda spaces: unit * len(spaces.group()), spaced).replace("\n", newline_of(former))
 
 
-def _edit_yaml(part: Part, tree: Tree, value: JsonValue, file: ConvertedFile) -> str:
+def _edit_yaml(part: FilePart, tree: Tree, value: JsonValue, file: ConvertedFile) -> str:
     if value is None:
         if count := len(list(comment_places(part.text))):
             text = f"{_comments(count)} lost with the document"
@@ -232,7 +232,7 @@ def _comments(count: int) -> str:
     return f"{count} comment{'s' if count > 1 else ''}"
 
 
-def _splice(text: str, old: JsonValue, new: JsonValue) -> Spliced | None:
+def _splice(text: str, old: JsonValue, new: JsonValue) -> SpliceResult | None:
     try:
         edited = splice(text, old, new)
     except UnspliceableError:

@@ -50,14 +50,14 @@ class LostComments:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Spliced:
+class SpliceResult:
     """A text after its edits, and the comments that were removed."""
 
     text: str
     lost_comments: tuple[LostComments, ...]
 
 
-def splice(text: str, old: JsonValue, new: JsonValue) -> Spliced:
+def splice(text: str, old: JsonValue, new: JsonValue) -> SpliceResult:
     """Return the text of one document with value `old`, edited to have value `new`.
 
     Raises UnspliceableError.
@@ -72,7 +72,7 @@ def splice(text: str, old: JsonValue, new: JsonValue) -> Spliced:
         pieces += [text[place : edit.start], edit.text]
         place = edit.end
     edited = "".join([*pieces, text[place:]])
-    return Spliced(text=edited, lost_comments=tuple(_lost_comments(text, edits)))
+    return SpliceResult(text=edited, lost_comments=tuple(_lost_comments(text, edits)))
 
 
 def _lost_comments(text: str, edits: list[Edit]) -> Iterator[LostComments]:

@@ -12,7 +12,7 @@ from typing import Final
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json, as_object
 from controller.commands.explain.variant import last_time
-from controller.commands.status.fleet import Fleet, ModelState, total
+from controller.commands.status.fleet import FleetState, ModelState, total
 from controller.engines.prometheus_history import Course, PrometheusHistory
 
 KEPT_SECONDS: Final = 6 * 3600.0
@@ -38,7 +38,7 @@ _OF_VARIANT: Final = {
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sample:
+class ModelSample:
     """One model at one time; None for what was not known."""
 
     time: float
@@ -54,12 +54,12 @@ class Sample:
     within_itl: float | None
 
 
-History = Mapping[Key, tuple[Sample, ...]]
+History = Mapping[Key, tuple[ModelSample, ...]]
 """Samples by namespace and model, the oldest first."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Decided:
+class DecisionEvent:
     """A decision, as its event says it."""
 
     time: datetime
@@ -70,7 +70,7 @@ class Decided:
     is_warning: bool
 
 
-def record(history: History, fleet: Fleet) -> History:
+def record(history: History, fleet: FleetState) -> History:
     """Return the history with the present state, without old samples and models that are gone."""
     now = fleet.time.timestamp()
     return {
@@ -86,8 +86,8 @@ def record(history: History, fleet: Fleet) -> History:
     }
 
 
-def _sample(model: ModelState, now: float) -> Sample:
-    return Sample(
+def _sample(model: ModelState, now: float) -> ModelSample:
+    return ModelSample(
         time=now,
         requests_per_second=model.requests_per_second,
         ready=total(item.ready for item in model.variants),
@@ -104,7 +104,7 @@ def _within(level: Json, target: str) -> float | None:
     return 1 - float(level[f"{target}Missed"])
 
 
-def decisions(events: Sequence[Json], kinds: Container[object]) -> tuple[Decided, ...]:
+def decisions(events: Sequence[Json], kinds: Container[object]) -> tuple[DecisionEvent, ...]:
     """Return the latest decisions in events about objects of some kinds, the latest first."""
     made = []
     for event in events:
@@ -112,7 +112,7 @@ def decisions(events: Sequence[Json], kinds: Container[object]) -> tuple[Decided
         time = _time(event)
         if about.get("kind") in kinds and time is not None:
             made.append(
-                Decided(
+                DecisionEvent(
                     time=time,
                     namespace=str(about.get("namespace")),
                     name=str(about.get("name")),
@@ -140,7 +140,7 @@ async def read_past(source: PrometheusHistory, models: Mapping[Key, Key], *, now
     queries = {**_OF_MODEL, **_OF_VARIANT}
     answers = await asyncio.gather(
         *(
-            source.evaluated(
+            source.evaluate_range(
                 expression, begin_seconds=end - KEPT_SECONDS, end_seconds=end, step_seconds=_STEP_SECONDS
             )
             for expression in queries.values()
@@ -171,9 +171,9 @@ def _model_of(labels: Mapping[str, str], models: Mapping[Key, Key]) -> Key | Non
     return namespace, labels.get("model_id", "")
 
 
-def _past_sample(time: float, at: Mapping[str, float]) -> Sample:
+def _past_sample(time: float, at: Mapping[str, float]) -> ModelSample:
     ready, granted = at.get("ready"), at.get("granted")
-    return Sample(
+    return ModelSample(
         time=time,
         requests_per_second=at.get("requests_per_second"),
         ready=None if ready is None else round(ready),

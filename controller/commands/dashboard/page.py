@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from controller.commands.dashboard.history import Decided, History, Sample
+from controller.commands.dashboard.history import DecisionEvent, History, ModelSample
 from controller.commands.dashboard.what_if import MOST_FACTOR, MOST_NODES, Answer, Question
 from controller.commands.plan.layout import by_type, codes_for, codes_of, layouts, running_layouts
 from controller.commands.plan.page import blocks, colours, pointed_at, render
@@ -15,15 +15,15 @@ from controller.commands.plan.text import helps, request_text
 from controller.commands.simulate.chart import (
     HEIGHT,
     WIDTH,
+    Axis,
     Chart,
+    ChartMark,
     Course,
     Line,
-    Mark,
-    Scale,
     linear,
     time_scale,
 )
-from controller.commands.status.fleet import Fleet, ModelState, Severity
+from controller.commands.status.fleet import FleetState, ModelState, Severity
 from controller.commands.status.text import (
     USE_HEADS,
     headline,
@@ -42,7 +42,7 @@ MOST_DRAWN: Final = 20
 _MOST_OPTIONS: Final = 2_000
 _MOST_ROWS: Final = 200
 _MOST_SHORT: Final = 20
-_WHOLE: Final = Scale(low=0.0, high=1.0, ticks=(0.0, 0.5, 1.0))
+_WHOLE: Final = Axis(low=0.0, high=1.0, ticks=(0.0, 0.5, 1.0))
 _LOOKS: Final = {Severity.CRITICAL: "bad", Severity.ERROR: "bad", Severity.WARNING: "advice"}
 _MODEL_HEADS: Final = (
     "MODEL", "PRIO", "REASON", "UNMET", "REQ/S", "TTFT", "ITL", "READY", "GRANTED", "WANTED", "COST/H",
@@ -55,10 +55,10 @@ class View:
     """Everything that a page shows."""
 
     host: str
-    fleet: Fleet
+    fleet: FleetState
     inputs: PlanningInputs
     history: History
-    decisions: Sequence[Decided]
+    decisions: Sequence[DecisionEvent]
     interval_seconds: float
 
 
@@ -164,7 +164,7 @@ def _render(template: str, view: View, **values: object) -> str:
     )
 
 
-def _tiles(fleet: Fleet) -> Iterator[tuple[str, str]]:
+def _tiles(fleet: FleetState) -> Iterator[tuple[str, str]]:
     met = sum(item.unmet == 0 for item in fleet.models)
     unknown = sum(item.unmet is None for item in fleet.models)
     yield (
@@ -215,7 +215,7 @@ def _charts(model: ModelState, view: View) -> Iterator[Chart]:
     yield from _latencies(model, samples, time)
 
 
-def _replicas(samples: Sequence[Sample], time: Scale, made: Sequence[tuple[int, Decided]]) -> Chart:
+def _replicas(samples: Sequence[ModelSample], time: Axis, made: Sequence[tuple[int, DecisionEvent]]) -> Chart:
     """Return the chart of replicas, with a mark for each decision, given with its place in the list."""
     ready = [(item.time, None if item.ready is None else float(item.ready)) for item in samples]
     granted = [(item.time, None if item.granted is None else float(item.granted)) for item in samples]
@@ -228,7 +228,7 @@ def _replicas(samples: Sequence[Sample], time: Scale, made: Sequence[tuple[int, 
         time=time,
         values=linear((value for _, value in [*ready, *granted]), least_step=1.0),
         marks=tuple(
-            Mark(
+            ChartMark(
                 seconds=item.time.timestamp(),
                 value=_at(granted, item.time.timestamp()),
                 text=f"{item.time:%H:%M:%S} {item.message}",
@@ -245,7 +245,7 @@ def _at(course: Course, seconds: float) -> float:
     return next((value for time, value in course if time >= seconds and value is not None), 0.0)
 
 
-def _latencies(model: ModelState, samples: Sequence[Sample], time: Scale) -> Iterator[Chart]:
+def _latencies(model: ModelState, samples: Sequence[ModelSample], time: Axis) -> Iterator[Chart]:
     ttft = [(item.time, item.within_ttft) for item in samples]
     itl = [(item.time, item.within_itl) for item in samples]
     if not model.service_level:

@@ -34,10 +34,10 @@ from controller.commands.dashboard.what_if import (
     read_question,
     size_inputs,
 )
-from controller.commands.plan.configuring import Configuring, configuration_in_cluster
-from controller.commands.plan.gathering import Gathering
+from controller.commands.plan.configuring import ConfigurationResult, configuration_in_cluster
+from controller.commands.plan.gathering import InputsResult
 from controller.commands.status.assemble import fleet_of
-from controller.commands.status.fleet import Fleet
+from controller.commands.status.fleet import FleetState
 from controller.commands.status.reading import LiveObjects, read_cluster
 from controller.commands.status.run import gathering_of
 from controller.engines.exposition import UnreadableMetricsError
@@ -151,7 +151,7 @@ class Dashboard:
             sizing=configuring.sizing,
         )
 
-    async def _read_past(self, source: PrometheusHistory, fleet: Fleet) -> None:
+    async def _read_past(self, source: PrometheusHistory, fleet: FleetState) -> None:
         """Read the hours before, once; without an answer, the history begins now."""
         self._past = None
         models = {
@@ -232,7 +232,9 @@ class Dashboard:
         return what_if_page(state.view, answer_to(question, after, before)), []
 
 
-def _assemble(live: LiveObjects, now: datetime, namespace: str) -> tuple[Configuring, Gathering, Fleet]:
+def _assemble(
+    live: LiveObjects, now: datetime, namespace: str
+) -> tuple[ConfigurationResult, InputsResult, FleetState]:
     configuring = configuration_in_cluster(live.settings)
     gathering = gathering_of(live, configuring, now=now)
     return configuring, gathering, fleet_of(live, gathering, now=now, namespace=namespace)

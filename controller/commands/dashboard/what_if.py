@@ -11,9 +11,9 @@ from typing import Final
 from apiserver.kinds.identity import Key
 from controller.commands.plan.changes import Changes, apply_changes, with_loads
 from controller.commands.plan.statuses import with_capacities
-from controller.planning.decision import Decision, Plan
+from controller.planning.decision import Plan, VariantDecision
 from controller.planning.inputs import PlanningInputs
-from controller.planning.inventory import Addition
+from controller.planning.inventory import NodeAddition
 from controller.planning.load import MOST_RATE
 from controller.planning.problem import PER_MILLE
 from controller.planning.snapshot import Snapshot
@@ -29,7 +29,7 @@ MOST_FACTOR: Final = 100.0
 class Question:
     """What is assumed. Without anything, the present cluster."""
 
-    addition: Addition | None = None
+    addition: NodeAddition | None = None
     drained: str = ""
     """Name of a node; empty for none."""
 
@@ -98,7 +98,7 @@ def read_question(query: Mapping[str, str]) -> tuple[Question, Sequence[str]]:
         if shape is None:
             problems.append("type: must be ACCELERATORxCOUNT with a count from 1 to 9999, such as H100x8")
         else:
-            addition = Addition(accelerator=shape[1], accelerators=int(shape[2]), nodes=int(nodes))
+            addition = NodeAddition(accelerator=shape[1], accelerators=int(shape[2]), nodes=int(nodes))
     factor = _number(query.get("factor") or "1", "factor", 0, MOST_FACTOR, problems)
     question = Question(
         addition=addition,
@@ -198,8 +198,8 @@ def _effects(before: Plan, after: Plan, costs: Mapping[Key, Decimal]) -> Iterato
         )
 
 
-def _by_model(plan: Plan) -> Mapping[Key, Sequence[Decision]]:
-    models: dict[Key, list[Decision]] = {}
+def _by_model(plan: Plan) -> Mapping[Key, Sequence[VariantDecision]]:
+    models: dict[Key, list[VariantDecision]] = {}
     for item in plan.decisions:
         models.setdefault((item.namespace, item.model_id), []).append(item)
     return models

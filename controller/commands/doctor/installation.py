@@ -114,14 +114,14 @@ def check_definitions(seen: Evidence) -> Iterator[Finding]:
         return
     for kind in FAMILIES[0].kinds:
         live = seen.definitions.get(kind.crd_name)
-        wanted = {item.name for item in kind.versions}
+        versions = {item.name for item in kind.versions}
         if live is None:
             if seen.is_installed:
                 text = f"the definition {kind.crd_name} is not installed"
                 yield problem("definitions", text, "apply the manifests: see docs/installing.md")
             continue
         served = served_versions(live)
-        if wanted - {*served}:
+        if versions - {*served}:
             text = f"{kind.crd_name} serves {', '.join(served)} only: it is of an earlier release"
             yield problem("definitions", text, "stowplan upgrade")
         elif not is_ours(live):

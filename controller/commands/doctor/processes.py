@@ -45,9 +45,9 @@ def check_processes(seen: Evidence) -> Iterator[Finding]:
 
 def _process(seen: Evidence, deployment: Json) -> Iterator[Finding]:
     name, status = deployment["metadata"]["name"], as_object(deployment.get("status"))
-    wanted, ready = deployment["spec"].get("replicas", 1), int(status.get("readyReplicas") or 0)
-    if ready >= wanted:
-        yield ok("processes", f"{name}: {ready} of {wanted} replicas ready")
+    replicas, ready = deployment["spec"].get("replicas", 1), int(status.get("readyReplicas") or 0)
+    if ready >= replicas:
+        yield ok("processes", f"{name}: {ready} of {replicas} replicas ready")
         return
     failure = _failure(deployment)
     if _QUOTA in failure:
@@ -61,7 +61,7 @@ def _process(seen: Evidence, deployment: Json) -> Iterator[Finding]:
         cause = failure or next(filter(None, map(_why_waiting, _pods_of(seen, name))), "")
         component = name.removeprefix("stowplan-")
         remedy = f"kubectl -n {seen.system} describe pods -l app.kubernetes.io/component={component}"
-    text = f"{name}: {ready} of {wanted} replicas ready" + (f": {cause}" if cause else "")
+    text = f"{name}: {ready} of {replicas} replicas ready" + (f": {cause}" if cause else "")
     yield (note if ready else problem)("processes", text, remedy)
 
 

@@ -17,8 +17,8 @@ from apiserver.kinds.autoscalers import DECISION_METRICS, DEFAULT_TOLERANCE
 from apiserver.schema.json import as_object
 from controller.commands.doctor.evidence import Evidence
 from controller.commands.doctor.installation import unknown
-from controller.commands.plan.gathering import Gathering
-from controller.commands.status.fleet import Fleet, Severity
+from controller.commands.plan.gathering import InputsResult
+from controller.commands.status.fleet import FleetState, Severity
 from controller.commands.upgrade.report import Finding, note, ok, problem
 from controller.engines.exposition import SERIES, Meaning
 from controller.observe.inventory import accelerators_on, type_of
@@ -31,7 +31,7 @@ _FOLLOWING: Final = "see 'The HPA that follows' in docs/getting-started.md"
 _HISTOGRAMS: Final = (Meaning.FIRST_TOKEN_TIMES, Meaning.TOKEN_TIMES)
 
 
-def check_settings(seen: Evidence, gathering: Gathering) -> Iterator[Finding]:
+def check_settings(seen: Evidence, gathering: InputsResult) -> Iterator[Finding]:
     """Yield invalid settings; the last valid ones apply meanwhile."""
     for text in seen.config_problems:
         remedy = f"kubectl -n {seen.system} edit the ConfigMap of the controller"
@@ -66,7 +66,7 @@ def check_nodes(seen: Evidence) -> Iterator[Finding]:
         )
 
 
-def check_autoscalers(seen: Evidence, gathering: Gathering) -> Iterator[Finding]:
+def check_autoscalers(seen: Evidence, gathering: InputsResult) -> Iterator[Finding]:
     """Yield autoscalers that do not follow decisions, or only late or coarsely."""
     missing = [
         item for item in (VARIANT_AUTOSCALINGS, HORIZONTAL_POD_AUTOSCALERS) if not seen.live.may_read(item)
@@ -159,7 +159,7 @@ def _without_histograms(names: Iterable[str]) -> Iterator[Finding]:
             yield note("prometheus", text, "keep the series *_bucket in the relabelling of the scrape")
 
 
-def check_engines(gathering: Gathering) -> Iterator[Finding]:
+def check_engines(gathering: InputsResult) -> Iterator[Finding]:
     """Yield variants with targets whose requests are not counted against them: engines without histograms."""
     if gathering.seen is None:
         return
@@ -184,7 +184,7 @@ def check_engines(gathering: Gathering) -> Iterator[Finding]:
         yield note("engines", text, "stowplan profile va/NAME -n NAMESPACE, or a newer release of the engine")
 
 
-def check_fleet(fleet: Fleet) -> Iterator[Finding]:
+def check_fleet(fleet: FleetState) -> Iterator[Finding]:
     """Yield what the statuses of objects report; what other checks report is left out."""
     shown = [
         item

@@ -27,7 +27,7 @@ from controller.commands.check.result import (
 from controller.commands.check.yaml_values import as_yaml
 from controller.expansion.expansion import Expansion, ExpansionSettings, expand
 from controller.expansion.parts import Note
-from controller.gateways.inputs import Installed, is_opted_in, parent_refs
+from controller.gateways.inputs import InstalledDefinitions, is_opted_in, parent_refs
 from controller.gateways.translation import translate
 
 _DONE: Final = 0
@@ -96,7 +96,7 @@ def _expand_all(options: argparse.Namespace) -> tuple[int, list[FileLine], Seque
     if any(result.verdict in _REFUSED for result in results):
         return _UNREADABLE, lines, None
     expansions = _expansions(results, options)
-    routes = list(_routes(list(_routing(results, expansions)), options.gateways))
+    routes = list(_routes(list(_traffic_objects(results, expansions)), options.gateways))
     made = [expansion for expansion in expansions if expansion is not None]
     if not made and not routes:
         text = "error: contains no Model, and no ModelRoute that names Gateways"
@@ -130,7 +130,7 @@ def _expansions(results: Sequence[CheckResult], options: argparse.Namespace) -> 
     ]
 
 
-def _routing(
+def _traffic_objects(
     results: Sequence[CheckResult], expansions: Sequence[Expansion | None]
 ) -> Iterator[tuple[CheckResult, Json]]:
     """Yield ModelRoutes and ModelServers, including those made for Models, with the object in a file."""
@@ -158,12 +158,12 @@ def _routes(objects: Sequence[tuple[CheckResult, Json]], gateways: str) -> Itera
             yield _Route(result=result, name=name, notes=faults, code=_UNREADABLE)
             continue
         here = {server: item for (*place, server), item in servers.items() if place == [version, where]}
-        translation = translate(route, here, parents, Installed())
+        translation = translate(route, here, parents, InstalledDefinitions())
         objects_of_route = (*translation.pools.values(), *translation.objects)
         made = {(item["kind"], *_key(item)): item for item in objects_of_route}
-        if taken := [key for key in made if versions.get(key, version) != version]:
-            kind, _, twin = taken[0]
-            text = f"not translated: {kind} {twin} is printed for a ModelRoute of {versions[taken[0]]}"
+        if conflicts := [key for key in made if versions.get(key, version) != version]:
+            kind, _, twin = conflicts[0]
+            text = f"not translated: {kind} {twin} is printed for a ModelRoute of {versions[conflicts[0]]}"
             note = Note(path="metadata.name", text=text)
             yield _Route(result=result, name=name, notes=[note], code=_INCOMPLETE)
             continue

@@ -104,8 +104,8 @@ def _facts(explanation: Json) -> Iterator[tuple[str, str]]:
     if explanation["age_seconds"] is not None:
         yield "written", f"{duration(explanation['age_seconds'])} ago"
     for item in explanation["targets"]:
-        wanted = f", {item['replicas']} desired" if "replicas" in item else ""
-        yield "target", f"{item['kind']} {item['name']}: {item.get('currentReplicas', 0)} now{wanted}"
+        desired_text = f", {item['replicas']} desired" if "replicas" in item else ""
+        yield "target", f"{item['kind']} {item['name']}: {item.get('currentReplicas', 0)} now{desired_text}"
     for item in explanation["metrics"]:
         yield "metric", _metric(item)
 

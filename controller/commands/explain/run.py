@@ -20,7 +20,7 @@ from controller.commands.explain.binding import binding_parts, explain_binding
 from controller.commands.explain.evidence import OWNERS, NoSuchObjectError, collect
 from controller.commands.explain.variant import explain_variant, variant_parts
 from controller.commands.plan.terminal import Tone, present, wrapping_text
-from controller.commands.status.fleet import Fleet
+from controller.commands.status.fleet import FleetState
 from controller.commands.status.options import add_connection, add_output, exit_code_of
 from controller.commands.status.run import read_fleet
 from controller.commands.status.text import headline, problem_parts, unread_parts
@@ -94,12 +94,12 @@ async def _run(options: argparse.Namespace, kind: OwnerKind, name: str) -> int:
     return _EXPLAINED if explanation["is_decided"] else _UNEXPLAINED
 
 
-def _as_json(fleet: Fleet) -> Json:
+def _as_json(fleet: FleetState) -> Json:
     whole = fleet.as_json()
     return {name: whole[name] for name in ("problems", "unread")}
 
 
-def _parts(fleet: Fleet) -> Iterator[RenderableType]:
+def _parts(fleet: FleetState) -> Iterator[RenderableType]:
     yield from problem_parts(fleet.problems)
     if not fleet.problems:
         yield wrapping_text(headline(fleet), Tone.GOOD)

@@ -75,8 +75,8 @@ def explain_variant(evidence: VariantEvidence, *, now: datetime) -> Json:
 def _replicas(target: Json | None, status: Json) -> tuple[int | None, int | None]:
     if target is None:
         return (status.get("currentAlloc") or {}).get("numReplicas"), None
-    asked = target["spec"].get("replicas")
-    return (1 if asked is None else asked), (target.get("status") or {}).get("readyReplicas") or 0
+    requested = target["spec"].get("replicas")
+    return (1 if requested is None else requested), (target.get("status") or {}).get("readyReplicas") or 0
 
 
 def _confirmed_seconds(evidence: VariantEvidence, now: datetime) -> float | None:
@@ -251,8 +251,8 @@ def _replicas_text(explanation: Json) -> str:
         parts.append(f"{current} now" + ("" if ready is None else f" ({ready} ready)"))
     granted = decision.get("grantedReplicas", explanation["granted_replicas"])
     parts += [f"{granted} granted"] if granted is not None else []
-    wanted = decision.get("unconstrainedReplicas")
-    parts += [f"{wanted} needed with unlimited nodes"] if wanted is not None else []
+    unconstrained = decision.get("unconstrainedReplicas")
+    parts += [f"{unconstrained} needed with unlimited nodes"] if unconstrained is not None else []
     return ", ".join(parts) or "unknown"
 
 

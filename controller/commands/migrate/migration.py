@@ -16,12 +16,12 @@ from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import without_nulls
 from controller.commands.migrate import models, policies, variants
 from controller.commands.migrate.objects import (
-    Migrated,
     MigrationNote,
+    MigrationResult,
     key_of_object,
     problems_of,
     refusal,
-    unchanged,
+    without_migration,
 )
 
 _KINDS: Final = frozenset({"ModelBooster", *(kind.kind for kind in KINDS)})
@@ -34,7 +34,9 @@ class Side(StrEnum):
     STOWPLAN = "stowplan"
 
 
-def migrate(objects: Sequence[Json], side: Side, autoscaler: str = variants.HPA) -> Mapping[int, Migrated]:
+def migrate(
+    objects: Sequence[Json], side: Side, autoscaler: str = variants.HPA
+) -> Mapping[int, MigrationResult]:
     """Return what becomes of each object that is not of the target shape yet, by position.
 
     All others stay as they are. The kind of each object is a text. `autoscaler` is the kind that is written
@@ -64,17 +66,19 @@ def _without_nulls(value: Json) -> Json:
     return plain
 
 
-def _with_collisions(objects: Sequence[Json], results: Mapping[int, Migrated]) -> Mapping[int, Migrated]:
+def _with_collisions(
+    objects: Sequence[Json], results: Mapping[int, MigrationResult]
+) -> Mapping[int, MigrationResult]:
     """Return the results, with a loss for each whose object has the identity of an earlier or other one."""
-    taken = {_identity(value) for place, value in enumerate(objects) if place not in results}
+    own_identities = {_identity(value) for place, value in enumerate(objects) if place not in results}
     checked = dict(results)
     for place, result in sorted(results.items()):
         identities = [_identity(value) for value in result.objects]
-        if taken.intersection(identities):
+        if own_identities.intersection(identities):
             text = "another object of the result has the same kind and name: rename one of them"
             note = MigrationNote(path=FieldPath(("metadata", "name")), text=text)
-            checked[place] = Migrated(objects=result.objects, notes=(*result.notes, note))
-        taken.update(identities)
+            checked[place] = MigrationResult(objects=result.objects, notes=(*result.notes, note))
+        own_identities.update(identities)
     return checked
 
 
@@ -82,30 +86,32 @@ def _identity(value: Json) -> tuple[str, ...]:
     return str(value.get("apiVersion")).partition("/")[0], str(value.get("kind")), *key_of_object(value)
 
 
-def _to_released(objects: Mapping[int, Json], autoscaler: str) -> Iterator[tuple[int, Migrated]]:
+def _to_released(objects: Mapping[int, Json], autoscaler: str) -> Iterator[tuple[int, MigrationResult]]:
     yield from variants.annotate_autoscalers(objects, autoscaler)
     yield from policies.join_bindings(objects)
     yield from models.release_models(objects)
 
 
-def _to_stowplan(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
+def _to_stowplan(objects: Mapping[int, Json]) -> Iterator[tuple[int, MigrationResult]]:
     yield from variants.write_variants(objects)
     yield from policies.split_targets(objects)
     yield from models.restore_models(objects)
 
 
-def _validate(value: Json, result: Migrated) -> Migrated:
+def _validate(value: Json, result: MigrationResult) -> MigrationResult:
     """Return a result whose objects are valid, or else the object unchanged with the reason."""
     if result.objects == (value,):
         return result
     for item in result.objects:
         if errors := problems_of(item):
             kind = item["kind"]
-            return unchanged(value, f"the {kind} would be refused: {errors[0].path}: {errors[0].body}")
+            return without_migration(
+                value, f"the {kind} would be refused: {errors[0].path}: {errors[0].body}"
+            )
     return result
 
 
-def bystanders(objects: Sequence[Json], migrated: Mapping[int, Migrated]) -> str:
+def bystanders(objects: Sequence[Json], migrated: Mapping[int, MigrationResult]) -> str:
     """Return the kinds and numbers of objects that no migration is about, as text; empty for none."""
     count = Counter(str(value.get("kind")) for place, value in enumerate(objects) if place not in migrated)
     return ", ".join(f"{number} {kind}" for kind, number in sorted(count.items()))

@@ -14,13 +14,13 @@ from apiserver.kinds.kthena.groups import NETWORKING, REGISTRY, SERVING
 from apiserver.kinds.kthena.modelbackend import DEFAULT_ROUTE_WEIGHT
 from apiserver.schema.json import Json, as_list, as_object, without
 from controller.commands.migrate.objects import (
-    Migrated,
     MigrationNote,
+    MigrationResult,
     loss,
     own_metadata,
     refusal,
     remark,
-    unchanged,
+    without_migration,
 )
 from controller.commands.migrate.policies import RELEASED_GROUP
 
@@ -58,13 +58,13 @@ _MOST: Final = 2**31 - 1
 _LEAST: Final = -(2**31)
 
 
-def _boost(model: Json) -> Migrated:
+def _boost(model: Json) -> MigrationResult:
     spec = model["spec"]
     backend, *others = spec["backends"]
     path = ("spec", "backends", 0)
     if backend["type"] not in _TYPES:
         why = f"{_RELEASED[1]} supports the types {' and '.join(_TYPES)} only"
-        return unchanged(model, why, *path, "type")
+        return without_migration(model, why, *path, "type")
     serving = f"{model['metadata']['name']}-{backend['name']}"
     notes = [
         _loss(remedy.format(serving=serving), "spec", name)
@@ -87,7 +87,7 @@ def _boost(model: Json) -> Migrated:
     kept = without(backend, [*_LOST_OF_BACKENDS, "minReplicas", "maxReplicas"])
     body = without(spec, [*_LOST_OF_SPEC, "backends"])
     body["backend"] = kept | {"replicas": max(least, 1)}
-    return Migrated(objects=(_object(model, _RELEASED, body),), notes=tuple(notes))
+    return MigrationResult(objects=(_object(model, _RELEASED, body),), notes=tuple(notes))
 
 
 def _object(value: Json, head: tuple[str, str], spec: Json) -> Json:
@@ -99,7 +99,7 @@ def _loss(remedy: str, *path: str | int) -> MigrationNote:
     return loss(f"{_RELEASED[1]} of {RELEASED_GROUP}", remedy, *path)
 
 
-def _model(booster: Json) -> Migrated:
+def _model(booster: Json) -> MigrationResult:
     spec = as_object(booster.get("spec"))
     backend = as_object(spec.get("backend"))
     place, path = f"{_OURS[1]} of {REGISTRY}", ("spec", "backend")
@@ -120,31 +120,31 @@ def _model(booster: Json) -> Migrated:
     kept |= {"minReplicas": replicas, "maxReplicas": replicas}
     kept["workers"] = [without(worker, ["tolerations"]) for worker in workers]
     body = without(spec, ["backend"]) | {"backends": [kept]}
-    return Migrated(objects=(_object(booster, _OURS, body),), notes=tuple(notes))
+    return MigrationResult(objects=(_object(booster, _OURS, body),), notes=tuple(notes))
 
 
 def _rename(value: Json, api_version: str) -> Json:
     return without(value, ["status"]) | {"apiVersion": api_version, "metadata": own_metadata(value)}
 
 
-def _release_route(value: Json) -> Migrated:
+def _release_route(value: Json) -> MigrationResult:
     spec, notes = value["spec"], []
     for name, amount in as_object(spec.get("rateLimit")).items():
         if isinstance(amount, int) and amount > _MOST:
             why = f"the definition of Kthena allows {_MOST} at most"
-            return unchanged(value, why, "spec", "rateLimit", name)
+            return without_migration(value, why, "spec", "rateLimit", name)
     if value["kind"] == "ModelServer" and "workloadPort" not in spec:
         notes.append(remark("workloadPort is required after Kthena 1.0: set it", "spec"))
-    return Migrated(objects=(_rename(value, _RELEASED_ROUTING),), notes=tuple(notes))
+    return MigrationResult(objects=(_rename(value, _RELEASED_ROUTING),), notes=tuple(notes))
 
 
-def _later_objective(value: Json) -> Migrated:
+def _later_objective(value: Json) -> MigrationResult:
     if not _LEAST <= as_object(value.get("spec")).get("priority", 0) <= _MOST:
-        return unchanged(value, "a priority has 32 bits there", "spec", "priority")
-    return Migrated(objects=(_rename(value, _LATER_OBJECTIVES[0]),))
+        return without_migration(value, "a priority has 32 bits there", "spec", "priority")
+    return MigrationResult(objects=(_rename(value, _LATER_OBJECTIVES[0]),))
 
 
-def _our_route(value: Json) -> Migrated:
+def _our_route(value: Json) -> MigrationResult:
     if refused := refusal(value):
         return refused
     spec = value["spec"]
@@ -153,21 +153,21 @@ def _our_route(value: Json) -> Migrated:
             if "externalModelProviderName" in target:
                 path = ("spec", "rules", place, "targetModels", rank, "externalModelProviderName")
                 why = f"no ModelRoute of {NETWORKING} has such targets: leave it to Kthena's router"
-                return unchanged(value, why, *path)
+                return without_migration(value, why, *path)
     notes: list[MigrationNote] = []
     if "parentRefs" in spec:
         remedy = "the annotation stowplan.dev/parent-refs names Gateways"
         notes.append(loss(f"ModelRoute of {NETWORKING}", remedy, "spec", "parentRefs"))
     result = _rename(value, _OUR_ROUTING) | {"spec": without(spec, ["parentRefs"])}
-    return Migrated(objects=(result,), notes=tuple(notes))
+    return MigrationResult(objects=(result,), notes=tuple(notes))
 
 
-def _our_objective(value: Json) -> Migrated:
+def _our_objective(value: Json) -> MigrationResult:
     spec = as_object(value.get("spec"))
     pools = [*([spec["poolRef"]] if "poolRef" in spec else []), *as_list(spec.get("poolRefs"))]
     place = f"{_OBJECTIVE} of {FORMER_POOL_GROUP}"
     if not pools and spec:
-        return unchanged(value, f"{place} names one pool by its poolRef: name it", "spec")
+        return without_migration(value, f"{place} names one pool by its poolRef: name it", "spec")
     notes = [
         loss(place, "an objective has one pool: deploy one for each", "spec", "poolRefs")
         for _ in pools[1:2]
@@ -178,10 +178,10 @@ def _our_objective(value: Json) -> Migrated:
     result = _rename(value, _OUR_OBJECTIVE)
     if spec:
         result["spec"] = without(spec, ["poolRefs", "poolSelector"]) | {"poolRef": pools[0]}
-    return Migrated(objects=(result,), notes=tuple(notes))
+    return MigrationResult(objects=(result,), notes=tuple(notes))
 
 
-_Changes: TypeAlias = Mapping[tuple[str, str], Callable[[Json], Migrated]]
+_Changes: TypeAlias = Mapping[tuple[str, str], Callable[[Json], MigrationResult]]
 
 _TO_RELEASED: Final[_Changes] = {
     _OURS: _boost,
@@ -195,14 +195,14 @@ _TO_OURS: Final[_Changes] = {
 }
 
 
-def release_models(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
+def release_models(objects: Mapping[int, Json]) -> Iterator[tuple[int, MigrationResult]]:
     """Yield what becomes of each Model, route, server and objective of ours, by position."""
     for place, value in objects.items():
         if change := _TO_RELEASED.get(_head(value)):
             yield place, refusal(value) or change(value)
 
 
-def restore_models(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
+def restore_models(objects: Mapping[int, Json]) -> Iterator[tuple[int, MigrationResult]]:
     """Yield what becomes of each ModelBooster, route, server and objective of later releases, by position."""
     for place, value in objects.items():
         if change := _TO_OURS.get(_head(value)):

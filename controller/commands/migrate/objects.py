@@ -32,7 +32,7 @@ class MigrationNote:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Migrated:
+class MigrationResult:
     """The objects that take the place of one object, none if it is part of another one, and notes."""
 
     objects: tuple[Json, ...]
@@ -49,10 +49,10 @@ def remark(text: str, *path: str | int) -> MigrationNote:
     return MigrationNote(path=FieldPath(path), text=text, is_loss=False)
 
 
-def unchanged(value: Json, why: str, *path: str | int) -> Migrated:
+def without_migration(value: Json, why: str, *path: str | int) -> MigrationResult:
     """Return an object that is not migrated, and why."""
     note = MigrationNote(path=FieldPath(path or ("metadata", "name")), text=f"is not migrated: {why}")
-    return Migrated(objects=(value,), notes=(note,))
+    return MigrationResult(objects=(value,), notes=(note,))
 
 
 def problems_of(value: Json) -> Sequence[FieldError]:
@@ -64,13 +64,13 @@ def problems_of(value: Json) -> Sequence[FieldError]:
     return errors_of(*served, value)
 
 
-def refusal(value: Json) -> Migrated | None:
+def refusal(value: Json) -> MigrationResult | None:
     """Return an object unchanged if it is not valid; None if it is."""
     errors = problems_of(value)
     if not errors:
         return None
     more = f" (and {len(errors) - 1} more errors)" if len(errors) > 1 else ""
-    return unchanged(value, f"{errors[0].body}{more}: see stowplan check", *errors[0].path.parts)
+    return without_migration(value, f"{errors[0].body}{more}: see stowplan check", *errors[0].path.parts)
 
 
 def key_of_object(value: Json) -> tuple[str, str]:

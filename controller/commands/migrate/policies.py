@@ -10,8 +10,8 @@ from apiserver.kinds.kthena.autoscalingpolicybinding_targets import DEFAULT_KIND
 from apiserver.kinds.kthena.groups import REGISTRY
 from apiserver.schema.json import Json, as_list, as_object, without
 from controller.commands.migrate.objects import (
-    Migrated,
     MigrationNote,
+    MigrationResult,
     key_of_object,
     loss,
     moved_texts,
@@ -19,7 +19,7 @@ from controller.commands.migrate.objects import (
     refusal,
     remark,
     split_texts,
-    unchanged,
+    without_migration,
 )
 
 RELEASED_GROUP: Final = "workload.serving.volcano.sh"
@@ -40,7 +40,7 @@ _MEMBERS: Final = {
 _DEFAULT_ENDPOINT: Final[Mapping[str, object]] = {"uri": "/metrics", "port": 8100}
 
 
-def join_bindings(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
+def join_bindings(objects: Mapping[int, Json]) -> Iterator[tuple[int, MigrationResult]]:
     """Yield what becomes of each policy and binding of ours, by position: one policy for each binding."""
     policies = {key_of_object(value): at for at, value in objects.items() if _is(value, _OURS, _POLICY)}
     bound: dict[int, list[int]] = {at: [] for at, value in objects.items() if _is(value, _OURS, _POLICY)}
@@ -50,12 +50,14 @@ def join_bindings(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]
             continue
         name = as_object(as_object(value.get("spec")).get("policyRef")).get("name")
         policy = policies.get((key_of_object(value)[0], str(name)))
-        kept = refusal(value) or _unsupported(value)
+        kept = refusal(value) or _unless_supported(value)
         if policy is None:
             why = f"its policy {name!r} is not in the input: add it"
-            kept = kept or unchanged(value, why, "spec", "policyRef")
+            kept = kept or without_migration(value, why, "spec", "policyRef")
         elif kept or refusal(objects[policy]):
-            kept = kept or unchanged(value, f"its policy {name!r} is not migrated", "spec", "policyRef")
+            kept = kept or without_migration(
+                value, f"its policy {name!r} is not migrated", "spec", "policyRef"
+            )
             staying.add(policy)
         else:
             bound[policy].append(at)
@@ -69,25 +71,25 @@ def _is(value: Json, api_version: str, kind: str) -> bool:
     return (value.get("apiVersion"), value.get("kind")) == (api_version, kind)
 
 
-def _unsupported(binding: Json) -> Migrated | None:
+def _unless_supported(binding: Json) -> MigrationResult | None:
     for below, target in targets_of(binding["spec"]):
         kind = target["targetRef"].get("kind") or DEFAULT_KIND
         if kind not in {DEFAULT_KIND, _SERVING}:
             why = f"Kthena scales no {kind}, only ModelServings: leave it to Stowplan"
-            return unchanged(binding, why, "spec", *below, "targetRef", "kind")
+            return without_migration(binding, why, "spec", *below, "targetRef", "kind")
     return None
 
 
 def _join(
     at: int, objects: Mapping[int, Json], bindings: list[int], *, is_staying: bool
-) -> Iterator[tuple[int, Migrated]]:
+) -> Iterator[tuple[int, MigrationResult]]:
     policy = objects[at]
     if refused := refusal(policy):
         yield at, refused
         return
     if not bindings:
         why = f"no {_BINDING} in the input applies it, and Kthena refuses one without target: add it"
-        yield at, unchanged(policy, "its bindings are not migrated" if is_staying else why)
+        yield at, without_migration(policy, "its bindings are not migrated" if is_staying else why)
         return
     merged: list[Json] = [policy] if is_staying else []
     is_alone = len(bindings) == 1 and not is_staying
@@ -95,9 +97,9 @@ def _join(
         binding = objects[place]
         value, notes = _merge(policy, binding, is_alone=is_alone)
         merged.append(value)
-        yield place, Migrated(objects=(), notes=notes)
+        yield place, MigrationResult(objects=(), notes=notes)
     notes = () if is_alone else (_names_of_bindings(merged[is_staying:]),)
-    yield at, Migrated(objects=tuple(merged), notes=notes)
+    yield at, MigrationResult(objects=tuple(merged), notes=notes)
 
 
 def _names_of_bindings(values: list[Json]) -> MigrationNote:
@@ -152,23 +154,26 @@ def _configuration(
     return value | {"target": rest | {"targetRef": reference, "metricSources": sources}}
 
 
-def split_targets(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
+def split_targets(objects: Mapping[int, Json]) -> Iterator[tuple[int, MigrationResult]]:
     """Yield what becomes of each policy of Kthena's releases, by position: a policy and its binding."""
     for at, value in objects.items():
         if _is(value, _RELEASED, _BINDING):
-            yield at, unchanged(value, f"only {_POLICY} of Kthena 1.0, which has its target, is supported")
+            yield (
+                at,
+                without_migration(value, f"only {_POLICY} of Kthena 1.0, which has its target, is supported"),
+            )
         elif _is(value, _RELEASED, _POLICY):
             yield at, _split(value)
 
 
-def _split(value: Json) -> Migrated:
+def _split(value: Json) -> MigrationResult:
     spec = as_object(value.get("spec"))
     members = [member for member, released in _MEMBERS.items() if released in spec]
     if "disaggregatedTarget" in spec:
         why = "a binding of Stowplan has no roles: write a target for each of them"
-        return unchanged(value, why, "spec", "disaggregatedTarget")
+        return without_migration(value, why, "spec", "disaggregatedTarget")
     if len(members) != 1:
-        return unchanged(value, "it has no target: only policies of Kthena 1.0 are supported", "spec")
+        return without_migration(value, "it has no target: only policies of Kthena 1.0 are supported", "spec")
     [member] = members
     notes: list[MigrationNote] = []
     configuration = as_object(spec[_MEMBERS[member]])
@@ -194,7 +199,7 @@ def _split(value: Json) -> Migrated:
         "metadata": own | apart,
         "spec": reference | {member: configuration},
     }
-    return Migrated(objects=(policy, binding), notes=tuple(notes))
+    return MigrationResult(objects=(policy, binding), notes=tuple(notes))
 
 
 def _our_metric(metric: Json, renamed: Mapping[str, str]) -> Json:

@@ -22,7 +22,7 @@ from controller.commands.convert.output import (
     write_output,
 )
 from controller.commands.migrate.migration import Side, bystanders, migrate, name_of
-from controller.commands.migrate.objects import Migrated
+from controller.commands.migrate.objects import MigrationResult
 from controller.commands.migrate.variants import HPA, SCALED_OBJECT
 
 _AUTOSCALERS: Final[Mapping[str, str]] = {"hpa": HPA, "scaledobject": SCALED_OBJECT}
@@ -52,7 +52,7 @@ unreadable input
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Entry:
+class _InputObject:
     """An object of the input with its lines, and its file."""
 
     tree: Tree
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
     pairs = [(source, read_file(source)) for source in read_sources(options.files)]
     entries = [entry for _, file in pairs for entry in _entries(file)]
     objects = [entry.tree.value for entry in entries]
-    migrated: Mapping[int, Migrated] = {}
+    migrated: Mapping[int, MigrationResult] = {}
     if not any(file.problems for _, file in pairs):
         migrated = migrate(objects, Side(options.to), _AUTOSCALERS[options.autoscaler])
         _edit([file for _, file in pairs], entries, migrated)
@@ -91,10 +91,10 @@ def _run(options: argparse.Namespace) -> int:
     return write_output(pairs, options)
 
 
-def _entries(file: ConvertedFile) -> Iterator[_Entry]:
+def _entries(file: ConvertedFile) -> Iterator[_InputObject]:
     for part in file.parts if not file.problems else ():
         for tree in trees_of(part):
-            yield from (_Entry(tree=item, file=file) for item in _objects(tree))
+            yield from (_InputObject(tree=item, file=file) for item in _objects(tree))
 
 
 def _objects(tree: Tree) -> Iterator[Tree]:
@@ -123,7 +123,7 @@ def _with_kind(item: JsonValue, within: Json) -> JsonValue:
 
 
 def _edit(
-    files: Sequence[ConvertedFile], entries: Sequence[_Entry], migrated: Mapping[int, Migrated]
+    files: Sequence[ConvertedFile], entries: Sequence[_InputObject], migrated: Mapping[int, MigrationResult]
 ) -> None:
     """Give each file its text after migration, and the notes on its objects."""
     for place, entry in enumerate(entries):
@@ -138,12 +138,12 @@ def _edit(
         file.notes.sort(key=lambda note: note.line)
 
 
-def _conversion(value: JsonValue, results: Iterator[Migrated | None]) -> Conversion:
+def _conversion(value: JsonValue, results: Iterator[MigrationResult | None]) -> Conversion:
     first, *added = _after(value, results) or [None]
     return Conversion(value=first, added=tuple(added), count=int(first is not value))
 
 
-def _after(value: JsonValue, results: Iterator[Migrated | None]) -> list[JsonValue]:
+def _after(value: JsonValue, results: Iterator[MigrationResult | None]) -> list[JsonValue]:
     """Return what takes the place of a document or of an item, with the next results."""
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         return [value]

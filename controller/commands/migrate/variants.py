@@ -28,8 +28,8 @@ from apiserver.schema.json import Json, JsonValue, as_list, as_object, without
 from apiserver.schema.metadata import metadata_errors
 from controller.commands.convert.objects import has_field, kept_fields
 from controller.commands.migrate.objects import (
-    Migrated,
     MigrationNote,
+    MigrationResult,
     key_of_object,
     loss,
     moved_texts,
@@ -37,8 +37,8 @@ from controller.commands.migrate.objects import (
     refusal,
     remark,
     split_texts,
-    unchanged,
     with_texts,
+    without_migration,
 )
 
 HPA: Final = "HorizontalPodAutoscaler"
@@ -79,7 +79,7 @@ _PROMETHEUS: Final = "http://prometheus.monitoring.svc:9090"
 _Target = tuple[str, str, str, str]
 
 
-def annotate_autoscalers(objects: Mapping[int, Json], created: str) -> Iterator[tuple[int, Migrated]]:
+def annotate_autoscalers(objects: Mapping[int, Json], created: str) -> Iterator[tuple[int, MigrationResult]]:
     """Yield what becomes of each VariantAutoscaling, and of the autoscaler of its target, by position.
 
     Without one in the input, an autoscaler of the kind `created` is written.
@@ -100,22 +100,25 @@ def annotate_autoscalers(objects: Mapping[int, Json], created: str) -> Iterator[
         own = [item for item in here if KEDA_LABEL not in as_object(item[1]["metadata"].get("labels"))]
         if here and not own:
             name = here[0][1]["metadata"]["labels"][KEDA_LABEL]
-            yield place, unchanged(value, f"ScaledObject {name!r} scales its target: add it to the input")
+            yield (
+                place,
+                without_migration(value, f"ScaledObject {name!r} scales its target: add it to the input"),
+            )
         elif own and own[0][0] in owners:
             why = f"its autoscaler belongs to {owners[own[0][0]]!r}: remove one of them"
-            yield place, unchanged(value, why)
+            yield place, without_migration(value, why)
         elif own:
             owners[own[0][0]] = variant["metadata"]["name"]
             scaler, more = _annotate(variant, own[0][1], is_new=False)
-            yield place, Migrated(objects=(), notes=(*notes, *more))
-            yield own[0][0], Migrated(objects=(scaler,))
+            yield place, MigrationResult(objects=(), notes=(*notes, *more))
+            yield own[0][0], MigrationResult(objects=(scaler,))
         else:
             plain = _new_autoscaler(variant, created)
             scaler, more = _annotate(variant, plain, is_new=True)
-            yield place, Migrated(objects=(scaler,), notes=(*notes, *more, *_assumptions(plain)))
+            yield place, MigrationResult(objects=(scaler,), notes=(*notes, *more, *_assumptions(plain)))
 
 
-def write_variants(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]]:
+def write_variants(objects: Mapping[int, Json]) -> Iterator[tuple[int, MigrationResult]]:
     """Yield what becomes of each annotated autoscaler, by position: itself, and a VariantAutoscaling."""
     variants = [value for value in objects.values() if _is_variant(value) and not refusal(value)]
     names = set(map(key_of_object, variants))
@@ -126,10 +129,10 @@ def write_variants(objects: Mapping[int, Json]) -> Iterator[tuple[int, Migrated]
             continue
         reference = reference_of(value)
         if not model_of(value):
-            yield place, unchanged(value, next(iter(term_problems(value))), "metadata", "annotations")
+            yield place, without_migration(value, next(iter(term_problems(value))), "metadata", "annotations")
         elif key_of_object(value) in names or _target(value, reference) in targets:
             why = "a VariantAutoscaling has its target or its name: remove one of them"
-            yield place, unchanged(value, why)
+            yield place, without_migration(value, why)
         else:
             names.add(key_of_object(value))
             targets.add(_target(value, reference))
@@ -297,7 +300,7 @@ def _assumptions(scaler: Json) -> Iterator[MigrationNote]:
         yield remark(f"the trigger reads {_PROMETHEUS}: set serverAddress to your Prometheus", "spec")
 
 
-def _variant_of(value: Json, reference: Json) -> Migrated:
+def _variant_of(value: Json, reference: Json) -> MigrationResult:
     """Return an annotated autoscaler without annotations, and the VariantAutoscaling that they describe."""
     metadata = own_metadata(value)
     annotations = as_object(metadata.get("annotations"))
@@ -319,4 +322,4 @@ def _variant_of(value: Json, reference: Json) -> Migrated:
         spec["minReplicas"] = 0
     variant = {"apiVersion": _HUB, "kind": "VariantAutoscaling", "metadata": own | apart, "spec": spec}
     scaler = without(value, ["status"]) | {"metadata": rest}
-    return Migrated(objects=(scaler, variant), notes=tuple(notes))
+    return MigrationResult(objects=(scaler, variant), notes=tuple(notes))

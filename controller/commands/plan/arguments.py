@@ -13,7 +13,7 @@ from apiserver.program import command_parser
 from controller.commands.check.matching import namespace_argument
 from controller.commands.plan.changes import Rate
 from controller.observe.accelerators import short_name
-from controller.planning.inventory import Addition
+from controller.planning.inventory import NodeAddition
 
 _NUMBER: Final = r"[0-9]{1,9}(?:\.[0-9]{1,6})?"
 _DIGITS: Final = "at most 9 digits and 6 decimals, and no exponent"
@@ -174,7 +174,7 @@ def _capacity(text: str) -> Rate:
     return rate
 
 
-def _addition(text: str) -> Addition:
+def _addition(text: str) -> NodeAddition:
     match = _ADDITION.match(text)
     size, count = (int(match["size"]), int(match["count"] or 1)) if match else (0, 0)
     if match is None or not size or not count:
@@ -182,7 +182,7 @@ def _addition(text: str) -> Addition:
             f"{text!r}: must be TYPExACCELERATORS[:COUNT], such as H100x8 or L40Sx4:3; numbers are from 1 to"
             " 9999"
         )
-    return Addition(accelerator=short_name(match["type"]), accelerators=size, nodes=count)
+    return NodeAddition(accelerator=short_name(match["type"]), accelerators=size, nodes=count)
 
 
 def _cost(text: str) -> Decimal:

@@ -11,7 +11,7 @@ from typing import Final
 
 from controller.planning.cluster import Budget
 from controller.planning.inputs import PlanningInputs
-from controller.planning.inventory import Addition, new_nodes
+from controller.planning.inventory import NodeAddition, new_nodes
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import first_of
@@ -42,7 +42,7 @@ class Changes:
 
     demands: Sequence[Rate] = ()
     capacities: Sequence[Rate] = ()
-    additions: Sequence[Addition] = ()
+    additions: Sequence[NodeAddition] = ()
     drained: Sequence[str] = ()
     budget: Decimal | None = None
     scales_to_zero: bool = False
@@ -148,17 +148,19 @@ def _with_capacities(snapshot: Snapshot, rates: Sequence[Rate], problems: list[s
 
 def _without_nodes(snapshot: Snapshot, names: Sequence[str], problems: list[str]) -> Snapshot:
     """Return the snapshot with some nodes drained."""
-    known, gone = [node.name for node in snapshot.nodes], frozenset(names)
-    problems += [f"--drain: no node {name!r}: {_there_are(known, name)}" for name in sorted(gone - {*known})]
-    nodes = (replace(node, schedulable=False) if node.name in gone else node for node in snapshot.nodes)
-    variants = tuple(_evict(variant, gone) for variant in snapshot.variants)
+    known, drained = [node.name for node in snapshot.nodes], frozenset(names)
+    problems += [
+        f"--drain: no node {name!r}: {_there_are(known, name)}" for name in sorted(drained - {*known})
+    ]
+    nodes = (replace(node, schedulable=False) if node.name in drained else node for node in snapshot.nodes)
+    variants = tuple(_evict(variant, drained) for variant in snapshot.variants)
     return replace(snapshot, nodes=tuple(nodes), variants=variants)
 
 
-def _evict(variant: Variant, gone: frozenset[str]) -> Variant:
+def _evict(variant: Variant, drained: frozenset[str]) -> Variant:
     """Return a variant whose pods on the given nodes are unbound, and first in removal order."""
     replicas = [
-        replace(replica, node=None, further_nodes=(), ready=False) if gone & {*replica.nodes} else replica
+        replace(replica, node=None, further_nodes=(), ready=False) if drained & {*replica.nodes} else replica
         for replica in variant.replicas
     ]
     replicas.sort(key=lambda replica: bool(replica.nodes))

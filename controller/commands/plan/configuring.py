@@ -11,7 +11,7 @@ from typing import Final
 from apiserver.kinds.settings_names import NamesConfig
 from apiserver.schema.json import Json, JsonValue
 from apiserver.serving.config import ConfigurationError, load
-from controller.commands.check.tree import UnreadableError
+from controller.commands.check.tree import UnreadableDocumentError
 from controller.commands.plan.reading import InputProblem, documents_of, with_lines
 from controller.config import ControllerConfig, further_accelerators
 from controller.config_planning import (
@@ -23,10 +23,10 @@ from controller.config_planning import (
     sizing_of,
 )
 from controller.observe.devices import resource_problems
-from controller.observe.gather import NO_TERMS, Terms
+from controller.observe.gather import NO_TERMS, PlanningTerms
 from controller.observe.objectives import OBJECTIVES_IGNORED, ObjectiveRules
 from controller.planning.inputs import PlanningInputs, Settings
-from controller.planning.inventory import growing
+from controller.planning.inventory import with_addable_nodes
 from controller.planning.wording import first_of
 from controller.sizing.records import SizingSettings
 
@@ -42,12 +42,12 @@ _EXPECTED: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Configuring:
+class ConfigurationResult:
     """The controller's configuration, or the problems with it."""
 
     settings: Settings = Settings()  # noqa: RUF009 (frozen)
     sizing: SizingSettings = SizingSettings()  # noqa: RUF009 (frozen)
-    terms: Terms = NO_TERMS
+    terms: PlanningTerms = NO_TERMS
     names: NamesConfig = NamesConfig()  # noqa: RUF009 (frozen)
     namespace: str = ""
     """Namespace of the ConfigMaps with prices and service classes; empty if not configured."""
@@ -68,7 +68,7 @@ class Configuring:
         if not self.is_given:
             return inputs
         saved, declared = inputs.snapshot, {pool.name for pool in self.terms.pools}
-        own_pools = (growing(pool, saved.nodes) for pool in self.terms.pools)
+        own_pools = (with_addable_nodes(pool, saved.nodes) for pool in self.terms.pools)
         snapshot = replace(
             saved,
             pools=(*own_pools, *(pool for pool in saved.pools if pool.name not in declared)),
@@ -80,34 +80,36 @@ class Configuring:
         return replace(inputs, snapshot=snapshot, settings=self.settings)
 
 
-def read_configuration(path: Path | None) -> Configuring:
+def read_configuration(path: Path | None) -> ConfigurationResult:
     """Return the settings from a configuration file or its ConfigMap; without a file, the defaults."""
     if path is None:
-        return Configuring()
+        return ConfigurationResult()
     try:
         data = path.read_bytes()
         documents = documents_of(data)
     except OSError as error:
-        return Configuring(
+        return ConfigurationResult(
             problems=with_lines(str(path), b"", [f"cannot be read: {error.strerror or error}"])
         )
-    except UnreadableError as error:
-        return Configuring(problems=(InputProblem(file=str(path), line=error.line, text=error.message),))
+    except UnreadableDocumentError as error:
+        return ConfigurationResult(
+            problems=(InputProblem(file=str(path), line=error.line, text=error.message),)
+        )
     # Lines within a ConfigMap are not those of the file.
     lines = b"" if any(_config_maps(document) for document in documents) else data
     try:
         config = load(ControllerConfig, _document(documents))
     except ConfigurationError as error:
-        return Configuring(problems=with_lines(str(path), lines, error.problems))
+        return ConfigurationResult(problems=with_lines(str(path), lines, error.problems))
     if problems := [*resource_problems(config.accelerators.resources), *planning_problems(config.planning)]:
-        return Configuring(problems=with_lines(str(path), lines, problems))
-    return _configuring(config)
+        return ConfigurationResult(problems=with_lines(str(path), lines, problems))
+    return _configuration_result(config)
 
 
-def configuration_in_cluster(config_maps: Sequence[Json]) -> Configuring:
+def configuration_in_cluster(config_maps: Sequence[Json]) -> ConfigurationResult:
     """Return the controller's settings from ConfigMaps of its namespace; the defaults without valid ones."""
     config, _ = controller_config(config_maps)
-    return Configuring() if config is None else _configuring(config)
+    return ConfigurationResult() if config is None else _configuration_result(config)
 
 
 def controller_config(config_maps: Sequence[Json]) -> tuple[ControllerConfig | None, Sequence[str]]:
@@ -123,12 +125,12 @@ def controller_config(config_maps: Sequence[Json]) -> tuple[ControllerConfig | N
         return None, error.problems
 
 
-def _configuring(config: ControllerConfig) -> Configuring:
+def _configuration_result(config: ControllerConfig) -> ConfigurationResult:
     planning = config.planning
-    return Configuring(
+    return ConfigurationResult(
         settings=settings_of(planning),
         sizing=sizing_of(planning),
-        terms=Terms(
+        terms=PlanningTerms(
             pools=pools_of(planning),
             budgets=budgets_of(planning),
             further=further_accelerators(config),
@@ -154,7 +156,7 @@ def _document(documents: Sequence[JsonValue]) -> Json:
         return {}
     if len(documents) > 1:
         raise ConfigurationError([f"contains {len(documents)} YAML documents and no ConfigMap: {_EXPECTED}"])
-    return _mapping(documents[0], "the document")
+    return _as_mapping(documents[0], "the document")
 
 
 def _config_maps(document: JsonValue) -> list[Json]:
@@ -200,14 +202,14 @@ def _configuration_in(config_map: Json) -> Json:
         raise ConfigurationError([f"{where}: must be the controller's configuration as text; {there_are}"])
     try:
         documents = documents_of(text.encode())
-    except UnreadableError as error:
+    except UnreadableDocumentError as error:
         raise ConfigurationError([f"{where}: line {error.line}: {error.message}"]) from error
     if len(documents) > 1:
         raise ConfigurationError([f"{where}: contains {len(documents)} YAML documents: must be one"])
-    return _mapping(documents[0], where) if documents else {}
+    return _as_mapping(documents[0], where) if documents else {}
 
 
-def _mapping(document: JsonValue, where: str) -> Json:
+def _as_mapping(document: JsonValue, where: str) -> Json:
     if not isinstance(document, dict):
         raise ConfigurationError([f"{where}: contains a {_kind(document)}: {_EXPECTED}"])
     return document

@@ -11,7 +11,7 @@ from typing import Final
 from controller.observe.accelerators import PRODUCT, PRODUCT_LABELS
 from controller.planning.cluster import Node
 from controller.planning.decision import Plan
-from controller.planning.inventory import OWN_LABELS, Addition, admits, new_nodes, topology_keys
+from controller.planning.inventory import OWN_LABELS, NodeAddition, admits, new_nodes, topology_keys
 from controller.planning.load import CapacitySource
 from controller.planning.pod_rules import PodRules
 from controller.planning.snapshot import Snapshot, Variant
@@ -48,7 +48,7 @@ def estimated_capacities(snapshot: Snapshot, facts: Mapping[tuple[str, str], Var
             )
 
 
-def useless_nodes(snapshot: Snapshot, additions: Sequence[Addition]) -> Iterator[str]:
+def useless_nodes(snapshot: Snapshot, additions: Sequence[NodeAddition]) -> Iterator[str]:
     """Yield a message for each added node shape that no variant's pods can use."""
     for addition in additions:
         node = next(new_nodes(snapshot, addition))

@@ -19,13 +19,13 @@ from apiserver.schema.model import node_of
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.shape import DEEPEST, is_deeper_than
 from controller.commands.check.matching import strict_errors
-from controller.commands.plan.configuring import Configuring
+from controller.commands.plan.configuring import ConfigurationResult
 from controller.commands.plan.reading import FileContents, InputProblem, Manifest, of_kind
 from controller.commands.plan.statuses import with_statuses
 from controller.observe.accelerators import accelerators_in
 from controller.observe.claim import Claims
-from controller.observe.devices import FurtherAccelerators, Translation
-from controller.observe.gather import Gathered, World, claims_in, gather
+from controller.observe.devices import DeviceTranslator, FurtherAccelerators
+from controller.observe.gather import GatherResult, World, claims_in, gather
 from controller.observe.policies import Policies
 from controller.observe.prices import CostSource
 from controller.observe.settings_reading import LastValid, read_last_valid, read_policies
@@ -39,11 +39,11 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Gathering:
+class InputsResult:
     """Inputs of a plan with warnings, or the problems that prevent it."""
 
     inputs: PlanningInputs
-    seen: Gathered | None = None
+    seen: GatherResult | None = None
     """What was found about each variant; None for a saved decision."""
 
     warnings: tuple[str, ...] = ()
@@ -69,12 +69,12 @@ class Gathering:
 def gather_objects(
     objects: FileContents,
     *,
-    configuring: Configuring,
+    configuring: ConfigurationResult,
     settings_namespace: str,
     now_seconds: float = 0.0,
     may_be_empty: bool = False,
     are_assumed: bool = False,
-) -> Gathering:
+) -> InputsResult:
     """Return the snapshot of some objects; it is empty if there are problems.
 
     It is a problem if no variant can be planned, or a node is unlikely, unless it `may_be_empty`. No
@@ -89,7 +89,7 @@ def gather_objects(
     is_useless = not may_be_empty and objects.manifests and not whole and (broken or missing)
     if problems or is_useless:
         found_wrong = (*problems, *chain.from_iterable(broken.values()), *missing.values())
-        return Gathering(inputs=nothing, problems=found_wrong)
+        return InputsResult(inputs=nothing, problems=found_wrong)
     policies, doubts = policies_in(objects, configuring.names, settings_namespace)
     world = _world(objects, [*variants.values()], further)
     claims = claims_in(world)
@@ -106,10 +106,10 @@ def gather_objects(
             now_seconds=now_seconds,
             may_scale_to_zero=configuring.scales_to_zero,
             terms=configuring.terms,
-            objectives=configuring.objectives.counting(objectives, pools),
+            objectives=configuring.objectives.applicable(objectives, pools),
         )
     except ValueError as error:
-        return Gathering(inputs=nothing, problems=(InputProblem(file="", line=0, text=str(error)),))
+        return InputsResult(inputs=nothing, problems=(InputProblem(file="", line=0, text=str(error)),))
     warnings = (
         *doubts,
         *_claimless(objects),
@@ -117,7 +117,7 @@ def gather_objects(
         *(f"{problem}: it is left out" for problem in chain.from_iterable(broken.values())),
     )
     snapshot = with_statuses(seen)
-    return Gathering(
+    return InputsResult(
         inputs=replace(nothing, snapshot=snapshot),
         seen=seen,
         warnings=warnings,
@@ -145,7 +145,7 @@ def _variants(
 
 
 def _warnings(
-    seen: Gathered,
+    seen: GatherResult,
     objects: FileContents,
     claims: Claims,
     missing: Mapping[Key, InputProblem],
@@ -277,7 +277,7 @@ def policies_in(
 
 def _world(objects: FileContents, autoscalings: Sequence[Json], further: FurtherAccelerators) -> World:
     values = objects.values
-    dynamic = Translation(
+    dynamic = DeviceTranslator(
         slices=values("ResourceSlice"),
         claims=values("ResourceClaim"),
         templates=values("ResourceClaimTemplate"),

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from controller.commands.plan.terminal import Tone, labelled_line, wrapping_text
 from controller.planning.cluster import Node
-from controller.planning.decision import Decision, Plan
+from controller.planning.decision import Plan, VariantDecision
 from controller.planning.demand import staying_replicas
 from controller.planning.snapshot import Snapshot, Variant
 from controller.planning.wording import count
@@ -42,7 +42,7 @@ _LEGEND: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
-class Holding:
+class NodeShare:
     """Pods of one variant on one node."""
 
     code: str
@@ -64,7 +64,7 @@ class NodeLayout:
     """One node after the plan."""
 
     node: Node
-    holdings: tuple[Holding, ...]
+    holdings: tuple[NodeShare, ...]
 
     @property
     def used_by_variants(self) -> int:
@@ -87,7 +87,7 @@ class NodeLayout:
         return (self.node.schedulable, self.node.accelerators_allocatable, self.others, self.holdings)
 
 
-def in_order(plan: Plan) -> tuple[Decision, ...]:
+def in_order(plan: Plan) -> tuple[VariantDecision, ...]:
     """Return the decisions in the order in which they are served."""
     return tuple(sorted(plan.decisions, key=lambda item: (item.priority, item.namespace, item.name)))
 
@@ -144,11 +144,11 @@ def _layouts(
     sizes = {variant.key: variant.accelerators_per_pod for variant in snapshot.variants}
     none: Counter[Key] = Counter()
 
-    def holdings(name: str) -> Iterator[Holding]:
+    def holdings(name: str) -> Iterator[NodeShare]:
         old, new = stays.get(name, none), comes.get(name, none)
         for key in {*old, *new}:
             if sizes[key] and key in codes:
-                yield Holding(
+                yield NodeShare(
                     code=codes[key], variant=key, accelerators=sizes[key], stays=old[key], comes=new[key]
                 )
 

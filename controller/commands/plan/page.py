@@ -27,7 +27,7 @@ from controller.commands.plan.text import (
     request_text,
     tone_of,
 )
-from controller.planning.decision import Decision
+from controller.planning.decision import VariantDecision
 from controller.planning.wording import count, percent, rate_text
 
 _GOLDEN_DEGREES: Final = 137.508
@@ -84,7 +84,7 @@ def page(shown: Shown) -> str:
     nodes = layouts(shown.snapshot, plan)
     by_key = {(item.namespace, item.name): item for item in decided}
     variants = sorted(shown.snapshot.variants, key=lambda variant: (variant.accelerator, variant.key))
-    models: dict[tuple[int, str, str], list[Decision]] = defaultdict(list)
+    models: dict[tuple[int, str, str], list[VariantDecision]] = defaultdict(list)
     for item in decided:
         models[item.priority, item.namespace, item.model_id].append(item)
     levels = [
@@ -159,9 +159,9 @@ def _tiles(shown: Shown, nodes: Sequence[NodeLayout]) -> Sequence[tuple[str, str
     )
 
 
-def _groups(decided: Sequence[Decision]) -> Mapping[str, Sequence[Decision]]:
+def _groups(decided: Sequence[VariantDecision]) -> Mapping[str, Sequence[VariantDecision]]:
     """Return the decisions in groups of interest, the most urgent first."""
-    groups: dict[str, list[Decision]] = {
+    groups: dict[str, list[VariantDecision]] = {
         title: [] for title in ("Models that are short", "Change", "Unchanged", "Variants without replicas")
     }
     short, changing, staying, idle = groups.values()

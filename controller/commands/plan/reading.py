@@ -15,7 +15,7 @@ from apiserver.schema.document import duplicate_fields
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.paths import FieldPath
 from controller.commands.check.documents import Source, read_documents
-from controller.commands.check.tree import Tree, UnreadableError
+from controller.commands.check.tree import Tree, UnreadableDocumentError
 from controller.commands.plan.shapes import GroupKind, judge_of
 from controller.observe.targets import TargetKind
 from controller.planning.inputs import PlanningInputs, from_json
@@ -139,13 +139,13 @@ def _is_saved(source: Source) -> bool:
         return False
     except msgspec.MsgspecError:
         return bool(_SAVED_HEAD.match(source.data))
-    wanted = _SAVED if source.is_named else {"snapshot"}
-    return not members.isdisjoint(wanted) and "kind" not in members
+    accepted = _SAVED if source.is_named else {"snapshot"}
+    return not members.isdisjoint(accepted) and "kind" not in members
 
 
 def _take_documents(content: FileContents, source: Source, namespace: str) -> None:
     for document in read_documents(source.data):
-        if isinstance(document, UnreadableError):
+        if isinstance(document, UnreadableDocumentError):
             content.problems.append(InputProblem(file=source.name, line=document.line, text=document.message))
             continue
         if joined := _missing_separator(source, document):
@@ -265,17 +265,17 @@ def documents_of(data: bytes) -> list[JsonValue]:
         documents = [item for item in yaml.safe_load_all(text) if item is not None]
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise UnreadableError(f"not UTF-8: byte {data[error.start]:#04x}", line) from error
+        raise UnreadableDocumentError(f"not UTF-8: byte {data[error.start]:#04x}", line) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise UnreadableError(f"not YAML: {error.problem}", mark.line + 1 if mark else 0) from error
+        raise UnreadableDocumentError(f"not YAML: {error.problem}", mark.line + 1 if mark else 0) from error
     except RecursionError as error:
-        raise UnreadableError("nested too deeply", 0) from error
+        raise UnreadableDocumentError("nested too deeply", 0) from error
     except (yaml.YAMLError, ValueError) as error:
-        raise UnreadableError(f"not YAML: {' '.join(str(error).split())}", 0) from error
+        raise UnreadableDocumentError(f"not YAML: {' '.join(str(error).split())}", 0) from error
     if repeated := duplicate_fields(text):
         more = [f"line {duplicate.line}: {duplicate}" for duplicate in repeated[1:]]
-        raise UnreadableError("; ".join([str(repeated[0]), *more]), repeated[0].line)
+        raise UnreadableDocumentError("; ".join([str(repeated[0]), *more]), repeated[0].line)
     return documents
 
 

@@ -27,9 +27,9 @@ from controller.commands.plan.assumptions import (
     with_assumptions,
 )
 from controller.commands.plan.changes import Changes, apply_changes
-from controller.commands.plan.configuring import Configuring, read_configuration
+from controller.commands.plan.configuring import ConfigurationResult, read_configuration
 from controller.commands.plan.gaps import estimated_capacities, information_gaps, useless_nodes
-from controller.commands.plan.gathering import Gathering, gather_objects
+from controller.commands.plan.gathering import InputsResult, gather_objects
 from controller.commands.plan.layout import NodeLayout, layouts
 from controller.commands.plan.page import page
 from controller.commands.plan.reading import InputProblem, read
@@ -122,15 +122,17 @@ def _obstacle(path: Path) -> str:
     return "" if os.access(path if path.exists() else path.parent, os.W_OK) else "Permission denied"
 
 
-def _gather(options: argparse.Namespace, configuring: Configuring, assumed: Assumptions) -> Gathering:
+def _gather(
+    options: argparse.Namespace, configuring: ConfigurationResult, assumed: Assumptions
+) -> InputsResult:
     if configuring.problems:
         nothing = PlanningInputs(snapshot=Snapshot(nodes=(), variants=()))
-        return Gathering(inputs=nothing, problems=configuring.problems)
+        return InputsResult(inputs=nothing, problems=configuring.problems)
     content = assumed.objects
     sys.stderr.write(content.skipped_note)
     if content.saved and not content.problems:
         inputs = configuring.over(content.saved[0])
-        return Gathering(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
+        return InputsResult(inputs=inputs) if inputs.snapshot.variants else _without_variants(inputs)
     namespace = options.settings_namespace or configuring.namespace or INSTALLATION
     given = gather_objects(
         content,
@@ -144,15 +146,15 @@ def _gather(options: argparse.Namespace, configuring: Configuring, assumed: Assu
     return replace(given, problems=broken) if broken else _without_variants(given.inputs, assumed.warnings)
 
 
-def _without_variants(inputs: PlanningInputs, reasons: Sequence[str] = ()) -> Gathering:
+def _without_variants(inputs: PlanningInputs, reasons: Sequence[str] = ()) -> InputsResult:
     problems = (
         InputProblem(file="stowplan plan", line=0, text=text)
         for text in (f"nothing to plan: {NOTHING_ASKS}", *reasons)
     )
-    return Gathering(inputs=inputs, problems=tuple(problems))
+    return InputsResult(inputs=inputs, problems=tuple(problems))
 
 
-def _plan(inputs: PlanningInputs, warnings: Sequence[str], given: Gathering) -> Shown:
+def _plan(inputs: PlanningInputs, warnings: Sequence[str], given: InputsResult) -> Shown:
     from controller.planning.plan import plan  # noqa: PLC0415 (loading the solver takes a second)
 
     with without_collection():

@@ -10,8 +10,15 @@ from typing import Final
 from apiserver.schema.json import Json
 from controller.commands.plan.changes import stated_load, with_loads
 from controller.observe.claim import Claimant
-from controller.observe.gather import Gathered
-from controller.planning.load import MOST_RATE, Capacity, CapacitySource, LimitingTarget, ModelLoad, RateLimit
+from controller.observe.gather import GatherResult
+from controller.planning.load import (
+    MOST_RATE,
+    Capacity,
+    CapacitySource,
+    LimitingTarget,
+    ModelLoad,
+    ReplicaRateLimit,
+)
 from controller.planning.ranges import MOST_START_SECONDS
 from controller.planning.snapshot import Snapshot
 from controller.sizing.memory import SizingMemory
@@ -29,7 +36,7 @@ _LIMITS: Final = {
 """Targets by the first words of a limit's text."""
 
 
-def with_statuses(seen: Gathered) -> Snapshot:
+def with_statuses(seen: GatherResult) -> Snapshot:
     """Return the snapshot with the most recently published load of each model, and published capacities."""
     decisions = {item.key: _decision(item) for item in seen.claimants}
     variants = tuple(
@@ -49,7 +56,7 @@ def with_capacities(
     return size_models(snapshot, facts, {}, SizingMemory(), settings).snapshot
 
 
-def _loads(seen: Gathered) -> Sequence[ModelLoad]:
+def _loads(seen: GatherResult) -> Sequence[ModelLoad]:
     newest: dict[Key, tuple[str, Json]] = {}
     for item in seen.claimants:
         demand = _decision(item).get("demand")
@@ -90,10 +97,10 @@ def _capacity(decision: Json, own: VariantFacts) -> Capacity | None:
     return Capacity(requests_per_second=rate, source=CapacitySource.LAST_KNOWN, limits=limits)
 
 
-def _limits(text: object, rate: float) -> tuple[RateLimit, ...]:
+def _limits(text: object, rate: float) -> tuple[ReplicaRateLimit, ...]:
     """Return the limit in the status, such as `TTFT 2 s`; empty if it is none of the known ones."""
     limit = next((target for start, target in _LIMITS.items() if str(text).startswith(start)), None)
-    return (RateLimit(target=limit, text=str(text), requests_per_second=rate),) if limit else ()
+    return (ReplicaRateLimit(target=limit, text=str(text), requests_per_second=rate),) if limit else ()
 
 
 def _number(value: object, *, most: float = MOST_RATE) -> float | None:

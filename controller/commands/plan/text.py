@@ -28,13 +28,13 @@ from controller.commands.plan.terminal import (
 )
 from controller.planning.decision import (
     BoundBy,
-    Decision,
     LevelReport,
     Move,
     NodeRequest,
     Plan,
     Reason,
     Relief,
+    VariantDecision,
 )
 from controller.planning.problem import PER_MILLE
 from controller.planning.ranges import cost_of
@@ -142,25 +142,25 @@ def variants_table(snapshot: Snapshot, plan: Plan, codes: Mapping[Key, str], *, 
     return made
 
 
-def tone_of(decision: Decision) -> Tone:
+def tone_of(decision: VariantDecision) -> Tone:
     """Return the tone of a decision."""
     if goes_short(decision):
         return Tone.BAD
     return Tone.ADVICE if decision.reason is Reason.HOLDING else Tone.PLAIN
 
 
-def goes_short(decision: Decision) -> bool:
+def goes_short(decision: VariantDecision) -> bool:
     """Tell whether a variant's model gets less than it needs."""
     return decision.unmet_per_mille > 0 or decision.reason is Reason.SHORTAGE
 
 
-def place(decision: Decision, variant: Variant) -> str:
+def place(decision: VariantDecision, variant: Variant) -> str:
     """Return the accelerators of one replica, such as `H100 x4`."""
     kind = decision.accelerator or "any"
     return f"{kind} x{variant.accelerators_per_replica}" if variant.accelerators_per_replica else "none"
 
 
-def _row(decision: Decision, variant: Variant, codes: Mapping[Key, str]) -> Mapping[str, str]:
+def _row(decision: VariantDecision, variant: Variant, codes: Mapping[Key, str]) -> Mapping[str, str]:
     return {
         "": codes[variant.key],
         "VARIANT": harmless("/".join(variant.key)),
@@ -265,7 +265,7 @@ def helps(relief: Relief) -> str:
     return f"{relief.text} (then {rest} is unmet)"
 
 
-def _options(decision: Decision, printed: set[tuple[str, ...]]) -> Iterator[RenderableType]:
+def _options(decision: VariantDecision, printed: set[tuple[str, ...]]) -> Iterator[RenderableType]:
     """Yield what would help, without repetitions within a model."""
     for text in map(helps, decision.reliefs):
         news = (decision.namespace, decision.model_id, text)

@@ -17,7 +17,7 @@ from controller.commands.check.yaml_values import as_yaml
 from controller.commands.explain.evidence import OWNERS, claimant_named
 from controller.commands.plan.terminal import harmless
 from controller.engines.exposition import UnreadableMetricsError
-from controller.engines.fitting import COUNTED, Measured, measure, readings_over_time, selector
+from controller.engines.fitting import COUNTED, EngineMeasurement, measure, readings_over_time, selector
 from controller.engines.metrics import no_engine
 from controller.engines.prometheus_history import PrometheusHistory
 from controller.engines.readings import Reading, parse_exposition, reading_of
@@ -42,7 +42,7 @@ _MOST_RAW_SECONDS: Final = 6 * 3600.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class EngineProfile:
+class ProfileFindings:
     """What is known about the engines of one variant."""
 
     origin: str
@@ -60,7 +60,7 @@ class EngineProfile:
 
 async def learned_by_controller(
     cluster: Cluster, kind: OwnerKind, *, namespace: str, name: str, max_batch_size: int | None = None
-) -> EngineProfile:
+) -> ProfileFindings:
     """Return what the controller learned, as it published it about the variant of an object.
 
     Raises NoSuchObjectError, and ClusterError.
@@ -73,12 +73,12 @@ async def learned_by_controller(
     batch = max_batch_size or (declared if isinstance(declared, int) else None)
     label = f"{kind} {namespace}/{name}"
     if learned is None:
-        return EngineProfile(
+        return ProfileFindings(
             origin=f"{label}: nothing learned",
             parameters=None,
             doubts=(*unread, _NOT_LEARNED),
         )
-    return EngineProfile(
+    return ProfileFindings(
         origin=f"{label}: learned by the controller from {learned.samples:.0f} intervals of its engines",
         parameters=learned.parameters,
         max_batch_size=batch,
@@ -94,7 +94,7 @@ async def measure_by_prometheus(
     namespace: str,
     pods: str,
     last_seconds: float,
-) -> Measured:
+) -> EngineMeasurement:
     """Return what engines showed in the last time. Raises UnreadableMetricsError."""
     async with PrometheusHistory(url, credentials=credentials) as history:
         return await measure_pods(
@@ -109,7 +109,7 @@ async def measure_pods(
     pods: str,
     end_seconds: float,
     last_seconds: float,
-) -> Measured:
+) -> EngineMeasurement:
     """Return what some pods with equal engines showed: the busiest of them. Raises UnreadableMetricsError."""
     last_seconds = min(last_seconds, _MOST_RAW_SECONDS)
     generated = selector(_GENERATED, namespace=namespace, pods=pods)
@@ -119,16 +119,16 @@ async def measure_pods(
     )
     names = sorted({item.labels.get("pod", "") for item in busiest} - {""})
     if not names:
-        return Measured(doubts=(_no_series(namespace, pods),))
+        return EngineMeasurement(doubts=(_no_series(namespace, pods),))
     chosen = "|".join(name.replace(".", r"\.") for name in names)
-    courses = await history.scraped(
+    courses = await history.samples(
         selector(COUNTED, namespace=namespace, pods=chosen),
         end_seconds=end_seconds,
         last_seconds=last_seconds,
     )
     readings, problems = await asyncio.to_thread(readings_over_time, courses)
     known = await asyncio.to_thread(measure, readings)
-    return known if readings else Measured(doubts=problems or known.doubts)
+    return known if readings else EngineMeasurement(doubts=problems or known.doubts)
 
 
 _GENERATED: Final = tuple(name for name in COUNTED if name.endswith(":generation_tokens_total"))
@@ -192,7 +192,7 @@ def readings_of_files(
     return readings, problems
 
 
-def document(profile: EngineProfile) -> Json:
+def document(profile: ProfileFindings) -> Json:
     """Return it as JSON, with `spec` only if step times are known."""
     lengths = profile.lengths
     return {
@@ -207,7 +207,7 @@ def document(profile: EngineProfile) -> Json:
     }
 
 
-def yaml_text(profile: EngineProfile) -> str:
+def yaml_text(profile: ProfileFindings) -> str:
     """Return it as YAML with comments."""
     comments = "".join(f"# {harmless(line)}\n" for line in _comments(profile))
     if profile.parameters is None:
@@ -234,7 +234,7 @@ def _decimal(number: float) -> str:
     return text if "e" not in text else f"{number:.0f}"
 
 
-def _comments(profile: EngineProfile) -> Iterator[str]:
+def _comments(profile: ProfileFindings) -> Iterator[str]:
     yield profile.origin
     if profile.parameters:
         yield "a step takes alpha + beta x sequences + delta x prompt tokens, in ms"

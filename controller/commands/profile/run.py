@@ -20,7 +20,7 @@ from controller.commands.explain.run import subject
 from controller.commands.plan.terminal import harmless
 from controller.commands.profile.arguments import credentials, parser
 from controller.commands.profile.profile import (
-    EngineProfile,
+    ProfileFindings,
     document,
     learned_by_controller,
     measure_by_prometheus,
@@ -29,7 +29,7 @@ from controller.commands.profile.profile import (
     yaml_text,
 )
 from controller.engines.exposition import UnreadableMetricsError
-from controller.engines.fitting import Measured, measure
+from controller.engines.fitting import EngineMeasurement, measure
 from controller.observe.claim import OwnerKind
 from controller.sizing.step_time import ENOUGH_SAMPLES
 
@@ -93,7 +93,7 @@ def _misuse(options: argparse.Namespace) -> str:
     return f"{' and '.join(others)} requires --prometheus URL" if others else ""
 
 
-def _profile(options: argparse.Namespace) -> EngineProfile:
+def _profile(options: argparse.Namespace) -> ProfileFindings:
     """Return what is known.
 
     Raises _UsageError, UnreadableMetricsError, NoSuchObjectError, ClusterError.
@@ -129,7 +129,7 @@ def _profile(options: argparse.Namespace) -> EngineProfile:
     return _of_measured(measure([readings]), where, options.max_batch_size)
 
 
-async def _of_cluster(options: argparse.Namespace) -> EngineProfile:
+async def _of_cluster(options: argparse.Namespace) -> ProfileFindings:
     namespace = options.namespace or current_namespace(options.kubeconfig, options.context, os.environ)
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
         kind, name = subject(options.what)
@@ -138,10 +138,10 @@ async def _of_cluster(options: argparse.Namespace) -> EngineProfile:
         )
 
 
-def _of_measured(known: Measured, where: str, max_batch_size: int | None) -> EngineProfile:
+def _of_measured(known: EngineMeasurement, where: str, max_batch_size: int | None) -> ProfileFindings:
     engines = "1 replica" if known.engines == 1 else f"{known.engines} replicas"
     trust = "" if known.samples >= ENOUGH_SAMPLES or not known.parameters else ", which are few"
-    return EngineProfile(
+    return ProfileFindings(
         origin=f"{where}: {engines} over {known.seconds:.0f} s, {known.samples:.0f} busy intervals{trust}",
         parameters=known.parameters,
         max_batch_size=max_batch_size,

@@ -26,7 +26,7 @@ Course = Sequence[tuple[float, float | None]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scale:
+class Axis:
     """An axis from its lowest to its highest value, with its ticks."""
 
     low: float
@@ -42,17 +42,17 @@ class Scale:
         return (value - self.low) / (self.high - self.low)
 
 
-def linear(values: Iterable[float | None], *, least_step: float = 0.0) -> Scale:
+def linear(values: Iterable[float | None], *, least_step: float = 0.0) -> Axis:
     """Return an axis from 0 to a round number above all values, with ticks at least `least_step` apart."""
     most = max((value for value in values if value is not None), default=0.0)
     step = max(
         least_step, _round_above(most / _MOST_TICKS) if most > sys.float_info.min * _MOST_TICKS else 1.0
     )
     count = max(1, math.ceil(most / step - 1e-9))
-    return Scale(low=0.0, high=step * count, ticks=tuple(step * number for number in range(count + 1)))
+    return Axis(low=0.0, high=step * count, ticks=tuple(step * number for number in range(count + 1)))
 
 
-def logarithmic(values: Iterable[float | None]) -> Scale:
+def logarithmic(values: Iterable[float | None]) -> Axis:
     """Return a logarithmic axis between round numbers around all positive values."""
     known = [value for value in values if value is not None and value > 0]
     low, high = (_round_below(min(known)), _round_above(max(known))) if known else (1.0, 10.0)
@@ -64,16 +64,16 @@ def logarithmic(values: Iterable[float | None]) -> Scale:
     inside = [tick for tick in finer if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
     if len(inside) > _MOST_LOGARITHMIC:
         inside = [tick for tick in decades if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
-    return Scale(low=low, high=high, ticks=tuple(inside), is_logarithmic=True)
+    return Axis(low=low, high=high, ticks=tuple(inside), is_logarithmic=True)
 
 
-def time_scale(first_seconds: float, last_seconds: float) -> Scale:
+def time_scale(first_seconds: float, last_seconds: float) -> Axis:
     """Return a time axis, with ticks at whole seconds, minutes or hours."""
     last_seconds = max(last_seconds, first_seconds + 1.0)
     length = last_seconds - first_seconds
     step = next((span for span in _SPANS_SECONDS if length / span <= _MOST_MOMENTS), _SPANS_SECONDS[-1])
     ticks = range(math.ceil(first_seconds / step), math.floor(last_seconds / step) + 1)
-    return Scale(low=first_seconds, high=last_seconds, ticks=tuple(float(step * number) for number in ticks))
+    return Axis(low=first_seconds, high=last_seconds, ticks=tuple(float(step * number) for number in ticks))
 
 
 def _round_above(value: float) -> float:
@@ -107,7 +107,7 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Mark:
+class ChartMark:
     """A point with a text, which is shown under the pointer and links to its entry in a list."""
 
     seconds: float
@@ -127,12 +127,12 @@ class Chart:
 
     title: str
     lines: tuple[Line, ...]
-    time: Scale
-    values: Scale
+    time: Axis
+    values: Axis
     value_text: Callable[[float], str] = plain
     target: float | None = None
     target_text: str = ""
-    marks: tuple[Mark, ...] = ()
+    marks: tuple[ChartMark, ...] = ()
 
     def x(self, seconds: float) -> str:
         """Return the x coordinate of a time."""

@@ -10,11 +10,11 @@ from typing import Final
 
 from apiserver.schema.json import Json
 from controller.commands.simulate.history import Past, PastVariant
-from controller.engines.fitting import Measured
+from controller.engines.fitting import EngineMeasurement
 from controller.observe.claim import Claim
 from controller.observe.expected_performance import engine_argument, expected_performance
 from controller.observe.performance import start_seconds_of
-from controller.observe.targets import Target, role_of
+from controller.observe.targets import ScaleTarget, role_of
 from controller.simulation.profile import MAX_NUM_BATCHED_TOKENS, EngineProfile
 from controller.simulation.workload import Workload
 from controller.sizing.performance import usual_start_seconds
@@ -56,7 +56,7 @@ class EngineOrigins:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Supplied:
+class ScenarioData:
     """Data that no object contains: requests by model, and by variant the start-up time, profile and cache.
 
     Requests under the empty name are those of the only model.
@@ -66,7 +66,7 @@ class Supplied:
     start_up_seconds: Mapping[str, float] = field(default_factory=dict)
     profiles: Mapping[str, StepParameters] = field(default_factory=dict)
     kv_tokens: Mapping[str, int] = field(default_factory=dict)
-    measured: Mapping[str, Measured] = field(default_factory=dict)
+    measured: Mapping[str, EngineMeasurement] = field(default_factory=dict)
     """What Prometheus shows about the engines of variants."""
 
     reads_past: PastReader | None = None
@@ -85,7 +85,7 @@ class ChosenEngine:
 
 
 def choose_engine(
-    claim: Claim, spec: Json, target: Target, pods: Sequence[Json], supplied: Supplied
+    claim: Claim, spec: Json, target: ScaleTarget, pods: Sequence[Json], supplied: ScenarioData
 ) -> ChosenEngine:
     """Return the engine of a variant; `spec` is that of its VariantAutoscaling, and empty without one."""
     name, estimate = claim.name, expected_performance(claim, target)
@@ -115,17 +115,17 @@ def choose_engine(
 def _profile(
     claim: Claim,
     spec: Json,
-    target: Target,
+    target: ScaleTarget,
     parameters: StepParameters,
     kv_tokens: int,
     *,
-    measured: Measured | None,
+    measured: EngineMeasurement | None,
 ) -> EngineProfile:
     """Return the profile of an engine. Raises ValueError."""
     engine, role, hits = target.engine_spec, role_of(target), 0.0
     if measured and measured.lengths and not role:
-        found = 1 - measured.lengths.computed / measured.lengths.prompt
-        hits = min(_MOST_HITS, max(0.0, found))
+        hit_share = 1 - measured.lengths.computed / measured.lengths.prompt
+        hits = min(_MOST_HITS, max(0.0, hit_share))
     declared = (spec.get("variantProfile") or {}).get("maxBatchSize")
     batch = engine_argument(engine, "max-num-seqs") or declared or MAX_NUM_SEQS
     budget = engine_argument(engine, "max-num-batched-tokens") or MAX_NUM_BATCHED_TOKENS
@@ -147,7 +147,7 @@ def _profile(
 
 
 def _step_times(
-    claim: Claim, spec: Json, supplied: Supplied, estimate: Estimate | None
+    claim: Claim, spec: Json, supplied: ScenarioData, estimate: Estimate | None
 ) -> Iterator[tuple[StepParameters, Origin]]:
     """Yield the step times that are known, best first."""
     if stated := supplied.profiles.get(claim.name):
@@ -166,7 +166,7 @@ def _step_times(
 
 
 def _kv_tokens(
-    claim: Claim, target: Target, supplied: Supplied, estimate: Estimate | None
+    claim: Claim, target: ScaleTarget, supplied: ScenarioData, estimate: Estimate | None
 ) -> Iterator[tuple[int, Origin]]:
     """Yield the sizes of the KV cache of one engine that are known, best first."""
     if stated := supplied.kv_tokens.get(claim.name):
@@ -184,7 +184,7 @@ def _kv_tokens(
         yield estimate.kv_tokens, Origin.CATALOG
 
 
-def _start_up(claim: Claim, pods: Sequence[Json], supplied: Supplied) -> Iterator[tuple[float, Origin]]:
+def _start_up(claim: Claim, pods: Sequence[Json], supplied: ScenarioData) -> Iterator[tuple[float, Origin]]:
     """Yield the start-up times of a replica that are known, best first."""
     if claim.name in supplied.start_up_seconds:
         yield supplied.start_up_seconds[claim.name], Origin.STATED

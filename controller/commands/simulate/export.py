@@ -20,9 +20,9 @@ from controller.commands.plan.gathering import (
     targets_in,
 )
 from controller.commands.plan.reading import FileContents, Manifest, of_kind
-from controller.commands.simulate.engines import EngineOrigins, PastReader, Supplied, choose_engine
+from controller.commands.simulate.engines import EngineOrigins, PastReader, ScenarioData, choose_engine
 from controller.commands.simulate.history import past_variant
-from controller.commands.simulate.scenario_file import Given
+from controller.commands.simulate.scenario_file import ScenarioInputs
 from controller.observe.accelerators import accelerators_in, accelerators_of, product_of
 from controller.observe.claim import Claim, Owner, OwnerKind
 from controller.observe.classes import class_finding, priority_of
@@ -44,18 +44,18 @@ _DEPLOYMENTS: Final = "only Deployments are simulated"
 
 def read_export(
     objects: FileContents,
-    supplied: Supplied,
+    supplied: ScenarioData,
     *,
     settings_namespace: str,
     scenario: Scenario,
     names: NamesConfig,
-) -> Given:
+) -> ScenarioInputs:
     """Return a scenario from objects; what these do not contain, such as the duration, is from `scenario`."""
-    reader = _Reader(objects, supplied, settings_namespace, names)
+    reader = _ScenarioBuilder(objects, supplied, settings_namespace, names)
     made = reader.scenario(scenario)
     if reader.problems:
-        return Given(problems=tuple(reader.problems))
-    return Given(
+        return ScenarioInputs(problems=tuple(reader.problems))
+    return ScenarioInputs(
         scenario=made,
         manifests=reader.manifests(),
         warnings=tuple(reader.warnings),
@@ -63,10 +63,12 @@ def read_export(
     )
 
 
-class _Reader:
+class _ScenarioBuilder:
     """Builds the scenario from objects, and collects problems."""
 
-    def __init__(self, objects: FileContents, supplied: Supplied, namespace: str, names: NamesConfig) -> None:
+    def __init__(
+        self, objects: FileContents, supplied: ScenarioData, namespace: str, names: NamesConfig
+    ) -> None:
         broken = (problem for problems in objects.broken.values() for problem in problems)
         self.problems = [str(problem) for problem in (*objects.problems, *broken)]
         self.warnings: list[str] = []
@@ -172,11 +174,11 @@ class _Reader:
         target = claim.target
         if target in {other.target for other in self._claims.values()}:
             self.warnings.append(
-                f"{label} is omitted: another object decides on {target.called} {target.name!r}"
+                f"{label} is omitted: another object decides on {target.kind_text} {target.name!r}"
             )
             return None
         if target.kind is TargetKind.DEPLOYMENT and target not in self._targets:
-            self.problems.append(f"{label}: {target.called} {target.name!r} is missing")
+            self.problems.append(f"{label}: {target.kind_text} {target.name!r} is missing")
             return None
         value = _with_uid(value)
         if owner.kind is OwnerKind.HORIZONTAL_POD_AUTOSCALER:
@@ -243,9 +245,9 @@ class _Reader:
         namespaces: dict[str, set[str]] = defaultdict(set)
         for claim in self._claims.values():
             namespaces[claim.model_id].add(claim.owner.namespace)
-        for model_id, found in namespaces.items():
-            if len(found) > 1:
-                spaces = " and ".join(sorted(found))
+        for model_id, namespaces_of_model in namespaces.items():
+            if len(namespaces_of_model) > 1:
+                spaces = " and ".join(sorted(namespaces_of_model))
                 yield f"model {model_id} is in several namespaces; {_ONE_NAMESPACE.format(spaces=spaces)}"
 
     def _models(self) -> Iterator[ScenarioModel]:

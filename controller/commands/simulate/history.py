@@ -19,11 +19,11 @@ from typing import Final
 
 from controller.commands.profile.profile import measure_pods
 from controller.engines.exposition import UnreadableMetricsError
-from controller.engines.fitting import Measured, selector
+from controller.engines.fitting import EngineMeasurement, selector
 from controller.engines.prometheus_history import Course, PrometheusHistory
 from controller.engines.requests import CredentialsConfig
 from controller.observe.claim import Claim
-from controller.simulation.workload import Played, TraceEntry, Workload
+from controller.simulation.workload import TraceEntry, TraceReplay, Workload
 from controller.sizing.lengths import Lengths
 
 _STEP_SECONDS: Final = 60.0
@@ -62,7 +62,7 @@ class Past:
     workloads: Mapping[str, Workload] = field(default_factory=dict)
     """Requests by model."""
 
-    measured: Mapping[str, Measured] = field(default_factory=dict)
+    measured: Mapping[str, EngineMeasurement] = field(default_factory=dict)
     """What the engines of each variant showed."""
 
     seconds: float = 0.0
@@ -122,21 +122,21 @@ class _Span:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Seen:
+class _VariantPast:
     """What was read about one variant."""
 
     rates: Mapping[int, float]
     """Requests per second by the number of the step."""
 
-    prompts: LengthCounts
-    answers: LengthCounts
-    known: Measured
+    prompts: LengthBuckets
+    answers: LengthBuckets
+    known: EngineMeasurement
 
 
-async def _read_variant(history: PrometheusHistory, variant: PastVariant, span: _Span) -> _Seen:
+async def _read_variant(history: PrometheusHistory, variant: PastVariant, span: _Span) -> _VariantPast:
     """Read one variant. Raises UnreadableMetricsError."""
     rates = await _rates(history, variant, span)
-    return _Seen(
+    return _VariantPast(
         rates=rates,
         prompts=await _lengths(history, variant, span, _PROMPTS),
         answers=await _lengths(history, variant, span, _ANSWERS),
@@ -148,14 +148,14 @@ async def _read_variant(history: PrometheusHistory, variant: PastVariant, span: 
             last_seconds=span.end_seconds - span.begin_seconds,
         )
         if rates
-        else Measured(),
+        else EngineMeasurement(),
     )
 
 
 async def _rates(history: PrometheusHistory, variant: PastVariant, span: _Span) -> Mapping[int, float]:
     step, counted = span.step_seconds, selector(_ARRIVED, namespace=variant.namespace, pods=variant.pods)
     for window in _WINDOWS_SECONDS:
-        courses = await history.evaluated(
+        courses = await history.evaluate_range(
             f"sum(rate({counted}[{max(window, step):.0f}s]))",
             begin_seconds=span.begin_seconds + step,
             end_seconds=span.end_seconds,
@@ -173,14 +173,14 @@ async def _rates(history: PrometheusHistory, variant: PastVariant, span: _Span) 
 
 async def _lengths(
     history: PrometheusHistory, variant: PastVariant, span: _Span, names: Sequence[str]
-) -> LengthCounts:
+) -> LengthBuckets:
     windows, seconds = _windows(span)
 
     async def growth(suffix: str, by: str) -> Sequence[Course]:
         series = selector(
             [f"{name}_{suffix}" for name in names], namespace=variant.namespace, pods=variant.pods
         )
-        return await history.evaluated(
+        return await history.evaluate_range(
             f"sum {by} (increase({series}[{seconds}s]))",
             begin_seconds=span.end_seconds - seconds * (windows - 1),
             end_seconds=span.end_seconds,
@@ -197,7 +197,7 @@ async def _lengths(
     bounds = sorted(cumulative)
     before = dict(zip(bounds, [0.0, *(cumulative[bound] for bound in bounds)], strict=False))
     tokens = math.fsum(value for course in await growth("sum", "") for _, value in course.points)
-    return LengthCounts(
+    return LengthBuckets(
         buckets={bound: max(0.0, cumulative[bound] - before[bound]) for bound in bounds}, tokens=tokens
     )
 
@@ -209,8 +209,8 @@ def _windows(span: _Span) -> tuple[int, int]:
     return windows, math.ceil(whole / windows)
 
 
-def _past(variants: Sequence[PastVariant], seen: Sequence[_Seen], span: _Span) -> Past:
-    models: dict[str, list[_Seen]] = defaultdict(list)
+def _past(variants: Sequence[PastVariant], seen: Sequence[_VariantPast], span: _Span) -> Past:
+    models: dict[str, list[_VariantPast]] = defaultdict(list)
     for variant, item in zip(variants, seen, strict=True):
         models[variant.model_id].append(item)
     steps = {number for item in seen for number in item.rates}
@@ -246,7 +246,7 @@ def _past(variants: Sequence[PastVariant], seen: Sequence[_Seen], span: _Span) -
         problems += drawn.problems
         warnings += drawn.warnings
         if not drawn.problems:
-            workloads[model_id] = Played(trace=tuple(drawn.requests(rates, step)))
+            workloads[model_id] = TraceReplay(trace=tuple(drawn.requests(rates, step)))
     for variant, item in zip(variants, seen, strict=True):
         warnings += [f"{variant.name}: {text}" for text in item.known.doubts if item.rates]
     return Past(
@@ -260,12 +260,12 @@ def _past(variants: Sequence[PastVariant], seen: Sequence[_Seen], span: _Span) -
 
 def _gaps(steps: set[int], first: int, last: int, span: _Span) -> Iterator[str]:
     """Yield what is missing: time before the first sample, and between samples."""
-    asked = span.end_seconds - span.begin_seconds
+    span_seconds = span.end_seconds - span.begin_seconds
     covered = (last - first + 1) * span.step_seconds
-    if asked - covered > max(2 * span.step_seconds, _MOST_MISSING * asked):
+    if span_seconds - covered > max(2 * span.step_seconds, _MOST_MISSING * span_seconds):
         yield (
-            f"Prometheus has samples of {_hours(covered)} of the last {_hours(asked)}: only that time is"
-            " simulated"
+            f"Prometheus has samples of {_hours(covered)} of the last {_hours(span_seconds)}: only that time"
+            " is simulated"
         )
     missing = last - first + 1 - len(steps)
     if missing > _MOST_MISSING * (last - first + 1):
@@ -281,7 +281,7 @@ def _hours(seconds: float) -> str:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LengthCounts:
+class LengthBuckets:
     """Requests by length: upper bounds, requests in each bucket, and their tokens in total."""
 
     buckets: Mapping[float, float]
@@ -303,8 +303,8 @@ class RequestSampler:
         cls,
         model_id: str,
         *,
-        prompts: Sequence[LengthCounts],
-        answers: Sequence[LengthCounts],
+        prompts: Sequence[LengthBuckets],
+        answers: Sequence[LengthBuckets],
         means: Lengths | None,
     ) -> RequestSampler:
         """Return it for the histograms of a model's variants; the means are for engines without any."""
@@ -352,7 +352,7 @@ class _Sampler:
     is_constant: bool = False
 
     @classmethod
-    def of(cls, lengths: Sequence[LengthCounts], mean: float | None) -> _Sampler:
+    def of(cls, lengths: Sequence[LengthBuckets], mean: float | None) -> _Sampler:
         """Return it for some histograms with equal bounds; without any, all have the mean length."""
         buckets: dict[float, float] = defaultdict(float)
         for item in lengths:

@@ -9,10 +9,10 @@ from controller.commands.simulate.chart import (
     HEIGHT,
     MOST_POINTS,
     WIDTH,
+    Axis,
     Chart,
+    ChartMark,
     Line,
-    Mark,
-    Scale,
     linear,
     logarithmic,
     time_scale,
@@ -143,15 +143,15 @@ class _Charts:
         on_the_way = [(seconds, float(seen.ready + seen.starting)) for seconds, seen in course]
         ready = [(seconds, float(seen.ready)) for seconds, seen in course]
         spec = [(seconds, float(seen.spec)) for seconds, seen in course]
-        wanted = [(seconds, seen.wanted) for seconds, seen in course]
+        recommended = [(seconds, seen.wanted) for seconds, seen in course]
         lines = (
             Line(name="starting", look="starting", course=on_the_way, is_stepped=True, is_area=True),
             Line(name="ready", look="ready", course=ready, is_stepped=True, is_area=True),
             Line(name="spec.replicas", look="spec", course=spec, is_stepped=True),
-            Line(name="wanted", look="wanted", course=wanted, is_stepped=True),
+            Line(name="wanted", look="wanted", course=recommended, is_stepped=True),
         )
         marks = tuple(
-            Mark(
+            ChartMark(
                 seconds=item.seconds,
                 value=item.replicas,
                 text=f"{clock(item.seconds)}  {item.sentence}",
@@ -170,7 +170,7 @@ def _of_model(point: Point, model: ScenarioModel) -> Iterator[ModelPoint]:
     return (seen for seen in point.models if seen.model_id == model.model_id)
 
 
-def _axes(model: ScenarioModel, points: Sequence[Point]) -> tuple[Scale, Scale, Scale]:
+def _axes(model: ScenarioModel, points: Sequence[Point]) -> tuple[Axis, Axis, Axis]:
     """Return the axes of the load and the latencies of a model."""
     course = [seen for point in points for seen in _of_model(point, model)]
     return (
@@ -180,13 +180,13 @@ def _axes(model: ScenarioModel, points: Sequence[Point]) -> tuple[Scale, Scale, 
     )
 
 
-def decided_charts(decided: BindingCourse, time: Scale, marks: tuple[Mark, ...] = ()) -> Iterator[Chart]:
+def decided_charts(decided: BindingCourse, time: Axis, marks: tuple[ChartMark, ...] = ()) -> Iterator[Chart]:
     """Yield a chart of the replicas with the marks, of each metric, and of each of several targets."""
     courses = courses_of(decided)
-    (number, replicas), (asked, recommended) = courses.decided, courses.recommended
+    (number, replicas), (recommended_text, recommended) = courses.decided, courses.recommended
     both = (
         Line(name=number, look="ready", course=replicas, is_stepped=True, is_area=True),
-        Line(name=asked, look="wanted", course=recommended, is_stepped=True),
+        Line(name=recommended_text, look="wanted", course=recommended, is_stepped=True),
     )
     drawn = [
         (name, (Line(name=name, look="load", course=course, is_stepped=True),), ())

@@ -13,10 +13,10 @@ from pathlib import Path
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY, AUTOSCALING_POLICY_BINDING
 from apiserver.schema.json import Json, JsonValue
 from controller.commands.check.documents import EXTENSIONS, read_documents
-from controller.commands.check.tree import UnreadableError
+from controller.commands.check.tree import UnreadableDocumentError
 from controller.commands.simulate.recordings import one_source
 from controller.policies.policy import (
-    BoundTarget,
+    PolicyTarget,
     UnreadablePolicyError,
     lone_binding,
     read_binding,
@@ -39,10 +39,13 @@ def read_policy_file(name: str) -> tuple[PolicyFile | None, list[str]]:
     if source.problem:
         return None, [f"{source.name}: {source.problem}"]
     documents = list(read_documents(source.data))
-    if wrong := [item for item in documents if isinstance(item, UnreadableError)]:
+    if wrong := [item for item in documents if isinstance(item, UnreadableDocumentError)]:
         return None, [f"{name}:{item.line}: {item}" for item in wrong]
     objects = [
-        part for item in documents if not isinstance(item, UnreadableError) for part in _parts(item.value)
+        part
+        for item in documents
+        if not isinstance(item, UnreadableDocumentError)
+        for part in _parts(item.value)
     ]
     policies = [item for item in objects if _is(item, "AutoscalingPolicy")]
     bindings = [item for item in objects if _is(item, "AutoscalingPolicyBinding")]
@@ -102,8 +105,8 @@ def with_targets(example: Scenario, policies: Sequence[PolicyFile]) -> Scenario:
     variants = tuple(
         _variant(first, name, [item for item in targets if item.target.name == name]) for name in names
     )
-    asked = sum(item.max_replicas * item.accelerators_per_replica for item in variants)
-    count = max(group.count, math.ceil(asked / group.accelerators))
+    accelerators = sum(item.max_replicas * item.accelerators_per_replica for item in variants)
+    count = max(group.count, math.ceil(accelerators / group.accelerators))
     return replace(example, variants=variants, nodes=(replace(group, count=count),))
 
 
@@ -125,7 +128,7 @@ def remarks(example: Scenario, policies: Sequence[PolicyFile]) -> Iterator[str]:
         )
 
 
-def _variant(first: VariantSetup, name: str, targets: Sequence[BoundTarget]) -> VariantSetup:
+def _variant(first: VariantSetup, name: str, targets: Sequence[PolicyTarget]) -> VariantSetup:
     """Return the variant for a target; bounds are the widest ones if several bindings contain it."""
     fewest = min(target.min_replicas for target in targets)
     return replace(

@@ -18,17 +18,17 @@ import msgspec
 from rich.console import RenderableType
 
 from apiserver.schema.json import Json
-from controller.commands.plan.configuring import Configuring
+from controller.commands.plan.configuring import ConfigurationResult
 from controller.commands.plan.page import render
 from controller.commands.plan.terminal import Tone, labelled_line, show, wrapping_text, write_file
-from controller.commands.simulate.chart import HEIGHT, MOST_POINTS, WIDTH, Chart, Mark, time_scale
+from controller.commands.simulate.chart import HEIGHT, MOST_POINTS, WIDTH, Chart, ChartMark, time_scale
 from controller.commands.simulate.page import decided_charts
 from controller.commands.simulate.policy_file import is_policy_file, read_policy_file
 from controller.commands.simulate.recordings import MetricTrace, is_metric_trace, read_metric_trace
 from controller.commands.simulate.results import MOST_CHANGES, clock, moment, over_time
 from controller.policies.history import History
 from controller.policies.policy import Binding, lone_binding
-from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
+from controller.policies.sharing import BindingObservation, TargetObservation, decide_binding
 from controller.simulation.outcome import BindingCourse
 from controller.simulation.policies import PolicyFile, binding_point, target_names
 from controller.sizing.records import SizingSettings
@@ -68,7 +68,7 @@ def is_replay(options: argparse.Namespace) -> bool:
     return not options.files and any(is_metric_trace(file) for file, _ in options.trace)
 
 
-def run_replay(options: argparse.Namespace, configuring: Configuring) -> list[str]:
+def run_replay(options: argparse.Namespace, configuring: ConfigurationResult) -> list[str]:
     """Replay, and show and write the results; return the problems, if any."""
     problems = [*map(str, configuring.problems), *_misuses(options)]
     if problems:
@@ -128,8 +128,8 @@ def replay_policy(
     points = []
     for tick in range(int(trace.end_seconds / settings.interval_seconds) + 1):
         now_seconds = tick * settings.interval_seconds
-        targets = tuple(TargetSeen(current_replicas=count) for count in counts)
-        seen = BindingSeen(targets=targets, totals=trace.at(now_seconds))
+        targets = tuple(TargetObservation(current_replicas=count) for count in counts)
+        seen = BindingObservation(targets=targets, totals=trace.at(now_seconds))
         made = decide_binding(source.policy, binding, history, seen, now_seconds, settings=settings)
         points.append(binding_point(binding, made, counts, now_seconds))
         history, counts = made.history, made.replicas
@@ -210,7 +210,7 @@ def _page(replays: Sequence[Replay]) -> str:
 def _charts_of(replay: Replay, anchor: str) -> Iterator[Chart]:
     """Return the charts of the decisions, in which every change is marked."""
     marks = tuple(
-        Mark(
+        ChartMark(
             seconds=point.seconds,
             value=float(point.replicas),
             text=f"{clock(point.seconds)}  {point.sentence}",

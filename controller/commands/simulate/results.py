@@ -298,12 +298,12 @@ class Courses(NamedTuple):
 def courses_of(decided: BindingCourse) -> Courses:
     """Return each value of the decisions over time."""
     points = decided.points
-    asked = "recommended" if decided.is_alike else "recommended, of capacity 1"
+    title = "recommended" if decided.is_alike else "recommended, of capacity 1"
     names = points[0].values if points else ()
     targets = decided.targets if len(decided.targets) > 1 else ()
     return Courses(
         metrics=[(name, [(point.seconds, point.values[name]) for point in points]) for name in names],
-        recommended=(asked, [(point.seconds, point.recommended) for point in points]),
+        recommended=(title, [(point.seconds, point.recommended) for point in points]),
         decided=("decided", [(point.seconds, point.replicas) for point in points]),
         targets=[
             (name, [(point.seconds, point.targets[place]) for point in points])

@@ -18,12 +18,12 @@ from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.program import exit_code
 from controller.commands.check.documents import Source, read_sources
 from controller.commands.plan.assumptions import with_assumptions
-from controller.commands.plan.configuring import Configuring, read_configuration
+from controller.commands.plan.configuring import ConfigurationResult, read_configuration
 from controller.commands.plan.reading import read
 from controller.commands.plan.terminal import harmless, show, write_file
 from controller.commands.profile.arguments import credentials
 from controller.commands.simulate.arguments import SHORTEST_SECONDS, parser
-from controller.commands.simulate.engines import PastReader, Supplied
+from controller.commands.simulate.engines import PastReader, ScenarioData
 from controller.commands.simulate.export import read_export
 from controller.commands.simulate.history import read_past
 from controller.commands.simulate.page import page
@@ -37,9 +37,9 @@ from controller.commands.simulate.results import (
     target_warnings,
     text_parts,
 )
-from controller.commands.simulate.scenario_file import Given, read_scenario
+from controller.commands.simulate.scenario_file import ScenarioInputs, read_scenario
 from controller.simulation.scenario import WARM_UP_SECONDS, Scenario
-from controller.simulation.workload import Played, Workload
+from controller.simulation.workload import TraceReplay, Workload
 from controller.variants.solver_worker import without_collection
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _run(options: argparse.Namespace) -> int:
     return _UNREADABLE if unwritten else _PLAYED
 
 
-def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
+def _read_input(options: argparse.Namespace, configuring: ConfigurationResult) -> ScenarioInputs:
     if not options.files:
         given = read_scenario(_scenario_source(options.scenario))
         return given if options.scenario or not options.trace else _with_trace(given, options)
@@ -103,7 +103,7 @@ def _read_input(options: argparse.Namespace, configuring: Configuring) -> Given:
     namespace = options.namespace or DEFAULT
     assumed = with_assumptions(read(list(read_sources(options.files)), namespace=namespace))
     sys.stderr.write(assumed.objects.skipped_note)
-    supplied = Supplied(
+    supplied = ScenarioData(
         workloads=workloads,
         start_up_seconds=dict(options.start_up),
         profiles=dict(options.profile),
@@ -146,7 +146,7 @@ def title_of(source: str) -> str:
     return "standard input" if source == "-" else Path(source).resolve().name
 
 
-def _with_trace(example: Given, options: argparse.Namespace) -> Given:
+def _with_trace(example: ScenarioInputs, options: argparse.Namespace) -> ScenarioInputs:
     """Return the example with the requests of a trace, and with the targets of policies in files."""
     workloads, problems = _workloads(options)
     if len(workloads) > 1:
@@ -190,13 +190,13 @@ def _workloads(options: argparse.Namespace) -> tuple[dict[str, Workload], list[s
         if model in workloads:
             problems.append(f"--trace {file}: {model or 'the model'} has a trace already")
         if trace:
-            workloads[model] = Played(trace=trace, copies=options.copies or 1)
+            workloads[model] = TraceReplay(trace=trace, copies=options.copies or 1)
     return workloads, problems
 
 
 def _length_seconds(workload: Workload) -> float:
     """Return the duration of a trace, rounded up to ticks."""
-    last_ms = workload.trace[-1].offset_ms if isinstance(workload, Played) else 0
+    last_ms = workload.trace[-1].offset_ms if isinstance(workload, TraceReplay) else 0
     return max(SHORTEST_SECONDS, -(-last_ms // 15_000) * 15.0)
 
 
@@ -222,7 +222,9 @@ def _misuses(options: argparse.Namespace) -> list[str]:
     return wrong
 
 
-def _policies(texts: Iterable[str], given: Given, *, hint: str) -> tuple[list[PolicyName], list[str]]:
+def _policies(
+    texts: Iterable[str], given: ScenarioInputs, *, hint: str
+) -> tuple[list[PolicyName], list[str]]:
     """Return the policies and all problems; the hint is for files that do not fit the scenario."""
     from controller.simulation.run import PolicyName, policy_name, policy_problem  # noqa: PLC0415 (loading the solver takes a second)
 
@@ -259,7 +261,7 @@ def _with_options(scenario: Scenario, options: argparse.Namespace) -> Scenario:
 
 
 async def _play(
-    scenario: Scenario, given: Given, names: Sequence[PolicyName], configuring: Configuring
+    scenario: Scenario, given: ScenarioInputs, names: Sequence[PolicyName], configuring: ConfigurationResult
 ) -> list[PolicyOutcome]:
     from controller.simulation.run import simulate_policy  # noqa: PLC0415 (as above)
 
@@ -281,7 +283,7 @@ async def _play(
     return outcomes
 
 
-def _cycle_settings(configuring: Configuring) -> CycleSettings:
+def _cycle_settings(configuring: ConfigurationResult) -> CycleSettings:
     """Return the settings of the simulated cycles.
 
     Node pools and evictions are left out: in virtual time nothing adds nodes or evicts pods. Advisory mode is

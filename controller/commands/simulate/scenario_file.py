@@ -13,7 +13,7 @@ from apiserver.schema.json import Json
 from apiserver.schema.paths import camel_case
 from apiserver.serving.config import ConfigurationError, load
 from controller.commands.check.documents import Source
-from controller.commands.check.tree import UnreadableError
+from controller.commands.check.tree import UnreadableDocumentError
 from controller.commands.plan.reading import InputProblem, documents_of, with_lines
 from controller.commands.simulate.engines import EngineOrigins
 from controller.commands.simulate.recordings import trace_of
@@ -24,7 +24,7 @@ from controller.simulation.manifests import Manifests
 from controller.simulation.profile import EngineProfile
 from controller.simulation.router import Routing
 from controller.simulation.scenario import WARM_UP_SECONDS, NodeGroup, Scenario, ScenarioModel, VariantSetup
-from controller.simulation.workload import Curve, Drawn, Played, Workload, piece
+from controller.simulation.workload import Curve, DrawnArrivals, TraceReplay, Workload, piece
 from controller.sizing.records import Targets
 
 _BLOCK_SIZE = 16
@@ -34,7 +34,7 @@ _ANY_SECONDS = 366 * 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Given:
+class ScenarioInputs:
     """A scenario, the objects of a live cluster if it is built from those, and the policies that it names.
 
     Without a scenario there are problems.
@@ -53,21 +53,23 @@ class Given:
     problems: tuple[str, ...] = ()
 
 
-def read_scenario(source: Source) -> Given:
+def read_scenario(source: Source) -> ScenarioInputs:
     """Return the scenario in a file; traces are searched for next to it."""
     if source.problem:
-        return Given(problems=(f"{source.name}: {source.problem}",))
+        return ScenarioInputs(problems=(f"{source.name}: {source.problem}",))
     try:
         declared = load(ScenarioFile, _document(source.data))
-    except UnreadableError as error:
+    except UnreadableDocumentError as error:
         problem = InputProblem(file=source.name, line=error.line, text=error.message)
-        return Given(problems=(str(problem),))
+        return ScenarioInputs(problems=(str(problem),))
     except ConfigurationError as error:
-        return Given(problems=tuple(map(str, with_lines(source.name, source.data, error.problems))))
+        return ScenarioInputs(problems=tuple(map(str, with_lines(source.name, source.data, error.problems))))
     reader = _Reader(declared, Path(source.name).parent)
     scenario = reader.scenario()
     problems = tuple(map(str, with_lines(source.name, source.data, reader.problems)))
-    return Given(scenario=None if problems else scenario, policies=declared.policies, problems=problems)
+    return ScenarioInputs(
+        scenario=None if problems else scenario, policies=declared.policies, problems=problems
+    )
 
 
 def _document(data: bytes) -> Json:
@@ -182,7 +184,7 @@ class _Reader:
                     length_seconds=curve.length_seconds,
                     period_seconds=curve.period_seconds,
                 )
-                return Drawn(curve=drawn, lengths=trace, noise=curve.noise)
+                return DrawnArrivals(curve=drawn, lengths=trace, noise=curve.noise)
             except ValueError as error:
                 self.problems.append(f"{where}.curve: {_as_fields(error)}")
                 return None
@@ -193,7 +195,7 @@ class _Reader:
             return None
         if len(trace) * declared.copies > _MOST_REQUESTS:
             self.problems.append(f"{where}.copies: makes more than {_MOST_REQUESTS} requests")
-        return Played(trace=trace, copies=declared.copies, jitter_seconds=declared.jitter_seconds)
+        return TraceReplay(trace=trace, copies=declared.copies, jitter_seconds=declared.jitter_seconds)
 
     def _variant(self, where: str, declared: VariantFile) -> VariantSetup | None:
         model_id, profile = self._model_of(declared), declared.profile
@@ -201,8 +203,8 @@ class _Reader:
             text = f"{model_id!r} is not in models" if model_id else "specify the model that it serves"
             self.problems.append(f"{where}.model: {text}")
         if not self._has_place(declared):
-            asked = f"{declared.accelerators_per_replica} {declared.accelerator}"
-            self.problems.append(f"{where}: no node has {asked}")
+            needs = f"{declared.accelerators_per_replica} {declared.accelerator}"
+            self.problems.append(f"{where}: no node has {needs}")
         try:
             engine = EngineProfile(
                 model_id=model_id or "-",

@@ -20,14 +20,14 @@ from apiserver.cluster.resource import (
 )
 from apiserver.kinds.identity import Key, key_of
 from apiserver.schema.json import Json, as_object
-from controller.commands.plan.gathering import Gathering
+from controller.commands.plan.gathering import InputsResult
 from controller.commands.status.fleet import (
     FINE,
     AcceleratorUse,
     BindingState,
-    Fleet,
+    FleetProblem,
+    FleetState,
     ModelState,
-    Problem,
     Severity,
     VariantState,
 )
@@ -36,7 +36,7 @@ from controller.observe.accelerators import accelerators_of
 from controller.observe.binding_targets import bound_targets
 from controller.observe.claim import Claimant, OwnerKind
 from controller.observe.decision_following import external_metrics_of
-from controller.observe.observed import Observed
+from controller.observe.observed import ObservedVariant
 from controller.observe.pods import is_present, target_of_pod
 from controller.planning.cluster import Node
 from controller.planning.load import ModelLoad
@@ -54,7 +54,7 @@ _MOST_MONEY: Final = Decimal(10) ** 12
 """A larger amount is no price: users may edit what was published about their objects."""
 
 
-def fleet_of(live: LiveObjects, gathering: Gathering, *, now: datetime, namespace: str = "") -> Fleet:
+def fleet_of(live: LiveObjects, gathering: InputsResult, *, now: datetime, namespace: str = "") -> FleetState:
     """Return the state at a time; `gathering` is what planning makes of the same objects.
 
     `namespace` is that of the models, empty for all.
@@ -77,7 +77,7 @@ def fleet_of(live: LiveObjects, gathering: Gathering, *, now: datetime, namespac
         *_problems_of_rights(live),
     ]
     order = [*Severity]
-    return Fleet(
+    return FleetState(
         time=now,
         accelerators=_accelerators(live, snapshot, observed),
         models=models,
@@ -88,7 +88,7 @@ def fleet_of(live: LiveObjects, gathering: Gathering, *, now: datetime, namespac
     )
 
 
-def _held_by_bindings(live: LiveObjects, observed: Mapping[Key, Observed]) -> Counter[str]:
+def _held_by_bindings(live: LiveObjects, observed: Mapping[Key, ObservedVariant]) -> Counter[str]:
     """Return the accelerators that pods of bindings' targets hold, by node."""
     planned = {item.target.key for item in observed.values()}
     targets = bound_targets(live.of(AUTOSCALING_POLICY_BINDINGS)).keys() - planned
@@ -100,7 +100,7 @@ def _held_by_bindings(live: LiveObjects, observed: Mapping[Key, Observed]) -> Co
 
 
 def _accelerators(
-    live: LiveObjects, snapshot: Snapshot, observed: Mapping[Key, Observed]
+    live: LiveObjects, snapshot: Snapshot, observed: Mapping[Key, ObservedVariant]
 ) -> tuple[AcceleratorUse, ...] | None:
     """Return the use of each type; None if nodes may not be read. Without pods, only totals are known."""
     if not live.may_read(NODES):
@@ -147,7 +147,7 @@ def _free(node: Node, held: int) -> int:
 
 def _models(
     claimants: Iterable[Claimant],
-    observed: Mapping[Key, Observed],
+    observed: Mapping[Key, ObservedVariant],
     snapshot: Snapshot,
     replicas: Mapping[Key, tuple[int, int]],
 ) -> tuple[ModelState, ...]:
@@ -242,10 +242,10 @@ def _readiness(status: Json) -> tuple[bool | None, str, str]:
     return None, "NotDecided", "there is no decision yet"
 
 
-def _problem_of(item: VariantState | BindingState) -> Problem | None:
+def _problem_of(item: VariantState | BindingState) -> FleetProblem | None:
     if item.is_ready and item.reason in FINE:
         return None
-    return Problem(
+    return FleetProblem(
         severity=Severity.WARNING if item.is_ready else Severity.ERROR,
         subject=f"{item.kind} {item.namespace}/{item.name}",
         reason=item.reason,
@@ -254,9 +254,9 @@ def _problem_of(item: VariantState | BindingState) -> Problem | None:
     )
 
 
-def _join(problems: Iterable[Problem]) -> Iterator[Problem]:
+def _join(problems: Iterable[FleetProblem]) -> Iterator[FleetProblem]:
     """Yield each problem once, although several variants of a model may have it."""
-    groups: dict[tuple[str, str], list[Problem]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[FleetProblem]] = defaultdict(list)
     for item in problems:
         groups[item.reason, without_numbers(item.message)].append(item)
     for first, *others in groups.values():
@@ -264,13 +264,13 @@ def _join(problems: Iterable[Problem]) -> Iterator[Problem]:
         yield replace(first, subject=f"{first.subject}{more}")
 
 
-def _problems_of_controller(live: LiveObjects, now: datetime, *, is_needed: bool) -> Iterator[Problem]:
+def _problems_of_controller(live: LiveObjects, now: datetime, *, is_needed: bool) -> Iterator[FleetProblem]:
     beat = live.heartbeat
     if beat is None or not is_needed:
         return
     age = (now - beat.time).total_seconds()
     if age > SILENT_SECONDS:
-        yield Problem(
+        yield FleetProblem(
             severity=Severity.CRITICAL,
             subject="the controller",
             reason="NotDeciding",
@@ -279,11 +279,11 @@ def _problems_of_controller(live: LiveObjects, now: datetime, *, is_needed: bool
         )
 
 
-def _problems_of_metrics(live: LiveObjects) -> Iterator[Problem]:
+def _problems_of_metrics(live: LiveObjects) -> Iterator[FleetProblem]:
     if live.api_services is None:
         return
     if why := external_metrics_of(live.api_services).unavailable:
-        yield Problem(
+        yield FleetProblem(
             severity=Severity.CRITICAL,
             subject="the API of external metrics",
             reason="Unavailable",
@@ -292,10 +292,10 @@ def _problems_of_metrics(live: LiveObjects) -> Iterator[Problem]:
         )
 
 
-def _problems_of_input(gathering: Gathering) -> Iterator[Problem]:
+def _problems_of_input(gathering: InputsResult) -> Iterator[FleetProblem]:
     """Yield the problems with settings, and what planning cannot read; others are in conditions."""
     if gathering.left_out:
-        yield Problem(
+        yield FleetProblem(
             severity=Severity.WARNING,
             subject=count(len(gathering.left_out), "object"),
             reason="Unreadable",
@@ -303,7 +303,7 @@ def _problems_of_input(gathering: Gathering) -> Iterator[Problem]:
             command="kubectl get -o yaml, and stowplan plan -f FILE",
         )
     for problem in gathering.problems:
-        yield Problem(
+        yield FleetProblem(
             severity=Severity.ERROR,
             subject="settings",
             reason="Invalid",
@@ -312,11 +312,11 @@ def _problems_of_input(gathering: Gathering) -> Iterator[Problem]:
         )
 
 
-def _problems_of_rights(live: LiveObjects) -> Iterator[Problem]:
+def _problems_of_rights(live: LiveObjects) -> Iterator[FleetProblem]:
     """Yield that models are not known, because the user may not list what asks for decisions."""
     for resource in (VARIANT_AUTOSCALINGS, AUTOSCALING_POLICY_BINDINGS):
         if resource in live.forbidden:
-            yield Problem(
+            yield FleetProblem(
                 severity=Severity.ERROR,
                 subject=f"{resource.kind}s",
                 reason="Forbidden",

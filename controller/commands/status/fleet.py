@@ -38,7 +38,7 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Problem:
+class FleetProblem:
     """Something that is wrong, and the command that shows more."""
 
     severity: Severity
@@ -151,7 +151,7 @@ class BindingState:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Fleet:
+class FleetState:
     """The state of all that may be read."""
 
     time: datetime
@@ -162,7 +162,7 @@ class Fleet:
     """By priority: 1 is served first."""
 
     bindings: tuple[BindingState, ...]
-    problems: tuple[Problem, ...]
+    problems: tuple[FleetProblem, ...]
     """The worst first."""
 
     namespace: str = ""

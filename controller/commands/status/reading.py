@@ -106,7 +106,7 @@ class LiveObjects:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _ClusterReader:
     cluster: Cluster
     gate: asyncio.Semaphore
     projection: Projection = field(default_factory=Projection)
@@ -122,7 +122,7 @@ class _Reading:
         selection = Selection(resource=resource, namespace=namespace, field_selector=field_selector)
         try:
             async with self.gate:
-                items, _ = await self.cluster.list_kept(selection, _kept(self.projection, resource))
+                items, _ = await self.cluster.list_kept(selection, _reducer(self.projection, resource))
         except NotFound:
             return None
         except Forbidden:
@@ -136,7 +136,7 @@ class _Reading:
         return await self.list(resource, namespace) if items is None and namespace else items
 
 
-def _kept(projection: Projection, resource: Resource) -> Callable[[Json], Json]:
+def _reducer(projection: Projection, resource: Resource) -> Callable[[Json], Json]:
     """Return the function that reduces an object of a resource, and keeps its kind."""
     reduce = {PODS: projection.pod, NODES: projection.node}.get(resource)
     if reduce is None:
@@ -157,7 +157,7 @@ async def read_cluster(
 
     Raises ClusterError if the API server does not respond, or knows no such user.
     """
-    reading = _Reading(cluster, asyncio.Semaphore(_AT_ONCE))
+    reading = _ClusterReader(cluster, asyncio.Semaphore(_AT_ONCE))
     lists = await asyncio.gather(
         *(reading.list(resource, None) for resource in _CLUSTER),
         *(reading.list_shared(resource, namespace) for resource in _SHARED),

@@ -14,12 +14,12 @@ from apiserver.cluster.errors import ClusterError, Unauthorized
 from apiserver.cluster.namespaces import installed_namespace
 from apiserver.kinds.settings_names import INSTALLATION
 from apiserver.program import command_parser
-from controller.commands.plan.configuring import Configuring, configuration_in_cluster
-from controller.commands.plan.gathering import Gathering, gather_objects
+from controller.commands.plan.configuring import ConfigurationResult, configuration_in_cluster
+from controller.commands.plan.gathering import InputsResult, gather_objects
 from controller.commands.plan.reading import contents_of
 from controller.commands.plan.terminal import present, print_lines, terminal
 from controller.commands.status.assemble import fleet_of
-from controller.commands.status.fleet import Fleet, Severity
+from controller.commands.status.fleet import FleetState, Severity
 from controller.commands.status.options import (
     add_connection,
     add_output,
@@ -82,7 +82,7 @@ async def _show(cluster: Cluster, *, namespace: str | None, system: str) -> None
     sys.stdout.flush()
 
 
-async def read_fleet(cluster: Cluster, *, namespace: str | None, system: str) -> Fleet:
+async def read_fleet(cluster: Cluster, *, namespace: str | None, system: str) -> FleetState:
     """Return the state of a namespace, or of all. Raises ClusterError."""
     live = await read_cluster(cluster, namespace=namespace, system=system)
     now = datetime.now(UTC)
@@ -90,7 +90,7 @@ async def read_fleet(cluster: Cluster, *, namespace: str | None, system: str) ->
     return fleet_of(live, gathering, now=now, namespace=namespace or "")
 
 
-def gathering_of(live: LiveObjects, configuring: Configuring, *, now: datetime) -> Gathering:
+def gathering_of(live: LiveObjects, configuring: ConfigurationResult, *, now: datetime) -> InputsResult:
     """Return what planning makes of objects that were read at a time, with the controller's settings."""
     settings = [item for item in live.settings if "data" in item]
     listed = [item for items in live.objects.values() for item in items]

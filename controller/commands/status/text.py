@@ -21,9 +21,9 @@ from controller.commands.status.fleet import (
     FINE,
     AcceleratorUse,
     BindingState,
-    Fleet,
+    FleetProblem,
+    FleetState,
     ModelState,
-    Problem,
     Severity,
     VariantState,
     total,
@@ -49,7 +49,7 @@ _RANKS: Final = {False: 0, None: 1, True: 2}
 Rows = Sequence[tuple[Mapping[str, str], Tone]]
 
 
-def fleet_parts(fleet: Fleet, *, columns: int) -> Iterator[RenderableType]:
+def fleet_parts(fleet: FleetState, *, columns: int) -> Iterator[RenderableType]:
     """Yield the whole text for a terminal with the given number of columns."""
     yield wrapping_text(headline(fleet), _headline_tone(fleet))
     if fleet.accelerators is not None:
@@ -71,7 +71,7 @@ def fleet_parts(fleet: Fleet, *, columns: int) -> Iterator[RenderableType]:
     yield from unread_parts(fleet)
 
 
-def headline(fleet: Fleet) -> str:
+def headline(fleet: FleetState) -> str:
     """Return the state in one sentence."""
     place = f" in namespace {fleet.namespace!r}" if fleet.namespace else ""
     if not (fleet.models or fleet.bindings):
@@ -86,16 +86,16 @@ def headline(fleet: Fleet) -> str:
     parts += [count(len(fleet.problems), "problem")] if fleet.problems else ["no problem"]
     parts += [] if fleet.cost_per_hour is None else [f"{money(fleet.cost_per_hour)} per hour"]
     if (saved := fleet.saved_per_hour) is not None:
-        parts.append(f"following the advice would {saving(saved)} per hour")
+        parts.append(f"following the advice would {saving_text(saved)} per hour")
     return ", ".join(parts)
 
 
-def saving(saved: Decimal) -> str:
+def saving_text(saved: Decimal) -> str:
     """Return what following advice would save or cost: `save 12`."""
     return f"{'save' if saved >= 0 else 'cost'} {money(abs(saved))}"
 
 
-def _headline_tone(fleet: Fleet) -> Tone:
+def _headline_tone(fleet: FleetState) -> Tone:
     worst = fleet.problems[0].severity if fleet.problems else None
     return Tone.GOOD if worst is None else _TONES[worst]
 
@@ -174,7 +174,7 @@ def _tone(item: VariantState | BindingState) -> Tone:
     return Tone.ADVICE if item.is_ready is None else Tone.BAD
 
 
-def _shortages(fleet: Fleet) -> Iterator[RenderableType]:
+def _shortages(fleet: FleetState) -> Iterator[RenderableType]:
     if not fleet.short:
         return
     yield ""
@@ -188,7 +188,7 @@ def _shortages(fleet: Fleet) -> Iterator[RenderableType]:
         yield labelled_line("would help most: ", text, Tone.ADVICE)
 
 
-def problem_parts(problems: Sequence[Problem]) -> Iterator[RenderableType]:
+def problem_parts(problems: Sequence[FleetProblem]) -> Iterator[RenderableType]:
     """Yield problems, each with the command that shows more."""
     for problem in problems:
         text = f"{problem.subject}: {problem.reason}: {problem.message}"
@@ -196,7 +196,7 @@ def problem_parts(problems: Sequence[Problem]) -> Iterator[RenderableType]:
         yield labelled_line("  ", problem.command, Tone.FAINT)
 
 
-def unread_parts(fleet: Fleet) -> Iterator[RenderableType]:
+def unread_parts(fleet: FleetState) -> Iterator[RenderableType]:
     """Yield what may not be listed, and the command that grants it."""
     if fleet.unread:
         text = f"you may not list {', '.join(fleet.unread)}: what depends on it is missing or a question mark"

@@ -71,7 +71,7 @@ from controller.evictions.evicting import is_closed, reopen
 from controller.observe.decision_following import is_ours
 from controller.observe.removal_order import marks
 from controller.planning.wording import count
-from controller.variants.placing import LetIn, is_gated
+from controller.variants.placing import ReleasedPod, is_gated
 
 _PATIENCE_SECONDS: Final = 120.0
 _PAUSES_SECONDS: Final = (0.1,) * 19
@@ -170,7 +170,7 @@ class Removal:
 
         async def open_gate(pod: Json) -> None:
             namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-            change = LetIn(pod=pod, node=None).patch()
+            change = ReleasedPod(pod=pod, node=None).patch()
             await self._cluster.patch_merge(PODS, name, change, namespace=namespace)
 
         async def remove_cost(pod: Json) -> None:

@@ -118,15 +118,15 @@ def transitional_definition(
     otherwise every read of that version would fail in between. The converter runs in `namespace`. Metadata
     written by others is kept.
     """
-    wanted = crd_manifest(kind)
-    for version in wanted["spec"]["versions"]:
+    manifest = crd_manifest(kind)
+    for version in manifest["spec"]["versions"]:
         version["storage"] = version["name"] == storage
     if kind.has_conversion:
-        client = wanted["spec"]["conversion"]["webhook"]["clientConfig"]
+        client = manifest["spec"]["conversion"]["webhook"]["clientConfig"]
         client["service"]["namespace"] = namespace
         if ca_bundle:
             client["caBundle"] = ca_bundle
-    return _over(live, wanted)
+    return _over(live, manifest)
 
 
 def withdrawn_definition(kind: Kind, live: Json) -> Json:
@@ -135,22 +135,22 @@ def withdrawn_definition(kind: Kind, live: Json) -> Json:
     Somebody who deletes all objects with our label must not delete it. Marks of our chart go, too, so that
     another run does not take it for one of another chart.
     """
-    wanted = crd_manifest(kind)
-    oldest = wanted["spec"]["versions"][0]
+    manifest = crd_manifest(kind)
+    oldest = manifest["spec"]["versions"][0]
     for name in ("deprecated", "deprecationWarning"):
         oldest.pop(name, None)
-    wanted["spec"] |= {"versions": [oldest | {"storage": True}], "conversion": {"strategy": "None"}}
-    return without_label(without_our_chart(live)) | {"spec": wanted["spec"]}
+    manifest["spec"] |= {"versions": [oldest | {"storage": True}], "conversion": {"strategy": "None"}}
+    return without_label(without_our_chart(live)) | {"spec": manifest["spec"]}
 
 
-def matches(live: Json | None, wanted: Json) -> bool:
+def matches(live: Json | None, manifest: Json) -> bool:
     """Tell whether a live definition matches the wanted one, apart from what the server adds."""
-    return live is not None and is_ours(live) and _specifies(live["spec"], wanted["spec"])
+    return live is not None and is_ours(live) and _specifies(live["spec"], manifest["spec"])
 
 
-def _specifies(spec: Json, asked: Json) -> bool:
-    return _equal(spec["versions"], asked["versions"]) and all(
-        _holds(spec.get(name), asked[name]) for name in ("names", "conversion") if name in asked
+def _specifies(spec: Json, specified: Json) -> bool:
+    return _equal(spec["versions"], specified["versions"]) and all(
+        _holds(spec.get(name), specified[name]) for name in ("names", "conversion") if name in specified
     )
 
 
@@ -192,25 +192,25 @@ def condition(live: Json, name: str) -> str:
     return next((str(item["status"]) for item in conditions if item["type"] == name), "")
 
 
-def _over(live: Json | None, wanted: Json) -> Json:
+def _over(live: Json | None, manifest: Json) -> Json:
     """Replace the live spec by the wanted one; the resource version that was read guards the write."""
     if live is None:
-        return wanted
+        return manifest
     metadata = live["metadata"]
-    labels = (metadata.get("labels") or {}) | wanted["metadata"]["labels"]
-    return live | {"metadata": metadata | {"labels": labels}, "spec": wanted["spec"]}
+    labels = (metadata.get("labels") or {}) | manifest["metadata"]["labels"]
+    return live | {"metadata": metadata | {"labels": labels}, "spec": manifest["spec"]}
 
 
 def _versions(live: Json | None) -> list[Json]:
     return list(((live or {}).get("spec") or {}).get("versions") or [])
 
 
-def _holds(live: JsonValue, wanted: JsonValue) -> bool:
-    if wanted == []:
+def _holds(live: JsonValue, manifest: JsonValue) -> bool:
+    if manifest == []:
         return not live  # the server omits an empty list
-    if not isinstance(live, dict) or not isinstance(wanted, dict):
-        return _equal(live, wanted)
-    return all(_holds(live.get(name), item) for name, item in wanted.items())
+    if not isinstance(live, dict) or not isinstance(manifest, dict):
+        return _equal(live, manifest)
+    return all(_holds(live.get(name), item) for name, item in manifest.items())
 
 
 def _equal(one: JsonValue, other: JsonValue) -> bool:
@@ -242,13 +242,13 @@ async def write_definition(
 
     async def attempt() -> None:
         live = await read_definition(cluster, kind)
-        wanted = change(live)
-        if wanted is None or wanted == live:
+        manifest = change(live)
+        if manifest is None or manifest == live:
             return
         if live is None:
-            await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, wanted)
+            await cluster.create(CUSTOM_RESOURCE_DEFINITIONS, manifest)
         else:
-            await cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, wanted, subresource=subresource or None)
+            await cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, manifest, subresource=subresource or None)
 
     try:
         await retry(attempt, (Conflict, NotFound), _PAUSES_SECONDS)

@@ -26,7 +26,7 @@ from controller.commands.upgrade.definitions import (
     storage_version,
     stored_versions,
 )
-from controller.commands.upgrade.execution import Action, Execution, is_annotated, is_reshaped, step
+from controller.commands.upgrade.execution import Execution, StepKind, is_annotated, is_reshaped, step
 from controller.commands.upgrade.gather import UpgradeState, gather
 from controller.commands.upgrade.report import (
     Finding,
@@ -148,19 +148,19 @@ def downgrade_steps(live: Json | None, *, is_clean: bool, is_bare: bool) -> Iter
     oldest = kind.versions[0].name
     has_both = served_versions(live) != (oldest,)
     if not is_clean:
-        yield step(Action.REHEARSE, kind)
+        yield step(StepKind.REHEARSE, kind)
     if storage_version(live) != oldest:
-        yield step(Action.STORE, kind, oldest)
+        yield step(StepKind.STORE, kind, oldest)
     if not is_clean:
-        yield step(Action.RESHAPE, kind, oldest)
+        yield step(StepKind.RESHAPE, kind, oldest)
     if stored_versions(live) != (oldest,):
-        yield step(Action.REWRITE, kind, oldest)
-        yield step(Action.PRUNE, kind, oldest)
+        yield step(StepKind.REWRITE, kind, oldest)
+        yield step(StepKind.PRUNE, kind, oldest)
     if has_both:
-        yield step(Action.DISOWN, kind, kind.storage_version.name)
-        yield step(Action.WITHDRAW, kind, oldest)
+        yield step(StepKind.DISOWN, kind, kind.storage_version.name)
+        yield step(StepKind.WITHDRAW, kind, oldest)
     if has_both or not is_bare:
-        yield step(Action.SWEEP, kind)
+        yield step(StepKind.SWEEP, kind)
 
 
 def _checks(snapshot: UpgradeState, *, is_clean: bool) -> Iterator[Finding]:

@@ -46,7 +46,7 @@ from controller.commands.upgrade.definitions import (
     write_definition,
 )
 from controller.commands.upgrade.gather import read_ca_bundle
-from controller.commands.upgrade.proving import UnreadableError, difference, prove
+from controller.commands.upgrade.proving import ConversionFailedError, difference, prove
 from controller.commands.upgrade.report import Step
 from controller.planning.wording import count
 
@@ -55,7 +55,7 @@ _WRITE_PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *(2.0,) * 13)
 _ALLOCATIONS: Final = ("currentAlloc", "desiredOptimizedAlloc")
 
 
-class Action(Enum):
+class StepKind(Enum):
     """The kinds of steps, with their titles: the subject is a definition, the detail a version."""
 
     INSTALL = "install the definition {subject}"
@@ -71,7 +71,7 @@ class Action(Enum):
     SWEEP = "remove our annotations from every object, without any other change"
 
 
-def step(action: Action, kind: Kind, version: str = "") -> Step:
+def step(action: StepKind, kind: Kind, version: str = "") -> Step:
     """Return a step for the definition of a kind, or for its objects."""
     return Step(action=action, subject=kind.crd_name, detail=version)
 
@@ -146,17 +146,17 @@ class Execution:
         self._shape = shape
         self._is_newly_served = False
         self._actions: Mapping[Enum, Callable[[Kind, str], Awaitable[str]]] = {
-            Action.INSTALL: self._serve,
-            Action.SERVE: self._serve,
-            Action.PROVE: self._prove,
-            Action.STORE: self._store,
-            Action.REWRITE: self._rewrite,
-            Action.PRUNE: self._prune,
-            Action.REHEARSE: self._rehearse,
-            Action.RESHAPE: self._reshape,
-            Action.DISOWN: self._disown,
-            Action.WITHDRAW: self._withdraw,
-            Action.SWEEP: self._sweep,
+            StepKind.INSTALL: self._serve,
+            StepKind.SERVE: self._serve,
+            StepKind.PROVE: self._prove,
+            StepKind.STORE: self._store,
+            StepKind.REWRITE: self._rewrite,
+            StepKind.PRUNE: self._prune,
+            StepKind.REHEARSE: self._rehearse,
+            StepKind.RESHAPE: self._reshape,
+            StepKind.DISOWN: self._disown,
+            StepKind.WITHDRAW: self._withdraw,
+            StepKind.SWEEP: self._sweep,
         }
 
     async def do(self, step: Step) -> str:
@@ -174,7 +174,7 @@ class Execution:
     async def _prove(self, kind: Kind, _: str) -> str:
         try:
             return await prove(self._cluster, kind, self._pace, namespace=self._namespace)
-        except UnreadableError as error:
+        except ConversionFailedError as error:
             outcome = await self._take_back(kind)
             message = f"objects cannot be read through conversion, {outcome}: {error}"
             raise StoppedError(message, error.failures) from error
@@ -218,9 +218,11 @@ class Execution:
         items: list[Json] = listed["items"]
         store = partial(_store_again, self._cluster, resource)
         results = await each(items, store, self._pace.of("objects written"))
-        written, gone = (sum(result[position] for result in results) for position in (0, 1))
-        without = f", {gone} deleted in the meantime" if gone else ""
-        return f"{written} of {count(len(items), 'object')} rewritten{without}; {len(items) - gone} verified"
+        written, deleted = (sum(result[position] for result in results) for position in (0, 1))
+        without = f", {deleted} deleted in the meantime" if deleted else ""
+        return (
+            f"{written} of {count(len(items), 'object')} rewritten{without}; {len(items) - deleted} verified"
+        )
 
     async def _prune(self, kind: Kind, version: str) -> str:
         def prune(live: Json | None) -> Json:

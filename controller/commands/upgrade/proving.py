@@ -42,7 +42,7 @@ _MADE_UP_SPEC: Final[Json] = {
 """A spec that every version can express and that has no effect."""
 
 
-class UnreadableError(StoppedError):
+class ConversionFailedError(StoppedError):
     """Conversion does not respond, or fails for some objects, which are listed if they are known."""
 
 
@@ -57,7 +57,7 @@ async def prove(cluster: Cluster, kind: Kind, pace: Pace, *, namespace: str) -> 
     failures = await failures_of(items, partial(_reason, cluster, kind), pace)
     unreadable = tuple(item for item in failures if _CONVERSION_ERROR in item.message)
     if unreadable:
-        raise UnreadableError(unreadable[0].message, unreadable)
+        raise ConversionFailedError(unreadable[0].message, unreadable)
     for resource in others:
         await _convert(partial(cluster.list, resource, metadata_only=True))
     if failures:
@@ -90,7 +90,9 @@ async def _create_made_up(cluster: Cluster, kind: Kind, namespace: str) -> str:
         except (Forbidden, Invalid) as error:
             return error.message  # rejected for another reason, before or after conversion
         if lost := [name for name, item in _MADE_UP_SPEC.items() if not same(spec.get(name), item)]:
-            raise UnreadableError(f"spec.{lost[0]} of a test object came back changed in {version.name}")
+            raise ConversionFailedError(
+                f"spec.{lost[0]} of a test object came back changed in {version.name}"
+            )
     return ""
 
 
@@ -98,7 +100,7 @@ async def _convert(call: Callable[[], Awaitable[Json]]) -> Json:
     try:
         return await steadily(call)
     except Unavailable as error:
-        raise (UnreadableError(error.message) if _is_of_conversion(error) else error) from error
+        raise (ConversionFailedError(error.message) if _is_of_conversion(error) else error) from error
 
 
 def _is_of_conversion(error: ClusterError) -> bool:

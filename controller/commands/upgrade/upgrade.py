@@ -40,7 +40,7 @@ from controller.commands.upgrade.definitions import (
     stored_versions,
     transitional_definition,
 )
-from controller.commands.upgrade.execution import Action, Execution, step
+from controller.commands.upgrade.execution import Execution, StepKind, step
 from controller.commands.upgrade.gather import UpgradeState, gather
 from controller.commands.upgrade.report import (
     Finding,
@@ -143,26 +143,28 @@ def upgrade_steps(snapshot: UpgradeState, kinds: Sequence[Kind] = DEFINED) -> It
     for kind in kinds:
         live, hub = snapshot.definitions.get(kind.crd_name), kind.storage_version.name
         if kind.has_conversion:
-            yield from _conversion_steps(snapshot, kind, live) if live else (step(Action.INSTALL, kind, hub),)
+            yield from (
+                _conversion_steps(snapshot, kind, live) if live else (step(StepKind.INSTALL, kind, hub),)
+            )
         elif live is not None and is_ours(live):  # the others are optional components, or of others
-            wanted = transitional_definition(kind, live, storage=hub, ca_bundle="")
-            if not matches(live, wanted):
-                yield step(Action.INSTALL, kind, hub)
+            transitional = transitional_definition(kind, live, storage=hub, ca_bundle="")
+            if not matches(live, transitional):
+                yield step(StepKind.INSTALL, kind, hub)
 
 
 def _conversion_steps(snapshot: UpgradeState, kind: Kind, live: Json) -> Iterator[Step]:
     hub, old = kind.storage_version.name, storage_version(live)
-    wanted = transitional_definition(
+    transitional = transitional_definition(
         kind, live, storage=old, ca_bundle=snapshot.ca_bundle, namespace=snapshot.namespace
     )
-    if not matches(live, wanted):
-        yield step(Action.SERVE, kind, old)
+    if not matches(live, transitional):
+        yield step(StepKind.SERVE, kind, old)
     if old != hub:
-        yield step(Action.PROVE, kind)
-        yield step(Action.STORE, kind, hub)
+        yield step(StepKind.PROVE, kind)
+        yield step(StepKind.STORE, kind, hub)
     if stored_versions(live) != (hub,):
-        yield step(Action.REWRITE, kind, hub)
-        yield step(Action.PRUNE, kind, hub)
+        yield step(StepKind.REWRITE, kind, hub)
+        yield step(StepKind.PRUNE, kind, hub)
 
 
 def check_objects(snapshot: UpgradeState) -> Iterator[Finding]:

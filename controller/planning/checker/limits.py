@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from controller.planning.decision import BoundBy, Decision, Plan, Reason
+from controller.planning.decision import BoundBy, Plan, Reason, VariantDecision
 from controller.planning.snapshot import Snapshot, Variant
 
-Decisions = Mapping[tuple[str, str], Decision]
+Decisions = Mapping[tuple[str, str], VariantDecision]
 Limit = tuple[str, Decimal, Sequence[Decimal]]
 """Name, limit, and use per replica of each variant."""
 
@@ -26,7 +26,7 @@ def bound_problems(snapshot: Snapshot, decisions: Decisions) -> Iterator[str]:
         yield from _bounds(variant, decisions[variant.namespace, variant.name])
 
 
-def _bounds(variant: Variant, decision: Decision) -> Iterator[str]:
+def _bounds(variant: Variant, decision: VariantDecision) -> Iterator[str]:
     most = variant.max_replicas
     if decision.replicas < 0:
         yield f"{variant.name}: {decision.replicas} replicas are less than none"
@@ -115,7 +115,7 @@ Place = tuple[str, str, str, bool]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Lot:
+class _MovablePods:
     """The pods that may be evicted from one node."""
 
     replicas: int
@@ -142,12 +142,12 @@ def move_problems(snapshot: Snapshot, plan: Plan) -> Iterator[str]:
     yield from _exceeded_disruption_budgets(snapshot, plan, lots, moved)
 
 
-def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
-    lots: dict[Place, _Lot] = {}
+def _lots(snapshot: Snapshot) -> Mapping[Place, _MovablePods]:
+    lots: dict[Place, _MovablePods] = {}
     for variant in snapshot.variants:
         for node, replicas in Counter(replica.node for replica in variant.replicas).items():
             if node is not None:
-                lots[variant.namespace, variant.name, node, False] = _Lot(
+                lots[variant.namespace, variant.name, node, False] = _MovablePods(
                     replicas=replicas,
                     is_protected=variant.is_paused
                     or variant.pinned_replicas is not None
@@ -158,7 +158,7 @@ def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
                 )
     for host in snapshot.nodes:
         for pod in host.movable:
-            lots[pod.namespace, pod.name, host.name, True] = _Lot(
+            lots[pod.namespace, pod.name, host.name, True] = _MovablePods(
                 replicas=1,
                 is_protected=False,
                 budget=(pod.namespace, pod.disruption_budget or f"pod {pod.name}"),
@@ -168,7 +168,7 @@ def _lots(snapshot: Snapshot) -> Mapping[Place, _Lot]:
 
 
 def _exceeded_disruption_budgets(
-    snapshot: Snapshot, plan: Plan, lots: Mapping[Place, _Lot], moved: Counter[Place]
+    snapshot: Snapshot, plan: Plan, lots: Mapping[Place, _MovablePods], moved: Counter[Place]
 ) -> Iterator[str]:
     """Yield a message for each disruption budget that evictions and stopped ready replicas exceed together.
 
@@ -200,6 +200,6 @@ def _stopped_by_budget(snapshot: Snapshot, plan: Plan) -> Counter[tuple[str, str
     for variant in snapshot.variants:
         leaving = max(0, len(variant.replicas) - variant.current_replicas)
         ready = sum(replica.ready for replica in variant.replicas[leaving:])
-        gone = max(0, ready - stays.get((variant.namespace, variant.name), ready))
-        stopped[variant.namespace, variant.disruption_budget or f"variant {variant.name}"] += gone
+        leaving_ready = max(0, ready - stays.get((variant.namespace, variant.name), ready))
+        stopped[variant.namespace, variant.disruption_budget or f"variant {variant.name}"] += leaving_ready
     return stopped

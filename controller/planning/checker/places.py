@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from controller.planning.cluster import Node, NodePool, NodeRequirement, Taint, Toleration
-from controller.planning.decision import BoundBy, Decision, Plan
+from controller.planning.decision import BoundBy, Plan, VariantDecision
 from controller.planning.snapshot import Snapshot, Variant
 
 _MOST_PACKED = 64
@@ -20,7 +20,7 @@ _MOST_DIGITS = 19
 
 
 def place_problems(
-    snapshot: Snapshot, plan: Plan, decisions: Mapping[tuple[str, str], Decision]
+    snapshot: Snapshot, plan: Plan, decisions: Mapping[tuple[str, str], VariantDecision]
 ) -> Iterator[str]:
     """Yield a message for each impossible placement, and for each replica without one."""
     nodes = {node.name: node for node in snapshot.nodes}
@@ -67,8 +67,8 @@ def _requests(snapshot: Snapshot, plan: Plan, placed: Counter[tuple[str, str]]) 
             if not _may_use(to_come, variant) or variant.stalled_replicas:
                 yield f"{name}: may not go to the nodes to be added to {pool.name}"
         if not fit_on_equal_nodes(pods, accelerators=pool.accelerators_per_node, nodes=request.nodes):
-            asked = ", ".join(f"{count} of {size}" for size, count in sorted(pods.items()))
-            yield f"node pool {request.pool}: pods by accelerators ({asked}) do not fit {request.nodes} nodes"
+            sizes = ", ".join(f"{count} of {size}" for size, count in sorted(pods.items()))
+            yield f"node pool {request.pool}: pods by accelerators ({sizes}) do not fit {request.nodes} nodes"
 
 
 def added_node(pool: NodePool) -> Node:
@@ -140,7 +140,7 @@ def _sum(pods: Counter[int]) -> int:
 
 
 def _counts(
-    snapshot: Snapshot, decisions: Mapping[tuple[str, str], Decision], placed: Counter[tuple[str, str]]
+    snapshot: Snapshot, decisions: Mapping[tuple[str, str], VariantDecision], placed: Counter[tuple[str, str]]
 ) -> Iterator[str]:
     """Yield a message for each variant whose unbound replicas do not all have places, unless excused.
 
@@ -255,7 +255,7 @@ def _accepts(toleration: Toleration, taint: Taint) -> bool:
 Key = tuple[str, str]
 
 
-def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decision]) -> Iterator[str]:
+def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, VariantDecision]) -> Iterator[str]:
     """Yield a message for each rule that the placements of a variant's new pods violate.
 
     All nodes to be added to a pool count as one node with their labels.
@@ -280,7 +280,7 @@ def rule_problems(snapshot: Snapshot, plan: Plan, decisions: Mapping[Key, Decisi
                 pods_on_node.update(hosts)
             yield from _apart(variant, new[key], pods_on_node, added)
             yield from _together(variant, new[key], kept, known)
-            yield from _spread(variant, new[key], pods_on_node, nodes=known, existing=nodes)
+            yield from _spread_errors(variant, new[key], pods_on_node, nodes=known, existing=nodes)
 
 
 def _apart(
@@ -317,7 +317,7 @@ def _together(
             yield f"{variant.name}: {pods} pods in {where}, not a multiple of pods_per_replica"
 
 
-def _spread(
+def _spread_errors(
     variant: Variant,
     new: Counter[str],
     pods_on_node: Counter[str],

@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from controller.planning.cpsat import Effort, Program, Terms
-from controller.planning.engine.demands import Amount, Demand
+from controller.planning.engine.demands import Amount, UnitDemand
 from controller.planning.engine.fit import Fit
 from controller.planning.engine.rooms import Hosts, Rooms, Task
 from controller.planning.engine.shared import limit_of, nodes_of
@@ -38,7 +38,7 @@ feasible.
 """
 
 
-class Claim(NamedTuple):
+class PlaceClaim(NamedTuple):
     """Replicas of a variant that want places, in order of their turns."""
 
     turn: int
@@ -55,7 +55,7 @@ def assign(
     that receive pods.
     """
     whole, none = with_added(problem, added), (0,) * len(replicas)
-    claims = [Claim(0, v, count) for v, count in enumerate(replicas)]
+    claims = [PlaceClaim(0, v, count) for v, count in enumerate(replicas)]
     placed, rooms, has_all = _by_size(problem, whole, none, claims)
     if not has_all:
         # The program is used only if it finds places for all; if not, best fit has placed the larger units.
@@ -67,7 +67,7 @@ def assign(
     return _solution(problem, fill(whole, placed, rooms), rooms, added)
 
 
-def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[Claim]) -> Solution:
+def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[PlaceClaim]) -> Solution:
     """Return the replicas that best-fit decreasing can place, also on added nodes, plus extra replicas.
 
     `claims` are the replicas beyond those that stay. Extra replicas are added where demand is short and there
@@ -80,7 +80,7 @@ def best_fit(problem: PlacementProblem, stays: Sequence[int], claims: Iterable[C
 
 
 def _by_size(
-    problem: PlacementProblem, whole: PlacementProblem, stays: Sequence[int], claims: Iterable[Claim]
+    problem: PlacementProblem, whole: PlacementProblem, stays: Sequence[int], claims: Iterable[PlaceClaim]
 ) -> tuple[tuple[int, ...], Rooms, bool]:
     """Place claims in turn, the largest units first; those that find no place do not stop the others.
 
@@ -198,7 +198,9 @@ def _value(terms: Terms, values: Sequence[int]) -> int:
     return sum(weight * values[variable] for variable, weight in terms)
 
 
-def _places(index: int, demand: Demand, fit: Fit, values: Sequence[int]) -> list[tuple[int, int | None, int]]:
+def _places(
+    index: int, demand: UnitDemand, fit: Fit, values: Sequence[int]
+) -> list[tuple[int, int | None, int]]:
     """Return (bin, node, pods) of a demand in the solution of the program."""
     places: list[tuple[int, int | None, int]] = []
     for bin_ in demand.bins:
@@ -277,10 +279,10 @@ class Headroom:
                 if amount:
                     self._uses.setdefault(v, []).append((index, amount))
 
-    def most(self, v: int, wanted: int) -> int:
+    def most(self, v: int, requested: int) -> int:
         """Return how many of the wanted additional replicas of a variant the limits allow."""
         return min(
-            [wanted, *(max(0, self._left[index]) // amount for index, amount in self._uses.get(v, ()))]
+            [requested, *(max(0, self._left[index]) // amount for index, amount in self._uses.get(v, ()))]
         )
 
     def take(self, v: int, replicas: int) -> None:
@@ -292,14 +294,14 @@ class Headroom:
 def fill(problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> tuple[int, ...]:
     """Return the replicas plus those that still fit, and place them; the most important rows first."""
     # Rows that count only existing or ready replicas are not helped by new ones.
-    filling = _Filling(problem, replicas, rooms)
+    filling = _FillState(problem, replicas, rooms)
     for row in sorted(problem.rows, key=lambda row: (row.level, row.name)):
         if row.counted is CountedReplicas.ALL:
             filling.fill(row)
     return tuple(filling.replicas)
 
 
-class _Filling:
+class _FillState:
     """Replica counts while more replicas are placed."""
 
     def __init__(self, problem: PlacementProblem, replicas: Sequence[int], rooms: Rooms) -> None:
@@ -366,7 +368,7 @@ class Vacancies:
 
     def has_room_for_one(self, variant: int) -> bool:
         """Return whether one more replica of a variant fits."""
-        taken = self._rooms.take(variant, self._bins[variant], self._problem.variants[variant].pods)
-        for node in taken or ():
+        places = self._rooms.take(variant, self._bins[variant], self._problem.variants[variant].pods)
+        for node in places or ():
             self._rooms.put(variant, node, -1)
-        return taken is not None
+        return places is not None

@@ -16,9 +16,9 @@ from controller.planning.cpsat import Effort, Program, Result, Terms
 from controller.planning.engine.demands import Amount
 from controller.planning.engine.fit import Fit
 from controller.planning.engine.levels import Incumbent
-from controller.planning.engine.master import Duals, Objective
+from controller.planning.engine.master import Duals, PatternObjective
 from controller.planning.engine.options import per_option
-from controller.planning.engine.patterns import Patterns, Selection
+from controller.planning.engine.patterns import Patterns, PatternSelection
 from controller.planning.engine.shared import Booleans, Integers
 
 EXTRA = 1_500
@@ -32,7 +32,7 @@ TIES = 1e-6
 
 
 def core_of(
-    patterns: Patterns, objective: Objective, duals: Duals, always: Integers, *, distance: float
+    patterns: Patterns, objective: PatternObjective, duals: Duals, always: Integers, *, distance: float
 ) -> tuple[Booleans, bool]:
     """Return which patterns are in the core, and whether these are all within the distance.
 
@@ -66,7 +66,12 @@ class Core:
     """The integer program over some patterns: a 0-1 variable for each pattern of a model with several."""
 
     def __init__(
-        self, incumbent: Incumbent, objective: Objective, kept: Booleans, *, likely: Sequence[int] | None
+        self,
+        incumbent: Incumbent,
+        objective: PatternObjective,
+        kept: Booleans,
+        *,
+        likely: Sequence[int] | None,
     ) -> None:
         """Build the program.
 
@@ -99,7 +104,7 @@ class Core:
         ]
         self._program.minimize(terms)
 
-    def solve(self, *, bound: float, gap: float, effort: Effort) -> tuple[Selection | None, Result]:
+    def solve(self, *, bound: float, gap: float, effort: Effort) -> tuple[PatternSelection | None, Result]:
         """Return the best selection found, or None, and the result of the search."""
         self._program.at_least(bound)
         incumbent = self._incumbent.selection
@@ -156,7 +161,7 @@ class Core:
             problem,
             self._shared.nodes,
             new,
-            leaving={node: self._leaving(held) for node, held in leaving.items()},
+            leaving={node: self._releasable(held) for node, held in leaving.items()},
             growth=self._growth,
             free=free,
             likely=likely,
@@ -167,7 +172,7 @@ class Core:
         solution.
         """
 
-    def _leaving(self, held: Mapping[int, int]) -> Amount:
+    def _releasable(self, held: Mapping[int, int]) -> Amount:
         """Return the accelerators that may become free on a node, given what each core row frees there.
 
         One pattern per model is chosen, so the maximum is the sum of each model's largest amount.
@@ -193,9 +198,9 @@ class Core:
         terms: Terms = list(zip(self._variable[used].tolist(), weights[used].tolist(), strict=True))
         return [*terms, (self._one, certain)] if certain else terms
 
-    def _selection(self, values: tuple[int, ...]) -> Selection:
+    def _selection(self, values: tuple[int, ...]) -> PatternSelection:
         """Return the patterns and the added nodes of a solution of the program."""
         solved = np.array(values, dtype=np.int64)
-        return Selection(
+        return PatternSelection(
             patterns=self._index[solved[self._variable] == 1], added=tuple(values[g] for g in self._growth)
         )

@@ -18,7 +18,7 @@ from controller.planning.cpsat import Effort, Program, Result, Terms
 from controller.planning.engine.demands import Amount
 from controller.planning.engine.fit import Fit
 from controller.planning.engine.options import Options
-from controller.planning.engine.shared import Shared, limit_of
+from controller.planning.engine.shared import SharedRows, limit_of
 from controller.planning.problem import (
     PER_MILLE,
     CountedReplicas,
@@ -43,7 +43,7 @@ class _Replicas:
     bound_replicas: int
     """How many have a node."""
 
-    gone: range
+    removals: range
     """0-1 per replica that may be removed, in the order of removal."""
 
     new: Amount
@@ -52,21 +52,23 @@ class _Replicas:
     def terms(self, one: int) -> Terms:
         """Return how many there are, as a sum of variables."""
         stay = [(one, self.bound_replicas)] if self.bound_replicas else []
-        return [*stay, *((variable, -1) for variable in self.gone), *self.new.terms]
+        return [*stay, *((variable, -1) for variable in self.removals), *self.new.terms]
 
     def values(self, count: int) -> list[tuple[int, int]]:
         """Return variables and their values for a number of replicas."""
         more = count - self.bound_replicas
-        gone = [(variable, int(position < -more)) for position, variable in enumerate(self.gone)]
+        removed = [(variable, int(position < -more)) for position, variable in enumerate(self.removals)]
         if len(self.new.terms) == 1:
-            return [*gone, (self.new.terms[0][0], max(0, more))]
-        return [*gone, *((variable, int(number == more)) for variable, number in self.new.terms)]
+            return [*removed, (self.new.terms[0][0], max(0, more))]
+        return [*removed, *((variable, int(number == more)) for variable, number in self.new.terms)]
 
     def count(self, values: Sequence[int]) -> int:
         """Return the number of replicas in a solution."""
-        gone = sum(values[variable] for variable in self.gone)
+        removed = sum(values[variable] for variable in self.removals)
         return (
-            self.bound_replicas - gone + sum(values[variable] * weight for variable, weight in self.new.terms)
+            self.bound_replicas
+            - removed
+            + sum(values[variable] * weight for variable, weight in self.new.terms)
         )
 
 
@@ -74,7 +76,7 @@ class Counts:
     """One level of a problem, with the levels before it as rows."""
 
     def __init__(
-        self, problem: PlacementProblem, options: Options, shared: Shared, caps: Mapping[Level, int]
+        self, problem: PlacementProblem, options: Options, shared: SharedRows, caps: Mapping[Level, int]
     ) -> None:
         """Write all rows; `caps` are what levels may come to at most."""
         self._problem = problem
@@ -143,21 +145,21 @@ class Counts:
     def _variant(self, v: int, lower: int, top: int) -> _Replicas:
         """Add the variables of a variant: replicas leave in order, and none is new unless all stay."""
         program, bound = self._program, len(self._problem.variants[v].bound_replicas)
-        # `gone` has a 0-1 variable for each replica that may be removed, because each frees its own nodes.
-        # New replicas are alike, and a number is enough. Only rules on domains need to know which number it
-        # is: what they require of each domain is not linear in it.
-        gone = program.variables(max(0, bound - lower))
+        # `removals` has a 0-1 variable for each replica that may be removed: each frees its own nodes. New
+        # replicas are alike, and a number is enough. Only rules on domains need to know which number it is:
+        # what they require of each domain is not linear in it.
+        removals = program.variables(max(0, bound - lower))
         most = max(0, top - bound)
-        for earlier, later in pairwise(gone):
+        for earlier, later in pairwise(removals):
             program.row([(later, 1), (earlier, -1)], most=0)
         if self._problem.variants[v].spread is None:
             new = [(variable, 1) for variable in program.variables(int(most > 0), most)]
-            if gone and new:
-                program.row([*new, (gone.start, most)], most=most)
+            if removals and new:
+                program.row([*new, (removals.start, most)], most=most)
         else:
             new = [(variable, number) for number, variable in enumerate(program.variables(most), start=1)]
-            program.row([*((variable, 1) for variable, _ in new), *((g, 1) for g in gone[:1])], most=1)
-        replicas = _Replicas(bound_replicas=bound, gone=gone, new=Amount(terms=new, most=most))
+            program.row([*((variable, 1) for variable, _ in new), *((g, 1) for g in removals[:1])], most=1)
+        replicas = _Replicas(bound_replicas=bound, removals=removals, new=Amount(terms=new, most=most))
         program.row(replicas.terms(self._one), least=lower, most=top)
         return replicas
 
@@ -176,11 +178,11 @@ class Counts:
         program.row(_merge([*capacity, (short, row.requirement)]), least=PER_MILLE * row.requirement)
         return short
 
-    def _place(self, shared: Shared) -> None:
+    def _place(self, shared: SharedRows) -> None:
         problem = self._problem
         freed: dict[int, Counter[int]] = {}
         for terms, replicas in zip(problem.variants, self._replicas, strict=True):
-            for variable, nodes in zip(replicas.gone, terms.bound_replicas, strict=False):
+            for variable, nodes in zip(replicas.removals, terms.bound_replicas, strict=False):
                 for node in nodes if terms.accelerators else ():
                     freed.setdefault(node, Counter())[variable] += terms.accelerators
         Fit(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from controller.planning.cpsat import Program, Terms
 from controller.planning.engine.shared import item_type
-from controller.planning.pod_rules import Domains, NewUnits, SpreadTerms, allowed_on_node
+from controller.planning.pod_rules import NewUnits, RuleDomains, SpreadTerms, allowed_on_node
 from controller.planning.problem import UNLIMITED_REPLICAS, PlacementProblem, VariantTerms, bins_of
 
 MOST_DOMAIN_CHOICES = 2000
@@ -34,7 +34,7 @@ class Amount:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Demand:
+class UnitDemand:
     """New units of one kind: of a variant with rules on nodes, or of all variants with equal needs."""
 
     accelerators: int
@@ -72,7 +72,7 @@ def demands_of(
     new: Mapping[int, Amount],
     *,
     likely: Sequence[int] | None,
-) -> tuple[list[Demand], bool]:
+) -> tuple[list[UnitDemand], bool]:
     """Return the demands on nodes; add the rows of rules on domains.
 
     The second value tells whether the domains that get one pod more are fixed. This is done if there are too
@@ -112,7 +112,9 @@ def demands_of(
             here = Amount(terms=part, most=units.most)
             alike[*key, reachable[domain], own].append((v, here))
     demands = [
-        Demand(accelerators=size, pods=pods, topology=topology, bins=where, variant=own, parts=tuple(parts))
+        UnitDemand(
+            accelerators=size, pods=pods, topology=topology, bins=where, variant=own, parts=tuple(parts)
+        )
         for (size, pods, topology, where, own), parts in sorted(alike.items(), key=lambda item: item[0])
     ]
     return demands, fixes_domains
@@ -186,9 +188,9 @@ def pods_by_domain(
 
 def domains_of(
     problem: PlacementProblem, terms: VariantTerms, rule: SpreadTerms, reachable: Iterable[int]
-) -> Domains:
+) -> RuleDomains:
     """Return the domains of a variant's rule before any new pod."""
-    return Domains(pods=pods_by_domain(problem, rule, bound_pods(terms)), reachable=tuple(reachable))
+    return RuleDomains(pods=pods_by_domain(problem, rule, bound_pods(terms)), reachable=tuple(reachable))
 
 
 def orders(
@@ -231,14 +233,14 @@ class _Loads:
         self._room = [sum(max(0, problem.free[node]) for node in bin_.nodes) for bin_ in problem.bins]
         for growth in problem.growth:
             self._room[growth.bin] += growth.accelerators * growth.limit
-        self._taken = [0.0] * len(self._room)
+        self._used = [0.0] * len(self._room)
 
     def add(self, bins: Sequence[int], accelerators: int) -> None:
         """Take accelerators, evenly in some bins."""
         for bin_ in bins:
-            self._taken[bin_] += accelerators / len(bins)
+            self._used[bin_] += accelerators / len(bins)
 
     def share(self, bins: Sequence[int], accelerators: int) -> float:
         """Return the share of some bins that would be taken with more accelerators."""
         room = sum(self._room[bin_] for bin_ in bins)
-        return (sum(self._taken[bin_] for bin_ in bins) + accelerators) / room if room else math.inf
+        return (sum(self._used[bin_] for bin_ in bins) + accelerators) / room if room else math.inf

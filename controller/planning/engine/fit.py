@@ -19,7 +19,7 @@ import numpy as np
 from controller.planning.cpsat import Program, Terms
 from controller.planning.engine.demands import (
     Amount,
-    Demand,
+    UnitDemand,
     bound_pods,
     demands_of,
     most_on_alike,
@@ -106,7 +106,7 @@ class Fit:
         growth = zip(self._growth, self._problem.growth, strict=True)
         return [(index, variable, g) for index, (variable, g) in enumerate(growth) if g.bin == bin_]
 
-    def _route(self, index: int, demand: Demand) -> None:
+    def _route(self, index: int, demand: UnitDemand) -> None:
         """Divide the units of a demand among its bins; with a single bin, no variables are needed."""
         if len(demand.bins) == 1:
             self.flows[index, demand.bins[0]] = demand.units
@@ -116,7 +116,7 @@ class Fit:
         for bin_, part in zip(demand.bins, parts, strict=True):
             self.flows[index, bin_] = [(part, 1)]
 
-    def _fit_bin(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+    def _fit_bin(self, bin_: int, here: Sequence[tuple[int, UnitDemand]]) -> None:
         """Add the rows of one bin: the simplest exact formulation, or slots if there is none."""
         nodes = len(self._problem.bins[bin_].nodes)
         nodes += sum(g.limit for _, _, g in self._growth_terms(bin_))
@@ -132,7 +132,7 @@ class Fit:
         else:
             self._fit_patterns(bin_, here)
 
-    def _fit_slots(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+    def _fit_slots(self, bin_: int, here: Sequence[tuple[int, UnitDemand]]) -> None:
         """Add a row for each slot size: units take no more slots of this size than there are."""
         nodes = self._nodes
         self._limit_per_node(bin_, here)
@@ -158,7 +158,7 @@ class Fit:
             )
             self._program.row([*terms, *freed], most=capacity)
 
-    def _limit_per_node(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+    def _limit_per_node(self, bin_: int, here: Sequence[tuple[int, UnitDemand]]) -> None:
         """Add rows that limit a variant's pods in a bin to the sum of its limits per node: only necessary."""
         for index, demand in here:
             if demand.variant < 0:
@@ -219,7 +219,7 @@ class Fit:
         self._limit_by_free([(slots, size)], node)
         return slots
 
-    def _limit_by_free(self, taken: Terms, node: int) -> None:
+    def _limit_by_free(self, used: Terms, node: int) -> None:
         """Limit what is taken on a node to what is free after replicas have left.
 
         An overcommitted node provides nothing until enough has left; without the switch, the row would force
@@ -228,12 +228,12 @@ class Fit:
         leaving = self._leaving[node].terms if node in self._leaving else ()
         rest = [(variable, -weight) for variable, weight in leaving]
         free = self._free[node]
-        if free >= 0 or not taken:
-            self._program.row([*taken, *rest], most=max(0, free))
+        if free >= 0 or not used:
+            self._program.row([*used, *rest], most=max(0, free))
             return
         has_room = self._program.variables(1).start
-        self._program.row([*taken, *rest], most=free, only_if=has_room)
-        for variable, _ in taken:
+        self._program.row([*used, *rest], most=free, only_if=has_room)
+        for variable, _ in used:
             self._program.switch(variable, has_room)
 
     def _has_many_patterns(self, bin_: int) -> bool:
@@ -246,7 +246,7 @@ class Fit:
             ways *= (most / size + turn) / turn
         return ways > MOST_FILLINGS
 
-    def _fit_patterns(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+    def _fit_patterns(self, bin_: int, here: Sequence[tuple[int, UnitDemand]]) -> None:
         """Pack nodes by patterns, grouped by free accelerators; nodes that replicas might leave singly."""
         program, problem = self._program, self._problem
         sizes = tuple(sorted({demand.accelerators for _, demand in here}, reverse=True))
@@ -276,13 +276,13 @@ class Fit:
             for variable, size in own:
                 supply[size].append((variable, -1))
         for size in sizes:
-            asked = [
+            demanded = [
                 term
                 for index, demand in here
                 if demand.accelerators == size
                 for term in self.flows[index, bin_]
             ]
-            program.row([*asked, *supply[size]], most=0)
+            program.row([*demanded, *supply[size]], most=0)
 
     def _places(self, bin_: int) -> list[_Place]:
         """Return the nodes of a bin, and then those that may be added to it."""
@@ -294,15 +294,15 @@ class Fit:
             places += [_Place(node=_NONE, growth=index, free=g.accelerators)] * g.limit
         return places
 
-    def _fit_each_node(self, bin_: int, here: Sequence[tuple[int, Demand]]) -> None:
+    def _fit_each_node(self, bin_: int, here: Sequence[tuple[int, UnitDemand]]) -> None:
         """Add a variable for the pods of each demand on each node, with their rows."""
         program, problem, places = self._program, self._problem, self._places(bin_)
-        taken: list[Terms] = [[] for _ in places]
+        used: list[Terms] = [[] for _ in places]
         for index, demand in here:
             blocks: dict[int, Terms] = defaultdict(list)
             terms = problem.variants[demand.variant] if demand.variant >= 0 else None
             there = bound_pods(terms) if terms else Counter[int]()
-            for place, held in zip(places, taken, strict=True):
+            for place, held in zip(places, used, strict=True):
                 block = self._domain(place, demand.topology) if demand.pods > 1 else NO_DOMAIN
                 if demand.pods > 1 and block == NO_DOMAIN:
                     continue
@@ -321,10 +321,10 @@ class Fit:
                 program.row([(whole, demand.pods), *pods_in_block], least=0, most=0)
                 wholes.append((whole, -1))
             program.row([*self.flows[index, bin_], *wholes], most=0)
-        for place, held in zip(places, taken, strict=True):
+        for place, held in zip(places, used, strict=True):
             if place.exists:
                 self._limit_by_free(held, place.node)
-        self._limit_by_growth(places, taken)
+        self._limit_by_growth(places, used)
 
     def _domain(self, place: _Place, topology: int) -> int:
         if place.exists:
@@ -332,11 +332,11 @@ class Fit:
         domains = self._problem.growth[place.growth].domains
         return domains[topology] if domains else NO_DOMAIN
 
-    def _limit_by_growth(self, places: Sequence[_Place], taken: Sequence[Terms]) -> None:
+    def _limit_by_growth(self, places: Sequence[_Place], used: Sequence[Terms]) -> None:
         """Let pods be on a node to be added only if it is; the nodes of one growth are added in order."""
         program = self._program
         added: dict[int, list[int]] = defaultdict(list)
-        for place, held in zip(places, taken, strict=True):
+        for place, held in zip(places, used, strict=True):
             if not place.exists:
                 is_added = program.variables(1).start
                 program.row([*held, (is_added, -place.free)], most=0)

@@ -17,11 +17,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from controller.planning.engine.assign import Claim, Headroom, best_fit
-from controller.planning.engine.master import Duals, Master, Objective
+from controller.planning.engine.assign import Headroom, PlaceClaim, best_fit
+from controller.planning.engine.master import Duals, Master, PatternObjective
 from controller.planning.engine.options import NONE, Options
-from controller.planning.engine.patterns import Patterns, Selection, extend
-from controller.planning.engine.shared import Floats, Integers, Shared
+from controller.planning.engine.patterns import Patterns, PatternSelection, extend
+from controller.planning.engine.shared import Floats, Integers, SharedRows
 from controller.planning.problem import (
     COST,
     EXACT_LIMIT,
@@ -42,7 +42,7 @@ RELATIVE_ERROR = 1e-11
 class Levels:
     """The levels of one problem, independent of its patterns; the one after the last shortfall is cost."""
 
-    def __init__(self, options: Options, shared: Shared) -> None:
+    def __init__(self, options: Options, shared: SharedRows) -> None:
         self._options = options
         self._shared = shared
         self.cost = len(options.levels)
@@ -63,7 +63,7 @@ class Levels:
         """Return the maximum that disruption adds to a level's objective."""
         return min(self.most_disruption, self._cost_factor - 1) if level == self.cost else 0
 
-    def values(self, patterns: Patterns, selection: Selection) -> tuple[int, ...]:
+    def values(self, patterns: Patterns, selection: PatternSelection) -> tuple[int, ...]:
         """Return the value of a selection at each level, cost last."""
         short = patterns.short[:, selection.patterns]
         values = [int(short[self._options.level == level].sum()) for level in range(self.cost)]
@@ -79,9 +79,9 @@ class Incumbent:
         self,
         problem: PlacementProblem,
         options: Options,
-        shared: Shared,
+        shared: SharedRows,
         patterns: Patterns,
-        selection: Selection,
+        selection: PatternSelection,
     ) -> None:
         self.problem = problem
         self.options = options
@@ -119,7 +119,7 @@ class Incumbent:
         """Return the earlier levels whose sums are kept by rows."""
         return [earlier for earlier in range(level) if self.cap(earlier) > self.least(earlier)]
 
-    def objective(self, level: int) -> Objective:
+    def objective(self, level: int) -> PatternObjective:
         """Return the problem of a level over the present patterns, given the values of all earlier ones."""
         options, patterns, factor = self.options, self.patterns, self.levels.factor(level)
         is_cost = level == self.levels.cost
@@ -130,7 +130,7 @@ class Incumbent:
         is_above = patterns.short > patterns.least_short[:, patterns.model]
         value[(is_hard[:, patterns.model] & is_above).any(axis=0)] = math.inf
         growth = self.shared.growth_price * (factor if is_cost else 0)
-        return Objective(
+        return PatternObjective(
             value=value,
             kept=tuple(self._short(earlier) for earlier in kept),
             caps=tuple(self._kept[earlier] for earlier in kept),
@@ -155,20 +155,22 @@ class Incumbent:
         short: Integers = np.where(at, self.patterns.short, 0).sum(axis=0)
         return short
 
-    def master(self, objective: Objective) -> Master:
+    def master(self, objective: PatternObjective) -> Master:
         """Return the restricted master of a problem."""
         return Master(self.options, self.shared, self.patterns, objective)
 
-    def objective_value(self, objective: Objective, selection: Selection | None = None) -> float:
+    def objective_value(
+        self, objective: PatternObjective, selection: PatternSelection | None = None
+    ) -> float:
         """Return the objective of a selection, by default the incumbent; infinite if it is excluded."""
         chosen = selection or self.selection
         added = np.array(chosen.added, dtype=np.float64)
         return float(objective.value[chosen.patterns].sum()) + float(objective.growth_price @ added)
 
-    def take(self, objective: Objective, candidate: Selection) -> None:
+    def take(self, objective: PatternObjective, candidate: PatternSelection) -> None:
         """Make a selection the incumbent if it is better, level by level, then by the objective."""
 
-        def rank(selection: Selection) -> tuple[tuple[int, ...], float]:
+        def rank(selection: PatternSelection) -> tuple[tuple[int, ...], float]:
             return self.levels.values(self.patterns, selection), self.objective_value(objective, selection)
 
         if rank(candidate) < rank(self.selection):
@@ -183,7 +185,7 @@ class Incumbent:
         kept = self.patterns.numbers(old.model[held], old.options[held])
         self.selection = replace(self.selection, patterns=kept)
 
-    def offer(self, level: int, replicas: Sequence[int], added: tuple[int, ...]) -> Objective:
+    def offer(self, level: int, replicas: Sequence[int], added: tuple[int, ...]) -> PatternObjective:
         """Add the patterns of a solution, keep it if it is better, and return the problem with them.
 
         A solution above the minimum of an easy level is not kept: the solver seldom repairs it.
@@ -191,12 +193,12 @@ class Incumbent:
         mixes = self.options.mixes(replicas)
         self.extend(*mixes)
         objective = self.objective(level)
-        selection = Selection(patterns=self.patterns.numbers(*mixes), added=added)
+        selection = PatternSelection(patterns=self.patterns.numbers(*mixes), added=added)
         if math.isfinite(self.objective_value(objective, selection)):
             self.take(objective, selection)
         return objective
 
-    def fill(self, level: int, prices: Floats, chosen: Integers) -> tuple[Objective, Duals]:
+    def fill(self, level: int, prices: Floats, chosen: Integers) -> tuple[PatternObjective, Duals]:
         """Place some patterns (models,) and what fits beside them, and keep the result if it is better.
 
         Returns the problem with the resulting patterns, and its duals at the given prices.
@@ -247,7 +249,7 @@ def with_values(proofs: Sequence[Proof], values: Sequence[int]) -> tuple[Proof, 
     return tuple(made)
 
 
-def _cost_factor(options: Options, shared: Shared) -> tuple[int, int]:
+def _cost_factor(options: Options, shared: SharedRows) -> tuple[int, int]:
     """Return the maximum of disruption, and the factor of cost, which is over twice that.
 
     A bound on the combined objective then implies a bound on cost, whatever the disruption. If the numbers
@@ -270,7 +272,7 @@ def round_down(problem: PlacementProblem, options: Options, replicas: Sequence[i
 
 def _claims(
     problem: PlacementProblem, options: Options, replicas: Sequence[int], stays: Sequence[int]
-) -> Iterator[Claim]:
+) -> Iterator[PlaceClaim]:
     """Yield the replicas beyond those that stay: for minimums, for the present load, then for demand."""
     needed = [0] * len(stays)
     size = [terms.accelerators_per_replica for terms in problem.variants]
@@ -282,18 +284,18 @@ def _claims(
         for v, amount in sorted(row.terms, key=lambda term: size[term[0]]):
             if amount and missing > 0 and replicas[v] > stays[v] + needed[v]:
                 more = min(replicas[v] - stays[v] - needed[v], -(-missing // amount))
-                yield Claim(options.levels.index(row.level), v, more)
+                yield PlaceClaim(options.levels.index(row.level), v, more)
                 needed[v] += more
                 missing -= more * amount
     for model, level in enumerate(options.level[Stage.DEMAND].tolist()):
         turn = len(options.levels) if level == NONE else level
         for v in options.members[model]:
-            yield Claim(turn, v, replicas[v] - stays[v] - needed[v])
+            yield PlaceClaim(turn, v, replicas[v] - stays[v] - needed[v])
 
 
 def _within_limits(
-    problem: PlacementProblem, stays: Sequence[int], claims: Sequence[Claim]
-) -> Iterator[Claim]:
+    problem: PlacementProblem, stays: Sequence[int], claims: Sequence[PlaceClaim]
+) -> Iterator[PlaceClaim]:
     """Yield the claims as far as limits allow, granting as many as remain to each in turn."""
     headroom = Headroom(problem, stays)
     for claim in claims:

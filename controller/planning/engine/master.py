@@ -16,7 +16,7 @@ from ortools.linear_solver import pywraplp
 
 from controller.planning.engine.options import Options, sum_over_mixes
 from controller.planning.engine.patterns import Patterns
-from controller.planning.engine.shared import Floats, Integers, Shared
+from controller.planning.engine.shared import Floats, Integers, SharedRows
 
 MOST_BLOCKS = 64
 """The maximum number of model blocks, each with its own cut per round; with fewer models, one per model."""
@@ -41,7 +41,7 @@ INWARD = 0.3
 
 
 @dataclass(frozen=True, kw_only=True)
-class Objective:
+class PatternObjective:
     """The objective of one problem over the patterns, and the sums of shortfalls that it keeps."""
 
     value: Floats
@@ -103,7 +103,9 @@ class _Proposal:
 class Master:
     """The patterns of all models, and the rows that they share."""
 
-    def __init__(self, options: Options, shared: Shared, patterns: Patterns, objective: Objective) -> None:
+    def __init__(
+        self, options: Options, shared: SharedRows, patterns: Patterns, objective: PatternObjective
+    ) -> None:
         self._options = options
         self._shared = shared
         self._patterns = patterns
@@ -210,16 +212,20 @@ class Master:
         used = where >= 0
         rows = len(self._shared.types) + len(self._shared.limits)
         at = where[used] * rows + options.use_row[used]
-        taken = np.bincount(at, weights=options.use_amount[used], minlength=blocks * rows)
+        amounts = np.bincount(at, weights=options.use_amount[used], minlength=blocks * rows)
         caps = [
             np.bincount(self._block, weights=short[chosen].astype(np.float64), minlength=blocks)
             for short in self._objective.kept
         ]
-        used_by_block = np.concatenate([taken.reshape(blocks, rows), *(cap[:, None] for cap in caps)], axis=1)
+        used_by_block = np.concatenate(
+            [amounts.reshape(blocks, rows), *(cap[:, None] for cap in caps)], axis=1
+        )
         return _Proposal(chosen=chosen, fixed=fixed, used=used_by_block)
 
 
-def _blocks(options: Options, shared: Shared, patterns: Patterns, objective: Objective) -> Integers:
+def _blocks(
+    options: Options, shared: SharedRows, patterns: Patterns, objective: PatternObjective
+) -> Integers:
     """Return the block of each model: a few have their own, the others share.
 
     Their own have the models that can change the objective most, and those that can use most accelerators.
@@ -240,7 +246,7 @@ def _blocks(options: Options, shared: Shared, patterns: Patterns, objective: Obj
     return block
 
 
-def spans(patterns: Patterns, value: Floats, objective: Objective) -> Floats:
+def spans(patterns: Patterns, value: Floats, objective: PatternObjective) -> Floats:
     """Return the range of a value over the allowed patterns of each model, (models,)."""
     allowed = np.isfinite(objective.value)
     most = np.maximum.reduceat(np.where(allowed, value, -np.inf), patterns.start)
@@ -257,8 +263,8 @@ class _Cuts:
 
     def __init__(
         self,
-        shared: Shared,
-        objective: Objective,
+        shared: SharedRows,
+        objective: PatternObjective,
         *,
         capacity: Floats,
         block: Integers,
@@ -304,7 +310,7 @@ class _Cuts:
                 slots = float(most * shared.growth_slots[g, index])
                 row.SetCoefficient(self._prices[index], slots / self._size[index])
 
-    def _keep_types(self, shared: Shared) -> None:
+    def _keep_types(self, shared: SharedRows) -> None:
         """Bound the price of a type by that of its slots in each of its bins; 0 without a bin."""
         row_bin = shared.nodes.row_bin
         for index, kind in enumerate(shared.types):

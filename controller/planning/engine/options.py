@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.planning.engine.shared import Floats, Integers, Shared, limit_of, nodes_of, shared_of
+from controller.planning.engine.shared import Floats, Integers, SharedRows, limit_of, nodes_of, shared_of
 from controller.planning.engine.uses import Types, join
 from controller.planning.problem import (
     CoverRow,
@@ -139,7 +139,7 @@ def sum_over_mixes(values: NDArray[Number], mixes: Integers) -> NDArray[Number]:
     return total
 
 
-def options_of(problem: PlacementProblem, *, has_any_room: bool = False) -> tuple[Options, Shared]:
+def options_of(problem: PlacementProblem, *, has_any_room: bool = False) -> tuple[Options, SharedRows]:
     """Return all options of a problem, and the rows that models share.
 
     With `has_any_room`, replicas that could never have a place are included.
@@ -269,7 +269,7 @@ def _rows(
     return requirement, weight, stage, per_replica[:, variant] * np.minimum(count, counted[:, variant])
 
 
-def _top(problem: PlacementProblem, shared: Shared, types: Types) -> Integers:
+def _top(problem: PlacementProblem, shared: SharedRows, types: Types) -> Integers:
     """Return the most replicas of each variant that could ever have places, (variants,)."""
     most_units = shared.most_units()
     rooms = free_after_removals(problem, tuple(terms.lower for terms in problem.variants))

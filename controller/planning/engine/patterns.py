@@ -95,7 +95,7 @@ class Patterns:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Selection:
+class PatternSelection:
     """One pattern per model, and the nodes to add."""
 
     patterns: Integers

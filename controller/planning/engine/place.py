@@ -20,7 +20,7 @@ from controller.planning.engine.assign import assign
 from controller.planning.engine.counts import COUNTED_GAPS, MOST_COUNTED
 from controller.planning.engine.levels import Incumbent, Levels, proofs_of, whole_bound, with_values
 from controller.planning.engine.options import Options, options_of
-from controller.planning.engine.patterns import Patterns, Selection, extend, first_patterns, is_allowed
+from controller.planning.engine.patterns import Patterns, PatternSelection, extend, first_patterns, is_allowed
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.search import Search
 from controller.planning.engine.shared import Floats, Integers
@@ -138,7 +138,7 @@ class Engine:
             patterns = first_patterns(self._options)
             self._patterns, self._alone_bound = _with_best_alone(self._options, patterns)
             added = (0,) * len(problem.growth)
-            self._alone = Selection(patterns=_best_alone(self._patterns), added=added)
+            self._alone = PatternSelection(patterns=_best_alone(self._patterns), added=added)
 
     def place(self, effort: Effort) -> Solution:
         """Return the best placement within the effort, without a search if every model's own optimum fits."""
@@ -147,14 +147,14 @@ class Engine:
         short = self._patterns.short[:, self._alone.patterns]
         # The sums of rows are cheap to check, and only necessary: `assign` decides.
         if (short <= self._patterns.least_short).all() and self._might_fit():
-            wanted = self._patterns.replicas(self._options, self._alone.patterns)
-            solution = assign(self._problem, wanted, self._alone.added, effort)
-            if solution.replicas == wanted:
+            unconstrained = self._patterns.replicas(self._options, self._alone.patterns)
+            solution = assign(self._problem, unconstrained, self._alone.added, effort)
+            if solution.replicas == unconstrained:
                 return self._proven(self._alone_proofs(), solution, {})
         return self._search(effort)
 
     def _search(self, effort: Effort) -> Solution:
-        running = self._running()
+        running = self._start_replicas()
         self._patterns = self._with_mixes(running, self._options.lower.tolist())
         first = self._start(running)
         incumbent = Incumbent(self._problem, self._options, self._shared, self._patterns, first)
@@ -178,14 +178,14 @@ class Engine:
         models, options = (np.concatenate(part) for part in zip(*parts, strict=True))
         return extend(self._options, self._patterns, models, options)
 
-    def _running(self) -> list[int]:
+    def _start_replicas(self) -> list[int]:
         """Return the bound replicas, clamped to those that must stay and those that could have places."""
         return [
             max(terms.lower, min(terms.current, len(terms.bound_replicas), most))
             for terms, most in zip(self._problem.variants, self._options.top.tolist(), strict=True)
         ]
 
-    def _start(self, running: Sequence[int]) -> Selection:
+    def _start(self, running: Sequence[int]) -> PatternSelection:
         """Return the running replicas if limits allow them, otherwise the replicas that must stay."""
         keeps = all(
             sum(amount * running[v] for v, amount in row.terms) <= limit
@@ -195,7 +195,7 @@ class Engine:
         if not keeps or not is_allowed(self._options, *mixes).all():
             mixes = self._options.mixes(self._options.lower.tolist())
         none = (0,) * len(self._problem.growth)
-        return Selection(patterns=self._patterns.numbers(*mixes), added=none)
+        return PatternSelection(patterns=self._patterns.numbers(*mixes), added=none)
 
     def _might_fit(self) -> bool:
         """Return whether the optima of all models alone respect limits and slot rows."""
@@ -206,9 +206,9 @@ class Engine:
         rows = np.bincount(options.use_row, weights=used, minlength=len(shared.types) + len(shared.limits))
         types = len(shared.types)
         single = shared.allowed.sum(axis=1) == 1
-        taken = rows[:types][single] @ shared.uses[single]
+        amounts = rows[:types][single] @ shared.uses[single]
         # Added nodes are not considered: a placement that needs them is searched.
-        return bool((taken <= shared.slots).all() and (rows[types:] <= shared.limits).all())
+        return bool((amounts <= shared.slots).all() and (rows[types:] <= shared.limits).all())
 
     def _alone_proofs(self) -> tuple[Proof, ...]:
         """Return the proofs of the models' own optima: if all have places, nothing is better."""
@@ -221,7 +221,7 @@ class Engine:
         """Return a solution with its proofs; its replicas may be fewer than those of the proofs."""
         self._patterns = self._with_mixes(solution.replicas)
         chosen = self._patterns.numbers(*self._options.mixes(solution.replicas))
-        values = self._levels.values(self._patterns, Selection(patterns=chosen, added=solution.added))
+        values = self._levels.values(self._patterns, PatternSelection(patterns=chosen, added=solution.added))
         return replace(solution, proofs=with_values(proofs, values), prices=prices)
 
 

@@ -54,7 +54,7 @@ class Prices:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class PricingResult:
     """The result of pricing."""
 
     bound: Floats
@@ -68,7 +68,7 @@ class Found:
     """(models,): every mix with a smaller value is among those returned."""
 
 
-def price(options: Options, prices: Prices, within: Floats, *, most: int) -> Found:
+def price(options: Options, prices: Prices, within: Floats, *, most: int) -> PricingResult:
     """Return the cheapest mixes of each model, at most `most` of each.
 
     `within` (models,) is the value up to which mixes are of interest; if more than `LOOKED_AT` mixes
@@ -109,7 +109,7 @@ def price(options: Options, prices: Prices, within: Floats, *, most: int) -> Fou
     for _, model, mixes in relaxed.near(pending, distance, FEW_OPTIONS):
         keep(model, mixes)
     model_of, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return Found(bound=np.minimum(least, reaches), model=model_of, options=chosen, reaches=reaches)
+    return PricingResult(bound=np.minimum(least, reaches), model=model_of, options=chosen, reaches=reaches)
 
 
 def _values(options: Options, model: Integers, mixes: Integers, prices: Prices) -> Floats:
@@ -153,12 +153,12 @@ def _main_rows(options: Options, prices: Prices, most: Integers) -> _Rows:
         weight = np.where(weights > 0, prices.stages[stage, models], 0.0) * np.maximum(weights, 1)
         serving = (amounts[options.tops] > 0).sum(axis=1)
         is_larger = (serving > most_serving) | ((serving == most_serving) & (required > largest))
-        taken = (stage != NONE) & (required > 0) & (weight != 0) & is_larger
+        mask = (stage != NONE) & (required > 0) & (weight != 0) & is_larger
         short = per_mille(np.maximum(required - most[r], 0), required)
         least = required - short * required // PER_MILLE  # the smallest amount with this shortfall
-        index[taken], most_serving[taken], largest[taken] = r, serving[taken], required[taken]
-        target[taken] = np.where(np.isinf(weight), least, required)[taken]
-        worth[taken] = PER_MILLE * weight[taken] / required[taken]
+        index[mask], most_serving[mask], largest[mask] = r, serving[mask], required[mask]
+        target[mask] = np.where(np.isinf(weight), least, required)[mask]
+        worth[mask] = PER_MILLE * weight[mask] / required[mask]
     return _Rows(index=index, target=target, worth=worth)
 
 
@@ -333,7 +333,7 @@ class _Grids:
         kept = spent <= distance[models[which]]
         which, chosen, spent = which[kept], chosen[kept], spent[kept]
         model = models[which]
-        first, stop = self._completing(model, distance[model] - spent, sum_over_mixes(relaxed.amount, chosen))
+        first, stop = self._main_range(model, distance[model] - spent, sum_over_mixes(relaxed.amount, chosen))
         counts = np.maximum(stop - first, 0)
         of_model = np.bincount(which, weights=counts, minlength=len(models))
         is_whole = of_model <= LOOKED_AT
@@ -358,7 +358,7 @@ class _Grids:
         digit = number[:, None] // stride[which] % axes[which]
         return which, self._options[self._others[models][which] + digit]
 
-    def _completing(self, model: Integers, left: Floats, given: Floats) -> tuple[Integers, Integers]:
+    def _main_range(self, model: Integers, left: Floats, given: Floats) -> tuple[Integers, Integers]:
         """Return the range of the main variant's options that about meet the row, given the others' amount.
 
         Each unit below or above the target has a price; options beyond the remaining distance are excluded.

@@ -146,13 +146,13 @@ class Rooms:
         """Place pods of a variant, all or none, and return their nodes, or None."""
         terms = self._problem.variants[v]
         for nodes in self._choices(terms, bins):
-            taken: list[int] = []
-            while len(taken) < pods and (node := self._fullest(nodes, v, terms, bins)) is not None:
+            used_nodes: list[int] = []
+            while len(used_nodes) < pods and (node := self._fullest(nodes, v, terms, bins)) is not None:
                 self.put(v, node, 1)
-                taken.append(node)
-            if len(taken) == pods:
-                return taken
-            for node in taken:
+                used_nodes.append(node)
+            if len(used_nodes) == pods:
+                return used_nodes
+            for node in used_nodes:
                 self.put(v, node, -1)
         return None
 

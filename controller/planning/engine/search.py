@@ -18,7 +18,7 @@ from controller.planning.cpsat import Effort, Result
 from controller.planning.engine.core import EXTRA, Core, core_of
 from controller.planning.engine.counts import Counts
 from controller.planning.engine.levels import Incumbent, proofs_of, whole_bound
-from controller.planning.engine.master import Duals, Objective
+from controller.planning.engine.master import Duals, PatternObjective
 from controller.planning.engine.patterns import around
 from controller.planning.engine.pricing import Prices, price
 from controller.planning.engine.shared import Booleans, Floats, Integers
@@ -70,7 +70,7 @@ class Generation:
         self._linear = around(incumbent.options, {})
         """Mixes of the last LP solution, and around it."""
 
-    def solve(self, level: int, enough: float) -> tuple[Objective, Duals]:
+    def solve(self, level: int, enough: float) -> tuple[PatternObjective, Duals]:
         """Return a level's problem with the best duals over all mixes, or any that prove `enough`.
 
         The patterns that these duals price out are added.
@@ -97,7 +97,7 @@ class Generation:
         objective = incumbent.objective(level)
         return objective, incumbent.master(objective).duals(duals.vector)
 
-    def within(self, level: int, duals: Duals, distance: float) -> tuple[Objective, Duals, bool]:
+    def within(self, level: int, duals: Duals, distance: float) -> tuple[PatternObjective, Duals, bool]:
         """Return the problem with all mixes that a better solution might use, and whether it has them all."""
         incumbent = self._incumbent
         priced = distance if math.isfinite(distance) else UNKNOWN * max(1.0, abs(duals.bound))
@@ -226,7 +226,7 @@ class Search:
             return max(value, self._incumbent.levels.totals[level] * LEAST_SHARE_OF_TOTAL)
         return value
 
-    def _improve(self, level: int, objective: Objective, duals: Duals, base: float) -> float:
+    def _improve(self, level: int, objective: PatternObjective, duals: Duals, base: float) -> float:
         """Improve the incumbent until it is within the gap or the effort is spent; return the bound."""
         incumbent, bound, tolerance = self._incumbent, self._generated.bound, self._gap * base
         if incumbent.objective_value(objective) - bound > tolerance + ROUNDING:
@@ -243,7 +243,7 @@ class Search:
         return min(bound, incumbent.objective_value(incumbent.objective(level)))
 
     def _by_patterns(
-        self, level: int, objective: Objective, duals: Duals, *, gap: float, seconds: float
+        self, level: int, objective: PatternObjective, duals: Duals, *, gap: float, seconds: float
     ) -> float:
         """Solve a core, and return the bound of the level.
 
@@ -272,7 +272,7 @@ class Search:
         return bound
 
     def _by_core(
-        self, objective: Objective, best: Integers, kept: Booleans, *, gap: float, until: float
+        self, objective: PatternObjective, best: Integers, kept: Booleans, *, gap: float, until: float
     ) -> tuple[bool, Result]:
         """Solve a core, leaving some effort; return whether its rows are exact, and the result.
 

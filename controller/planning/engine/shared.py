@@ -193,7 +193,7 @@ def _divides(kinds: Iterable[tuple[int, int]]) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Shared:
+class SharedRows:
     """Item types and the rows that all models share. Rows of use are those of types, then those of limits."""
 
     nodes: Nodes
@@ -255,7 +255,7 @@ class Shared:
 
 def shared_of(
     problem: PlacementProblem, nodes: Nodes, types: Sequence[ItemType], limit_rows: Sequence[LimitRow]
-) -> Shared:
+) -> SharedRows:
     """Return the shared rows, given all item types."""
     allowed = np.zeros((len(types), len(problem.bins)), dtype=np.bool_)
     for index, kind in enumerate(types):
@@ -271,7 +271,7 @@ def shared_of(
     brings = (nodes.row_bin == bin_[:, None]) & (
         (nodes.row_pods == 1) | (nodes.growth_block[:, None] != NO_DOMAIN)
     )
-    return Shared(
+    return SharedRows(
         nodes=nodes,
         types=tuple(types),
         uses=np.array([nodes.uses(kind) for kind in types], dtype=np.float64).reshape(

@@ -128,8 +128,8 @@ class Types:
             leaving = np.clip(len(terms[v].bound_replicas) - lower[v] - np.arange(sizes[v]), 0, len(replicas))
             for kind in sorted({kind for replica in replicas for kind in replica}):
                 held = np.array([replica.count(kind) for replica in replicas], dtype=np.int64)
-                gone = np.concatenate([[0], np.cumsum(held)])  # what the first j hold
-                yield own, self._index[kind], int(held.sum()) - gone[leaving]
+                held_before = np.concatenate([[0], np.cumsum(held)])  # what the first j hold
+                yield own, self._index[kind], int(held.sum()) - held_before[leaving]
 
 
 def join(uses: Iterable[Use]) -> tuple[Integers, Integers, Floats]:

@@ -17,7 +17,7 @@ from controller.policies.deciding import decide
 from controller.policies.history import History
 from controller.policies.policy import (
     Bounds,
-    MetricSeen,
+    MetricObservation,
     Observation,
     PanicRules,
     PodValue,
@@ -118,7 +118,7 @@ def ours(policy: ScalingPolicy) -> Decider:
 
     def decided(now: float, current: int, ready: int, total: float) -> int:
         pods = tuple(PodValue(seen=Value(value=total / ready)) for _ in range(ready))
-        seen = Observation(current_replicas=current, metrics={"m": MetricSeen(pods=pods)})
+        seen = Observation(current_replicas=current, metrics={"m": MetricObservation(pods=pods)})
         decision = decide(policy, BOUNDS, histories[-1], seen, now)
         histories[:] = [decision.history]
         return decision.replicas

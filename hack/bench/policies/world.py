@@ -18,10 +18,10 @@ from controller.bindings.autoscalingpolicybinding import (
     BindingTools,
 )
 from controller.bindings.joint import Exchange, Grant
-from controller.engines.endpoints import Exposures, Question, exposed_in
+from controller.engines.endpoints import EndpointQuery, Exposures, exposed_in
 from controller.observe.binding_targets import BoundWorld
 from controller.observe.targets import TargetKey, TargetKind
-from controller.policies.measuring import Look
+from controller.policies.measuring import PodExposure
 from controller.simulation.profile import EngineProfile
 from controller.simulation.server import Server, exposition
 from controller.simulation.workload import Request
@@ -113,11 +113,12 @@ class BindingFleet:
         """Return the time of a monotonic clock, in seconds."""
         return self.time.timestamp()
 
-    async def expose(self, questions: Sequence[Question]) -> Exposures:
+    async def expose(self, questions: Sequence[EndpointQuery]) -> Exposures:
         """Return the requested metrics of each pod, with all work except that of the network."""
         return Exposures(
             looks={
-                item.endpoint: Look(self.steady(), exposed_in(self.text, item.names)) for item in questions
+                item.endpoint: PodExposure(self.steady(), exposed_in(self.text, item.names))
+                for item in questions
             }
         )
 

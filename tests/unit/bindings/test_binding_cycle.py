@@ -11,7 +11,7 @@ from apiserver.schema.json import Json
 from controller.bindings.autoscalingpolicybinding import BindingSettings
 from controller.policies.history import History
 from controller.variants.advisory import Scope
-from controller.variants.publishing import Published
+from controller.variants.publishing import PublishResult
 
 
 async def test_a_decision_from_pod_metrics_is_published_with_its_reason() -> None:
@@ -247,18 +247,18 @@ async def test_a_binding_whose_status_was_not_written_is_not_confirmed() -> None
     """The others are confirmed, so only the metric of that one becomes outdated."""
     stage = Stage(loads={"a": 30.0}, unwritable="b")
     outcome = await stage.cycle()
-    stage.pulse.beat([], {}, Published(), time=NOW)
+    stage.pulse.beat([], {}, PublishResult(), time=NOW)
 
     assert [(key, type(error)) for key, error in outcome.unwritten.items()] == [(("ns", "b"), Unavailable)]
     assert [item.decision is not None for item in outcome.results] == [True]
 
     assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == "ns/b"
     stage.pulse.unbound()
-    stage.pulse.beat([], {}, Published(), time=NOW)
+    stage.pulse.beat([], {}, PublishResult(), time=NOW)
     assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == "*/AutoscalingPolicyBinding"
     stage.unwritable = ""
     await stage.cycle()
-    stage.pulse.beat([], {}, Published(), time=NOW)
+    stage.pulse.beat([], {}, PublishResult(), time=NOW)
     assert stage.pulse.annotations()["stowplan.dev/unconfirmed"] == ""
     assert stage.pulse.annotations()["stowplan.dev/newest-decision"].startswith("2026-01-01T12:00:15")
 
@@ -273,7 +273,7 @@ async def test_a_forged_time_in_a_binding_is_not_the_newest_decision(targets: li
         "lastDecisionTime": "2036-01-01T00:00:00Z",
     }
     await stage.cycle()
-    stage.pulse.beat([], {}, Published(), time=NOW)
+    stage.pulse.beat([], {}, PublishResult(), time=NOW)
 
     assert stage.pulse.annotations()["stowplan.dev/newest-decision"] == ""
 
@@ -284,7 +284,7 @@ async def test_a_binding_with_advice_only_is_not_the_newest_decision() -> None:
     await stage.cycle()
     stage.bindings["b"]["status"]["desiredReplicas"] = 7
     await stage.cycle()
-    stage.pulse.beat([], {}, Published(), time=NOW)
+    stage.pulse.beat([], {}, PublishResult(), time=NOW)
 
     assert stage.pulse.annotations()["stowplan.dev/newest-decision"] == ""
 

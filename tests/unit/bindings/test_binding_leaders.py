@@ -10,7 +10,7 @@ from support.binding_stage import Stage, binding, policy
 from apiserver.schema.json import Json
 from controller.bindings.autoscalingpolicybinding import BindingSettings
 from controller.bindings.status import REFRESH_SECONDS, binding_news
-from controller.variants.publishing import News
+from controller.variants.publishing import Urgency
 
 AT_ONCE = {"period": "0s", "stabilizationWindow": "0s"}
 PANICKY = policy(
@@ -183,13 +183,15 @@ def _status(*conditions: Json, age_seconds: float = 5.0, **more: object) -> Json
         pytest.param(
             _status(THEIRS, BOUND), _status(BOUND), None, id="a condition of another controller, which stays"
         ),
-        pytest.param(_status(BOUND, age_seconds=-90.0), _status(BOUND), News.URGENT, id="a time to come"),
-        pytest.param(_status(BOUND) | {"lastDecisionTime": None}, _status(BOUND), News.URGENT, id="no time"),
+        pytest.param(_status(BOUND, age_seconds=-90.0), _status(BOUND), Urgency.URGENT, id="a time to come"),
         pytest.param(
-            _status(UNREAD), _status(UNREAD | {"reason": "NotFound"}), News.URGENT, id="another reason"
+            _status(BOUND) | {"lastDecisionTime": None}, _status(BOUND), Urgency.URGENT, id="no time"
         ),
         pytest.param(
-            _status(UNREAD), _status(FORBIDDEN), News.ORDINARY, id="another cause of the same reason"
+            _status(UNREAD), _status(UNREAD | {"reason": "NotFound"}), Urgency.URGENT, id="another reason"
+        ),
+        pytest.param(
+            _status(UNREAD), _status(FORBIDDEN), Urgency.ORDINARY, id="another cause of the same reason"
         ),
         pytest.param(_status(LATE), _status(LATER), None, id="another number in the same cause"),
         pytest.param(
@@ -202,11 +204,11 @@ def _status(*conditions: Json, age_seconds: float = 5.0, **more: object) -> Json
         pytest.param(
             _status(BOUND, age_seconds=REFRESH_SECONDS),
             _status(BOUND, history="i"),
-            News.ORDINARY,
+            Urgency.ORDINARY,
             id="figures of an old status",
         ),
     ],
 )
-def test_a_status_is_written_if_its_content_changed(old: Json, new: Json, expected: News | None) -> None:
+def test_a_status_is_written_if_its_content_changed(old: Json, new: Json, expected: Urgency | None) -> None:
     """It is written at once, in turn or not at all, depending on what differs."""
     assert binding_news(old, new, now=NOW) is expected

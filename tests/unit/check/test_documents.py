@@ -11,7 +11,7 @@ import pytest
 
 from apiserver.schema.paths import FieldPath
 from controller.commands.check.documents import read_documents
-from controller.commands.check.tree import MOST_LEVELS, Tree, UnreadableError
+from controller.commands.check.tree import MOST_LEVELS, Tree, UnreadableDocumentError
 from controller.commands.check.yaml_values import key_text, resolve
 
 
@@ -111,7 +111,7 @@ def test_an_unreadable_document_gets_one_error_with_a_line_and_a_reason(
     text: str | bytes, line: int, why: str
 ) -> None:
     """No exception is raised."""
-    found = [item for item in values(text) if isinstance(item, UnreadableError)]
+    found = [item for item in values(text) if isinstance(item, UnreadableDocumentError)]
 
     assert [item.line for item in found] == [line]
     assert why in found[0].message
@@ -121,7 +121,7 @@ def test_a_syntax_error_leaves_the_other_documents_readable() -> None:
     """Files are split into documents before these are decoded."""
     first, second = values("a: {\n---\nb: 2\n")
 
-    assert isinstance(first, UnreadableError)
+    assert isinstance(first, UnreadableDocumentError)
     assert second == {"b": 2}
 
 

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.logs import capture_logs
 
-from apiserver.cluster.events import BURST, REMEMBERED_OBJECTS, EventRecorder, EventSeries, Occurrence, Send
+from apiserver.cluster.events import (
+    BURST,
+    REMEMBERED_OBJECTS,
+    EventRecorder,
+    EventSeries,
+    EventWrite,
+    Occurrence,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -229,7 +236,7 @@ def test_a_repetition_is_sent_only_as_a_count_every_five_minutes() -> None:
     series = EventSeries()
     said = [series.decide(occurrence(), NOW + timedelta(minutes=minute)) for minute in range(11)]
 
-    assert said == [Send(1, 1), *[None] * 4, Send(1, 6), *[None] * 4, Send(1, 11)]
+    assert said == [EventWrite(1, 1), *[None] * 4, EventWrite(1, 6), *[None] * 4, EventWrite(1, 11)]
 
 
 def test_every_change_of_meaning_is_sent() -> None:
@@ -237,7 +244,7 @@ def test_every_change_of_meaning_is_sent() -> None:
     series = EventSeries()
     said = [series.decide(occurrence(meaning), NOW) for meaning in "aabba"]
 
-    assert said == [Send(1, 1), None, Send(2, 1), None, Send(3, 1)]
+    assert said == [EventWrite(1, 1), None, EventWrite(2, 1), None, EventWrite(3, 1)]
 
 
 def test_different_actions_and_objects_have_separate_series() -> None:
@@ -248,7 +255,7 @@ def test_different_actions_and_objects_have_separate_series() -> None:
         series.decide(occurrence("b", action="Place"), NOW)
         series.decide(occurrence("c", name="other"), NOW)
 
-    assert series.decide(occurrence("new"), NOW) == Send(4, 1)
+    assert series.decide(occurrence("new"), NOW) == EventWrite(4, 1)
 
 
 def test_events_beyond_the_burst_are_limited_per_object() -> None:

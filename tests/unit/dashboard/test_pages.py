@@ -29,7 +29,7 @@ from controller.commands.dashboard.what_if import (
     read_question,
     size_inputs,
 )
-from controller.planning.inventory import Addition
+from controller.planning.inventory import NodeAddition
 from controller.sizing.records import SizingSettings
 
 EVENT: dict[str, Any] = {
@@ -136,12 +136,14 @@ QUESTIONS: dict[str, tuple[dict[str, str], Question, list[str]]] = {
     "nothing": ({}, Question(), []),
     "nodes": (
         {"nodes": "2", "type": "H100x8"},
-        Question(addition=Addition(accelerator="H100", accelerators=8, nodes=2)),
+        Question(addition=NodeAddition(accelerator="H100", accelerators=8, nodes=2)),
         [],
     ),
     "all": (
         {"nodes": "1", "type": "L4x4", "drain": " n1 ", "factor": "1.5", "model": "ns/m"},
-        Question(addition=Addition(accelerator="L4", accelerators=4), drained="n1", factor=1.5, model="ns/m"),
+        Question(
+            addition=NodeAddition(accelerator="L4", accelerators=4), drained="n1", factor=1.5, model="ns/m"
+        ),
         [],
     ),
     "every number wrong": (
@@ -171,7 +173,7 @@ def test_a_question_is_read_from_a_form(query: dict[str, str], want: Question, p
 
 def test_more_nodes_serve_what_was_missing() -> None:
     """The plan for the present cluster is beside it."""
-    made = answer(Question(addition=Addition(accelerator="L4", accelerators=4)))
+    made = answer(Question(addition=NodeAddition(accelerator="L4", accelerators=4)))
     (effect,) = made.effects
     assert effect.unmet[0] > 0
     assert effect.unmet[1] == 0

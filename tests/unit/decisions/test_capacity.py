@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from controller.simulation.scenario import ScenarioModel
-from controller.simulation.workload import Played, TraceEntry
+from controller.simulation.workload import TraceEntry, TraceReplay
 from controller.sizing.records import Targets
 from hack.decisions import fleet
 from hack.decisions.capacity import capacity
@@ -20,6 +20,6 @@ def test_a_capacity_is_close_below_the_rate_that_an_engine_can_compute(ranks: in
     variant = fleet.pair()[0]
     variant = replace(variant, profile=replace(variant.profile, delta_ms=0.5, ranks=ranks))
     targets = Targets(ttft_seconds=10.0)
-    model = ScenarioModel(model_id=fleet.MODEL, workload=Played(trace=lengths), targets=targets)
+    model = ScenarioModel(model_id=fleet.MODEL, workload=TraceReplay(trace=lengths), targets=targets)
 
     assert 1.6 * ranks <= capacity(variant, model, lengths) < 2.0 * ranks

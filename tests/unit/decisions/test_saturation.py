@@ -15,7 +15,7 @@ from hack.decisions.saturation import (
     RULES,
     CapacityHistory,
     ReplicaTokens,
-    VariantState,
+    VariantSaturation,
     VariantTokens,
     derived_tokens,
     kept_alive,
@@ -26,10 +26,12 @@ from hack.decisions.saturation import (
 )
 
 
-def variant(name: str, cost: float, *seen: tuple[float, int], current: int | None = None) -> VariantState:
+def variant(
+    name: str, cost: float, *seen: tuple[float, int], current: int | None = None
+) -> VariantSaturation:
     """Return a variant with as many replicas as desired."""
     replicas = len(seen) if current is None else current
-    return VariantState(name=name, cost=cost, replicas=replicas, desired=replicas, seen=list(seen))
+    return VariantSaturation(name=name, cost=cost, replicas=replicas, desired=replicas, seen=list(seen))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.profile import EngineProfile
 from controller.simulation.server import Server
 from controller.simulation.workload import Request
@@ -23,10 +23,10 @@ from hack.demo.scenario import (
 from hack.demo.traffic import RecentFigures, Traffic
 
 
-def completion(finish_seconds: float, *, ttft_seconds: float) -> Completion:
+def completion(finish_seconds: float, *, ttft_seconds: float) -> CompletedRequest:
     """Return a request that took one second in total."""
     arrival_us = round((finish_seconds - 1) * 1e6)
-    return Completion(
+    return CompletedRequest(
         request=Request(request_id=0, arrival_us=arrival_us, prompt_tokens=1, output_tokens=2),
         first_token_us=arrival_us + round(ttft_seconds * 1e6),
         finish_us=round(finish_seconds * 1e6),

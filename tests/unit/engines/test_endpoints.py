@@ -18,7 +18,7 @@ from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.metrics import Series
 from controller.engines.prometheus import PrometheusSource
 from controller.engines.scraping import Scraper
-from controller.policies.measuring import Exposed
+from controller.policies.measuring import ExposedMetric
 
 TEXT = """\
 # HELP queue Requests.
@@ -66,7 +66,10 @@ async def test_an_endpoint_that_several_bindings_name_is_requested_once() -> Non
 
     (look,) = found.looks.values()
     assert (count, look.seconds) == (1, NOW)
-    assert look.exposed == {"queue": Exposed(value=7), "done_total": Exposed(value=12, is_counter=True)}
+    assert look.exposed == {
+        "queue": ExposedMetric(value=7),
+        "done_total": ExposedMetric(value=12, is_counter=True),
+    }
 
 
 async def _redirect(_: web.Request) -> web.StreamResponse:
@@ -127,16 +130,16 @@ async def test_only_addresses_within_the_pod_networks_are_requested(value: Json)
 
 def test_lines_of_unrequested_series_are_not_parsed() -> None:
     """An invalid line of another series does no harm."""
-    assert exposed_in(TEXT, ["queue"]) == {"queue": Exposed(value=7)}
+    assert exposed_in(TEXT, ["queue"]) == {"queue": ExposedMetric(value=7)}
     with pytest.raises(UnreadableMetricsError):
         exposed_in(TEXT, ["unrelated"])
 
 
 MATCHED = {
-    "one label": ('queue{engine="1"}', Exposed(value=4)),
+    "one label": ('queue{engine="1"}', ExposedMetric(value=4)),
     "a label that no series has": ('queue{model="x"}', None),
-    "all series": ("queue", Exposed(value=7)),
-    "a histogram": ('ttft{model="a"}', Exposed(buckets={0.5: 1.0, float("inf"): 2.0})),
+    "all series": ("queue", ExposedMetric(value=7)),
+    "a histogram": ('ttft{model="a"}', ExposedMetric(buckets={0.5: 1.0, float("inf"): 2.0})),
 }
 LABELLED = """\
 # TYPE queue gauge
@@ -151,7 +154,7 @@ ttft_bucket{le="+Inf",model="b"} 20
 
 
 @pytest.mark.parametrize(("wanted", "want"), MATCHED.values(), ids=MATCHED.keys())
-def test_label_matchers_select_series(wanted: str, want: Exposed | None) -> None:
+def test_label_matchers_select_series(wanted: str, want: ExposedMetric | None) -> None:
     """A router may export series of many models; metric types may be given or not."""
     series = [
         Series(name=name, labels=dict(re.findall(r'(\w+)="([^"]*)"', labels)), value=float(value))
@@ -176,9 +179,9 @@ def test_metric_types_are_inferred_from_series_names_if_none_are_given() -> None
     ]
 
     assert exposed_series(series, ["queue", "done_total", "ttft"]) == {
-        "queue": Exposed(value=3),
-        "done_total": Exposed(value=12, is_counter=True),
-        "ttft": Exposed(buckets={0.5: 1.0, float("inf"): 2.0}),
+        "queue": ExposedMetric(value=3),
+        "done_total": ExposedMetric(value=12, is_counter=True),
+        "ttft": ExposedMetric(buckets={0.5: 1.0, float("inf"): 2.0}),
     }
     assert series_names(["queue", 'x"} or vector(1) #']) == ["queue", "queue_bucket"]
 
@@ -189,7 +192,7 @@ def test_a_metric_named_only_by_a_suffix_does_not_affect_others() -> None:
 
     found = exposed_series(series, ["_total", "queue"])
 
-    assert found["queue"] == Exposed(value=3)
+    assert found["queue"] == ExposedMetric(value=3)
 
 
 async def test_prometheus_is_queried_for_the_metric_names_of_policies() -> None:
@@ -213,6 +216,6 @@ async def test_prometheus_is_queried_for_the_metric_names_of_policies() -> None:
         found = await source.expose(asked)
 
     assert found.looks[asked[0].endpoint].seconds == NOW - 7
-    assert found.looks[asked[0].endpoint].exposed == {"queue": Exposed(value=7)}
+    assert found.looks[asked[0].endpoint].exposed == {"queue": ExposedMetric(value=7)}
     assert found.failures[asked[1].endpoint] == "Prometheus has no metrics of this pod"
     assert queries[1] == '{__name__=~"queue|queue_bucket",namespace=~"ns"}'

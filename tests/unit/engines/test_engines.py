@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.engine_totals import alone, counted
 
-from controller.engines.readings import Part, Reading, Totals
+from controller.engines.readings import EndpointReading, Reading, Totals
 from controller.engines.records import EngineRecords
 from controller.sizing.records import EngineInterval, EngineReport
 
@@ -48,7 +48,9 @@ def watched(
         now_seconds = STEP_SECONDS * number
         present = {OTHER, KEY} if number >= came_at else {OTHER}
         asked = present if number >= first else {OTHER}
-        records = records.update({KEY: look} if look else {}, present, asked=asked, now_seconds=now_seconds)
+        records = records.update(
+            {KEY: look} if look else {}, present, scraped_keys=asked, now_seconds=now_seconds
+        )
         found.append(records.reports(now_seconds=now_seconds).get(KEY))
     return found
 
@@ -84,7 +86,7 @@ def test_an_interval_holds_the_counter_increases_between_two_readings() -> None:
 
 def test_a_report_gives_the_newest_reading_and_its_age() -> None:
     """The age is not negative if the pod's clock is ahead."""
-    records = EngineRecords().update({KEY: at(7, 50, waiting=2)}, {KEY}, asked={KEY}, now_seconds=10.0)
+    records = EngineRecords().update({KEY: at(7, 50, waiting=2)}, {KEY}, scraped_keys={KEY}, now_seconds=10.0)
 
     assert records.reports(now_seconds=30.0) == {
         KEY: EngineReport(age_seconds=23.0, waiting=2, running=3, kv_tokens=160_000)
@@ -95,11 +97,11 @@ def test_a_report_gives_the_newest_reading_and_its_age() -> None:
 def test_only_pods_that_are_present_and_scraped_have_records() -> None:
     """The record of a deleted pod is removed, and a reading of a pod that is not scraped is ignored."""
     records = EngineRecords().update(
-        {KEY: at(0, 5), ("ns", "stranger"): at(0, 9)}, {KEY, OTHER}, asked={KEY}, now_seconds=0.0
+        {KEY: at(0, 5), ("ns", "stranger"): at(0, 9)}, {KEY, OTHER}, scraped_keys={KEY}, now_seconds=0.0
     )
 
     assert set(records.reports(now_seconds=0.0)) == {KEY}
-    assert records.update({}, {OTHER}, asked=(), now_seconds=15.0).reports(now_seconds=15.0) == {}
+    assert records.update({}, {OTHER}, scraped_keys=(), now_seconds=15.0).reports(now_seconds=15.0) == {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,10 +167,10 @@ def test_the_queue_of_a_new_engine_counts_as_arrivals() -> None:
 
 def test_a_recreated_pod_with_the_name_of_a_deleted_pod_is_a_new_engine() -> None:
     """A StatefulSet recreates its pods with the same names."""
-    records = EngineRecords().update({KEY: at(0, 50)}, {KEY}, asked={KEY}, now_seconds=0.0)
-    records = records.update({}, set(), asked=(), now_seconds=15.0)
-    records = records.update({}, {KEY}, asked=(), now_seconds=30.0)
-    records = records.update({KEY: at(45, 60)}, {KEY}, asked={KEY}, now_seconds=45.0)
+    records = EngineRecords().update({KEY: at(0, 50)}, {KEY}, scraped_keys={KEY}, now_seconds=0.0)
+    records = records.update({}, set(), scraped_keys=(), now_seconds=15.0)
+    records = records.update({}, {KEY}, scraped_keys=(), now_seconds=30.0)
+    records = records.update({KEY: at(45, 60)}, {KEY}, scraped_keys={KEY}, now_seconds=45.0)
 
     found = records.reports(now_seconds=45.0)[KEY].interval
     assert found is not None
@@ -209,7 +211,7 @@ def test_the_interval_after_a_restart_is_a_normal_one() -> None:
 def of_two(time_seconds: float, *requests: float | None, waiting: int = 0) -> Reading:
     """Return a reading of a pod by the finished requests of each endpoint; None: the endpoint is missing."""
     parts = {
-        frozenset({("instance", f"10.0.0.1:{number}")}): Part(
+        frozenset({("instance", f"10.0.0.1:{number}")}): EndpointReading(
             waiting=waiting, totals=counted(finished, prompt_tokens=100 * finished)
         )
         for number, finished in enumerate(requests)

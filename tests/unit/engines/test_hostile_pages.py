@@ -20,7 +20,7 @@ from controller.engines.endpoints import MOST_NAMES, exposed_in, question
 from controller.engines.exposition import MOST_LINES, UnreadableMetricsError
 from controller.engines.readings import parse_exposition
 from controller.engines.scraping import ParsingTime, Scraper
-from controller.policies.measuring import Exposed
+from controller.policies.measuring import ExposedMetric
 
 _LARGEST_BYTES: Final = 2 << 20
 _MOST_CPU_SECONDS: Final = 5.0
@@ -101,7 +101,7 @@ async def test_a_hostile_page_affects_no_other_pod(page: str, why: str) -> None:
 
     assert list(scraped.readings) == [("good", "good")]
     assert why in scraped.failures["evil", "evil"]
-    assert exposures.looks[asked[1].endpoint].exposed == {_WAITING: Exposed(value=1.0)}
+    assert exposures.looks[asked[1].endpoint].exposed == {_WAITING: ExposedMetric(value=1.0)}
     look = exposures.looks.get(asked[0].endpoint)
     assert look is None or not look.exposed
     assert why in exposures.failures.get(asked[0].endpoint, why)

@@ -28,7 +28,9 @@ def watched(*looks: Reading | None) -> float:
     now_seconds = 0.0
     for look in looks:
         present = {POD} if look else set()
-        after = engines.update({POD: look} if look else {}, present, asked=present, now_seconds=now_seconds)
+        after = engines.update(
+            {POD: look} if look else {}, present, scraped_keys=present, now_seconds=now_seconds
+        )
         models = PODS if look else {}
         idleness = idleness.update(models, before=engines, after=after, now_seconds=now_seconds)
         engines, now_seconds = after, now_seconds + 10
@@ -59,9 +61,9 @@ def test_idle_time_starts_over_when_an_engine_returns() -> None:
 
 def test_a_missed_scrape_does_not_restart_idle_time() -> None:
     """The last reading still counts; whether it is recent enough to act on is checked elsewhere."""
-    engines = EngineRecords().update({POD: reading(0)}, {POD}, asked={POD}, now_seconds=0.0)
+    engines = EngineRecords().update({POD: reading(0)}, {POD}, scraped_keys={POD}, now_seconds=0.0)
     first = Idleness().update(PODS, before=EngineRecords(), after=engines, now_seconds=0.0)
-    silent = engines.update({}, {POD}, asked={POD}, now_seconds=50.0)
+    silent = engines.update({}, {POD}, scraped_keys={POD}, now_seconds=50.0)
 
     second = first.update(PODS, before=engines, after=silent, now_seconds=50.0)
 

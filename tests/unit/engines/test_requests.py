@@ -20,7 +20,7 @@ from apiserver.serving import authority
 from controller.engines.exposition import UnreadableMetricsError
 from controller.engines.prometheus import PrometheusSource
 from controller.engines.requests import CredentialFiles, CredentialsConfig, cause_of
-from controller.engines.scraping import Scraped, ScrapeLimits, Scraper
+from controller.engines.scraping import ScrapeLimits, Scraper, ScrapeResult
 
 POD = {"metadata": {"namespace": "ns", "name": "p"}}
 Answer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
@@ -154,7 +154,7 @@ def issued(tmp_path: Path) -> Issued:
     return Issued(tmp_path)
 
 
-async def ask(issued: Issued, limits: ScrapeLimits) -> Scraped:
+async def ask(issued: Issued, limits: ScrapeLimits) -> ScrapeResult:
     """Scrape the engine once."""
     async with issued.engine() as pod, Scraper(limits) as scraper:
         return await scraper.scrape([pod])

@@ -143,7 +143,7 @@ def test_a_round_waits_only_for_the_replicas_that_the_target_still_wants(asked_f
     rounds = begin(STOOD, chosen, [gone, stays], now_seconds=0.0)
     asked = {TargetKey(TargetKind.DEPLOYMENT, "ns", "small"): {"spec": {"replicas": asked_for}}}
 
-    later = after_plan(rounds, planned(), [stays], now_seconds=9.0, asked=asked)
+    later = after_plan(rounds, planned(), [stays], now_seconds=9.0, targets=asked)
 
     assert (later.current is None) is ends
 

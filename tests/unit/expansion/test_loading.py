@@ -12,7 +12,13 @@ from support.models import backend, engine_of, errors_of, loading_backend, model
 
 from apiserver.schema.json import Json
 from controller.engines.exposition import UnreadableMetricsError
-from controller.expansion.adapters import LoaderReport, Loading, listed_adapters, loading, routed_pairs
+from controller.expansion.adapters import (
+    AdapterLoading,
+    LoaderReport,
+    adapter_loading,
+    listed_adapters,
+    routed_pairs,
+)
 from controller.expansion.expansion import expand
 from controller.models.model import AdapterReader
 
@@ -128,42 +134,48 @@ def told(pod: str, loaded: dict[str, str] | None = None, **members: Any) -> Load
     return LoaderReport(pod=pod, backend="l4", loaded=loaded or {}, **members)
 
 
-STANDS: dict[str, tuple[list[LoaderReport], bool, Loading]] = {
-    "every engine has the adapter": ([told("a", WANTED["l4"]), told("b", WANTED["l4"])], False, Loading()),
-    "no engine is ready: an engine that becomes ready has loaded the adapter": ([], False, Loading()),
+STANDS: dict[str, tuple[list[LoaderReport], bool, AdapterLoading]] = {
+    "every engine has the adapter": (
+        [told("a", WANTED["l4"]), told("b", WANTED["l4"])],
+        False,
+        AdapterLoading(),
+    ),
+    "no engine is ready: an engine that becomes ready has loaded the adapter": ([], False, AdapterLoading()),
     "one engine has not loaded the adapter yet": (
         [told("a", WANTED["l4"]), told("b")],
         False,
-        Loading(
+        AdapterLoading(
             unloaded=frozenset({("l4", "law")}), awaited=("adapter law to be loaded in 1 of 2 pods of l4",)
         ),
     ),
     "one engine lost the adapter: requests continue": (
         [told("a", WANTED["l4"]), told("b")],
         True,
-        Loading(awaited=("adapter law to be loaded in 1 of 2 pods of l4",)),
+        AdapterLoading(awaited=("adapter law to be loaded in 1 of 2 pods of l4",)),
     ),
     "the engine has another adapter of that name": (
         [told("a", OTHER)],
         False,
-        Loading(
+        AdapterLoading(
             unloaded=frozenset({("l4", "law")}), awaited=("adapter law to be loaded in 1 of 1 pods of l4",)
         ),
     ),
     "no engine can load the adapter": (
         [told("a", failed={"law": "404"})],
         True,
-        Loading(unloaded=frozenset({("l4", "law")}), troubles=("adapter law is not loaded in pod a: 404",)),
+        AdapterLoading(
+            unloaded=frozenset({("l4", "law")}), troubles=("adapter law is not loaded in pod a: 404",)
+        ),
     ),
     "the state is unknown: a routed adapter stays routed": (
         [told("a", silent="no answer")],
         True,
-        Loading(troubles=("container adapters of pod a does not report what is loaded: no answer",)),
+        AdapterLoading(troubles=("container adapters of pod a does not report what is loaded: no answer",)),
     ),
     "the state is unknown: a new adapter is not routed": (
         [told("a", silent="no answer")],
         False,
-        Loading(
+        AdapterLoading(
             unloaded=frozenset({("l4", "law")}),
             troubles=("container adapters of pod a does not report what is loaded: no answer",),
         ),
@@ -173,10 +185,10 @@ STANDS: dict[str, tuple[list[LoaderReport], bool, Loading]] = {
 
 @pytest.mark.parametrize(("engines", "is_routed", "want"), STANDS.values(), ids=STANDS.keys())
 def test_adapters_are_routed_as_engines_have_loaded_them(
-    engines: list[LoaderReport], is_routed: bool, want: Loading
+    engines: list[LoaderReport], is_routed: bool, want: AdapterLoading
 ) -> None:
     """A new adapter must be loaded in all engines; a routed one is removed if no engine has it."""
-    assert loading(WANTED, engines, {("l4", "law")} if is_routed else ()) == want
+    assert adapter_loading(WANTED, engines, {("l4", "law")} if is_routed else ()) == want
 
 
 def test_an_adapter_that_is_not_loaded_is_not_routed() -> None:
@@ -297,7 +309,7 @@ def test_many_failing_pods_are_not_all_reported() -> None:
     failed = dict.fromkeys(wanted["l4"], "x" * 300)
     told = [LoaderReport(pod=f"p{number}", backend="l4", failed=failed) for number in range(1000)]
     began = time.process_time()
-    found = loading(wanted, told, ())
+    found = adapter_loading(wanted, told, ())
 
     assert time.process_time() - began < 2.0
     assert len(found.troubles) == 3 * 128

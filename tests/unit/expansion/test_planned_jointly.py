@@ -12,7 +12,7 @@ from support.traffic import objective, pool
 from apiserver.schema.json import Json
 from controller.bindings.joint import Grant, grants_of
 from controller.expansion.expansion import expand
-from controller.observe.binding_claims import Ask, claims_of_asks
+from controller.observe.binding_claims import BindingDemand, claims_of_asks
 from controller.observe.binding_conditions import BindingReason, annotations_finding
 from controller.observe.gather import World, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
@@ -48,7 +48,7 @@ def granted(
     """Return the grants by binding, where each requests the same number of replicas."""
     made = [item for value in models for item in expand(value).objects]
     asks = [
-        Ask(value=item, required=required, binding=read_binding(item))
+        BindingDemand(value=item, required=required, binding=read_binding(item))
         for item in made
         if item["kind"] == "AutoscalingPolicyBinding"
     ]

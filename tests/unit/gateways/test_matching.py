@@ -16,7 +16,7 @@ from support.routes import http_rules, route, rule, said, server, translated
 
 from apiserver.schema.json import Json
 from controller.gateways.matching import in_order, match_of
-from controller.gateways.reporting import Surroundings, steps
+from controller.gateways.reporting import RouteContext, steps
 
 QUOTED = {
     "a quotation without an end": r"\Qa.b",
@@ -255,7 +255,7 @@ def test_many_routes_to_many_pools_take_a_limited_time() -> None:
         for number in range(600)
     ]
     servers = {name: server(name) for name in names}
-    around = Surroundings(sharing=routes, servers=servers, children={})
+    around = RouteContext(sharing=routes, servers=servers, children={})
     translation = translated(routes[0], *servers.values())
     began = time.process_time()
     found = steps(routes[0], translation, around)

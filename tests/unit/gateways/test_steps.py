@@ -14,7 +14,7 @@ from apiserver.schema.json import Json
 from controller.expansion.parts import Note
 from controller.expansion.steps import ChildKey, fingerprint, key_of
 from controller.gateways.parts import pool_of, shared_by
-from controller.gateways.reporting import GatewayReason, Surroundings, steps, translation_finding
+from controller.gateways.reporting import GatewayReason, RouteContext, steps, translation_finding
 
 POOL = ChildKey("InferencePool", "l4")
 
@@ -43,7 +43,7 @@ def done(value: Json, *, is_wanted: bool = True, servers: Sequence[Json] = (), *
     known = {item["metadata"]["name"]: item for item in servers or [server()]}
     found = translated(value, *known.values()) if is_wanted else None
     applied = {key: fingerprint(item, item) for key, item in around.get("children", {}).items()}
-    taken = steps(value, found, Surroundings(servers=known, **{"applied": applied} | around))
+    taken = steps(value, found, RouteContext(servers=known, **{"applied": applied} | around))
     return [f"apply {'/'.join(key_of(item)[:2])}" for item in taken.apply] + [
         f"delete {'/'.join(key_of(item)[:2])}" for item in taken.delete
     ]

@@ -12,7 +12,7 @@ from controller.gateways.inputs import (
     API_VERSIONS,
     HTTP_ROUTES,
     REWRITES,
-    Installed,
+    InstalledDefinitions,
     installed_of,
     reduce_definition,
 )
@@ -46,7 +46,7 @@ def test_a_pool_without_endpoints_gets_no_weight_while_another_has_some(
     """Its share of the requests would fail."""
     servers = {name: server(name) for name in ("l4", "h100")}
 
-    made = translate(route(rule("l4", "h100")), servers, [GATEWAY], Installed(), without)
+    made = translate(route(rule("l4", "h100")), servers, [GATEWAY], InstalledDefinitions(), without)
 
     assert [item["weight"] for item in http_rules(made)[0]["backendRefs"]] == weights
 
@@ -182,7 +182,7 @@ def test_fields_and_kinds_that_the_cluster_lacks_are_omitted() -> None:
     ]
     found = installed_of(map(reduce_definition, definitions))
 
-    assert found == Installed(
+    assert found == InstalledDefinitions(
         definitions=frozenset({HTTP_ROUTES}), rule_fields=frozenset({"name", "timeouts"})
     )
     assert found.missing == ("inferencepools.inference.networking.k8s.io",)

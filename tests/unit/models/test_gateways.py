@@ -16,7 +16,7 @@ from apiserver.cluster.resource import Resource
 from apiserver.cluster.status_writer import StatusWriter
 from apiserver.schema.json import Json
 from controller.expansion.steps import ChildKey, digest_object
-from controller.gateways.inputs import Installed
+from controller.gateways.inputs import InstalledDefinitions
 from controller.models.gateways import GatewayCaches, GatewayTranslator
 from controller.models.traffic_caches import TrafficCaches
 
@@ -34,7 +34,7 @@ class World:
     """Objects without our label, which are not in the caches."""
 
     value: Json = field(default_factory=lambda: route(annotations=OPTED_IN))
-    found: Installed = field(default_factory=Installed)
+    found: InstalledDefinitions = field(default_factory=InstalledDefinitions)
     refuses: str = ""
     leads: bool = True
     calls: list[str] = field(default_factory=list)
@@ -46,7 +46,7 @@ class World:
         """Return a Namespace without annotations."""
         return {"metadata": {"name": "ns", "annotations": {}}}
 
-    def installed(self) -> Installed:
+    def installed_definitions(self) -> InstalledDefinitions:
         """Return the served definitions."""
         return self.found
 
@@ -187,7 +187,7 @@ async def test_objects_are_kept_when_their_route_can_no_longer_be_translated() -
     there = {*rig.world.stored}
     rig.world.value["metadata"]["annotations"] = {"stowplan.dev/parent-refs": "a/b/c/d"}
     assert await rig.find() == ("AnnotationNotUnderstood", True, [])
-    rig.world.found = Installed(definitions=frozenset())
+    rig.world.found = InstalledDefinitions(definitions=frozenset())
     assert await rig.find() == ("NotInstalled", False, [])
     rig.world.value["spec"]["rules"] = [{"targetModels": []}]
     assert (await rig.find())[0] == "Invalid"

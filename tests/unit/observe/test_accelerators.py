@@ -14,7 +14,7 @@ from controller.observe.accelerators import (
     short_name,
     uncounted_resources,
 )
-from controller.observe.devices import FurtherAccelerators, Translation, resource_problems
+from controller.observe.devices import DeviceTranslator, FurtherAccelerators, resource_problems
 from controller.observe.quotas import Tenant, limits
 from controller.sizing.catalog import ACCELERATORS, accelerator_named
 
@@ -157,7 +157,7 @@ def test_resources_of_accelerators_that_are_not_counted_are_named(
 NEURON = "aws.amazon.com/neuron"
 SHARED = "nvidia.com/gpu.shared"
 FURTHER = FurtherAccelerators(resources=(NEURON, SHARED), node_labels=("own/type", "own/other"))
-DYNAMIC = Translation(further=FURTHER)
+DYNAMIC = DeviceTranslator(further=FURTHER)
 
 
 def node(allocatable: dict[str, str], **labels: str) -> Json:
@@ -230,8 +230,8 @@ def test_without_declarations_objects_are_passed_on() -> None:
     pod = {"metadata": {"namespace": "ns", "name": "p"}, "spec": spec({NEURON: 4})}
     machine = node({NEURON: "4"}, own_type="X")
 
-    assert Translation().pod(pod) is pod
-    assert Translation().node(machine) is machine
+    assert DeviceTranslator().pod(pod) is pod
+    assert DeviceTranslator().node(machine) is machine
 
 
 def test_quotas_of_declared_resources_count() -> None:

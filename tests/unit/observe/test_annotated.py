@@ -36,7 +36,7 @@ OLDER = "2025-01-01T00:00:00Z"
 
 def claims(*autoscalers: Json, scaled: tuple[Json, ...] = (), records: Records | None = None) -> Claims:
     """Return the claims of autoscalers where there is nothing else."""
-    return claims_of_annotated(autoscalers, scaled, records or {}, taken=())
+    return claims_of_annotated(autoscalers, scaled, records or {}, claimed=())
 
 
 def only(found: Claims) -> Claim:
@@ -142,7 +142,7 @@ OLD_METADATA = scaled_object("chat", "code")["metadata"] | {"creationTimestamp":
 
 def test_a_variant_autoscaling_of_the_same_name_has_it() -> None:
     """Even if it is younger."""
-    found = claims_of_annotated([hpa("chat", creationTimestamp=OLDER)], (), {}, taken=[("ns", "chat")])
+    found = claims_of_annotated([hpa("chat", creationTimestamp=OLDER)], (), {}, claimed=[("ns", "chat")])
 
     assert not found.readable
     assert "VariantAutoscaling 'chat' has the same name" in found.unplanned["ns", "hpa/chat"].message

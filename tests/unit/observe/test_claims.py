@@ -10,13 +10,13 @@ from support.manifests import PERF_PARMS, autoscaler, variant
 
 from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.schema.json import Json
-from controller.observe.binding_claims import Ask, claims_of_asks
+from controller.observe.binding_claims import BindingDemand, claims_of_asks
 from controller.observe.claim import Claim, Claims, Orders, Owner, OwnerKind, orders_finding, orders_of
 from controller.observe.conditions import ConditionReason
 from controller.observe.declarations import claim_of, claims_of
 from controller.observe.targets import TargetKey, TargetKind
 from controller.policies.policy import read_binding
-from controller.sizing.records import Learned, Profile, StepParameters
+from controller.sizing.records import LearnedProfile, Profile, StepParameters
 
 ANN: Json = {"username": "ann"}
 TARGET = TargetKey(TargetKind.DEPLOYMENT, "ns", "chat")
@@ -62,7 +62,9 @@ def test_the_claim_of_a_variant_autoscaling_has_all_that_it_says() -> None:
             parameters=StepParameters(alpha_ms=20.58, beta_ms=0.41, gamma_ms=5.2, delta_ms=0.1),
             max_batch_size=48,
         ),
-        learned=Learned(parameters=StepParameters(alpha_ms=13.2, beta_ms=0.1, delta_ms=0.06), samples=100.0),
+        learned=LearnedProfile(
+            parameters=StepParameters(alpha_ms=13.2, beta_ms=0.1, delta_ms=0.06), samples=100.0
+        ),
         known_start_seconds=140.0,
     )
 
@@ -100,7 +102,7 @@ def test_an_object_that_cannot_be_read_sets_only_itself_aside() -> None:
     }
 
 
-def binding(service_class: str = "", **costs: int) -> Ask:
+def binding(service_class: str = "", **costs: int) -> BindingDemand:
     """Return the demand of a binding of some Deployments with costs."""
     annotations = {"stowplan.dev/service-class": service_class} if service_class else {}
     params = [
@@ -121,7 +123,7 @@ def binding(service_class: str = "", **costs: int) -> Ask:
             "spec": {"policyRef": {"name": "p"}, "optimizerConfiguration": optimizer},
         }
     )
-    return Ask(value=value, required=2.0, binding=read_binding(value))
+    return BindingDemand(value=value, required=2.0, binding=read_binding(value))
 
 
 def test_a_binding_has_a_claim_for_each_target() -> None:

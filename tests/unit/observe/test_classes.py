@@ -21,9 +21,9 @@ from controller.observe.conditions import ConditionReason, Finding
 from controller.observe.declarations import claim_of, claims_of
 from controller.observe.objectives import NO_OBJECTIVES, Objective, ObjectiveRules, Objectives
 from controller.observe.performance import targets_of
-from controller.observe.policies import Grants, Policies, Question, ServiceClass, question_of
+from controller.observe.policies import Grants, Policies, PrivilegeQuestion, ServiceClass, question_of
 from controller.observe.prices import cost_refusal
-from controller.observe.targets import Target, TargetKey, TargetKind, target_of
+from controller.observe.targets import ScaleTarget, TargetKey, TargetKind, target_of
 from controller.planning.snapshot import LOWEST_PRIORITY
 from controller.sizing.records import Targets
 from controller.variants.privileges import questions
@@ -80,7 +80,7 @@ def written(user: Json | None, **spec: Any) -> Claim:
     return claim_of(stored(user, **spec))
 
 
-def asked(user: Json, privilege: object = RIGHT) -> Question:
+def asked(user: Json, privilege: object = RIGHT) -> PrivilegeQuestion:
     """Return the question whether a user has a privilege."""
     found = question_of(written(user), privilege)  # type: ignore[arg-type]
     assert found is not None
@@ -176,7 +176,7 @@ POOLS = [pool("llama", CHAT), pool("canary", {"track": "canary"}), pool("old", C
 FORMER = "inference.networking.x-k8s.io"
 
 
-def target(namespace: str = "chat") -> Target:
+def target(namespace: str = "chat") -> ScaleTarget:
     """Return the Deployment `chat`."""
     key = TargetKey(TargetKind.DEPLOYMENT, namespace, "chat")
     return target_of(key, deployment("chat", product="NVIDIA-L4", accelerators=1))
@@ -238,7 +238,7 @@ def test_objectives_apply_only_in_their_own_namespace() -> None:
 )
 def test_objectives_apply_only_in_configured_namespaces(rules: ObjectiveRules, *, counts: bool) -> None:
     """The setting enables all namespaces or a list of them."""
-    found = rules.counting([objective("a")], POOLS).of(target(), [])
+    found = rules.applicable([objective("a")], POOLS).of(target(), [])
 
     assert (found is not None) is counts
     assert rules.are_in_force is (rules != ObjectiveRules())

@@ -9,7 +9,7 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.observe.accelerators import accelerators_of
-from controller.observe.devices import NodeDevices, Translation, devices_in
+from controller.observe.devices import DeviceTranslator, NodeDevices, devices_in
 from controller.observe.inventory import inventory
 from controller.observe.targets import TargetKey, TargetKind, UnplannableTargetError, target_of
 from controller.projections import Projection
@@ -110,7 +110,7 @@ def node(**allocatable: str) -> Json:
 )
 def test_devices_of_a_node_are_counted_once(allocatable: dict[str, str], want: int) -> None:
     """The devices also give the accelerator type if no label does."""
-    translation = Translation(slices=[a_slice(gpu("a"), gpu("b"))])
+    translation = DeviceTranslator(slices=[a_slice(gpu("a"), gpu("b"))])
 
     (found,) = inventory([translation.node(node(**allocatable))], [], frozenset())
 
@@ -228,7 +228,7 @@ def test_claims_give_the_accelerators_of_pods(claims: list[Json], pods: list[Jso
     kept = [projection.resource_claim(copy.deepcopy(item)) for item in claims]
     small = [projection.pod(copy.deepcopy(item)) for item in pods]
     for given, asked in ((claims, pods), (kept, small)):
-        translation = Translation(slices=SLICES, claims=given, templates=[template("two", request(2))])
+        translation = DeviceTranslator(slices=SLICES, claims=given, templates=[template("two", request(2))])
 
         assert [accelerators_of(translation.pod(item)["spec"]) for item in asked] == want
 
@@ -275,7 +275,7 @@ def workload(*entries: Json) -> Json:
 )
 def test_claim_templates_give_the_accelerators_per_replica(requests: list[Json], want: int | str) -> None:
     """If the count is not determined, the error gives the reason."""
-    translation = Translation(slices=SLICES, templates=[template("t", *requests)], classes=CLASSES)
+    translation = DeviceTranslator(slices=SLICES, templates=[template("t", *requests)], classes=CLASSES)
     value = translation.workload(workload({"name": "gpu", "resourceClaimTemplateName": "t"}))
 
     if isinstance(want, int):
@@ -302,7 +302,7 @@ def test_claim_templates_give_the_accelerators_per_replica(requests: list[Json],
 )
 def test_a_claim_whose_devices_cannot_be_counted_makes_the_target_unplannable(entry: Json, want: str) -> None:
     """If it counted as zero accelerators, the replica would fit on any node."""
-    translation = Translation(slices=SLICES, claims=[claim("shared", request(2))])
+    translation = DeviceTranslator(slices=SLICES, claims=[claim("shared", request(2))])
 
     with pytest.raises(UnplannableTargetError, match=want):
         target_of(KEY, translation.workload(workload(entry)))
@@ -315,7 +315,7 @@ def test_claim_templates_are_counted_for_each_pod_of_a_leader_worker_group() -> 
         "metadata": {"namespace": "ns", "name": "chat"},
         "spec": {"replicas": 1, "leaderWorkerTemplate": {"size": 2, "workerTemplate": {"spec": spec}}},
     }
-    translation = Translation(slices=SLICES, templates=[template("t", request(4))])
+    translation = DeviceTranslator(slices=SLICES, templates=[template("t", request(4))])
 
     found = target_of(KEY._replace(kind=TargetKind.LEADER_WORKER_SET), translation.workload(value))
 
@@ -324,7 +324,7 @@ def test_claim_templates_are_counted_for_each_pod_of_a_leader_worker_group() -> 
 
 def test_objects_without_device_claims_are_returned_uncopied() -> None:
     """Clusters without Dynamic Resource Allocation have no extra cost."""
-    translation = Translation()
+    translation = DeviceTranslator()
     plain, some = node(), workload()
     other = pod("p", claims=[])
 

@@ -11,7 +11,7 @@ from support.manifests import autoscaler, deployment, variant
 
 from apiserver.schema.json import Json
 from controller.observe.declarations import claims_of
-from controller.observe.gather import Terms, engine_pods, models_by_target
+from controller.observe.gather import PlanningTerms, engine_pods, models_by_target
 from controller.observe.targets import TargetKey, TargetKind
 from controller.planning.cluster import Budget, NodePool
 
@@ -83,15 +83,15 @@ def test_replicas_are_listed_in_removal_order() -> None:
     nodes = (NODE, NODE | {"metadata": NODE["metadata"] | {"name": "n2"}})
     pods = (pod("a"), pod("b"), pod("c", node="n2"))
 
-    def names(terms: Terms) -> list[str]:
+    def names(terms: PlanningTerms) -> list[str]:
         found = gathered(placed(variant("chat")), pods=pods, nodes=nodes, terms=terms)
         assert [item["metadata"]["name"] for item in found.observed["ns", "chat"].pods] == [
             item.name for item in found.snapshot.variants[0].replicas
         ]
         return [item.name for item in found.snapshot.variants[0].replicas]
 
-    assert names(Terms()) == ["c", "a", "b"]
-    for terms in (Terms(steers_removal=False), Terms(unsteered=frozenset({"ns"}))):
+    assert names(PlanningTerms()) == ["c", "a", "b"]
+    for terms in (PlanningTerms(steers_removal=False), PlanningTerms(unsteered=frozenset({"ns"}))):
         assert names(terms) == ["a", "b", "c"]
 
 
@@ -286,7 +286,7 @@ def test_annotations_and_node_affinity_are_part_of_the_planned_variant() -> None
 
 def test_a_model_without_replicas_has_no_grace_rule() -> None:
     """A rule for such a model would start a replica."""
-    terms = Terms(grace_seconds=600.0)
+    terms = PlanningTerms(grace_seconds=600.0)
     resting = placed(deployment("chat", product=A100, accelerators=2, replicas=0))
 
     (rule,) = gathered(placed(variant("chat")), terms=terms).snapshot.models
@@ -315,7 +315,7 @@ def test_replicas_that_wait_in_vain_for_a_node_are_counted() -> None:
         {"type": "PodScheduled", "status": "False", "lastTransitionTime": "1969-12-31T23:00:00Z"}
     ]
 
-    terms = Terms(pools=(DECLARED,))
+    terms = PlanningTerms(pools=(DECLARED,))
 
     (found,) = gathered(placed(variant("chat")), pods=(waiting,), terms=terms).snapshot.variants
 
@@ -337,7 +337,7 @@ def test_limits_and_node_pools_come_from_settings_and_from_the_cluster() -> None
     pools = [{"metadata": {"name": name}, "spec": spec} for name in ("gpus", "more", "odd")]
     pools[2] = {"metadata": {"name": "odd"}, "spec": {"limits": {"nvidia.com/gpu": "8"}, "template": {}}}
     quota = {"metadata": {"namespace": "ns", "name": "q"}, "spec": {"hard": {"requests.nvidia.com/gpu": "6"}}}
-    terms = Terms(pools=(DECLARED,), budgets=(Budget(name="b", cost_per_hour=Decimal(100)),))
+    terms = PlanningTerms(pools=(DECLARED,), budgets=(Budget(name="b", cost_per_hour=Decimal(100)),))
 
     found = gathered(placed(variant("chat")), quotas=(quota,), node_pools=pools, terms=terms)
 

@@ -14,8 +14,8 @@ from support.manifests import autoscaler, deployment, variant
 from support.workloads import leader_worker_set
 
 from apiserver.schema.json import Json
-from controller.observe.gather import Gathered
-from controller.planning.decision import Decision
+from controller.observe.gather import GatherResult
+from controller.planning.decision import VariantDecision
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 
@@ -105,7 +105,7 @@ WORKLOADS: Mapping[str, Callable[[], Json]] = {
 }
 
 
-def victim(*, nodes: tuple[Json, ...], **world: object) -> tuple[Decision, Gathered]:
+def victim(*, nodes: tuple[Json, ...], **world: object) -> tuple[VariantDecision, GatherResult]:
     """Return the decision about a variant, and what was gathered; measure the CPU time."""
     autoscalers = [placed(autoscaler("chat", least=1, most=7))]
     before_seconds = time.process_time()
@@ -129,7 +129,7 @@ def ranked() -> tuple[Json, ...]:
 
 
 @functools.cache
-def undisturbed() -> Decision:
+def undisturbed() -> VariantDecision:
     """Return the decision on these nodes without anything hostile."""
     return victim(nodes=ranked())[0]
 

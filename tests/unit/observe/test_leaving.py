@@ -12,7 +12,7 @@ from support.manifests import node
 from apiserver.schema.json import Json
 from controller.observe.inventory import inventory
 from controller.observe.pods import DELETION_COST, removal_ranks
-from controller.observe.removal_order import OURS, Mark, leaving_order, marks
+from controller.observe.removal_order import OURS, DeletionMark, leaving_order, marks
 from controller.planning.cluster import Node
 
 MARKED = {DELETION_COST: "-1", OURS: "-1"}
@@ -200,7 +200,7 @@ def _drawn(name: str, random: Random) -> Json:
     return pod(name, random.choice("abcd"), ready=random.random() > 0.2, annotations=annotations)
 
 
-def _written(pods: Sequence[Json], found: Sequence[Mark]) -> list[Json]:
+def _written(pods: Sequence[Json], found: Sequence[DeletionMark]) -> list[Json]:
     changes = {mark.name: mark.annotations for mark in found}
     after = []
     for item in pods:

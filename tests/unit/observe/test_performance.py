@@ -12,7 +12,7 @@ from support.observations import claim
 from apiserver.schema.json import Json, JsonValue
 from controller.observe.performance import targets_of
 from controller.observe.policies import Policies, ServiceClass
-from controller.sizing.records import Learned, Profile, StepParameters, Targets, VariantFacts
+from controller.sizing.records import LearnedProfile, Profile, StepParameters, Targets, VariantFacts
 
 KEY = ("ns", "chat")
 SHOWN: Json = {
@@ -22,7 +22,7 @@ SHOWN: Json = {
     "startSeconds": 140,
     "kvCacheTokens": 160_000,
 }
-LEARNED = Learned(
+LEARNED = LearnedProfile(
     parameters=StepParameters(alpha_ms=13.2, beta_ms=0.105, delta_ms=0.066), samples=100.0, kv_tokens=160_000
 )
 

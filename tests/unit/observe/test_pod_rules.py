@@ -12,7 +12,7 @@ from support.workloads import leader_worker_set, stateful_pod
 
 from apiserver.schema.json import Json
 from controller.observe.rules import HOSTNAME, NO_RULES, Scene, TargetRules, pod_rules
-from controller.observe.targets import Target, TargetKey, TargetKind, target_of
+from controller.observe.targets import ScaleTarget, TargetKey, TargetKind, target_of
 from controller.planning.pod_rules import MostPerNode, PodRules, Spread
 
 L4 = "NVIDIA-L4"
@@ -53,7 +53,7 @@ def term(key: str, selector: Json | None = SAME, **fields: object) -> Json:
     return {"topologyKey": key} | ({} if selector is None else {"labelSelector": selector}) | fields
 
 
-def chat(*, anywhere: bool = False, **spec: object) -> Target:
+def chat(*, anywhere: bool = False, **spec: object) -> ScaleTarget:
     """Return the target; with `anywhere`, its pods have no node selector."""
     manifest = deployment("chat", product=L4, accelerators=2)
     if anywhere:
@@ -63,7 +63,7 @@ def chat(*, anywhere: bool = False, **spec: object) -> Target:
 
 
 def read(
-    target: Target, nodes: Sequence[Json] = TWO_ZONES, pods: Sequence[Json] = (), *, others: bool = True
+    target: ScaleTarget, nodes: Sequence[Json] = TWO_ZONES, pods: Sequence[Json] = (), *, others: bool = True
 ) -> TargetRules:
     """Return the target's rules; with `others`, Deployment `code` is in the same namespace."""
     code = target_of(CODE, deployment("code", product=L4, accelerators=1))
@@ -71,12 +71,12 @@ def read(
     return pod_rules(target, "L4", Scene(nodes, targets, pods))
 
 
-def spread(*constraints: Json, anywhere: bool = False) -> Target:
+def spread(*constraints: Json, anywhere: bool = False) -> ScaleTarget:
     """Return the target with topology spread constraints."""
     return chat(anywhere=anywhere, topologySpreadConstraints=[*constraints])
 
 
-def apart(*terms: Json) -> Target:
+def apart(*terms: Json) -> ScaleTarget:
     """Return the target with required pod anti-affinity."""
     return chat(affinity=repulsion(*terms))
 
@@ -91,7 +91,7 @@ def planned(*, spread: Spread | None = None, most_per_node: int | None = None) -
 class Case:
     """A target on some nodes, and the expected rules."""
 
-    target: Target
+    target: ScaleTarget
     rules: TargetRules
     nodes: Sequence[Json] = TWO_ZONES
 
@@ -172,7 +172,7 @@ def test_a_supported_rule_is_planned(case: Case) -> None:
     assert read(case.target, case.nodes) == case.rules
 
 
-NAMED: dict[str, tuple[Target, str]] = {
+NAMED: dict[str, tuple[ScaleTarget, str]] = {
     "a constraint that also selects another Deployment": (
         spread(constraint(selector=ANYBODY)),
         f"topologySpreadConstraints[0] over {ZONE}: it also applies to Deployment ns/code",
@@ -209,7 +209,7 @@ NAMED: dict[str, tuple[Target, str]] = {
 
 
 @pytest.mark.parametrize(("target", "want"), NAMED.values(), ids=NAMED)
-def test_a_rule_that_a_plan_cannot_express_is_reported(target: Target, want: str) -> None:
+def test_a_rule_that_a_plan_cannot_express_is_reported(target: ScaleTarget, want: str) -> None:
     """The message starts with the target and gives the rule's place."""
     problems = read(target).problems
 

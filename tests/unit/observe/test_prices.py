@@ -14,7 +14,7 @@ from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.kinds.privileges import OWN_COST
 from apiserver.schema.json import Json
 from controller.observe.declarations import claim_of
-from controller.observe.gather import Terms
+from controller.observe.gather import PlanningTerms
 from controller.observe.policies import Grants, Policies, question_of
 from controller.observe.prices import CostSource, price_finding
 from controller.planning.cluster import NodePool, Taint
@@ -131,7 +131,7 @@ def test_node_pools_that_may_grow_count() -> None:
     )
     fenced = replace(pool, taints=frozenset({Taint(key="a", value="", effect="NoSchedule")}))
     for given, want in ((pool, 180), (fenced, 10)):
-        terms = Terms(pools=(given,))
+        terms = PlanningTerms(pools=(given,))
         found = cost(written_by_ann(), tenants(may_set=False), anywhere(), nodes=(node("L4"),), terms=terms)
         assert found == (want, "UnitCost")
 

@@ -27,7 +27,7 @@ from controller.observe.rules import Neighbours
 from controller.observe.scheduling import node_affinity, tolerations
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.projections import Projection
-from controller.variants.placing import LetIn, is_gated
+from controller.variants.placing import ReleasedPod, is_gated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -207,7 +207,7 @@ READERS: dict[str, Callable[[list[Json]], object]] = {
         engine_argument(item["spec"], "max-num-seqs") for item in pods
     ],
     "gates": lambda pods: [
-        LetIn(pod=item, node="n").patch() for item in pods if is_gated(item)
+        ReleasedPod(pod=item, node="n").patch() for item in pods if is_gated(item)
     ],
     "start and creation times": lambda pods: [
         (item["status"]["startTime"], item["metadata"]["creationTimestamp"]) for item in pods

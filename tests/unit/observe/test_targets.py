@@ -16,7 +16,7 @@ from controller.observe.gather import engine_pods
 from controller.observe.pods import by_target, has_engine
 from controller.observe.replicas import replicas_of
 from controller.observe.targets import (
-    Target,
+    ScaleTarget,
     TargetKey,
     TargetKind,
     UnplannableTargetError,
@@ -29,7 +29,7 @@ H100 = "NVIDIA-H100-80GB-HBM3"
 SET = TargetKey(TargetKind.LEADER_WORKER_SET, "ns", "big")
 
 
-def groups(**changes: object) -> Target:
+def groups(**changes: object) -> ScaleTarget:
     """Return a LeaderWorkerSet; by default its groups have four pods with eight accelerators each."""
     fields: Json = {"product": H100, "accelerators": 8, "size": 4} | changes
     return target_of(SET, leader_worker_set("big", **fields))

@@ -15,7 +15,7 @@ from support.plan_verb import Parts, Plan
 from controller.commands.plan.changes import Changes, UnknownNameError, apply_changes, resolve
 from controller.planning.cluster import Budget, Node
 from controller.planning.inputs import PlanningInputs
-from controller.planning.inventory import Addition
+from controller.planning.inventory import NodeAddition
 from controller.planning.snapshot import Snapshot
 
 POOL = {
@@ -155,7 +155,7 @@ def test_added_nodes_have_the_common_labels_of_their_type_but_their_own_names() 
     inputs = PlanningInputs(snapshot=Snapshot(nodes=(node("new-l4-1", zone="a"),), variants=()))
 
     after, problems = apply_changes(
-        inputs, Changes(additions=[Addition(accelerator="L4", accelerators=8, nodes=2)])
+        inputs, Changes(additions=[NodeAddition(accelerator="L4", accelerators=8, nodes=2)])
     )
 
     _, *new = after.snapshot.nodes

@@ -14,7 +14,7 @@ from controller.planning.formulation import formulate, held_replicas, load_weigh
 from controller.planning.inputs import Settings
 from controller.planning.load import ModelLoad, Signal
 from controller.planning.problem import Stage
-from controller.planning.snapshot import Model, Snapshot, Variant
+from controller.planning.snapshot import PlannedModel, Snapshot, Variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -213,7 +213,7 @@ def test_the_last_replica_stays_for_the_grace_period_after_the_last_request(
     idle_seconds: float | None, *, may_go: bool
 ) -> None:
     """If the time of the last request is unknown, other rules decide."""
-    model = Model(namespace="llm", model_id="llama", idle_seconds=idle_seconds, grace_seconds=60.0)
+    model = PlannedModel(namespace="llm", model_id="llama", idle_seconds=idle_seconds, grace_seconds=60.0)
     world = Snapshot(nodes=(), variants=(variant("a", may_scale_to_zero=True),), models=(model,))
 
     assert model_demands(world)[0].may_scale_to_zero is may_go

@@ -10,7 +10,7 @@ from support.explain_builders import PER_SECOND, asked, decide, nodes_of, small
 from support.planning_builders import capacity, load, node, variant
 
 from controller.planning.cluster import Quota
-from controller.planning.decision import Decision, ReliefKind
+from controller.planning.decision import ReliefKind, VariantDecision
 from controller.planning.demand import provided_rate
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
@@ -24,7 +24,7 @@ def holder(name: str, *hosts: str | None, priority: int, **changes: Any) -> Vari
     return small(name, *hosts, model_id=name, priority=priority, **given)
 
 
-def short(*others: Variant, free: int, **changes: Any) -> Decision:
+def short(*others: Variant, free: int, **changes: Any) -> VariantDecision:
     """Return the decision on variant `want` of priority 5, which needs two replicas on one node."""
     loads = (asked(20, model_id="want"), *(asked(0, model_id=other.model_id) for other in others))
     want = small("want", "n0", model_id="want", priority=5, **changes)

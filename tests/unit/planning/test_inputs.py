@@ -22,9 +22,16 @@ from controller.planning.cluster import (
     Toleration,
 )
 from controller.planning.inputs import PlanningInputs, Settings, from_json, to_json
-from controller.planning.load import Capacity, CapacitySource, LimitingTarget, ModelLoad, RateLimit, Signal
+from controller.planning.load import (
+    Capacity,
+    CapacitySource,
+    LimitingTarget,
+    ModelLoad,
+    ReplicaRateLimit,
+    Signal,
+)
 from controller.planning.plan import plan
-from controller.planning.snapshot import Model, Snapshot, Variant
+from controller.planning.snapshot import PlannedModel, Snapshot, Variant
 
 FULL = PlanningInputs(
     snapshot=Snapshot(
@@ -56,7 +63,11 @@ FULL = PlanningInputs(
                 cost="32.50",
                 capacity=replace(
                     capacity(9_400_000),
-                    limits=(RateLimit(target=LimitingTarget.TTFT, text="TTFT 2 s", requests_per_second=9.4),),
+                    limits=(
+                        ReplicaRateLimit(
+                            target=LimitingTarget.TTFT, text="TTFT 2 s", requests_per_second=9.4
+                        ),
+                    ),
                     unreachable=("ITL 5 ms cannot be met: 21 ms is the best",),
                 ),
                 start_seconds=140.5,
@@ -68,7 +79,7 @@ FULL = PlanningInputs(
                 ready_ordinals=(1,),
             ),
         ),
-        models=(Model(namespace="llm", model_id="llama", idle_seconds=30.0),),
+        models=(PlannedModel(namespace="llm", model_id="llama", idle_seconds=30.0),),
         loads=(
             load(
                 9_000_000,
@@ -253,7 +264,7 @@ def test_the_releasable_rate_must_be_at_least_the_required_rate() -> None:
 def test_an_invalid_rate_limit_is_rejected(value: float) -> None:
     """Targets that can never be met are recorded as unreachable, not as a limit of zero."""
     with pytest.raises(ValueError, match="must be greater than 0 and finite, was"):
-        RateLimit(target=LimitingTarget.ITL, text="ITL 80 ms", requests_per_second=value)
+        ReplicaRateLimit(target=LimitingTarget.ITL, text="ITL 80 ms", requests_per_second=value)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -0.5, 2e9], ids=str)

@@ -13,7 +13,7 @@ from support.planning_builders import node, variant
 
 from controller.planning.cluster import Node, NodePool, Taint, Toleration
 from controller.planning.engine.rooms import Hosts
-from controller.planning.inventory import admits, bins, growing
+from controller.planning.inventory import admits, bins, with_addable_nodes
 from controller.planning.problem import Bin
 from controller.planning.snapshot import Variant
 
@@ -130,9 +130,9 @@ def test_nodes_with_the_labels_of_a_pool_count_towards_its_maximum_size() -> Non
     )
     nodes = [node("a", 8, labels=FLEX | {("zone", "a")}), node("b", 8, labels=FLEX), node("c", 8)]
 
-    assert growing(pool, nodes).nodes_addable == 1
-    assert growing(replace(pool, max_nodes=1), nodes).nodes_addable == 0
-    assert growing(replace(pool, max_nodes=None, nodes_addable=7), nodes).nodes_addable == 7
+    assert with_addable_nodes(pool, nodes).nodes_addable == 1
+    assert with_addable_nodes(replace(pool, max_nodes=1), nodes).nodes_addable == 0
+    assert with_addable_nodes(replace(pool, max_nodes=None, nodes_addable=7), nodes).nodes_addable == 7
 
 
 def _hosts(random: Random) -> tuple[Hosts, Hosts, list[int]]:

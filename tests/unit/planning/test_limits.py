@@ -13,7 +13,7 @@ from controller.planning.decision import BoundBy, Plan, Reason, ReliefKind, Solv
 from controller.planning.inputs import Settings
 from controller.planning.load import CapacitySource, ModelLoad
 from controller.planning.plan import plan
-from controller.planning.snapshot import Model, Snapshot, Variant
+from controller.planning.snapshot import PlannedModel, Snapshot, Variant
 
 KNOWN = 10_000
 
@@ -27,9 +27,9 @@ def _wants(model: str, replicas: int) -> ModelLoad:
     return load(replicas * KNOWN * 0.8, model)
 
 
-def _model(**changes: Any) -> Model:
+def _model(**changes: Any) -> PlannedModel:
     """Return the model."""
-    return Model(namespace="llm", model_id="llama", **changes)
+    return PlannedModel(namespace="llm", model_id="llama", **changes)
 
 
 def _plan(*variants: Variant, settings: Settings | None = None, **world: Any) -> Plan:

@@ -16,12 +16,12 @@ from controller.planning.checker import check
 from controller.planning.cluster import Budget, NodePool, Quota
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
-from controller.planning.snapshot import Model, Replica, Snapshot
+from controller.planning.snapshot import PlannedModel, Replica, Snapshot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from controller.planning.decision import Decision, Plan
+    from controller.planning.decision import Plan, VariantDecision
     from controller.planning.load import ModelLoad
     from controller.planning.snapshot import Variant
 
@@ -43,7 +43,7 @@ def numbered(*ready: bool, has_ordinals: bool = True) -> Variant:
 
 def decided(
     *variants: Variant, rates: Sequence[float], nodes: Sequence[int] = range(4)
-) -> Sequence[Decision]:
+) -> Sequence[VariantDecision]:
     """Return the decisions for variants of different models with some loads."""
     world = Snapshot(
         nodes=tuple(node(f"n{number}", 4) for number in nodes),
@@ -128,7 +128,9 @@ def test_a_quota_takes_precedence_over_replicas_that_wait() -> None:
     "limits",
     [
         pytest.param({"budgets": (Budget(name="b", cost_per_hour=Decimal(2), is_strict=True),)}, id="budget"),
-        pytest.param({"models": (Model(namespace="llm", model_id="llama", max_replicas=2),)}, id="model"),
+        pytest.param(
+            {"models": (PlannedModel(namespace="llm", model_id="llama", max_replicas=2),)}, id="model"
+        ),
     ],
 )
 def test_limits_that_apply_at_once_take_precedence_over_replicas_that_wait(limits: dict[str, Any]) -> None:

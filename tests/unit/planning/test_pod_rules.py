@@ -17,7 +17,7 @@ from support.planning_builders import EFFORT
 from controller.planning.cpsat import Program
 from controller.planning.engine import place
 from controller.planning.engine.demands import bins_by_domain, orders
-from controller.planning.pod_rules import EMPTY_DOMAIN, Domains, NewUnits, SpreadTerms
+from controller.planning.pod_rules import EMPTY_DOMAIN, NewUnits, RuleDomains, SpreadTerms
 from controller.planning.problem import Bin, GrowthTerms, PlacementProblem
 
 if TYPE_CHECKING:
@@ -38,17 +38,19 @@ def _spread(random: Random, domains: tuple[int, ...]) -> SpreadTerms:
 RULES: Final[Mapping[str, Callable[[Random, tuple[int, ...]], SpreadTerms]]] = {"spread": _spread}
 
 
-def _case(make: Callable[[Random, tuple[int, ...]], SpreadTerms], seed: int) -> tuple[SpreadTerms, Domains]:
+def _case(
+    make: Callable[[Random, tuple[int, ...]], SpreadTerms], seed: int
+) -> tuple[SpreadTerms, RuleDomains]:
     """Return a rule over up to three zones, some without nodes for new pods, with bound pods."""
     random = Random(seed)
     zones = tuple(range(random.choice((1, 2, 3, 3))))
     rule = make(random, zones)
     bound = {domain: random.choice((0, 0, 1, 2, 4)) if domain in zones else 0 for domain in rule.domains}
     reachable = tuple(zone for zone in zones if random.random() < 0.8)
-    return rule, Domains(pods=bound, reachable=reachable)
+    return rule, RuleDomains(pods=bound, reachable=reachable)
 
 
-def _placed_in_turn(rule: SpreadTerms, domains: Domains) -> list[set[Placed]]:
+def _placed_in_turn(rule: SpreadTerms, domains: RuleDomains) -> list[set[Placed]]:
     """Return the distributions of 0, 1, and so on new pods that are placed one after the other."""
     found = [{(0,) * len(domains.reachable)}]
     for _ in range(MOST_NEW):
@@ -64,7 +66,7 @@ def _placed_in_turn(rule: SpreadTerms, domains: Domains) -> list[set[Placed]]:
     return found
 
 
-def _is_solution(rule: SpreadTerms, domains: Domains, placed: Placed) -> bool:
+def _is_solution(rule: SpreadTerms, domains: RuleDomains, placed: Placed) -> bool:
     """Return whether the rows of a program allow a distribution."""
     program = Program()
     total = sum(placed)

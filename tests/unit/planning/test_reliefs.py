@@ -16,9 +16,9 @@ from support.small_snapshots import constrained_snapshot, small_snapshot
 
 from controller.commands.plan.changes import Changes, apply_changes
 from controller.planning.cluster import Budget, Quota
-from controller.planning.decision import BoundBy, Decision, Plan, Relief, ReliefKind
+from controller.planning.decision import BoundBy, Plan, Relief, ReliefKind, VariantDecision
 from controller.planning.inputs import PlanningInputs, Settings
-from controller.planning.inventory import Addition
+from controller.planning.inventory import NodeAddition
 from controller.planning.plan import plan
 from controller.planning.snapshot import Replica, Snapshot, Variant
 
@@ -64,12 +64,12 @@ EXPENSE = re.compile(r" at the expense of (?P<losers>\d+) other models?")
 PRIORITY = re.compile(r"priority (?P<priority>\d+) ")
 
 
-def _made(snapshot: Snapshot, relief: Relief, decision: Decision) -> Snapshot:
+def _made(snapshot: Snapshot, relief: Relief, decision: VariantDecision) -> Snapshot:
     """Return the snapshot after the change that a relief proposes, parsed from its text."""
     own = (decision.namespace, decision.model_id)
     if found := NODE.match(relief.text):
         size, nodes = int(found["size"]), int(found["nodes"])
-        more = Addition(accelerator=found["type"], accelerators=size, nodes=nodes)
+        more = NodeAddition(accelerator=found["type"], accelerators=size, nodes=nodes)
         asked = PlanningInputs(snapshot=snapshot, settings=SETTINGS)
         return apply_changes(asked, Changes(additions=(more,)))[0].snapshot
     if found := LIMIT.match(relief.text):

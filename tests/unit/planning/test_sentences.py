@@ -9,7 +9,7 @@ import pytest
 from support.campaign import often
 from support.small_snapshots import small_snapshot
 
-from controller.planning.decision import Decision, Plan
+from controller.planning.decision import Plan, VariantDecision
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot, Variant
@@ -32,7 +32,7 @@ def decided(seed: int) -> tuple[Snapshot, Plan]:
     return snapshot, plan(snapshot, SETTINGS)
 
 
-def check_change(decision: Decision, variant: Variant) -> bool:
+def check_change(decision: VariantDecision, variant: Variant) -> bool:
     """Check the numbers of replicas before and after; return whether the message has them."""
     found = CHANGE.match(decision.message)
     if found is None:
@@ -43,7 +43,7 @@ def check_change(decision: Decision, variant: Variant) -> bool:
     return True
 
 
-def check_load(decision: Decision) -> bool:
+def check_load(decision: VariantDecision) -> bool:
     """Check the current and the forecast load; return whether the message has them."""
     found = NOW.search(decision.message)
     if found is None or "lacks" in decision.message:
@@ -56,7 +56,7 @@ def check_load(decision: Decision) -> bool:
     return True
 
 
-def check_share(decision: Decision) -> bool:
+def check_share(decision: VariantDecision) -> bool:
     """Check the utilization by the figures in the message, up to rounding; return whether it has one."""
     found = SHARE.search(decision.message)
     if found is None:
@@ -69,7 +69,7 @@ def check_share(decision: Decision) -> bool:
     return True
 
 
-def check_capacity(decision: Decision) -> bool:
+def check_capacity(decision: VariantDecision) -> bool:
     """Check the capacity of one replica; return whether the message has it."""
     found = ONE.search(decision.message)
     if found is None:

@@ -15,7 +15,7 @@ from controller.policies.deciding import decide
 from controller.policies.history import MOST_ENTRIES, Entry, History, read_history
 from controller.policies.policy import (
     Bounds,
-    MetricSeen,
+    MetricObservation,
     Observation,
     PanicRules,
     PodValue,
@@ -59,7 +59,7 @@ BOUNDS = st.tuples(st.integers(0, 50), st.integers(1, 50), SECONDS).map(
 FLOATS = st.floats(allow_nan=True, allow_infinity=True)
 VALUES = st.builds(Value, value=FLOATS, age_seconds=FLOATS)
 SEEN = st.builds(
-    MetricSeen,
+    MetricObservation,
     pods=st.lists(st.builds(PodValue, seen=st.none() | VALUES), max_size=5).map(tuple),
     total=st.none() | VALUES,
 )
@@ -78,7 +78,7 @@ def plain(**members: Any) -> ScalingPolicy:
 
 def of_load(load: float, current: int) -> Observation:
     """Return an observation with the same total for every metric."""
-    seen = MetricSeen(total=Value(value=load))
+    seen = MetricObservation(total=Value(value=load))
     return Observation(current_replicas=current, metrics=dict.fromkeys(NAMES, seen))
 
 
@@ -147,7 +147,7 @@ def test_more_load_of_pods_never_leads_to_fewer_replicas(
             PodValue(seen=None if mute else Value(value=load + extra))
             for load, mute in zip(loads, silent, strict=False)
         )
-        seen = Observation(current_replicas=current, metrics={"m": MetricSeen(pods=pods)})
+        seen = Observation(current_replicas=current, metrics={"m": MetricObservation(pods=pods)})
         history = History(silent={"m": NOW - 10_000})
         found.append(decide(policy, Bounds(min_replicas=0, max_replicas=1000), history, seen, NOW).replicas)
 
@@ -188,7 +188,7 @@ def test_an_unknown_metric_prevents_scaling_down(
 ) -> None:
     """The other metric can still lead to more replicas."""
     assume(len(policy.metrics) > 1)
-    seen = Observation(current_replicas=current, metrics={"m": MetricSeen(total=Value(value=load))})
+    seen = Observation(current_replicas=current, metrics={"m": MetricObservation(total=Value(value=load))})
     found = decide(policy, Bounds(min_replicas=0, max_replicas=10**6), history, seen, NOW)
 
     assert found.replicas >= current
@@ -214,7 +214,7 @@ def test_an_invalid_metric_value_does_not_count_as_zero() -> None:
     for value in (math.nan, math.inf, -math.inf, -1.0):
         assert decide(policy, bounds, History(), of_load(value, 7), NOW).replicas == 7
     pods = tuple(PodValue(seen=Value(value=1.7e308)) for _ in range(3))
-    seen = Observation(current_replicas=7, metrics={"m": MetricSeen(pods=pods)})
+    seen = Observation(current_replicas=7, metrics={"m": MetricObservation(pods=pods)})
     assert decide(policy, bounds, History(), seen, NOW).replicas == 14
 
 
@@ -294,8 +294,8 @@ def test_time_without_metrics_does_not_count_as_idle() -> None:
     """After a long silence a replica is not removed at its first report, even if that is zero."""
     policy = plain(down=StableLimits())
     bounds = Bounds(min_replicas=0, max_replicas=9, grace_seconds=600.0)
-    busy, idle = ({"m": MetricSeen(pods=(PodValue(seen=Value(value=v)),))} for v in (10.0, 0.0))
-    silent = {"m": MetricSeen(pods=(PodValue(seen=None),))}
+    busy, idle = ({"m": MetricObservation(pods=(PodValue(seen=Value(value=v)),))} for v in (10.0, 0.0))
+    silent = {"m": MetricObservation(pods=(PodValue(seen=None),))}
     history, found = History(), []
     for minute in range(40):
         metrics = busy if minute == 0 else silent if minute <= 15 else idle
@@ -315,6 +315,8 @@ def test_a_replica_that_was_just_started_is_kept_for_the_grace_period() -> None:
     for minute in range(5):
         seen = Observation(current_replicas=0)
         history = decide(policy, bounds, history, seen, NOW + 60.0 * minute).history
-    idle = Observation(current_replicas=1, metrics={"m": MetricSeen(pods=(PodValue(seen=Value(value=0.0)),))})
+    idle = Observation(
+        current_replicas=1, metrics={"m": MetricObservation(pods=(PodValue(seen=Value(value=0.0)),))}
+    )
 
     assert decide(policy, bounds, history, idle, NOW + 300.0).replicas == 1

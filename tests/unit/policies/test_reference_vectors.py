@@ -24,10 +24,10 @@ import pytest
 
 from controller.policies.deciding import decide
 from controller.policies.history import Entry, History
-from controller.policies.measuring import Exposed, Look, baseline, quantile
+from controller.policies.measuring import ExposedMetric, PodExposure, baseline, quantile
 from controller.policies.policy import (
     Bounds,
-    MetricSeen,
+    MetricObservation,
     Observation,
     PanicRules,
     PodValue,
@@ -96,7 +96,7 @@ def test_recommendations_of_the_reference(case: R) -> None:
     metrics = tuple(PolicyMetric(name=name, target=t) for name, t in zip(names, case.targets, strict=True))
     policy = ScalingPolicy(metrics=metrics, tolerance_percent=case.tolerance, up=FREE, down=FREE)
     seen = {
-        name: MetricSeen(
+        name: MetricObservation(
             pods=tuple(PodValue(seen=said(pod[place])) for pod in case.pods), total=said(case.total)
         )
         for place, name in enumerate(names)
@@ -184,7 +184,7 @@ def test_corrections_of_the_reference(case: C) -> None:
             policy,
             case.history,
             current=case.current,
-            wanted=case.wanted,
+            recommended=case.wanted,
             in_panic=panic is not None,
             now_seconds=NOW,
         )
@@ -196,7 +196,7 @@ def test_corrections_of_the_reference(case: C) -> None:
 def test_c19_bounds_take_precedence() -> None:
     """C19: the maximum is 10, and 15 replicas exist."""
     policy = ScalingPolicy(metrics=(PolicyMetric(name="m", target=1.0),))
-    seen = Observation(current_replicas=15, metrics={"m": MetricSeen(total=Value(value=15))})
+    seen = Observation(current_replicas=15, metrics={"m": MetricObservation(total=Value(value=15))})
 
     assert decide(policy, Bounds(min_replicas=1, max_replicas=10), History(), seen, NOW).replicas == 10
 
@@ -262,7 +262,10 @@ def test_w5_the_scrape_that_another_one_is_compared_with(now: float, want: str |
     At 7 s the reference has none; here the oldest one is used until then, so that a new pod has a value at
     its second scrape.
     """
-    looks = [Look(s, {name: Exposed()}) for s, name in ((1, "foo"), (3, "bar"), (5, "quz"), (7, "abc"))]
+    looks = [
+        PodExposure(s, {name: ExposedMetric()})
+        for s, name in ((1, "foo"), (3, "bar"), (5, "quz"), (7, "abc"))
+    ]
     found = baseline(looks, float(now), window_seconds=10.0, kept_seconds=15.0)
 
     assert (next(iter(found.exposed)) if found else None) == want
@@ -276,7 +279,9 @@ def test_e3_generated_policies_with_default_values_enter_panic_mode_at_once() ->
     history, current, made = History(), 1, []
     for number in range(8):
         load = 10.0 if number < 4 else 180.0
-        seen = Observation(current_replicas=current, metrics={"m": MetricSeen(total=Value(value=load))})
+        seen = Observation(
+            current_replicas=current, metrics={"m": MetricObservation(total=Value(value=load))}
+        )
         decision = decide(policy, Bounds(min_replicas=1, max_replicas=20), history, seen, NOW + 15.0 * number)
         history, current = decision.history, decision.replicas
         made.append(current)

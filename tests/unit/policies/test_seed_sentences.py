@@ -17,11 +17,11 @@ from controller.policies.history import History
 from controller.policies.policy import (
     Binding,
     Bounds,
-    BoundTarget,
-    MetricSeen,
+    MetricObservation,
     Observation,
     PanicRules,
     PolicyMetric,
+    PolicyTarget,
     ScalingPolicy,
     StableLimits,
     Value,
@@ -29,7 +29,7 @@ from controller.policies.policy import (
     read_policy,
 )
 from controller.policies.recommending import Limit
-from controller.policies.sharing import BindingSeen, TargetSeen, decide_binding
+from controller.policies.sharing import BindingObservation, TargetObservation, decide_binding
 from controller.policies.splitting import Share, split
 
 INTERVAL = 15.0
@@ -44,7 +44,9 @@ def play(
     """Return the decisions for a series of loads, each of which takes effect at once."""
     history, made = History(), []
     for number, load in enumerate(loads):
-        seen = Observation(current_replicas=current, metrics={"m": MetricSeen(total=Value(value=load))})
+        seen = Observation(
+            current_replicas=current, metrics={"m": MetricObservation(total=Value(value=load))}
+        )
         decision = decide(policy, bounds, history, seen, 1000.0 + number * INTERVAL)
         history, current = decision.history, decision.replicas
         made.append(decision)
@@ -158,7 +160,7 @@ def test_the_last_replica_stays_until_there_was_no_demand_for_the_grace_period()
 def test_the_metric_that_needs_the_most_replicas_is_followed() -> None:
     """Follow the metric that needs the most replicas."""
     policy = replace(PLAIN, metrics=(*PLAIN.metrics, PolicyMetric(name="n", target=1.0)))
-    both = {"m": MetricSeen(total=Value(value=50)), "n": MetricSeen(total=Value(value=7))}
+    both = {"m": MetricObservation(total=Value(value=50)), "n": MetricObservation(total=Value(value=7))}
     seen = Observation(current_replicas=6, metrics=both)
     assert decide(policy, BOUNDS, History(), seen, 0.0).replicas == 7
 
@@ -223,7 +225,7 @@ def test_a_mix_that_fits_exactly_may_cost_more() -> None:
 def unlike_binding(first: int, second: int) -> Binding:
     """Return a binding of two targets with these costs; the first has twice the capacity of the second."""
     targets = tuple(
-        BoundTarget(
+        PolicyTarget(
             target=TargetObject(api_version="apps/v1", kind="Deployment", name=name),
             min_replicas=0,
             max_replicas=4,
@@ -240,8 +242,8 @@ def test_the_ratio_of_two_targets_changes_with_the_load() -> None:
     binding, history = unlike_binding(30, 10), History()
     mixes: list[tuple[int, ...]] = [(0, 1)]
     for number, load in enumerate((20, 40, 60, 100, 120)):
-        seen = BindingSeen(
-            targets=tuple(TargetSeen(current_replicas=count) for count in mixes[-1]),
+        seen = BindingObservation(
+            targets=tuple(TargetObservation(current_replicas=count) for count in mixes[-1]),
             totals={"m": Value(value=load)},
         )
         decision = decide_binding(PLAIN, binding, history, seen, 1000.0 + number * INTERVAL)

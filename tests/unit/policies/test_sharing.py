@@ -14,8 +14,8 @@ from controller.policies.history import History
 from controller.policies.policy import (
     Activity,
     Binding,
-    BoundTarget,
     PolicyMetric,
+    PolicyTarget,
     ScalingPolicy,
     StableLimits,
     Value,
@@ -24,9 +24,9 @@ from controller.policies.policy import (
 )
 from controller.policies.recommending import Limit, Recommendation
 from controller.policies.sharing import (
-    BindingDecision,
-    BindingSeen,
-    TargetSeen,
+    BindingObservation,
+    SharedDecision,
+    TargetObservation,
     decide_binding,
     granted_decision,
     recommendation_text,
@@ -43,17 +43,17 @@ BIG = replace(lone_binding("big", min_replicas=0, max_replicas=4).targets[0], co
 SMALL = replace(lone_binding("small", min_replicas=0, max_replicas=9).targets[0], cost=10)
 
 
-def pair(*targets: BoundTarget, rate: int = 100) -> Binding:
+def pair(*targets: PolicyTarget, rate: int = 100) -> Binding:
     """Return a binding of targets with different capacities."""
     return Binding(policy="p", targets=targets, expansion_percent=rate)
 
 
 def decided(
     binding: Binding, counts: tuple[int, ...], load: float, policy: ScalingPolicy = POLICY
-) -> BindingDecision:
+) -> SharedDecision:
     """Return the first decision for a total load."""
-    targets = tuple(TargetSeen(current_replicas=count) for count in counts)
-    seen = BindingSeen(targets=targets, totals={"m": Value(value=load)})
+    targets = tuple(TargetObservation(current_replicas=count) for count in counts)
+    seen = BindingObservation(targets=targets, totals={"m": Value(value=load)})
     return decide_binding(policy, binding, History(), seen, NOW)
 
 
@@ -66,10 +66,10 @@ def test_a_single_target_gets_the_decided_replicas() -> None:
 
 def test_metrics_of_pods_are_divided_by_the_capacity_of_their_target() -> None:
     """A big replica may have two and a half times the target value; with exactly that, nothing changes."""
-    seen = BindingSeen(
+    seen = BindingObservation(
         targets=(
-            TargetSeen(current_replicas=2, pods=({"m": Value(value=25.0)}, {"m": Value(value=25.0)})),
-            TargetSeen(current_replicas=1, pods=({"m": Value(value=10.0)},)),
+            TargetObservation(current_replicas=2, pods=({"m": Value(value=25.0)}, {"m": Value(value=25.0)})),
+            TargetObservation(current_replicas=1, pods=({"m": Value(value=10.0)},)),
         )
     )
     found = decide_binding(POLICY, pair(BIG, SMALL), History(), seen, NOW)
@@ -133,10 +133,10 @@ def test_replicas_of_all_targets_only_grow_or_only_shrink(
 def _shrunk(counts: tuple[int, int], ready: tuple[int, int], load: float) -> tuple[int, ...]:
     """Return the replicas after scaling down; some are not ready, and metrics are a total."""
     targets = tuple(
-        TargetSeen(current_replicas=count, ready_replicas=here)
+        TargetObservation(current_replicas=count, ready_replicas=here)
         for count, here in zip(counts, ready, strict=True)
     )
-    seen = BindingSeen(targets=targets, totals={"m": Value(value=load)})
+    seen = BindingObservation(targets=targets, totals={"m": Value(value=load)})
     return decide_binding(POLICY, pair(BIG, SMALL), History(), seen, NOW).replicas
 
 
@@ -182,7 +182,9 @@ def _course(down: StableLimits, cycles: int) -> list[tuple[int, History]]:
     binding = pair(replace(BIG, min_replicas=1, max_replicas=8))
     history, count, course = History(), 8, []
     for number in range(cycles):
-        seen = BindingSeen(targets=(TargetSeen(current_replicas=count),), totals={"m": Value(value=1.0)})
+        seen = BindingObservation(
+            targets=(TargetObservation(current_replicas=count),), totals={"m": Value(value=1.0)}
+        )
         found = decide_binding(policy, binding, history, seen, NOW + 15.0 * number)
         history, count = found.history, found.replicas[0]
         course.append((count, history))
@@ -267,10 +269,12 @@ def decision_on(
     now_seconds: float = 1000.0,
     grace_seconds: float = 0.0,
     load: float = 0.0,
-) -> BindingDecision:
+) -> SharedDecision:
     """Return a decision; the existing replicas share a load."""
     pods = tuple({"m": Value(value=load / current)} for _ in range(current))
-    seen = BindingSeen(targets=(TargetSeen(current_replicas=current, pods=pods),), activity=activity)
+    seen = BindingObservation(
+        targets=(TargetObservation(current_replicas=current, pods=pods),), activity=activity
+    )
     return decide_binding(
         POLICY, BINDING, history or History(), seen, now_seconds, grace_seconds=grace_seconds
     )
@@ -322,8 +326,8 @@ def test_activity_starts_the_cheapest_of_several_targets() -> None:
     """Together they need one replica of capacity 1."""
     cheap, dear = (replace(BINDING.targets[0], cost=cost) for cost in (1, 2))
     binding = replace(BINDING, targets=(dear, cheap), expansion_percent=100)
-    asleep = TargetSeen(current_replicas=0)
-    seen = BindingSeen(targets=(asleep, asleep), activity=(Value(value=1.0),))
+    asleep = TargetObservation(current_replicas=0)
+    seen = BindingObservation(targets=(asleep, asleep), activity=(Value(value=1.0),))
 
     assert decide_binding(POLICY, binding, History(), seen, 1000.0).replicas == (0, 1)
 

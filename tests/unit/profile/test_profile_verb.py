@@ -23,7 +23,7 @@ from apiserver.kinds.judgement import complete_and_judge
 from apiserver.kinds.registry import find_version
 from apiserver.schema.json import Json
 from controller.commands.explain.evidence import NoSuchObjectError
-from controller.commands.profile.profile import EngineProfile, document, learned_by_controller, yaml_text
+from controller.commands.profile.profile import ProfileFindings, document, learned_by_controller, yaml_text
 from controller.observe.claim import OwnerKind
 from controller.sizing.lengths import Lengths
 from controller.sizing.records import StepParameters
@@ -111,7 +111,7 @@ def test_what_cannot_be_told_is_said(run: Run, saved: list[str], text: str) -> N
 
 def test_a_batch_that_hardly_varied_is_a_doubt() -> None:
     """Then only one point of the plane is known."""
-    profile = EngineProfile(
+    profile = ProfileFindings(
         origin="here",
         parameters=StepParameters(alpha_ms=123_456.0, beta_ms=0.000_012_34, delta_ms=0.0),
         doubts=("the batch hardly varied\x1b[2J",),
@@ -279,7 +279,7 @@ def test_the_example_of_the_page_is_what_is_printed() -> None:
     page = Path(__file__).resolve().parents[3] / "docs" / "profiles.md"
     example = page.read_text(encoding="utf-8").partition("```yaml\n")[2].partition("```")[0]
 
-    profile = EngineProfile(
+    profile = ProfileFindings(
         origin="Prometheus http://localhost:9090: 2 replicas over 3600 s, 439 busy intervals",
         parameters=StepParameters(alpha_ms=8.003, beta_ms=0.04905, gamma_ms=0, delta_ms=0.03017),
         kv_tokens=384_000,

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from controller.commands.simulate.chart import (
     MOST_POINTS,
+    Axis,
     Chart,
     Line,
-    Scale,
     linear,
     logarithmic,
     thin,
@@ -72,11 +72,11 @@ def test_ticks_of_counts_are_whole_numbers() -> None:
 
 def chart(line: Line) -> Chart:
     """Return a chart of 100 seconds and values up to 10."""
-    axis = Scale(low=0.0, high=10.0, ticks=(0.0, 10.0))
+    axis = Axis(low=0.0, high=10.0, ticks=(0.0, 10.0))
     return Chart(
         title="t",
         lines=(line,),
-        time=Scale(low=0.0, high=100.0, ticks=(0.0, 100.0)),
+        time=Axis(low=0.0, high=100.0, ticks=(0.0, 100.0)),
         values=axis,
     )
 

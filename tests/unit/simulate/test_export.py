@@ -14,21 +14,21 @@ from support.plan_verb import Simulate
 from apiserver.kinds.settings_names import NamesConfig
 from controller.commands.check.documents import Source
 from controller.commands.plan.reading import read
-from controller.commands.simulate.engines import Origin, Supplied
+from controller.commands.simulate.engines import Origin, ScenarioData
 from controller.commands.simulate.export import read_export
 from controller.commands.simulate.run import title_of
-from controller.commands.simulate.scenario_file import Given
+from controller.commands.simulate.scenario_file import ScenarioInputs
 from controller.simulation.scenario import Scenario
-from controller.simulation.workload import Played, included_traces, load_trace
+from controller.simulation.workload import TraceReplay, included_traces, load_trace
 from controller.sizing.records import StepParameters
 
 
-def _exported(**spec: Any) -> Given:
+def _exported(**spec: Any) -> ScenarioInputs:
     """Return the scenario read from the objects of one variant with some more fields."""
     return _read(variant("chat", **spec))
 
 
-def _read(*objects: Manifest) -> Given:
+def _read(*objects: Manifest) -> ScenarioInputs:
     """Return the scenario read from objects about one Deployment."""
     profile = StepParameters(alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03)
     return _read_with(
@@ -39,11 +39,11 @@ def _read(*objects: Manifest) -> Given:
     )
 
 
-def _read_with(*objects: Manifest, **supplied: Any) -> Given:
+def _read_with(*objects: Manifest, **supplied: Any) -> ScenarioInputs:
     text = listed(l4_node("n"), *objects)
     return read_export(
         read([Source(name="live.json", data=text.encode())], namespace="default"),
-        Supplied(workloads={"": Played(trace=load_trace(included_traces()[0])[:10])}, **supplied),
+        ScenarioData(workloads={"": TraceReplay(trace=load_trace(included_traces()[0])[:10])}, **supplied),
         settings_namespace="stowplan-system",
         scenario=Scenario(name="live", models=(), variants=(), nodes=()),
         names=NamesConfig(),
@@ -128,7 +128,7 @@ def test_a_simulation_is_titled_by_the_name_of_its_file_or_directory(
     assert title_of("-") == "standard input"
 
 
-def _of_engine(arguments: list[str], *objects: Manifest, model: str = "acme/chat") -> Given:
+def _of_engine(arguments: list[str], *objects: Manifest, model: str = "acme/chat") -> ScenarioInputs:
     """Return the scenario of one variant with engine arguments, of which nothing else is supplied."""
     workload = deployment("chat", product="NVIDIA-L4", accelerators=1)
     workload["spec"]["template"]["spec"]["containers"][0]["args"] = arguments

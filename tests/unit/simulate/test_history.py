@@ -19,7 +19,7 @@ from support.plan_verb import Simulate
 from support.served import served
 
 from controller.commands.simulate import history
-from controller.commands.simulate.history import LengthCounts, PastVariant, RequestSampler, read_past
+from controller.commands.simulate.history import LengthBuckets, PastVariant, RequestSampler, read_past
 from controller.engines.requests import NO_CREDENTIALS
 from controller.sizing.lengths import Lengths
 
@@ -118,7 +118,7 @@ def test_any_counts_give_requests_of_positive_lengths(
     buckets: dict[float, float], tokens: float, rates: list[float]
 ) -> None:
     """As many as were counted, in order, and always the same; or a problem."""
-    counts = [LengthCounts(buckets=buckets, tokens=tokens)]
+    counts = [LengthBuckets(buckets=buckets, tokens=tokens)]
     sampler = RequestSampler.of("m", prompts=counts, answers=counts, means=None)
     if sampler.problems:
         assert sum(buckets.values()) < 1
@@ -134,7 +134,7 @@ def test_any_counts_give_requests_of_positive_lengths(
 
 def test_lengths_have_the_measured_mean() -> None:
     """Buckets are wide: without correction, the mean would be 1.5 times as large."""
-    counts = [LengthCounts(buckets={100.0: 0.0, 1000.0: 500.0}, tokens=500 * 367.0)]
+    counts = [LengthBuckets(buckets={100.0: 0.0, 1000.0: 500.0}, tokens=500 * 367.0)]
     sampler = RequestSampler.of(
         "m", prompts=counts, answers=counts, means=Lengths(prompt=1, computed=1, output=1)
     )

@@ -9,7 +9,7 @@ import pytest
 from controller.commands.check.documents import Source
 from controller.commands.simulate.policy_file import remarks, with_targets
 from controller.commands.simulate.scenario_file import read_scenario
-from controller.policies.policy import Binding, BoundTarget, lone_binding, read_policy
+from controller.policies.policy import Binding, PolicyTarget, lone_binding, read_policy
 from controller.simulation.policies import PolicyFile
 from controller.simulation.scenario import Scenario
 
@@ -27,7 +27,7 @@ BARE = PolicyFile(policy=POLICY)
 def bound(name: str, fewest: int, most: int, cost: int = 0) -> PolicyFile:
     """Return a policy with a binding of one target."""
     (target,) = lone_binding(name, min_replicas=fewest, max_replicas=most).targets
-    priced = BoundTarget(target=target.target, min_replicas=fewest, max_replicas=most, cost=cost)
+    priced = PolicyTarget(target=target.target, min_replicas=fewest, max_replicas=most, cost=cost)
     return PolicyFile(policy=POLICY, binding=Binding(policy="p", targets=(priced,)))
 
 

@@ -10,7 +10,7 @@ import pytest
 from support.plan_verb import Simulate
 
 from controller.commands.check.documents import Source
-from controller.commands.simulate.scenario_file import Given, read_scenario
+from controller.commands.simulate.scenario_file import ScenarioInputs, read_scenario
 from controller.simulation import run
 from controller.simulation.router import Routing
 
@@ -24,7 +24,7 @@ nodes: [{accelerator: H100}]
 """
 
 
-def read_small(text: str, change: tuple[str, str] = ("name", "name")) -> Given:
+def read_small(text: str, change: tuple[str, str] = ("name", "name")) -> ScenarioInputs:
     """Return the small scenario with more lines, and with a change."""
     return read_scenario(Source(name="s.yaml", data=(SMALL.replace(*change) + text).encode()))
 

@@ -28,7 +28,7 @@ from controller.simulation.outcome import (
 )
 from controller.simulation.profile import EngineProfile
 from controller.simulation.scenario import Scenario, ScenarioModel, VariantSetup
-from controller.simulation.workload import Played
+from controller.simulation.workload import TraceReplay
 from controller.sizing.records import Targets
 
 HOSTILE = '<script>alert("x")</script><img src=//evil.example onerror=alert(1)>&amp;\'"'
@@ -60,7 +60,7 @@ def results(name: str = "m", *, policies: int = 2, models: int = 1) -> Results:
 
 def _model(model_id: str) -> ScenarioModel:
     targets = Targets(ttft_seconds=2.0, itl_seconds=0.08)
-    return ScenarioModel(model_id=model_id, workload=Played(trace=()), targets=targets)
+    return ScenarioModel(model_id=model_id, workload=TraceReplay(trace=()), targets=targets)
 
 
 def _variant(model_id: str) -> VariantSetup:

@@ -6,7 +6,7 @@ import pytest
 
 from controller.simulation.profile import EngineProfile
 from controller.simulation.scenario import NodeGroup, Scenario, ScenarioModel, VariantSetup
-from controller.simulation.workload import Curve, Drawn, load_trace
+from controller.simulation.workload import Curve, DrawnArrivals, load_trace
 from controller.sizing.records import Targets
 
 H100 = EngineProfile(model_id="m", alpha_ms=8, beta_ms=0.05, gamma_ms=0, delta_ms=0.03, num_gpu_blocks=24_000)
@@ -22,7 +22,7 @@ def scenario() -> Scenario:
         models=(
             ScenarioModel(
                 model_id="m",
-                workload=Drawn(curve=Curve(shape="constant", high=10), lengths=lengths),
+                workload=DrawnArrivals(curve=Curve(shape="constant", high=10), lengths=lengths),
                 targets=Targets(ttft_seconds=2.0, itl_seconds=0.08),
             ),
         ),

@@ -11,25 +11,29 @@ from hypothesis import strategies as st
 
 from controller.simulation.autoscaler import (
     DEFAULT_BEHAVIOUR,
-    Autoscaler,
     Behaviour,
-    Direction,
-    Pace,
+    ScalingPace,
+    ScalingRules,
+    SimulatedAutoscaler,
     as_behaviour,
     behaviour_of,
 )
 
-EAGER = Direction(window_seconds=0, paces=(Pace(type="Percent", value=900), Pace(type="Pods", value=100)))
+EAGER = ScalingRules(
+    window_seconds=0, paces=(ScalingPace(type="Percent", value=900), ScalingPace(type="Pods", value=100))
+)
 
 
 def autoscaler(
     behaviour: Behaviour = DEFAULT_BEHAVIOUR, *, low: int = 1, high: int = 100, average: float = 10.0
-) -> Autoscaler:
+) -> SimulatedAutoscaler:
     """Return an autoscaler with a target of 10 per replica."""
-    return Autoscaler(behaviour=behaviour, min_replicas=low, max_replicas=high, target_average=average)
+    return SimulatedAutoscaler(
+        behaviour=behaviour, min_replicas=low, max_replicas=high, target_average=average
+    )
 
 
-def course(scaler: Autoscaler, replicas: int, metrics: Sequence[float | None]) -> list[int]:
+def course(scaler: SimulatedAutoscaler, replicas: int, metrics: Sequence[float | None]) -> list[int]:
     """Return the replicas after each sync, every 15 s, all of which are ready."""
     found = []
     for tick, metric in enumerate(metrics):
@@ -91,9 +95,9 @@ def test_a_scale_up_window_applies_the_smallest_recommendation_within_it() -> No
 )
 def test_select_policy_determines_which_policy_applies(select: str, expected: int) -> None:
     """60 % of ten replicas are six, which is more than four pods."""
-    up = Direction(
+    up = ScalingRules(
         window_seconds=0,
-        paces=(Pace(type="Percent", value=60), Pace(type="Pods", value=4)),
+        paces=(ScalingPace(type="Percent", value=60), ScalingPace(type="Pods", value=4)),
         select=select,  # type: ignore[arg-type] # one of three words
     )
     scaler = autoscaler(replace(DEFAULT_BEHAVIOUR, up=up))
@@ -103,7 +107,7 @@ def test_select_policy_determines_which_policy_applies(select: str, expected: in
 
 def test_a_rate_applies_to_the_replicas_at_the_start_of_its_period() -> None:
     """With two pods per minute, two are added at once and the next two after a minute."""
-    up = Direction(window_seconds=0, paces=(Pace(type="Pods", value=2, period_seconds=60),))
+    up = ScalingRules(window_seconds=0, paces=(ScalingPace(type="Pods", value=2, period_seconds=60),))
     scaler = autoscaler(replace(DEFAULT_BEHAVIOUR, up=up))
 
     assert course(scaler, 1, [900.0] * 6) == [3, 3, 3, 3, 5, 5]
@@ -111,7 +115,7 @@ def test_a_rate_applies_to_the_replicas_at_the_start_of_its_period() -> None:
 
 def test_a_scale_down_policy_limits_each_step() -> None:
     """It is 10 % per 15 s; the remaining number is rounded down, as in the real controller."""
-    down = Direction(window_seconds=0, paces=(Pace(type="Percent", value=10),))
+    down = ScalingRules(window_seconds=0, paces=(ScalingPace(type="Percent", value=10),))
     scaler = autoscaler(replace(DEFAULT_BEHAVIOUR, down=down))
 
     assert course(scaler, 25, [10.0] * 3) == [22, 19, 17]
@@ -156,8 +160,8 @@ def test_behaviour_has_the_defaults_of_kubernetes() -> None:
 
     read = behaviour_of(spec)
 
-    assert read.up == Direction(
-        window_seconds=0, paces=(Pace(type="Pods", value=7, period_seconds=30),), tolerance=0.05
+    assert read.up == ScalingRules(
+        window_seconds=0, paces=(ScalingPace(type="Pods", value=7, period_seconds=30),), tolerance=0.05
     )
     assert read.down == replace(DEFAULT_BEHAVIOUR.down, window_seconds=0, select="Min")
     assert behaviour_of({}) == DEFAULT_BEHAVIOUR

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.fleet import Fleet
 from controller.simulation.profile import EngineProfile
 from controller.simulation.router import Router
@@ -26,7 +26,7 @@ def request(number: int, *, prompt: int, output: int, at_us: int = 0) -> Request
     return Request(request_id=number, arrival_us=at_us, prompt_tokens=prompt, output_tokens=output)
 
 
-def served(engines: int, requests: list[Request]) -> list[Completion]:
+def served(engines: int, requests: list[Request]) -> list[CompletedRequest]:
     """Serve requests to the end on a number of equal engines."""
     fleet = Fleet({"m": iter(requests)})
     for number in range(engines):
@@ -49,12 +49,12 @@ def conversations(from_seconds: float, to_seconds: float, *, speed: float) -> li
     ]
 
 
-def mean_latency_seconds(done: list[Completion]) -> float:
+def mean_latency_seconds(done: list[CompletedRequest]) -> float:
     """Return the mean time from arrival to the last token."""
     return mean((c.finish_us - c.request.arrival_us) / 1e6 for c in done)
 
 
-def ttft_p90_seconds(done: list[Completion]) -> float:
+def ttft_p90_seconds(done: list[CompletedRequest]) -> float:
     """Return the 90th percentile of the time to first token."""
     return quantiles([c.time_to_first_token_seconds for c in done], n=10)[-1]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from controller.simulation.batch import Completion
+from controller.simulation.batch import CompletedRequest
 from controller.simulation.fleet import Fleet
 from controller.simulation.outcome import PolicyOutcome
 from controller.simulation.policies import ConstantPolicy, Policy, chosen_variants
@@ -16,7 +16,7 @@ from controller.simulation.reconciler import ReconciledPolicy
 from controller.simulation.run import play, simulate
 from controller.simulation.scenario import NodeGroup, Scenario, VariantSetup
 from controller.simulation.server import Server
-from controller.simulation.workload import Curve, Drawn, Request, load_trace
+from controller.simulation.workload import Curve, DrawnArrivals, Request, load_trace
 
 L40S = EngineProfile(model_id="m", alpha_ms=24, beta_ms=0.15, gamma_ms=0, delta_ms=0.1, num_gpu_blocks=24_000)
 PER_SECOND = 16.0
@@ -27,7 +27,7 @@ def request(number: int, *, prompt: int = 1000, output: int = 100) -> Request:
     return Request(request_id=number, arrival_us=number * 100_000, prompt_tokens=prompt, output_tokens=output)
 
 
-def served(requests: list[Request], *, leaves: bool = False) -> tuple[list[Completion], Fleet]:
+def served(requests: list[Request], *, leaves: bool = False) -> tuple[list[CompletedRequest], Fleet]:
     """Serve requests by two servers of each role, of which one decode server leaves if asked."""
     fleet = Fleet({"m": iter(requests)}, pairs={"m"})
     for role in (PREFILL, DECODE):
@@ -79,7 +79,7 @@ def scenario_of_pairs(scenario: Scenario) -> Scenario:
     )
     curve = Curve(shape="constant", high=PER_SECOND)
     model = replace(
-        scenario.models[0], workload=Drawn(curve=curve, lengths=load_trace("azure-llm-2023-conv"))
+        scenario.models[0], workload=DrawnArrivals(curve=curve, lengths=load_trace("azure-llm-2023-conv"))
     )
     return replace(
         scenario,

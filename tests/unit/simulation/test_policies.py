@@ -12,8 +12,8 @@ import pytest
 
 from apiserver.schema.json import Json
 from controller.engines.readings import reading_of
-from controller.engines.scraping import Scraped
-from controller.observe.gather import Terms
+from controller.engines.scraping import ScrapeResult
+from controller.observe.gather import PlanningTerms
 from controller.policies.policy import read_policy
 from controller.simulation.cluster import VirtualCluster
 from controller.simulation.manifests import Manifests, manifests_of, moment
@@ -23,7 +23,7 @@ from controller.simulation.reconciler import ReconciledPolicy, series_of
 from controller.simulation.run import PolicyName, play, silent, simulate_policy
 from controller.simulation.scenario import Scenario
 from controller.simulation.server import Server
-from controller.simulation.workload import Played, TraceEntry
+from controller.simulation.workload import TraceEntry, TraceReplay
 from controller.variants.variantautoscaling import CycleSettings
 
 RUNNING = "vllm:num_requests_running"
@@ -104,13 +104,13 @@ class CountingSource:
     now_seconds: float = 0.0
     asked: Counter[str] = field(default_factory=Counter)
 
-    async def scrape(self, pods: Sequence[Json]) -> Scraped:
+    async def scrape(self, pods: Sequence[Json]) -> ScrapeResult:
         """Return a reading for each pod."""
         names = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
         self.asked.update(name for _, name in names)
         series, seconds = series_of(self.server), moment(self.now_seconds).timestamp()
         readings = {key: reading_of(series, time_seconds=seconds) for key in names}
-        return Scraped(readings=readings, failures={})
+        return ScrapeResult(readings=readings, failures={})
 
 
 async def test_a_cycle_asks_each_ready_pod_once(scenario: Scenario) -> None:
@@ -176,9 +176,9 @@ def replicas_over_time(scenario: Scenario, seconds: list[int], *, until: float) 
     trace = tuple(
         TraceEntry(offset_ms=second * 1000, prompt_tokens=500, output_tokens=50) for second in seconds
     )
-    model = replace(scenario.models[0], workload=Played(trace=trace))
+    model = replace(scenario.models[0], workload=TraceReplay(trace=trace))
     sparse = replace(scenario, models=(model,), duration_seconds=until)
-    settings = CycleSettings(scale_to_zero=True, terms=Terms(grace_seconds=GRACE_SECONDS))
+    settings = CycleSettings(scale_to_zero=True, terms=PlanningTerms(grace_seconds=GRACE_SECONDS))
     outcome = asyncio.run(play(sparse, ReconciledPolicy(sparse, cycle_settings=settings)))
     return [(point.seconds, sum(item.spec for item in point.variants)) for point in outcome.points]
 

@@ -18,7 +18,7 @@ from controller.simulation.reconciler import series_of
 from controller.simulation.run import play, policy_name, policy_problem, simulate
 from controller.simulation.scenario import NodeGroup, Scenario, VariantSetup
 from controller.simulation.server import Server, exposition
-from controller.simulation.workload import Curve, Drawn, Request
+from controller.simulation.workload import Curve, DrawnArrivals, Request
 from controller.sizing.records import SizingSettings, Targets
 from controller.variants.variantautoscaling import CycleSettings
 
@@ -132,7 +132,7 @@ def test_clients_that_give_up_count_as_missed_and_abandoned(scenario: Scenario) 
     """One replica cannot serve 60 requests/s. Without patience all wait, and most exceed the target."""
     (model,) = scenario.models
     lengths = scenario.models[0].workload
-    assert isinstance(lengths, Drawn)
+    assert isinstance(lengths, DrawnArrivals)
     load = replace(lengths, curve=Curve(shape="constant", high=60))
     scenario = replace(scenario, models=(replace(model, workload=load),), duration_seconds=120.0)
 
@@ -158,7 +158,7 @@ def test_an_autoscaler_misses_more_requests_after_a_step_if_replicas_start_more_
 ) -> None:
     """The load grows tenfold, and some requests miss their targets until replicas are ready."""
     (model,) = scenario.models
-    assert isinstance(model.workload, Drawn)
+    assert isinstance(model.workload, DrawnArrivals)
     step = replace(model.workload, curve=Curve(shape="step", low=5, high=50, at_seconds=60))
 
     def played(start_up_seconds: float) -> PolicyOutcome:
@@ -184,7 +184,7 @@ def test_stowplan_explains_decisions_for_each_variant(scenario: Scenario) -> Non
 def _rising(scenario: Scenario) -> Scenario:
     """Return a scenario whose load soon exceeds what one replica serves."""
     (model,) = scenario.models
-    assert isinstance(model.workload, Drawn)
+    assert isinstance(model.workload, DrawnArrivals)
     rising = replace(model.workload, curve=Curve(shape="ramp", low=10, high=60, length_seconds=240))
     return replace(scenario, models=(replace(model, workload=rising),), duration_seconds=240.0)
 

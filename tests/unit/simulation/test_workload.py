@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from controller.simulation.workload import (
     Curve,
-    Drawn,
-    Played,
+    DrawnArrivals,
     Shape,
     TraceEntry,
+    TraceReplay,
     included_traces,
     load_trace,
     piece,
@@ -65,7 +65,7 @@ def test_a_curve_without_its_period_or_length_is_rejected(shape: Shape, field: s
 def test_arrivals_follow_the_curve(seed: int, shape: str) -> None:
     """Their number is within four standard deviations of the integral; they are sorted and reproducible."""
     curve = Curve(shape=shape, low=5, high=20, at_seconds=200, length_seconds=100, period_seconds=500)  # type: ignore[arg-type] # one of the words
-    drawn = Drawn(curve=curve, lengths=TRACE)
+    drawn = DrawnArrivals(curve=curve, lengths=TRACE)
     made = requests(drawn, seconds=400, warm_up_seconds=0, seed=seed)
     mean = sum(curve.rate(second + 0.5) for second in range(400))
 
@@ -76,7 +76,7 @@ def test_arrivals_follow_the_curve(seed: int, shape: str) -> None:
 
 def test_noise_that_brings_the_rate_to_zero_leaves_times_without_arrivals() -> None:
     """The rate is never negative."""
-    drawn = Drawn(curve=Curve(shape="constant", high=5), lengths=TRACE, noise=0.9)
+    drawn = DrawnArrivals(curve=Curve(shape="constant", high=5), lengths=TRACE, noise=0.9)
     made = requests(drawn, seconds=3600, warm_up_seconds=0, seed=1)
     gaps = [after.arrival_us - before.arrival_us for before, after in pairwise(made)]
 
@@ -89,7 +89,7 @@ def test_noise_varies_slowly_and_keeps_the_mean() -> None:
     def minutes(noise: float) -> list[int]:
         curve = Curve(shape="constant", high=50)
         made = requests(
-            Drawn(curve=curve, lengths=TRACE, noise=noise), seconds=3600, warm_up_seconds=0, seed=3
+            DrawnArrivals(curve=curve, lengths=TRACE, noise=noise), seconds=3600, warm_up_seconds=0, seed=3
         )
         counts = [0] * 60
         for item in made:
@@ -111,7 +111,9 @@ def test_copies_arrive_within_the_jitter_after_the_original() -> None:
         TraceEntry(offset_ms=0, prompt_tokens=1, output_tokens=1),
         TraceEntry(offset_ms=9_999, prompt_tokens=2, output_tokens=2),
     )
-    made = requests(Played(trace=trace, copies=3, jitter_seconds=5), seconds=10, warm_up_seconds=0, seed=1)
+    made = requests(
+        TraceReplay(trace=trace, copies=3, jitter_seconds=5), seconds=10, warm_up_seconds=0, seed=1
+    )
 
     assert [item.prompt_tokens for item in made].count(1) == 3
     assert all(item.arrival_us <= 5_000_000 for item in made if item.prompt_tokens == 1)
@@ -121,7 +123,7 @@ def test_copies_arrive_within_the_jitter_after_the_original() -> None:
 
 def test_the_warm_up_repeats_the_beginning_of_the_trace() -> None:
     """The scored part is the same with and without a warm-up."""
-    played = Played(trace=TRACE, copies=2)
+    played = TraceReplay(trace=TRACE, copies=2)
     cold = requests(played, seconds=900, warm_up_seconds=0, seed=1)
     warm = requests(played, seconds=900, warm_up_seconds=600, seed=1)
     ahead = len(warm) - len(cold)

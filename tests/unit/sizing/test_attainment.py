@@ -13,7 +13,7 @@ from support.sizing_cycles import interval
 from controller.sizing.attainment import (
     AIM,
     NO_EXPERIENCE,
-    Attained,
+    Attainment,
     Experience,
     Slots,
     above,
@@ -52,7 +52,7 @@ def test_an_interval_gives_the_requests_that_missed_each_target() -> None:
 
     found = attainment_of(seen, TARGETS)
 
-    assert found == Attained(requests=100.0, missed_ttft=30.0, missed_itl=pytest.approx(20.0))  # type: ignore[arg-type]
+    assert found == Attainment(requests=100.0, missed_ttft=30.0, missed_itl=pytest.approx(20.0))  # type: ignore[arg-type]
     assert found.missed == pytest.approx(100 * (1 - 0.7 * 0.8))
 
 
@@ -61,14 +61,14 @@ def test_an_interval_gives_the_requests_that_missed_each_target() -> None:
 )
 def test_without_targets_or_histograms_nothing_is_known_to_be_missed(targets: Targets) -> None:
     """An assumption applies then."""
-    assert attainment_of(interval(10.0), targets) == Attained()
+    assert attainment_of(interval(10.0), targets) == Attainment()
 
 
 def experience(missed: float, *, at: float, cycles: int = 400, usual: float = 0.5) -> Experience:
     """Return that of cycles with 100 requests, a share of which missed a target at a utilization."""
     found = NO_EXPERIENCE
     for _ in range(cycles):
-        seen = Attained(requests=100.0, missed_ttft=100 * missed)
+        seen = Attainment(requests=100.0, missed_ttft=100 * missed)
         found = found.discount().add(seen, utilization=at, usual=usual)
     return found
 
@@ -99,8 +99,8 @@ def test_nights_and_starts_say_little_about_the_planned_utilization() -> None:
     usual = experience(0.05 * AIM, at=0.5)
     night, overload = usual, usual
     for _ in range(20):
-        night = night.add(Attained(requests=100.0), utilization=0.05, usual=0.5)
-        overload = overload.add(Attained(requests=100.0, missed_ttft=100.0), utilization=2.5, usual=0.5)
+        night = night.add(Attainment(requests=100.0), utilization=0.05, usual=0.5)
+        overload = overload.add(Attainment(requests=100.0, missed_ttft=100.0), utilization=2.5, usual=0.5)
 
     before = usual.utilization(0.5, 0.05)
     assert night.utilization(0.5, 0.05) == pytest.approx(before, rel=0.02)
@@ -139,7 +139,7 @@ def test_stricter_promises_leave_less_to_the_mean() -> None:
 def test_utilization_continues_from_that_before_a_restart() -> None:
     """It counts as the assumption did, so that new engines are soon reflected."""
     former = Experience(former=0.3)
-    measured = Attained(requests=1e6, missed_ttft=1e6 * AIM * 0.05)
+    measured = Attainment(requests=1e6, missed_ttft=1e6 * AIM * 0.05)
 
     assert former.utilization(0.6, 0.05) == pytest.approx(0.3)
     learned = former.add(measured, utilization=0.5, usual=0.5)
@@ -151,7 +151,7 @@ def test_what_was_attained_is_kept_for_an_hour() -> None:
     slots: Slots = ()
     for minute in range(180):
         late = 1.0 if minute < 60 else 0.0
-        slots = record(slots, [Attained(requests=1.0, missed_ttft=late)], 60.0 * minute)
+        slots = record(slots, [Attainment(requests=1.0, missed_ttft=late)], 60.0 * minute)
 
     found = service_level(within_the_hour(slots), TARGETS)
 
@@ -162,7 +162,7 @@ def test_what_was_attained_is_kept_for_an_hour() -> None:
 
 def test_without_targets_there_is_no_service_level() -> None:
     """Nothing was promised. Without requests, nothing was attained."""
-    slots = record((), [Attained(requests=9.0)], 0.0)
+    slots = record((), [Attainment(requests=9.0)], 0.0)
 
     assert service_level(within_the_hour(slots), Targets()) is None
     assert service_level(within_the_hour(record((), [], 0.0)), TARGETS) is None

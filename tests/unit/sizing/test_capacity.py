@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.planning.load import MOST_RATE, Capacity, CapacitySource, LimitingTarget
-from controller.sizing.attainment import NO_EXPERIENCE, Attained, Experience
+from controller.sizing.attainment import NO_EXPERIENCE, Attainment, Experience
 from controller.sizing.capacity import BATCH_SHARE, batch_of, duration, sized_capacity
 from controller.sizing.lengths import Lengths
 from controller.sizing.records import StepParameters, Targets
@@ -89,7 +89,7 @@ def test_without_targets_the_batch_size_is_the_only_limit() -> None:
 
 def test_requests_that_missed_a_target_lower_the_capacity_and_name_the_target() -> None:
     """Four times as many as allowed missed TTFT at half of the throughput."""
-    seen = Attained(requests=5000.0, missed_ttft=1000.0)
+    seen = Attainment(requests=5000.0, missed_ttft=1000.0)
     experience = Experience(attained=seen, strain=5000 * 0.5**2.5)
 
     found, before = capacity(H100, CHAT, experience=experience), capacity(H100, CHAT)
@@ -101,7 +101,7 @@ def test_requests_that_missed_a_target_lower_the_capacity_and_name_the_target() 
 def test_requests_within_their_targets_raise_the_capacity_up_to_that_of_the_batch() -> None:
     """Strict targets were assumed to allow less."""
     targets = Targets(ttft_seconds=2.0, itl_seconds=0.03)
-    seen = Attained(requests=50_000.0)
+    seen = Attainment(requests=50_000.0)
     experience = Experience(attained=seen, strain=50_000 * 0.7**2.5)
 
     found, before = (

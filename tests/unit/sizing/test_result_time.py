@@ -57,7 +57,7 @@ def served(requests_per_second: float, *, tokens: int = 1, cycles: int = 30) -> 
             arrival_seconds += chance.expovariate(requests_per_second)
         server.advance(int(now_seconds * 1e6))
         reading = reading_of(series_of(server), time_seconds=now_seconds)
-        records = records.update({KEY: reading}, [KEY], asked=[KEY], now_seconds=now_seconds)
+        records = records.update({KEY: reading}, [KEY], scraped_keys=[KEY], now_seconds=now_seconds)
         report = records.reports(now_seconds=now_seconds)[KEY]
         counts += [report.interval] if report.interval else []
         lengths = lengths_of(total(counts), lengths)

@@ -16,7 +16,7 @@ from controller.sizing.memory import SizingMemory
 from controller.sizing.records import (
     EngineInterval,
     Estimate,
-    Learned,
+    LearnedProfile,
     Profile,
     SizingSettings,
     StepParameters,
@@ -78,7 +78,7 @@ def test_a_wrong_profile_is_reported_with_both_numbers_and_replaced() -> None:
 
 def test_learning_continues_from_the_status_after_a_restart() -> None:
     """The published step times and start-up time apply at once."""
-    known = Learned(parameters=H100, samples=100.0, kv_tokens=384_000)
+    known = LearnedProfile(parameters=H100, samples=100.0, kv_tokens=384_000)
     watch = Watch(variants=(variant(),), facts=facts(learned=known, known_start_seconds=240.0))
 
     found = watch.steady(1, each=1.0)
@@ -183,7 +183,7 @@ def test_a_variant_that_never_ran_is_used_only_if_the_setting_allows_it() -> Non
 
 def test_a_variant_that_cannot_meet_the_targets_is_not_usable_beside_one_that_can() -> None:
     """Its steps take at least 100 ms, and the ITL target is 80 ms."""
-    slow = Learned(parameters=replace(H100, alpha_ms=100.0), samples=50.0)
+    slow = LearnedProfile(parameters=replace(H100, alpha_ms=100.0), samples=50.0)
     known = facts() | {("llm", "small"): VariantFacts(targets=TARGETS, learned=slow)}
     watch = Watch(variants=(variant(), never_ran()), facts=known)
 
@@ -213,7 +213,7 @@ def test_a_running_variant_is_usable_if_only_an_estimated_one_meets_the_targets(
 
 def test_engines_by_arguments_count_until_a_replica_reports() -> None:
     """Otherwise, a variant without replicas would seem to need as many as it has engines, after a restart."""
-    known = Learned(parameters=H100, samples=100)
+    known = LearnedProfile(parameters=H100, samples=100)
     found = []
     for engines in (1, 8):
         watch = Watch(variants=(variant(ready=0),), facts=facts(learned=known, engines=engines))
@@ -262,7 +262,7 @@ def test_a_target_that_leaves_little_of_a_replicas_throughput_is_reported(
     itl_seconds: float, want: tuple[str, ...]
 ) -> None:
     """An idle engine's step takes 8 ms. Planning orders the replicas that the target needs in any case."""
-    known = Learned(parameters=H100, samples=1000.0, kv_tokens=384_000)
+    known = LearnedProfile(parameters=H100, samples=1000.0, kv_tokens=384_000)
     strict = VariantFacts(targets=Targets(itl_seconds=itl_seconds), learned=known)
     watch = Watch(variants=(variant(),), facts={("llm", "llama"): strict})
 

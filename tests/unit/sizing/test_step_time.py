@@ -21,8 +21,8 @@ from controller.sizing.lengths import Lengths
 from controller.sizing.records import EngineInterval, StepParameters
 from controller.sizing.step_time import (
     NO_TIMES,
+    IntervalSample,
     Prior,
-    Sample,
     StepTimes,
     fit,
     learn,
@@ -36,10 +36,10 @@ VECTOR = ((8.7, 400, 2000), (10.5, 1200, 6000), (14.8, 2000, 12000), (17.8, 2600
 """(time between tokens in ms, decoded and prompt tokens per second)."""
 
 
-def sample(parameters: StepParameters, sequences: float, prompts: float) -> Sample:
+def sample(parameters: StepParameters, sequences: float, prompts: float) -> IntervalSample:
     """Return the sample of an engine with these parameters, a batch size, and prompt tokens per step."""
     tau = (parameters.alpha_ms + parameters.beta_ms * sequences + parameters.delta_ms * prompts) / 1e3
-    return Sample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau)
+    return IntervalSample(tau_seconds=tau, decoded=sequences / tau, prompted=prompts / tau)
 
 
 def busy(**changes: Any) -> EngineInterval:
@@ -48,7 +48,7 @@ def busy(**changes: Any) -> EngineInterval:
     return interval(5.0, prompt=1200.0, output=240.0, **changes)
 
 
-def observed(samples: list[Sample]) -> StepTimes:
+def observed(samples: list[IntervalSample]) -> StepTimes:
     """Return the equations of the samples, none of which is discounted."""
     times = NO_TIMES
     for item in samples:
@@ -85,7 +85,7 @@ def test_the_fit_equals_that_of_a_worked_example() -> None:
 
     Plain least squares gives 8.041 ms, .0576 and .0286: the same work for requests of such a mix.
     """
-    samples = [Sample(tau_seconds=tau / 1e3, decoded=g, prompted=p) for tau, g, p in VECTOR]
+    samples = [IntervalSample(tau_seconds=tau / 1e3, decoded=g, prompted=p) for tau, g, p in VECTOR]
 
     found = fit(observed(samples))
 
@@ -99,7 +99,7 @@ def test_an_interval_gives_the_rates_of_a_busy_engine() -> None:
     """A sample has tokens per second, and seconds per token."""
     found = sample_of(busy())
 
-    assert found == Sample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0)
+    assert found == IntervalSample(tau_seconds=0.0105, decoded=1200.0, prompted=6000.0)
 
 
 def test_a_partly_idle_engine_counts_for_its_busy_time() -> None:
@@ -190,7 +190,7 @@ def test_an_engine_with_linear_step_times_is_learned(
 @given(st.lists(st.tuples(st.floats(1e-4, 1), st.floats(0, 1e5), st.floats(0, 1e6)), min_size=1, max_size=20))
 def test_no_samples_give_a_negative_parameter(rows: list[tuple[float, float, float]]) -> None:
     """Every step takes time, and neither sequences nor prompts shorten it."""
-    samples = [Sample(tau_seconds=tau, decoded=g, prompted=p) for tau, g, p in rows]
+    samples = [IntervalSample(tau_seconds=tau, decoded=g, prompted=p) for tau, g, p in rows]
 
     found = fit(observed(samples))
 
@@ -320,13 +320,13 @@ def hour_of(truth: StepParameters) -> StepTimes:
             max_num_batched_tokens=2048,
         )
     )
-    records, times, number = EngineRecords().update({}, [KEY], asked=[], now_seconds=0.0), NO_TIMES, 0
+    records, times, number = EngineRecords().update({}, [KEY], scraped_keys=[], now_seconds=0.0), NO_TIMES, 0
     while now < 3600:
         now += rng.expovariate(0.4 / work_of(truth) * (1.25 if int(now // 120) % 2 else 0.75))
         while due <= now:
             engine.advance(round(due * 1e6))
             reading = reading_of(series_of(engine), time_seconds=due)
-            records = records.update({KEY: reading}, [KEY], asked=[KEY], now_seconds=due)
+            records = records.update({KEY: reading}, [KEY], scraped_keys=[KEY], now_seconds=due)
             seen = records.records[KEY].interval
             one = sample_of(seen) if seen else None
             times = learn(times, [one] if one else [], expected=fit(times))

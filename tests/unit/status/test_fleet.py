@@ -24,7 +24,7 @@ from apiserver.cluster.resource import (
     Resource,
 )
 from controller.commands.plan.terminal import print_lines, terminal
-from controller.commands.status.fleet import AcceleratorUse, Fleet, Severity
+from controller.commands.status.fleet import AcceleratorUse, FleetState, Severity
 from controller.commands.status.text import fleet_parts, headline
 
 Objects = dict[Resource, list[Manifest]]
@@ -35,7 +35,7 @@ SHORT: dict[str, Any] = {
 }  # fmt: skip
 
 
-def text(state: Fleet, columns: int = 140) -> str:
+def text(state: FleetState, columns: int = 140) -> str:
     """Return the output of the command."""
     return print_lines(fleet_parts(state, columns=columns), terminal(columns))
 
@@ -187,7 +187,7 @@ UNREAD = {
 
 @pytest.mark.parametrize(("resource", "holds"), UNREAD.values(), ids=UNREAD.keys())
 def test_what_may_not_be_read_is_named_and_nothing_false_is_shown(
-    resource: Resource, holds: Callable[[Fleet], bool]
+    resource: Resource, holds: Callable[[FleetState], bool]
 ) -> None:
     """A user may have few rights. What is not known is a question mark, or published."""
     state = fleet(_without(resource)(usual_objects()), forbidden=(resource,))

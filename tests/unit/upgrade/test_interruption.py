@@ -18,8 +18,8 @@ from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import as_object, same, without
 from controller.commands.upgrade.calls import Pace, StoppedError
 from controller.commands.upgrade.execution import (
-    Action,
     Execution,
+    StepKind,
     is_reshaped,
     step,
     with_members,
@@ -42,7 +42,7 @@ def objects() -> list[Json]:
 async def give_back(cluster: MemoryCluster, shape: Shape) -> None:
     """Do what a downgrade does to objects: reshape them, and remove our annotations."""
     execution = Execution(cluster, PACE, namespace="stowplan-system", shape=shape)
-    for action in (Action.RESHAPE, Action.SWEEP):
+    for action in (StepKind.RESHAPE, StepKind.SWEEP):
         await execution.do(step(action, VARIANT_AUTOSCALING))
 
 
@@ -84,7 +84,7 @@ async def test_a_definition_that_was_deleted_in_the_meantime_stops_the_downgrade
     execution = Execution(cluster, PACE, namespace="stowplan-system", shape=RELEASES["v0.4.2"])
 
     with pytest.raises(StoppedError, match="was deleted in the meantime"):
-        await execution.do(step(Action.WITHDRAW, VARIANT_AUTOSCALING, "v1alpha1"))
+        await execution.do(step(StepKind.WITHDRAW, VARIANT_AUTOSCALING, "v1alpha1"))
     assert cluster.objects == {}
 
 
@@ -100,7 +100,7 @@ async def test_the_last_step_removes_annotations_and_changes_nothing_else() -> N
     wrong = {name for name, item in before.items() if is_reshaped(item, shape)}
     execution = Execution(cluster, PACE, namespace="stowplan-system", shape=shape)
     with pytest.raises(StoppedError) as error:
-        await execution.do(step(Action.SWEEP, VARIANT_AUTOSCALING))
+        await execution.do(step(StepKind.SWEEP, VARIANT_AUTOSCALING))
 
     assert {failure.name for failure in error.value.failures} == wrong
     for name, item in cluster.objects.items():

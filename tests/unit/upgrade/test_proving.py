@@ -13,8 +13,8 @@ from apiserver.cluster.errors import ClusterError, Forbidden, Throttled, Unavail
 from apiserver.kinds.llmd.conversion import convert
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from controller.commands.upgrade.calls import Pace, StoppedError
-from controller.commands.upgrade.execution import Action, Execution, step
-from controller.commands.upgrade.proving import UnreadableError, difference, prove, there_and_back
+from controller.commands.upgrade.execution import Execution, StepKind, step
+from controller.commands.upgrade.proving import ConversionFailedError, difference, prove, there_and_back
 
 OBJECTS = (legacy_variant("s2"), profiled_variant("s1"))
 HERE = "stowplan-system"
@@ -51,7 +51,7 @@ async def test_an_unreachable_conversion_webhook_is_detected_without_any_object(
     """A made-up object is created by dry run in each version."""
     cluster = MemoryCluster([], fault=always(Unavailable(FAILED), ("create", "v1alpha2", "")))
 
-    with pytest.raises(UnreadableError, match="conversion webhook for"):
+    with pytest.raises(ConversionFailedError, match="conversion webhook for"):
         await prove(cluster, VARIANT_AUTOSCALING, PACE, namespace=HERE)
 
 
@@ -69,7 +69,7 @@ async def test_an_object_that_cannot_be_converted_is_named() -> None:
         ("list", "v1alpha2", ""): Throttled("storage is initializing", retry_after_seconds=0.001),
         ("get", "v1alpha2", "s2"): Unavailable(FAILED),
     }
-    with pytest.raises(UnreadableError) as error:
+    with pytest.raises(ConversionFailedError) as error:
         await prove(MemoryCluster(OBJECTS, fault=faults.get), VARIANT_AUTOSCALING, PACE, namespace=HERE)
 
     assert [failure.name for failure in error.value.failures] == ["s2"]
@@ -90,7 +90,7 @@ async def test_a_version_that_was_served_before_the_run_stays_served() -> None:
     execution = Execution(cluster, PACE, namespace=HERE)
 
     with pytest.raises(StoppedError, match="were served before this run and still are"):
-        await execution.do(step(Action.PROVE, VARIANT_AUTOSCALING))
+        await execution.do(step(StepKind.PROVE, VARIANT_AUTOSCALING))
     assert {verb for verb, *_ in cluster.calls} == {"create"}
 
 

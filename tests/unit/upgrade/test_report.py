@@ -26,7 +26,7 @@ from controller.commands.upgrade.definitions import (
     transitional_definition,
     withdrawn_definition,
 )
-from controller.commands.upgrade.execution import Action, Execution, is_annotated, is_reshaped
+from controller.commands.upgrade.execution import Execution, StepKind, is_annotated, is_reshaped
 from controller.commands.upgrade.gather import UpgradeState
 from controller.commands.upgrade.report import (
     Run,
@@ -270,9 +270,9 @@ def test_a_downgrade_continues_after_the_definition_of_our_chart_was_withdrawn()
     other = plan(after, RELEASES["v0.5.1"])
 
     assert not [item for item in first.problems if item.check == "owners"]
-    assert [step.action for step in first.steps] == [Action.DISOWN, Action.WITHDRAW, Action.SWEEP]
+    assert [step.action for step in first.steps] == [StepKind.DISOWN, StepKind.WITHDRAW, StepKind.SWEEP]
     assert again.problems == ()
-    assert [step.action for step in again.steps] == [Action.SWEEP]
+    assert [step.action for step in again.steps] == [StepKind.SWEEP]
     assert not [item for item in other.problems if item.check == "owners"]
     assert after["metadata"]["annotations"] == {"theirs": "kept"}
     assert after["metadata"]["labels"] == {}

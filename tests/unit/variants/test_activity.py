@@ -11,13 +11,13 @@ from support.manifests import deployment, variant
 
 from apiserver.kinds.activity import ActivityQuery, ActivitySeries
 from apiserver.schema.json import Json
-from controller.engines.endpoints import Exposures, PickerQueue, Question
+from controller.engines.endpoints import EndpointQuery, Exposures, PickerQueue
 from controller.engines.metrics import Series
 from controller.engines.records import Idleness
 from controller.observe.activity import WatchedModel, watched_models
 from controller.observe.declarations import claim_of
 from controller.observe.gather import World
-from controller.policies.measuring import Exposed, Look
+from controller.policies.measuring import ExposedMetric, PodExposure
 from controller.sizing.records import DEFAULT_SIZING
 from controller.variants.activity import ActivityWatch
 
@@ -34,7 +34,7 @@ class Front:
     pickers: Sequence[Series] | str = ()
     seconds: float = 0.0
 
-    async def expose(self, questions: Sequence[Question]) -> Exposures:
+    async def expose(self, questions: Sequence[EndpointQuery]) -> Exposures:
         """Return the values of pods."""
         looks, failures = {}, {}
         for item in questions:
@@ -42,7 +42,7 @@ class Front:
             if isinstance(value, str):
                 failures[item.endpoint] = value
             else:
-                looks[item.endpoint] = Look(self.seconds, {SERIES.series: Exposed(value=value)})
+                looks[item.endpoint] = PodExposure(self.seconds, {SERIES.series: ExposedMetric(value=value)})
         return Exposures(looks=looks, failures=failures)
 
     async def queues(self) -> Sequence[Series] | str:

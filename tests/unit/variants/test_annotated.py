@@ -54,7 +54,7 @@ def claimants(*values: Json) -> tuple[Claimant, ...]:
         [item for item in values if item["kind"] != "ScaledObject"],
         [item for item in values if item["kind"] == "ScaledObject"],
         {},
-        taken=(),
+        claimed=(),
     ).claimants
 
 
@@ -202,7 +202,7 @@ async def test_a_record_is_written_again_when_anything_but_figures_differs(
     await write(server, claimants(hpa("chat")), claimants(hpa("chat")))
     text = json.dumps(edit(read_record(server.data["ns"]["chat"])), separators=(",", ":"))
     value = hpa("chat", labels=labels)
-    (item,) = claims_of_annotated([value], (), {"ns": {"chat": text}}, taken=()).claimants
+    (item,) = claims_of_annotated([value], (), {"ns": {"chat": text}}, claimed=()).claimants
 
     assert bool(due([item], {item.key: DECIDED}, most=1)) == is_due
 

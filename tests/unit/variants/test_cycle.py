@@ -298,6 +298,6 @@ async def test_only_ready_engines_are_scraped() -> None:
 
     await reconciler.cycle()
 
-    assert stage.scraped == {"quiet-0", "quiet-1", "loud-0"}
+    assert stage.samples == {"quiet-0", "quiet-1", "loud-0"}
     assert stage.statuses["quiet"]["decision"]["signal"] == "Fresh"
     assert stage.number("quiet") == 1

@@ -14,7 +14,7 @@ from controller.variants.placement_following import (
     REMEDY,
     Divergence,
     Expectation,
-    Waiting,
+    WaitingReplica,
     divergence,
     sentences,
 )
@@ -50,7 +50,7 @@ PLAN = Expectation(
     ),
 )
 RUNS_TWO = snapshot(variant("big", 8), variant("chat", 2, chat1="node-b", chat2="node-a"))
-BIG_WAITS = Waiting(variant=("ns", "big"), pod="big1", node="node-a", takers=("chat2",))
+BIG_WAITS = WaitingReplica(variant=("ns", "big"), pod="big1", node="node-a", takers=("chat2",))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +60,7 @@ class Case:
     now: Snapshot
     expected: Divergence
     last: Expectation | None = PLAN
-    known: tuple[Waiting, ...] = ()
+    known: tuple[WaitingReplica, ...] = ()
 
 
 CASES = {
@@ -188,7 +188,7 @@ SENTENCES = {
 
 
 @pytest.mark.parametrize(("waiting", "expected"), SENTENCES.values(), ids=SENTENCES)
-def test_a_message_distinguishes_the_causes(waiting: list[Waiting], expected: str) -> None:
+def test_a_message_distinguishes_the_causes(waiting: list[WaitingReplica], expected: str) -> None:
     """The advice to use the scheduling gate follows only causes that it prevents."""
     assert sentences(waiting) == {("ns", "big"): expected}
 

@@ -15,13 +15,13 @@ from apiserver.kinds.following import FollowingProblem, Problem
 from apiserver.kinds.llmd import v1alpha2
 from apiserver.schema.json import Json
 from apiserver.schema.validation import validate
-from controller.observe.claim import Unplanned
+from controller.observe.claim import Exclusion
 from controller.observe.conditions import ConditionReason, ConditionType, readiness
 from controller.observe.decision_following import ActingReason
 from controller.observe.declarations import claimant_of
 from controller.planning.decision import Reason
 from controller.planning.load import Signal
-from controller.sizing.attainment import Attained, ServiceLevel
+from controller.sizing.attainment import Attainment, TargetAttainment
 from controller.sizing.records import Targets
 from controller.sizing.sizing import SizedVariant
 from controller.variants.advisory import Advice
@@ -152,18 +152,18 @@ def test_each_change_causes_one_event() -> None:
 
 LEVELS = {
     "most requests are late": (
-        Attained(requests=2000.0, missed_ttft=100.0, missed_itl=400.0),
+        Attainment(requests=2000.0, missed_ttft=100.0, missed_itl=400.0),
         ("False", "TargetsMissed"),
         "76 % of the model's 2000 requests within the last hour met TTFT 2 s and ITL 80 ms; 95 % are"
         " promised; 5 % missed the TTFT and 20 % the ITL",
     ),
     "few requests are late": (
-        Attained(requests=2000.0, missed_ttft=40.0),
+        Attainment(requests=2000.0, missed_ttft=40.0),
         ("True", "TargetsMet"),
         "98 % of the model's 2000 requests within the last hour met TTFT 2 s and ITL 80 ms; 95 % are"
         " promised",
     ),
-    "too few to judge": (Attained(requests=99.0, missed_ttft=99.0), None, ""),
+    "too few to judge": (Attainment(requests=99.0, missed_ttft=99.0), None, ""),
 }
 
 
@@ -171,7 +171,7 @@ LEVELS = {
 def test_a_condition_compares_what_was_attained_with_what_is_promised(name: str) -> None:
     """The figures are in the decision in any case."""
     attained, want, message = LEVELS[name]
-    level = ServiceLevel(targets=Targets(ttft_seconds=2.0, itl_seconds=0.08), attained=attained)
+    level = TargetAttainment(targets=Targets(ttft_seconds=2.0, itl_seconds=0.08), attained=attained)
     value = stored(variant("chat"))
 
     value["status"] = planned_status(value, replace(INPUTS, sized=SizedVariant(service_level=level)), now=NOW)
@@ -238,7 +238,7 @@ def test_a_variant_is_ready_unless(inputs: StatusInputs, want: tuple[str, str]) 
 
 def test_an_unplanned_variant_is_not_ready() -> None:
     """Its reason says why."""
-    why = Unplanned(ConditionReason.TARGET_NOT_FOUND, "there is no Deployment")
+    why = Exclusion(ConditionReason.TARGET_NOT_FOUND, "there is no Deployment")
     ready = unplanned_status(stored(variant("chat")), why, now=NOW)["conditions"][0]
     assert (ready["type"], ready["status"], ready["reason"]) == ("Ready", "False", "TargetNotFound")
 

@@ -12,7 +12,7 @@ from apiserver.kinds.decision_record import record_text
 from apiserver.kinds.identity import key_of
 from apiserver.schema.json import Json
 from controller.observe.declarations import claimant_of, claims_of_annotated
-from controller.variants.publishing import Published, Pulse
+from controller.variants.publishing import PublishResult, Pulse
 
 VARIANT, BINDING = "VariantAutoscaling", "AutoscalingPolicyBinding"
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -62,7 +62,7 @@ def test_an_object_without_a_decision_is_not_confirmed() -> None:
     """Its number becomes outdated, and the others do not."""
     pulse, known = Pulse(), [stored(0), stored(1)]
 
-    pulse.beat(map(claimant_of, known), statuses(known[0]), Published(), time=NOW)
+    pulse.beat(map(claimant_of, known), statuses(known[0]), PublishResult(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW, unconfirmed=frozenset({("ns", "v1")}))
 
@@ -72,7 +72,7 @@ def test_many_unconfirmed_objects_make_only_their_namespace_unconfirmed() -> Non
     pulse, other = Pulse(), stored(0, namespace="other")
     pulse.unbound()
 
-    pulse.beat(map(claimant_of, [*CROWD, other]), statuses(other), Published(), time=NOW)
+    pulse.beat(map(claimant_of, [*CROWD, other]), statuses(other), PublishResult(), time=NOW)
 
     beat = told(pulse)
     assert beat is not None
@@ -84,8 +84,8 @@ def test_many_unconfirmed_bindings_make_only_their_namespace_unconfirmed() -> No
     """Bindings of other namespaces are confirmed."""
     pulse = Pulse()
 
-    pulse.bound(newest=NOW, unconfirmed=frozenset(map(key_of, CROWD)))
-    pulse.beat([], {}, Published(), time=NOW)
+    pulse.record_bindings(newest=NOW, unconfirmed=frozenset(map(key_of, CROWD)))
+    pulse.beat([], {}, PublishResult(), time=NOW)
 
     beat = told(pulse)
     assert beat is not None
@@ -99,8 +99,8 @@ def test_unconfirmed_objects_of_the_two_kinds_are_counted_separately() -> None:
         [stored(0, namespace=f"{kind}{number}") for number in range(MOST_UNCONFIRMED)] for kind in "vb"
     )
 
-    pulse.bound(newest=NOW, unconfirmed=frozenset(map(key_of, bindings)))
-    pulse.beat(map(claimant_of, variants), {}, Published(), time=NOW)
+    pulse.record_bindings(newest=NOW, unconfirmed=frozenset(map(key_of, bindings)))
+    pulse.beat(map(claimant_of, variants), {}, PublishResult(), time=NOW)
 
     beat = told(pulse)
     assert beat is not None
@@ -112,9 +112,9 @@ def test_a_cycle_with_unconfirmed_objects_in_too_many_namespaces_does_not_change
     """The previous heartbeat is kept."""
     known = [stored(0, namespace=f"ns{number}") for number in range(MOST_UNCONFIRMED + 1)]
     pulse = Pulse()
-    pulse.beat(map(claimant_of, known), statuses(*known), Published(), time=NOW)
+    pulse.beat(map(claimant_of, known), statuses(*known), PublishResult(), time=NOW)
 
-    pulse.beat(map(claimant_of, known), {}, Published(), time=NOW + timedelta(minutes=1))
+    pulse.beat(map(claimant_of, known), {}, PublishResult(), time=NOW + timedelta(minutes=1))
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW)
 
@@ -124,7 +124,7 @@ def test_an_invalid_time_of_a_decision_is_ignored(decided: object) -> None:
     """The other objects determine the newest decision."""
     pulse, known = Pulse(), [stored(0, decided=decided), stored(1)]
 
-    pulse.beat(map(claimant_of, known), statuses(*known), Published(), time=NOW)
+    pulse.beat(map(claimant_of, known), statuses(*known), PublishResult(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=NOW)
 
@@ -135,9 +135,9 @@ def test_an_unwritten_decision_is_confirmed_with_its_stored_time() -> None:
     later = (NOW + timedelta(minutes=5)).isoformat()
     new = {("ns", "v0"): {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": later}}}
 
-    pulse.beat(map(claimant_of, [old]), new, Published(), time=NOW)
+    pulse.beat(map(claimant_of, [old]), new, PublishResult(), time=NOW)
     waiting = told(pulse)
-    pulse.beat(map(claimant_of, [old]), new, Published(written=frozenset(new)), time=NOW)
+    pulse.beat(map(claimant_of, [old]), new, PublishResult(written=frozenset(new)), time=NOW)
     written = told(pulse)
 
     assert waiting == Heartbeat(time=NOW, newest_decision=NOW)
@@ -160,9 +160,9 @@ def test_the_time_in_a_status_that_could_not_be_written_does_not_count(forged: J
     attacker = {"metadata": {"namespace": "other", "name": "b"}, "status": status}
     key = key_of(attacker)
     published = (
-        Published(unwritten={key: TimeoutError()})
+        PublishResult(unwritten={key: TimeoutError()})
         if outcome == "refused"
-        else Published(gone=frozenset({key}))
+        else PublishResult(deleted=frozenset({key}))
     )
 
     pulse.beat([claimant_of(victim), claimant_of(attacker)], statuses(victim, attacker), published, time=NOW)
@@ -177,7 +177,7 @@ def test_a_decision_that_readers_do_not_serve_does_not_count_as_the_newest() -> 
     advice = {"actuation": {"applied": False}, "decision": {"message": ""}}
     advised = {"metadata": {"namespace": "ns", "name": "b"}, "status": _desired(NOW, 1) | advice}
 
-    pulse.beat(map(claimant_of, [acting, advised]), statuses(acting, advised), Published(), time=NOW)
+    pulse.beat(map(claimant_of, [acting, advised]), statuses(acting, advised), PublishResult(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted)
 
@@ -188,7 +188,7 @@ def test_advice_does_not_count_as_the_newest_decision() -> None:
     acting = {"metadata": {"namespace": "ns", "name": "a"}, "status": _desired(acted, 1)}
     advised = {"metadata": {"namespace": "ns", "name": "b"}, "status": _desired(NOW, None)}
 
-    pulse.beat(map(claimant_of, [acting, advised]), statuses(acting, advised), Published(), time=NOW)
+    pulse.beat(map(claimant_of, [acting, advised]), statuses(acting, advised), PublishResult(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted)
 
@@ -199,11 +199,11 @@ def test_a_record_of_an_annotated_autoscaler_does_not_count_as_the_newest_decisi
     acting = {"metadata": {"namespace": "ns", "name": "a"}, "status": _desired(acted, 1)}
     value = hpa("b")
     (recorded,) = claims_of_annotated(
-        [value], (), {"ns": {"b": record_text(value, {}, _desired(NOW, 1))}}, taken=()
+        [value], (), {"ns": {"b": record_text(value, {}, _desired(NOW, 1))}}, claimed=()
     ).claimants
     decisions = statuses(acting) | {recorded.key: recorded.status}
 
-    pulse.beat([claimant_of(acting), recorded], decisions, Published(), time=NOW)
+    pulse.beat([claimant_of(acting), recorded], decisions, PublishResult(), time=NOW)
 
     assert told(pulse) == Heartbeat(time=NOW, newest_decision=acted)
 

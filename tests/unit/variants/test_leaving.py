@@ -16,8 +16,8 @@ from support.workloads import stateful_pod, stateful_set
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Conflict, Forbidden, Invalid, NotFound
 from apiserver.schema.json import Json
-from controller.observe.gather import Gathered
-from controller.observe.removal_order import OURS, Mark
+from controller.observe.gather import GatherResult
+from controller.observe.removal_order import OURS, DeletionMark
 from controller.observe.targets import TargetKey, TargetKind, target_of
 from controller.planning.snapshot import Snapshot
 from controller.variants.pod_deletion_costs import ASK_AGAIN, PodMarker, due_marks
@@ -25,9 +25,11 @@ from controller.variants.pod_deletion_costs import ASK_AGAIN, PodMarker, due_mar
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def mark(name: str, namespace: str = "ns") -> Mark:
+def mark(name: str, namespace: str = "ns") -> DeletionMark:
     """Return the changes of one pod's annotations."""
-    return Mark(namespace=namespace, name=name, resource_version="7", annotations={"a": "1", "b": None})
+    return DeletionMark(
+        namespace=namespace, name=name, resource_version="7", annotations={"a": "1", "b": None}
+    )
 
 
 @dataclass
@@ -50,7 +52,7 @@ class Server:
         return PodMarker(cast("Cluster", self), now=lambda: self.time)
 
 
-async def _warnings(marker: PodMarker, due: Sequence[Mark]) -> list[str]:
+async def _warnings(marker: PodMarker, due: Sequence[DeletionMark]) -> list[str]:
     with capture_logs() as lines:
         await marker.write(due)
     return [line["why"] for line in lines if line["log_level"] == "warning"]
@@ -127,7 +129,7 @@ def test_only_pods_of_replica_sets_are_marked() -> None:
     marked["metadata"]["annotations"] = {OURS: "-1", "controller.kubernetes.io/pod-deletion-cost": "-1"}
     found = [
         due_marks(
-            Gathered(
+            GatherResult(
                 snapshot=Snapshot(nodes=(), variants=()),
                 observed={
                     ("ns", "chat"): observed(

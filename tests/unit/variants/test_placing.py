@@ -17,10 +17,10 @@ from support.workloads import leader_worker_set
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, NotFound
 from apiserver.schema.json import Json, JsonValue
-from controller.observe.observed import Observed
+from controller.observe.observed import ObservedVariant
 from controller.observe.targets import GROUP_INDEX, GROUP_REVISION, TargetKey, TargetKind, target_of
 from controller.planning.decision import NodePlacement, Plan
-from controller.variants.placing import GATE, GateKeeper, LetIn, let_in, strays
+from controller.variants.placing import GATE, GateKeeper, ReleasedPod, let_in, strays
 
 KEY = ("ns", "chat")
 KEY_OF_TARGET = TargetKey(TargetKind.DEPLOYMENT, *KEY)
@@ -40,7 +40,7 @@ def pod(name: str, *, gates: tuple[str, ...] = (GATE,), accelerators: int = 1, *
     }
 
 
-def seen(pods: Sequence[Json], **fields: object) -> Observed:
+def seen(pods: Sequence[Json], **fields: object) -> ObservedVariant:
     """Return what was found about the only variant."""
     return observed("chat", pods=tuple(pods), **fields)
 
@@ -64,9 +64,11 @@ class Case:
 
 
 TWO = (pod("chat-1"), pod("chat-2"))
-UNBOUND = pod("chat-0", gates=(), affinity=LetIn(pod=pod("chat-0"), node="a").patch()["spec"]["affinity"])
+UNBOUND = pod(
+    "chat-0", gates=(), affinity=ReleasedPod(pod=pod("chat-0"), node="a").patch()["spec"]["affinity"]
+)
 UNBOUND_IN_B = pod(
-    "chat-0", gates=(), affinity=LetIn(pod=pod("chat-0"), node="bx").patch()["spec"]["affinity"]
+    "chat-0", gates=(), affinity=ReleasedPod(pod=pod("chat-0"), node="bx").patch()["spec"]["affinity"]
 )["spec"]
 CASES = {
     "each pod gets a place of the plan, oldest first": Case(
@@ -281,14 +283,14 @@ def test_the_planned_node_is_added_to_the_pod_s_preferences() -> None:
     by_name = {"key": "metadata.name", "operator": "In", "values": ["a"]}
     new = {"weight": 100, "preference": {"matchFields": [by_name]}}
 
-    assert LetIn(pod=gated, node="a").patch() == {
+    assert ReleasedPod(pod=gated, node="a").patch() == {
         "metadata": {"resourceVersion": "7"},
         "spec": {
             "schedulingGates": [{"name": "example.com/quota"}],
             "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [old, new]}},
         },
     }
-    assert "affinity" not in LetIn(pod=gated, node=None).patch()["spec"]
+    assert "affinity" not in ReleasedPod(pod=gated, node=None).patch()["spec"]
 
 
 class Server:
@@ -308,7 +310,7 @@ async def test_a_missing_permission_is_logged_once_and_a_deleted_pod_never() -> 
     """The next cycle retries in any case."""
     server = Server(Forbidden("pods is forbidden"))
     keeper = GateKeeper(cast("Cluster", server))
-    due = [LetIn(pod=item, node="a") for item in TWO]
+    due = [ReleasedPod(pod=item, node="a") for item in TWO]
 
     with capture_logs() as lines:
         await keeper.open_for(due)

@@ -11,11 +11,13 @@ from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, Unavailable
 from apiserver.kinds.privileges import OWN_COST, class_privilege
 from apiserver.schema.json import Json
-from controller.observe.policies import Grants, Question
+from controller.observe.policies import Grants, PrivilegeQuestion
 from controller.variants.privileges import ALLOWED_SECONDS, KEPT_SECONDS, REFUSED_SECONDS, Privileges
 
-ANN = Question(record='{"groups":["devs"],"username":"ann"}', privilege=class_privilege("classes", "premium"))
-BOB = Question(record='{"username":"bob"}', privilege=OWN_COST)
+ANN = PrivilegeQuestion(
+    record='{"groups":["devs"],"username":"ann"}', privilege=class_privilege("classes", "premium")
+)
+BOB = PrivilegeQuestion(record='{"username":"bob"}', privilege=OWN_COST)
 BOTH = frozenset({ANN, BOB})
 
 

@@ -9,7 +9,7 @@ from apiserver.cluster.errors import Forbidden
 from apiserver.kinds.identity import Key
 from apiserver.schema.json import Json
 from controller.observe.declarations import claimant_of
-from controller.variants.publishing import News, due, left_over, log_unwritten, news
+from controller.variants.publishing import Urgency, due, left_over, log_unwritten, news
 
 FOUND = {"type": "TargetResolved", "status": "True", "reason": "TargetFound", "message": "it is there"}
 SILENT = {
@@ -59,29 +59,29 @@ NEWS = {
     ),
     "another number of replicas": (
         STATUS | {"desiredOptimizedAlloc": STATUS["desiredOptimizedAlloc"] | {"numReplicas": 2}},
-        News.URGENT,
+        Urgency.URGENT,
     ),
-    "a new replica": (STATUS | {"currentAlloc": {"numReplicas": 2}}, News.URGENT),
-    "a shortage": (with_decision(reason="Shortage"), News.URGENT),
-    "a worse signal of the load": (with_decision(signal="Held"), News.URGENT),
-    "a changed condition": (STATUS | {"conditions": [FOUND | {"status": "False"}, SILENT]}, News.URGENT),
+    "a new replica": (STATUS | {"currentAlloc": {"numReplicas": 2}}, Urgency.URGENT),
+    "a shortage": (with_decision(reason="Shortage"), Urgency.URGENT),
+    "a worse signal of the load": (with_decision(signal="Held"), Urgency.URGENT),
+    "a changed condition": (STATUS | {"conditions": [FOUND | {"status": "False"}, SILENT]}, Urgency.URGENT),
     "the time of a clock that was set back": (
         STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2026-01-01T12:00:00Z"}},
-        News.URGENT,
+        Urgency.URGENT,
     ),
-    "another priority": (with_decision(priority=5), News.ORDINARY),
-    "the limit of the number": (with_decision(boundBy="Demand"), News.ORDINARY),
+    "another priority": (with_decision(priority=5), Urgency.ORDINARY),
+    "the limit of the number": (with_decision(boundBy="Demand"), Urgency.ORDINARY),
     "the reason of a condition that holds": (
         STATUS | {"conditions": [FOUND | {"reason": "TargetNotScaled"}, SILENT]},
-        News.ORDINARY,
+        Urgency.ORDINARY,
     ),
     "another cause of the same reason": (
         STATUS | {"conditions": [FOUND | {"message": "it is there; nothing scales it"}, SILENT]},
-        News.ORDINARY,
+        Urgency.ORDINARY,
     ),
     "another reason why an engine is silent": (
         STATUS | {"conditions": [FOUND, SILENT | {"message": "0 of 1 report; p: no answer"}]},
-        News.ORDINARY,
+        Urgency.ORDINARY,
     ),
     "the age of a report": (
         STATUS | {"conditions": [FOUND, SILENT | {"message": "1 of 1 report, 7 s old"}]},
@@ -89,15 +89,15 @@ NEWS = {
     ),
     "a profile that slightly exceeds its tolerance": (
         STATUS | {"conditions": [*STATUS["conditions"], DIFFERS]},
-        News.ORDINARY,
+        Urgency.ORDINARY,
     ),
-    "step times to save": (with_decision(performance=LEARNED), News.ORDINARY),
-    "the first attained share": (with_decision(serviceLevel=LEVEL), News.ORDINARY),
+    "step times to save": (with_decision(performance=LEARNED), Urgency.ORDINARY),
+    "the first attained share": (with_decision(serviceLevel=LEVEL), Urgency.ORDINARY),
 }
 
 
 @pytest.mark.parametrize(("new", "want"), NEWS.values(), ids=NEWS.keys())
-def test_how_soon_a_changed_status_is_written(new: Json, want: News | None) -> None:
+def test_how_soon_a_changed_status_is_written(new: Json, want: Urgency | None) -> None:
     """Values that others act on are written at once, explanations in turn, and figures alone never."""
     assert news(STATUS, new) is want
 
@@ -109,12 +109,12 @@ CHANGES = {
     ),
     "an attained share that differs by much of what may miss": (
         {"serviceLevel": LEVEL | {"attained": "0.94"}},
-        News.ORDINARY,
+        Urgency.ORDINARY,
     ),
-    "another promise": ({"serviceLevel": LEVEL | {"promised": "0.9"}}, News.ORDINARY),
-    "no more targets": ({"serviceLevel": None}, News.ORDINARY),
+    "another promise": ({"serviceLevel": LEVEL | {"promised": "0.9"}}, Urgency.ORDINARY),
+    "no more targets": ({"serviceLevel": None}, Urgency.ORDINARY),
     "almost the same utilization": ({"performance": LEARNED | {"utilization": "0.62"}}, None),
-    "another utilization": ({"performance": LEARNED | {"utilization": "0.5"}}, News.ORDINARY),
+    "another utilization": ({"performance": LEARNED | {"utilization": "0.5"}}, Urgency.ORDINARY),
 }
 
 
@@ -128,14 +128,14 @@ def test_small_changes_of_what_engines_attained_cause_no_write(name: str) -> Non
 
 
 EDITED = {
-    "a time that is missing": (STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1}}, News.URGENT),
+    "a time that is missing": (STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1}}, Urgency.URGENT),
     "a time that is no time": (
         STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "soon"}},
-        News.URGENT,
+        Urgency.URGENT,
     ),
     "a time in the future": (
         STATUS | {"desiredOptimizedAlloc": {"numReplicas": 1, "lastRunTime": "2030-01-01T13:00:00Z"}},
-        News.URGENT,
+        Urgency.URGENT,
     ),
     "a condition of another controller": (
         STATUS | {"conditions": [FOUND, {"type": "Healthy", "status": "True", "reason": "Healthy"}, SILENT]},
@@ -145,7 +145,7 @@ EDITED = {
 
 
 @pytest.mark.parametrize(("old", "want"), EDITED.values(), ids=EDITED.keys())
-def test_how_soon_an_edited_status_is_written_again(old: Json, want: News | None) -> None:
+def test_how_soon_an_edited_status_is_written_again(old: Json, want: Urgency | None) -> None:
     """At once if the metrics API could not serve it, and never for what our writes keep."""
     assert news(old, STATUS) is want
 
@@ -239,7 +239,7 @@ def test_remaining_fields_of_an_earlier_controller_cause_one_write() -> None:
     """Its accelerator is needed for conversion and causes no write; its number does."""
     kept = LEGACY | {"desiredOptimizedAlloc": {"accelerator": "A100"}} | UNPLANNED
 
-    assert news(LEGACY | UNPLANNED, UNPLANNED) is News.URGENT
+    assert news(LEGACY | UNPLANNED, UNPLANNED) is Urgency.URGENT
     assert news(kept, UNPLANNED) is None
     assert left_over(kept, UNPLANNED) == {}
 

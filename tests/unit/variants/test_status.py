@@ -16,12 +16,12 @@ from apiserver.kinds.llmd import v1alpha1, v1alpha2
 from apiserver.kinds.llmd.conversion import SPOKE, convert
 from apiserver.schema.validation import validate
 from controller.evictions.rounds import BEING_MOVED
-from controller.observe.claim import Orders, Unplanned
+from controller.observe.claim import Exclusion, Orders
 from controller.observe.conditions import ConditionReason
 from controller.planning.decision import BoundBy, SolverStatus
 from controller.planning.load import Signal
 from controller.planning.snapshot import Replica
-from controller.sizing.records import Learned, StepParameters
+from controller.sizing.records import LearnedProfile, StepParameters
 from controller.sizing.sizing import SizedVariant
 from controller.variants.advisory import Advice
 from controller.variants.publishing import news
@@ -156,7 +156,7 @@ def test_rates_are_written_without_exponents(rate: float, text: str) -> None:
 
 def test_learned_step_times_are_stored_in_the_status() -> None:
     """Learning continues from them after a restart."""
-    learned = Learned(
+    learned = LearnedProfile(
         parameters=StepParameters(alpha_ms=13.2, beta_ms=0.10512, delta_ms=0.0),
         samples=211.6,
         kv_tokens=160_000,
@@ -368,7 +368,7 @@ def test_a_message_that_is_too_long_for_the_schema_is_truncated() -> None:
 
 def test_without_a_plan_there_is_no_number() -> None:
     """An HPA would apply an old number."""
-    why = Unplanned(ConditionReason.TARGET_NOT_FOUND, "Deployment 'chat' does not exist")
+    why = Exclusion(ConditionReason.TARGET_NOT_FOUND, "Deployment 'chat' does not exist")
 
     status = unplanned_status(stored(variant("chat")), why, now=NOW)
 

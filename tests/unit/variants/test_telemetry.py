@@ -21,16 +21,16 @@ from apiserver.kinds.following import FollowingProblem, Problem
 from controller.observe.conditions import ConditionReason
 from controller.observe.decision_following import ActingReason
 from controller.observe.declarations import claims_of_annotated
-from controller.observe.gather import Gathered
+from controller.observe.gather import GatherResult
 from controller.observe.policies import SettingsProblem
 from controller.planning.decision import LevelReport, NodeRequest
 from controller.planning.load import Signal
 from controller.planning.snapshot import Snapshot
-from controller.sizing.attainment import Attained, ServiceLevel
+from controller.sizing.attainment import Attainment, TargetAttainment
 from controller.sizing.records import Targets
 from controller.sizing.sizing import SizedVariant
 from controller.variants.advisory import Advice
-from controller.variants.placement_following import IN_STEP, Divergence, Waiting
+from controller.variants.placement_following import IN_STEP, Divergence, WaitingReplica
 from controller.variants.telemetry import CycleResult, Telemetry
 
 DECISION = decision("chat")
@@ -48,7 +48,7 @@ SEEN = variant("chat", "n", None, namespace="ns", model_id="m", accelerator="A10
 ADVICE = Advice(reason=ConditionReason.OBJECT_ADVISORY, because="why", saved_per_hour=Decimal("25.00"))
 OUTCOME = CycleResult(
     plan=PLAN,
-    gathered=Gathered(
+    gathered=GatherResult(
         snapshot=Snapshot(nodes=(), variants=(SEEN,)),
         observed={
             ("ns", "chat"): observed(misread=(Problem(reason=FollowingProblem.TARGET_DIFFERS, message="x"),))
@@ -64,16 +64,17 @@ OUTCOME = CycleResult(
     advices={("ns", "chat"): ADVICE},
     sized={
         ("ns", "chat"): SizedVariant(
-            service_level=ServiceLevel(
+            service_level=TargetAttainment(
                 targets=Targets(ttft_seconds=2.0, itl_seconds=0.05),
-                attained=Attained(requests=100.0, missed_ttft=10.0, missed_itl=20.0),
+                attained=Attainment(requests=100.0, missed_ttft=10.0, missed_itl=20.0),
             )
         )
     },
     divergence=Divergence(
         elsewhere=3,
         waiting=tuple(
-            Waiting(variant=("ns", "chat"), pod=pod, node="n", takers=()) for pod in ("chat-1", "chat-2")
+            WaitingReplica(variant=("ns", "chat"), pod=pod, node="n", takers=())
+            for pod in ("chat-1", "chat-2")
         ),
     ),
     settings=(
@@ -188,7 +189,7 @@ def test_an_unknown_load_has_a_state_and_no_value() -> None:
 
 def test_a_target_that_a_class_lacks_has_no_series() -> None:
     """A share of 1 would claim that a promise is kept which nobody made."""
-    level = ServiceLevel(targets=Targets(itl_seconds=0.05), attained=Attained(requests=100.0))
+    level = TargetAttainment(targets=Targets(itl_seconds=0.05), attained=Attainment(requests=100.0))
 
     registry = after(replace(OUTCOME, sized={DECISION.key: SizedVariant(service_level=level)}))
 
@@ -202,7 +203,7 @@ def test_the_cost_of_a_model_is_that_of_all_its_variants() -> None:
     """Each variant has its own price."""
     seen = (SEEN, replace(SEEN, name="other", cost_per_replica=Decimal(4), replicas=()))
     observations = OUTCOME.gathered.observed
-    gathered = Gathered(
+    gathered = GatherResult(
         snapshot=Snapshot(nodes=(), variants=seen),
         observed=dict.fromkeys((item.key for item in seen), observations[SEEN.key]),
     )
@@ -276,7 +277,7 @@ def test_series_end_with_the_objects_that_they_describe() -> None:
     """A deleted variant, or one that is no longer advisory, must not keep its last values."""
     empty = replace(PLAN, decisions=(), requests=(), solver=replace(PLAN.solver, levels=()))
 
-    gone = Gathered(snapshot=Snapshot(nodes=(), variants=()))
+    gone = GatherResult(snapshot=Snapshot(nodes=(), variants=()))
     ended = replace(OUTCOME, plan=empty, gathered=gone, acting={}, advices={}, divergence=IN_STEP)
     ended = replace(ended, settings=(), silent_models={}, not_ready={})
     registry = after(OUTCOME, ended)
@@ -321,10 +322,10 @@ def decided(running: int) -> CycleResult:
     )
     return CycleResult(
         plan=plan_of(decision("chat"), decision("told")),
-        gathered=Gathered(
+        gathered=GatherResult(
             snapshot=Snapshot(nodes=(), variants=variants),
             observed={item.key: observed() for item in variants},
-            claimants=claims_of_annotated([CHAT_HPA, TOLD_HPA], (), {}, taken=()).claimants,
+            claimants=claims_of_annotated([CHAT_HPA, TOLD_HPA], (), {}, claimed=()).claimants,
         ),
         written=0,
         scrape_failures=0,
@@ -360,7 +361,7 @@ def test_the_labels_are_those_of_the_documentation() -> None:
 
 def test_numbers_end_with_their_objects() -> None:
     """Later cycles replace all of them."""
-    gone = Gathered(snapshot=Snapshot(nodes=(), variants=()))
+    gone = GatherResult(snapshot=Snapshot(nodes=(), variants=()))
     registry = after(decided(1), replace(decided(1), gathered=gone, advices={}))
 
     assert registry.get_sample_value("wva_desired_replicas", EXTERNAL) is None
