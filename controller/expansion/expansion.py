@@ -51,13 +51,13 @@ class Expansion:
 
     objects: tuple[Json, ...]
     notes: tuple[Note, ...]
-    taken: frozenset[str] = frozenset()
+    taken_names: frozenset[str] = frozenset()
     """Backends whose workload name is taken by an object that is not the Model's."""
 
     @property
     def is_whole(self) -> bool:
         """Whether every backend can be created."""
-        return not (self.taken or any(note.prevents for note in self.notes))
+        return not (self.taken_names or any(note.prevents for note in self.notes))
 
 
 def expand(
@@ -92,7 +92,7 @@ def expand(
     notes += _overwritten(model, routes)
     objects += routes
     objects += _scaling_objects(model, [parts for _, parts in made], settings)
-    return Expansion(objects=tuple(objects), notes=tuple(notes), taken=taken_names)
+    return Expansion(objects=tuple(objects), notes=tuple(notes), taken_names=taken_names)
 
 
 def _workloads(parts: Sequence[Part], settings: ExpansionSettings) -> Iterator[Json]:

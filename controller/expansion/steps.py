@@ -235,9 +235,9 @@ def _astray(model: Json, expansion: Expansion) -> Callable[[Json], bool]:
     workloads = [
         item
         for item in expansion.objects
-        if item["kind"] in WORKLOADS and item["metadata"]["labels"][BACKEND_LABEL] in expansion.taken
+        if item["kind"] in WORKLOADS and item["metadata"]["labels"][BACKEND_LABEL] in expansion.taken_names
     ]
-    servers = {backend_name(model, {"name": name}) for name in expansion.taken}
+    servers = {backend_name(model, {"name": name}) for name in expansion.taken_names}
     return lambda item: acts_on(item, workloads) or not servers.isdisjoint(targets_of(item))
 
 

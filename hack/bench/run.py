@@ -41,7 +41,7 @@ class NothingChosenError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class ResultPart:
     """One part of the results so far."""
 
     name: str = ""
@@ -58,14 +58,16 @@ def part_of(
     *tables: Sequence[str],
     columns: Columns[Any] = (),
     goals: Iterable[Goal] = (),
-) -> Part:
+) -> ResultPart:
     """Return a part of data classes, each a row and, with columns, a line of a table."""
     own = [table_lines(columns, results)] if columns else []
-    return Part(name=name, rows=[asdict(one) for one in results], tables=[*tables, *own], goals=[*goals])
+    return ResultPart(
+        name=name, rows=[asdict(one) for one in results], tables=[*tables, *own], goals=[*goals]
+    )
 
 
 @dataclass(kw_only=True, slots=True)
-class Run:
+class BenchmarkRun:
     """A run in progress."""
 
     cores: Cores = field(default_factory=lambda: Cores.split(frozenset(os.sched_getaffinity(0))))
@@ -89,7 +91,7 @@ class Run:
         return statistics.median(self.loads_us) / _REFERENCE_US
 
     @contextmanager
-    def pinned(self) -> Iterator[None]:
+    def pin(self) -> Iterator[None]:
         """Pin the calling thread to the load's cores until the block ends."""
         allowed = os.sched_getaffinity(0)
         self.cores.pin_load()
@@ -99,7 +101,7 @@ class Run:
             os.sched_setaffinity(0, allowed)
 
 
-Measure = Callable[[argparse.Namespace, Run], Iterator[Sequence[Part]]]
+Measure = Callable[[argparse.Namespace, BenchmarkRun], Iterator[Sequence[ResultPart]]]
 """Measures what the options select, and yields all parts so far each time there are more.
 
 May raise NothingChosenError, and the errors that end a run: ConnectionBrokenError, ControlPlaneError, OSError
@@ -114,8 +116,8 @@ def main(name: str, parser: argparse.ArgumentParser, measure: Measure) -> int:
     """
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to this file")
     options = parser.parse_args()
-    run, began = Run(), datetime.now(UTC)
-    parts: Sequence[Part] = ()
+    run, began = BenchmarkRun(), datetime.now(UTC)
+    parts: Sequence[ResultPart] = ()
     try:
         for parts in measure(options, run):
             _write(name, options, began, parts)
@@ -140,7 +142,7 @@ def _count(text: str) -> int:
     return number
 
 
-def _write(name: str, options: argparse.Namespace, began: datetime, parts: Sequence[Part]) -> None:
+def _write(name: str, options: argparse.Namespace, began: datetime, parts: Sequence[ResultPart]) -> None:
     """Replace the results file, if requested, atomically. Raises ValueError for NaN or infinity."""
     if options.json is None:
         return
@@ -157,7 +159,7 @@ def _write(name: str, options: argparse.Namespace, began: datetime, parts: Seque
     unfinished.replace(options.json)
 
 
-def _print(parts: Sequence[Part], run: Run, *, seconds: float) -> None:
+def _print(parts: Sequence[ResultPart], run: BenchmarkRun, *, seconds: float) -> None:
     """Print the machine and its pace, then tables, then goals; failures go to stderr."""
     print(
         f"{os.cpu_count()} cores, Python {platform.python_version()}; load average {os.getloadavg()[0]:.2f};"

@@ -26,10 +26,10 @@ from aiohttp import web
 
 from apiserver.schema.json import Json
 from hack.bench.run import OURS, STRAIGHTFORWARD
-from hack.calling.connection import Answer, Connection
+from hack.calling.connection import Connection, HttpResponse
 from hack.calling.cores import Cores
 from hack.calling.load import WrongAnswerError, ask
-from hack.calling.server_process import ADDRESS, Server, new_identity, serving
+from hack.calling.server_process import ADDRESS, ServerProcess, new_identity, run_server
 from hack.controlplane.network import free_port
 
 T = TypeVar("T")
@@ -47,11 +47,11 @@ _BATCH_SECONDS: Final = 0.002
 
 def by_turns(plan: Mapping[Key, Callable[[], T]], rounds: int) -> dict[Key, list[T]]:
     """Run every entry once per round, every other round in reverse order; return the results of each."""
-    taken: dict[Key, list[T]] = {key: [] for key in plan}
+    samples: dict[Key, list[T]] = {key: [] for key in plan}
     for number in range(rounds):
         for key in list(plan)[:: 1 if number % 2 == 0 else -1]:
-            taken[key].append(plan[key]())
-    return taken
+            samples[key].append(plan[key]())
+    return samples
 
 
 def pairs(costs: Mapping[Key, T]) -> Iterator[tuple[Key, T, T]]:
@@ -88,13 +88,13 @@ def cpu_per_call_seconds(handle: Answerer, bodies: Iterator[bytes], *, seconds: 
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Target:
+class LoadTarget:
     """A running server with its open connections."""
 
-    process: Server
+    process: ServerProcess
     connections: Sequence[Connection]
 
-    def first(self, request: bytes) -> Answer:
+    def first(self, request: bytes) -> HttpResponse:
         """Send a request once; return the response. Raises WrongAnswerError unless the status is 200."""
         answer = ask(self.connections[0], request)
         if answer.status != _OK:
@@ -110,17 +110,17 @@ def running_servers(
     server_name: str,
     sections: Json,
     connections: int = 1,
-) -> Iterator[Mapping[str, Target]]:
+) -> Iterator[Mapping[str, LoadTarget]]:
     """Run our webhooks process with these configuration sections, and servers with handlers of modules."""
     with TemporaryDirectory(prefix="stowplan-bench-") as name, ExitStack() as stack:
         directory = Path(name)
         context = new_identity(directory, server_name=server_name)
         commands = {OURS: _webhooks(directory, sections)}
-        commands |= {server: answering(module, "asyncio", name) for server, module in others.items()}
+        commands |= {server: server_command(module, "asyncio", name) for server, module in others.items()}
         targets = {}
         for server, command in commands.items():
             port = free_port(ADDRESS)
-            running = serving(
+            running = run_server(
                 [*command, str(port)],
                 name=server,
                 directory=directory,
@@ -133,11 +133,11 @@ def running_servers(
             opened = [process.connect() for _ in range(connections)]
             for connection in opened:
                 stack.callback(connection.close)
-            targets[server] = Target(process=process, connections=opened)
+            targets[server] = LoadTarget(process=process, connections=opened)
         yield targets
 
 
-def answering(module: str, loop: str, directory: str) -> list[str]:
+def server_command(module: str, loop: str, directory: str) -> list[str]:
     """Return the command of a server with a module's handlers; the port has to be appended."""
     return [*_PYTHON, "hack.bench.servers", module, loop, directory]
 

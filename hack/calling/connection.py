@@ -24,7 +24,7 @@ class ConnectionBrokenError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class HttpResponse:
     """A complete response."""
 
     status: int
@@ -61,7 +61,7 @@ class Connection:
             except ssl.SSLWantWriteError:
                 select.select([], [self._stream], [], _PATIENCE_SECONDS)
 
-    def receive(self) -> Answer | None:
+    def receive(self) -> HttpResponse | None:
         """Return the response if it is complete, else None. Raises ConnectionBrokenError."""
         while True:
             try:
@@ -75,20 +75,20 @@ class Connection:
             self._pieces.append(received)
             if self._missing is None:
                 self._pieces = [b"".join(self._pieces)]
-                self._missing = _missing(self._pieces[0])
+                self._missing = _missing_bytes(self._pieces[0])
             else:
                 self._missing -= len(received)
             if self._missing is not None and self._missing <= 0:
                 head, _, body = b"".join(self._pieces).partition(_HEAD_END)
                 self._pieces, self._missing = [], None
-                return Answer(int(head[_STATUS]), body)
+                return HttpResponse(int(head[_STATUS]), body)
 
     def close(self) -> None:
         """Close the socket, without a TLS close."""
         self._stream.close()
 
 
-def _missing(received: bytes) -> int | None:
+def _missing_bytes(received: bytes) -> int | None:
     """Return how many bytes of a response are missing; None if its head is incomplete."""
     head_end = received.find(_HEAD_END)
     if head_end < 0:

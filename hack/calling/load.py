@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hack.calling.connection import Answer, Connection
+from hack.calling.connection import Connection, HttpResponse
 from hack.calling.cores import cpu_seconds
 
 _PATIENCE_SECONDS: Final = 30.0
@@ -20,7 +20,7 @@ class WrongAnswerError(Exception):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Served:
+class LoadFigures:
     """Figures of a server under load."""
 
     requests: int
@@ -40,7 +40,7 @@ class Served:
         return self.requests / self.seconds
 
 
-def ask(connection: Connection, request: bytes) -> Answer:
+def ask(connection: Connection, request: bytes) -> HttpResponse:
     """Send one request and return the response. Raises WrongAnswerError if there is none within 30 s."""
     connection.send(request)
     while (answer := connection.receive()) is None:
@@ -52,12 +52,12 @@ def ask(connection: Connection, request: bytes) -> Answer:
 def drive(
     connections: Sequence[Connection],
     requests: Iterator[bytes],
-    want: Answer,
+    want: HttpResponse,
     *,
     pid: int,
     seconds: float,
     least: int = 0,
-) -> Served:
+) -> LoadFigures:
     """Send requests over all connections for `seconds`, but at least `least` of them; return the figures.
 
     `requests` must be infinite; `pid` is the server's. Raises WrongAnswerError as soon as a response differs
@@ -69,7 +69,7 @@ def drive(
         server, began = cpu_seconds(pid), time.perf_counter()
         latencies = _rounds(connections, requests, want, until=began + seconds, least=least)
         ended = time.perf_counter()
-        return Served(
+        return LoadFigures(
             requests=len(latencies),
             seconds=ended - began,
             server_cpu_seconds=cpu_seconds(pid) - server,
@@ -80,7 +80,12 @@ def drive(
 
 
 def _rounds(
-    connections: Sequence[Connection], requests: Iterator[bytes], want: Answer, *, until: float, least: int
+    connections: Sequence[Connection],
+    requests: Iterator[bytes],
+    want: HttpResponse,
+    *,
+    until: float,
+    least: int,
 ) -> list[float]:
     clock, latencies = time.perf_counter, list[float]()
     waiting = {connection.fileno(): connection for connection in connections}

@@ -36,7 +36,7 @@ def new_identity(directory: Path, *, server_name: str) -> ssl.SSLContext:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Server:
+class ServerProcess:
     """A running server."""
 
     port: int
@@ -52,9 +52,9 @@ class Server:
 
 
 @contextmanager
-def serving(
+def run_server(
     command: list[str], *, name: str, directory: Path, port: int, context: ssl.SSLContext, server_name: str
-) -> Iterator[Server]:
+) -> Iterator[ServerProcess]:
     """Run a server until the block ends; its home directory and log are in `directory`.
 
     It is killed if this process ends in any way. Raises ControlPlaneError if it exits before it listens, or
@@ -63,14 +63,14 @@ def serving(
     process = Process(name, command, directory=directory, working_directory=ROOT)
     try:
         process.start()
-        server = Server(port=port, context=context, server_name=server_name, pid=process.pid)
+        server = ServerProcess(port=port, context=context, server_name=server_name, pid=process.pid)
         _wait(process, server)
         yield server
     finally:
         process.stop(patience_seconds=_STOP_SECONDS)
 
 
-def _wait(process: Process, server: Server) -> None:
+def _wait(process: Process, server: ServerProcess) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
         try:

@@ -8,8 +8,16 @@ import sys
 import time
 from collections.abc import Sequence
 
-from hack.clusters.filling import DEFAULT, PACKED, Filled, Order, Way, cluster_plane, fill_clusters
-from hack.clusters.generated import Kind, generate_cluster
+from hack.clusters.filling import (
+    DEFAULT,
+    PACKED,
+    FillResult,
+    PodOrder,
+    SchedulingWay,
+    cluster_plane,
+    fill_clusters,
+)
+from hack.clusters.generated import ClusterKind, generate_cluster
 
 _BATCH = 200
 """Clusters of each kind per control plane; each batch starts a new one."""
@@ -23,15 +31,19 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of the first cluster (%(default)s)")
     options = parser.parse_args(arguments)
-    ways = [Way(scheduler=scheduler, order=order) for scheduler in (PACKED, DEFAULT) for order in Order]
+    ways = [
+        SchedulingWay(scheduler=scheduler, order=order)
+        for scheduler in (PACKED, DEFAULT)
+        for order in PodOrder
+    ]
     began = time.monotonic()
-    filled: list[Filled] = []
+    filled: list[FillResult] = []
     for first in range(options.seed, options.seed + options.count, _BATCH):
         seeds = range(first, min(first + _BATCH, options.seed + options.count))
-        clusters = [generate_cluster(seed=seed, kind=kind) for kind in Kind for seed in seeds]
+        clusters = [generate_cluster(seed=seed, kind=kind) for kind in ClusterKind for seed in seeds]
         with cluster_plane() as control_plane:
             filled += asyncio.run(fill_clusters(control_plane, clusters, ways))
-    for kind in Kind:
+    for kind in ClusterKind:
         for way in ways:
             print(
                 _line(kind, way, [item for item in filled if item.way == way and item.cluster.kind is kind])
@@ -41,7 +53,7 @@ def main(arguments: list[str]) -> int:
     return bool(wrong)
 
 
-def _line(kind: Kind, way: Way, filled: Sequence[Filled]) -> str:
+def _line(kind: ClusterKind, way: SchedulingWay, filled: Sequence[FillResult]) -> str:
     short = [item for item in filled if item.waiting]
     waiting, added = sum(len(item.waiting) for item in short), sum(item.added for item in filled)
     seeds = f"; seeds {', '.join(str(item.cluster.seed) for item in short[:5])}" if short else ""

@@ -20,15 +20,15 @@ from apiserver.cluster.resource import NODES, PODS, Resource
 from apiserver.schema.json import Json
 from controller.observe.pods import by_target
 from controller.variants.placing import let_in
-from hack.clusters.generated import CLUSTER_LABEL, NAMESPACE, Cluster, Shape, new_pod
-from hack.clusters.planned import Planned, is_settled, offences, planned
+from hack.clusters.generated import CLUSTER_LABEL, NAMESPACE, GeneratedCluster, PodShape, new_pod
+from hack.clusters.planned import PlannedCluster, is_settled, offences, plan_cluster
 from hack.controlplane import ControlPlane
 
 PACKED: Final = "stowplan-packed"
 DEFAULT: Final = "default-scheduler"
 
 
-class Order(StrEnum):
+class PodOrder(StrEnum):
     """The order in which the scheduler receives the pods of a cluster."""
 
     ARBITRARY = "arrival order"
@@ -37,31 +37,35 @@ class Order(StrEnum):
     GATED = "gated, arrival order"
 
 
-def new_names(planned: Planned) -> list[str]:
+def new_names(planned: PlannedCluster) -> list[str]:
     """Return the names of the pods that a plan adds, which are the same in every way."""
     return [f"{planned.cluster.name}-new-{number}" for number in range(sum(planned.added.values()))]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Way:
+class SchedulingWay:
     """A scheduler and an order for the pods that a plan adds."""
 
     scheduler: str
-    order: Order
+    order: PodOrder
 
-    def new_pods(self, planned: Planned) -> list[Json]:
+    def new_pods(self, planned: PlannedCluster) -> list[Json]:
         """Return the pods that the plan adds, in the order of creation."""
         shapes = {shape.name: shape for shape in planned.cluster.shapes}
-        wanted = [shapes[name] for name, count in sorted(planned.added.items()) for _ in range(count)]
-        Random(planned.cluster.seed).shuffle(wanted)  # noqa: S311 (not used for security)
-        if self.order is Order.LARGEST_FIRST:
-            wanted.sort(key=lambda shape: -shape.accelerators)
-        return [self._pod(name, shape) for name, shape in zip(new_names(planned), wanted, strict=True)]
+        new_shapes = [shapes[name] for name, count in sorted(planned.added.items()) for _ in range(count)]
+        Random(planned.cluster.seed).shuffle(new_shapes)  # noqa: S311 (not used for security)
+        if self.order is PodOrder.LARGEST_FIRST:
+            new_shapes.sort(key=lambda shape: -shape.accelerators)
+        return [self._pod(name, shape) for name, shape in zip(new_names(planned), new_shapes, strict=True)]
 
-    def _pod(self, name: str, shape: Shape) -> Json:
-        by_size = f"stowplan-accelerators-{shape.accelerators}" if self.order is Order.BY_PRIORITY else ""
+    def _pod(self, name: str, shape: PodShape) -> Json:
+        by_size = f"stowplan-accelerators-{shape.accelerators}" if self.order is PodOrder.BY_PRIORITY else ""
         return new_pod(
-            name, shape, scheduler=self.scheduler, priority_class=by_size, is_gated=self.order is Order.GATED
+            name,
+            shape,
+            scheduler=self.scheduler,
+            priority_class=by_size,
+            is_gated=self.order is PodOrder.GATED,
         )
 
 
@@ -74,11 +78,11 @@ _PATIENCE_SECONDS: Final = 120.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Filled:
+class FillResult:
     """The scheduler's result for one plan in one way."""
 
-    cluster: Cluster
-    way: Way
+    cluster: GeneratedCluster
+    way: SchedulingWay
     added: int
     """The number of replicas that the plan had a node for."""
 
@@ -104,8 +108,8 @@ def cluster_plane() -> Iterator[ControlPlane]:
 
 
 async def fill_clusters(
-    control_plane: ControlPlane, clusters: Sequence[Cluster], ways: Iterable[Way]
-) -> list[Filled]:
+    control_plane: ControlPlane, clusters: Sequence[GeneratedCluster], ways: Iterable[SchedulingWay]
+) -> list[FillResult]:
     """Write and plan all clusters, then fill them in one way after the other.
 
     Raises TimeoutError if the scheduler does not process all pods in time.
@@ -125,22 +129,24 @@ async def fill_clusters(
 
 
 async def _plan_clusters(
-    clusters: Sequence[Cluster], nodes: Mapping[str, list[Json]], pods: Mapping[str, list[Json]]
-) -> list[Planned]:
+    clusters: Sequence[GeneratedCluster], nodes: Mapping[str, list[Json]], pods: Mapping[str, list[Json]]
+) -> list[PlannedCluster]:
     loop = asyncio.get_running_loop()
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as processes:
         return await asyncio.gather(
             *(
-                loop.run_in_executor(processes, planned, item, nodes[item.name], pods[item.name])
+                loop.run_in_executor(processes, plan_cluster, item, nodes[item.name], pods[item.name])
                 for item in clusters
             )
         )
 
 
-async def _in_one_way(connection: Connection, plans: Sequence[Planned], way: Way) -> list[Filled]:
+async def _in_one_way(
+    connection: Connection, plans: Sequence[PlannedCluster], way: SchedulingWay
+) -> list[FillResult]:
     """Create the pods that the plans add, and return the results."""
     await _each(plans, lambda plan: _grow(connection, plan, way))
-    if way.order is Order.GATED:
+    if way.order is PodOrder.GATED:
         pods = await _list_objects(connection, PODS)
         await _each(plans, lambda plan: _let_in(connection, plan, pods[plan.cluster.name]))
     pods = await _wait_for_scheduler(connection)
@@ -159,7 +165,7 @@ async def _each(items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]]
             group.create_task(one(item))
 
 
-async def _create_cluster(connection: Connection, cluster: Cluster) -> None:
+async def _create_cluster(connection: Connection, cluster: GeneratedCluster) -> None:
     """Create the nodes and the pods running on them."""
     for node in cluster.nodes:
         await connection.create(NODES, node)
@@ -176,12 +182,12 @@ async def _delete(connection: Connection, names: Iterable[str]) -> None:
         await connection.delete(PODS, name, namespace=NAMESPACE)
 
 
-async def _grow(connection: Connection, plan: Planned, way: Way) -> None:
+async def _grow(connection: Connection, plan: PlannedCluster, way: SchedulingWay) -> None:
     for pod in way.new_pods(plan):
         await connection.create(PODS, pod, namespace=NAMESPACE)
 
 
-async def _let_in(connection: Connection, plan: Planned, pods: Sequence[Json]) -> None:
+async def _let_in(connection: Connection, plan: PlannedCluster, pods: Sequence[Json]) -> None:
     """Release gated pods as the controller does."""
     groups = by_target(pods)
     observed = {
@@ -215,8 +221,8 @@ async def _list_objects(connection: Connection, resource: Resource) -> Mapping[s
     return by_cluster
 
 
-def _outcome_of(plan: Planned, way: Way, pods: Sequence[Json]) -> Filled:
-    return Filled(
+def _outcome_of(plan: PlannedCluster, way: SchedulingWay, pods: Sequence[Json]) -> FillResult:
+    return FillResult(
         cluster=plan.cluster,
         way=way,
         added=sum(plan.added.values()),

@@ -12,7 +12,7 @@ from apiserver.schema.json import Json
 from controller.commands.plan.changes import stated_load
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.variants.placing import GATE
-from hack.controlplane.nodes import Node
+from hack.controlplane.nodes import KwokNode
 
 CLUSTER_LABEL: Final = "stowplan.dev/cluster"
 CAPACITY: Final = Capacity(requests_per_second=1.0, source=CapacitySource.STATED)
@@ -24,7 +24,7 @@ _READY: Final = {"type": "Ready", "status": "True"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Shape:
+class PodShape:
     """A variant: the resources and constraints of its pods."""
 
     name: str
@@ -64,7 +64,7 @@ class Shape:
 
 def node(name: str, *, cluster: str, product: str, accelerators: int, pool: str, is_dedicated: bool) -> Json:
     """Return a ready Node."""
-    manifest: Json = Node(name=name, accelerator=product, accelerator_count=accelerators).manifest()
+    manifest: Json = KwokNode(name=name, accelerator=product, accelerator_count=accelerators).manifest()
     manifest["metadata"]["labels"] |= {CLUSTER_LABEL: cluster, "pool": pool}
     manifest["status"]["conditions"] = [_READY]
     return manifest | {"spec": {"taints": [_DEDICATED] if is_dedicated else []}}
@@ -80,10 +80,10 @@ def pod(name: str, spec: Json, *, labels: Mapping[str, str], owner: str | None) 
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def bound_pod(name: str, host: Json, *, size: int, shape: Shape | None, cluster: str) -> Json:
+def bound_pod(name: str, host: Json, *, size: int, shape: PodShape | None, cluster: str) -> Json:
     """Return a running pod: a replica, or a workload of someone else."""
     if shape is None:
-        other = Shape(
+        other = PodShape(
             name=name, cluster=cluster, accelerators=size, selector={}, tolerates_dedicated=True, cost=0
         )
         spec = other.pod_spec()
@@ -94,7 +94,7 @@ def bound_pod(name: str, host: Json, *, size: int, shape: Shape | None, cluster:
 
 
 def new_pod(
-    name: str, shape: Shape, *, scheduler: str, priority_class: str = "", is_gated: bool = False
+    name: str, shape: PodShape, *, scheduler: str, priority_class: str = "", is_gated: bool = False
 ) -> Json:
     """Return a replica that waits for a scheduler, or for the controller to remove its gate."""
     spec = shape.pod_spec() | {"schedulerName": scheduler}
@@ -103,7 +103,7 @@ def new_pod(
     return pod(name, spec, labels={CLUSTER_LABEL: shape.cluster}, owner=shape.name)
 
 
-def deployment(shape: Shape, replicas: int) -> Json:
+def deployment(shape: PodShape, replicas: int) -> Json:
     """Return the scale target of a variant."""
     return {
         "apiVersion": "apps/v1",
@@ -113,7 +113,7 @@ def deployment(shape: Shape, replicas: int) -> Json:
     }
 
 
-def variant(shape: Shape, namespace: str) -> Json:
+def variant(shape: PodShape, namespace: str) -> Json:
     """Return the VariantAutoscaling of a shape."""
     return {
         "apiVersion": "llmd.ai/v1alpha2",
@@ -133,7 +133,7 @@ _POOLS: Final = ("red", "blue")
 _MOST_WANTED: Final = 10
 
 
-class Kind(StrEnum):
+class ClusterKind(StrEnum):
     """How much the sizes and constraints of a cluster's pods vary."""
 
     NESTED = "nested"
@@ -144,34 +144,36 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cluster:
+class GeneratedCluster:
     """The state before the plan."""
 
     name: str
     seed: int
-    kind: Kind
+    kind: ClusterKind
     nodes: tuple[Json, ...]
     pods: tuple[Json, ...]
     """All of them are bound."""
 
-    shapes: tuple[Shape, ...]
+    shapes: tuple[PodShape, ...]
     loads: tuple[ModelLoad, ...]
 
     @property
     def deployments(self) -> dict[tuple[str, str], Json]:
         """The scale targets by namespace and name, with the number of running replicas."""
-        return {(NAMESPACE, shape.name): deployment(shape, self._running(shape)) for shape in self.shapes}
+        return {
+            (NAMESPACE, shape.name): deployment(shape, self._running_count(shape)) for shape in self.shapes
+        }
 
     @property
     def autoscalings(self) -> tuple[Json, ...]:
         """One VariantAutoscaling for each of them."""
         return tuple(variant(shape, NAMESPACE) for shape in self.shapes)
 
-    def _running(self, shape: Shape) -> int:
+    def _running_count(self, shape: PodShape) -> int:
         return sum(pod["metadata"]["labels"].get("app") == shape.name for pod in self.pods)
 
 
-def generate_cluster(*, seed: int, kind: Kind) -> Cluster:
+def generate_cluster(*, seed: int, kind: ClusterKind) -> GeneratedCluster:
     """Return the cluster for a seed."""
     name = f"{kind}-{seed}"
     random = Random(name)  # noqa: S311 (not used for security)
@@ -179,22 +181,24 @@ def generate_cluster(*, seed: int, kind: Kind) -> Cluster:
     shapes = tuple(_shape(random, name, number, kind) for number in range(random.randint(3, 6)))
     pods, free = _pods(random, name, nodes, shapes)
     loads = tuple(_load(shape, _draw_replicas(random, shape, sum(free))) for shape in shapes)
-    return Cluster(name=name, seed=seed, kind=kind, nodes=nodes, pods=pods, shapes=shapes, loads=loads)
+    return GeneratedCluster(
+        name=name, seed=seed, kind=kind, nodes=nodes, pods=pods, shapes=shapes, loads=loads
+    )
 
 
-def _load(shape: Shape, replicas: int) -> ModelLoad:
+def _load(shape: PodShape, replicas: int) -> ModelLoad:
     """Return a load that needs exactly the given number of replicas."""
     rate = CAPACITY.requests_per_second * replicas
     return stated_load((NAMESPACE, shape.model_id), rate, None)
 
 
-def _draw_replicas(random: Random, shape: Shape, free: int) -> int:
+def _draw_replicas(random: Random, shape: PodShape, free: int) -> int:
     """Return the wanted replicas of a variant: a random part of the free capacity, so too many in total."""
     return random.randint(1, max(1, min(_MOST_WANTED, free // shape.accelerators)))
 
 
-def _node(random: Random, cluster: str, number: int, kind: Kind) -> Json:
-    is_mixed = kind is Kind.MIXED
+def _node(random: Random, cluster: str, number: int, kind: ClusterKind) -> Json:
+    is_mixed = kind is ClusterKind.MIXED
     return node(
         f"{cluster}-{number}",
         cluster=cluster,
@@ -205,13 +209,13 @@ def _node(random: Random, cluster: str, number: int, kind: Kind) -> Json:
     )
 
 
-def _shape(random: Random, cluster: str, number: int, kind: Kind) -> Shape:
-    is_mixed = kind is Kind.MIXED
+def _shape(random: Random, cluster: str, number: int, kind: ClusterKind) -> PodShape:
+    is_mixed = kind is ClusterKind.MIXED
     selector: dict[str, str] = {}
     if is_mixed:
         selector |= {"nvidia.com/gpu.product": random.choice(_PRODUCTS)} if random.random() < 0.7 else {}  # noqa: PLR2004
         selector |= {"pool": random.choice(_POOLS)} if random.random() < 0.3 else {}  # noqa: PLR2004
-    return Shape(
+    return PodShape(
         name=f"{cluster}-v{number}",
         cluster=cluster,
         accelerators=random.choice((1, 2, 3, 4, 5, 6) if is_mixed else (1, 1, 2, 2, 4, 8)),
@@ -222,7 +226,7 @@ def _shape(random: Random, cluster: str, number: int, kind: Kind) -> Shape:
 
 
 def _pods(
-    random: Random, cluster: str, nodes: tuple[Json, ...], shapes: tuple[Shape, ...]
+    random: Random, cluster: str, nodes: tuple[Json, ...], shapes: tuple[PodShape, ...]
 ) -> tuple[tuple[Json, ...], list[int]]:
     """Return pods that use a part of each node, ours and others', and the free accelerators of each node."""
     pods: list[Json] = []

@@ -20,16 +20,16 @@ from controller.planning.inputs import Settings
 from controller.planning.inventory import admits
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
-from hack.clusters.generated import CAPACITY, NAMESPACE, Cluster
+from hack.clusters.generated import CAPACITY, NAMESPACE, GeneratedCluster
 
 _SETTINGS: Final = Settings(relief_solves=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Planned:
+class PlannedCluster:
     """A plan in which everything that it adds fits, with its inputs."""
 
-    cluster: Cluster
+    cluster: GeneratedCluster
     snapshot: Snapshot
     observed: Mapping[Key, ObservedVariant]
     plan: Plan
@@ -53,7 +53,7 @@ class Planned:
         )
 
 
-def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Planned:
+def plan_cluster(cluster: GeneratedCluster, nodes: Sequence[Json], pods: Sequence[Json]) -> PlannedCluster:
     """Plan as the controller does. Raises ValueError if no plan was made."""
     world = World(
         autoscalings=cluster.autoscalings,
@@ -71,7 +71,7 @@ def planned(cluster: Cluster, nodes: Sequence[Json], pods: Sequence[Json]) -> Pl
     made = plan(snapshot, _SETTINGS)
     if made.solver.status not in (SolverStatus.OPTIMAL, SolverStatus.FEASIBLE):
         raise ValueError(f"{cluster.name}: no plan: {made.solver.message}")
-    return Planned(cluster=cluster, snapshot=snapshot, observed=seen.observed, plan=made)
+    return PlannedCluster(cluster=cluster, snapshot=snapshot, observed=seen.observed, plan=made)
 
 
 _UNSCHEDULABLE: Final = "Unschedulable"
@@ -85,7 +85,7 @@ def is_settled(pod: Json) -> bool:
     )
 
 
-def offences(planned: Planned, pods: Sequence[Json]) -> Iterator[str]:
+def offences(planned: PlannedCluster, pods: Sequence[Json]) -> Iterator[str]:
     """Yield violations: pods on nodes that the plan does not admit, and overcommitted nodes."""
     nodes = {node.name: node for node in planned.snapshot.nodes}
     variants = {variant.name: variant for variant in planned.snapshot.variants}

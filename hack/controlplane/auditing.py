@@ -39,7 +39,7 @@ class _Status(msgspec.Struct, frozen=True):
     code: int = 0
 
 
-class Request(msgspec.Struct, frozen=True, rename="camel"):
+class AuditedRequest(msgspec.Struct, frozen=True, rename="camel"):
     """The fields of one log line that are read; timestamps are strings that sort chronologically."""
 
     verb: str
@@ -76,47 +76,47 @@ class AuditLog:
     path: Path
     offset: int = 0
 
-    def since(self, *, user_agent: str) -> Sequence[Request]:
+    def since(self, *, user_agent: str) -> Sequence[AuditedRequest]:
         """Return the new requests of one user agent: completed ones, and watches that began."""
         return [item for item in self._read() if item.user_agent == user_agent and _counts(item)]
 
-    def since_of(self, *, account: str) -> Sequence[Request]:
+    def since_of(self, *, account: str) -> Sequence[AuditedRequest]:
         """Return the new requests of one service account: completed ones, and watches that began."""
         return [item for item in self._read() if item.user.username == account and _counts(item)]
 
-    def _read(self) -> Iterator[Request]:
+    def _read(self) -> Iterator[AuditedRequest]:
         with self.path.open("rb") as file:
             file.seek(self.offset)
             whole = file.read()
         end = whole.rfind(b"\n") + 1
         self.offset += end
-        return (msgspec.json.decode(line, type=Request) for line in whole[:end].splitlines())
+        return (msgspec.json.decode(line, type=AuditedRequest) for line in whole[:end].splitlines())
 
 
-def stale_writes(requests: Iterable[Request], *, lease: str) -> list[Request]:
+def stale_writes(requests: Iterable[AuditedRequest], *, lease: str) -> list[AuditedRequest]:
     """Return the writes of processes after another process of the same account had taken the Lease.
 
     The time of a write is when it was received; the time of a takeover is when it was answered.
     """
     writes = [item for item in requests if item.has_written]
-    taken: list[Request] = []
+    earlier_writes: list[AuditedRequest] = []
     for item in sorted(writes, key=lambda item: item.stage_timestamp):
-        if _is_of(item, lease) and (not taken or taken[-1].credential != item.credential):
-            taken.append(item)
-    return [item for item in writes if not _is_of(item, lease) and _is_stale(item, taken)]
+        if _is_of(item, lease) and (not earlier_writes or earlier_writes[-1].credential != item.credential):
+            earlier_writes.append(item)
+    return [item for item in writes if not _is_of(item, lease) and _is_stale(item, earlier_writes)]
 
 
-def _is_of(item: Request, lease: str) -> bool:
+def _is_of(item: AuditedRequest, lease: str) -> bool:
     return (item.object_ref.resource, item.object_ref.name) == ("leases", lease)
 
 
-def _is_stale(write: Request, taken: Sequence[Request]) -> bool:
+def _is_stale(write: AuditedRequest, earlier_writes: Sequence[AuditedRequest]) -> bool:
     received = write.request_received_timestamp
-    before = bisect_left(taken, received, key=lambda item: item.stage_timestamp)
-    if before and taken[before - 1].credential == write.credential:
+    before = bisect_left(earlier_writes, received, key=lambda item: item.stage_timestamp)
+    if before and earlier_writes[before - 1].credential == write.credential:
         return False
     # A new holder may write before the log records the response to its takeover.
-    following = taken[before : before + 1]
+    following = earlier_writes[before : before + 1]
     return not (
         following
         and following[0].credential == write.credential
@@ -124,16 +124,16 @@ def _is_stale(write: Request, taken: Sequence[Request]) -> bool:
     )
 
 
-def _counts(item: Request) -> bool:
+def _counts(item: AuditedRequest) -> bool:
     return item.stage == ("ResponseStarted" if item.verb == "watch" else "ResponseComplete")
 
 
 def conversions(exposition: str) -> tuple[int, float, int]:
     """Return the number of conversion calls, their total seconds, and the number of failed ones."""
     name = "apiserver_crd_conversion_webhook_duration_seconds"
-    wanted = "\n".join(line for line in exposition.splitlines() if line.startswith(name))
+    lines = "\n".join(line for line in exposition.splitlines() if line.startswith(name))
     totals: dict[str, float] = defaultdict(float)
-    for family in text_string_to_metric_families(f"{wanted}\n"):
+    for family in text_string_to_metric_families(f"{lines}\n"):
         for sample in family.samples:
             totals[sample.name.removeprefix(name)] += sample.value
             if sample.labels.get("succeeded") == "false" and sample.name.endswith("_count"):

@@ -72,18 +72,18 @@ def _cached_program(binary: Binary, module: GoModule) -> Path | None:
     return path if path.is_file() else None
 
 
-def _installed_program(binary: Binary, wanted: str, environment: Mapping[str, str]) -> Path | None:
+def _installed_program(binary: Binary, release: str, environment: Mapping[str, str]) -> Path | None:
     places = (environment.get("KUBEBUILDER_ASSETS"), environment.get("PATH"))
     for place in filter(None, places):
         path = shutil.which(binary.name, path=place)
-        if path is not None and same_minor(_printed_version(Path(path), binary), wanted):
+        if path is not None and same_minor(_printed_version(Path(path), binary), release):
             return Path(path)
     return None
 
 
-def same_minor(version: str | None, wanted: str) -> bool:
+def same_minor(version: str | None, release: str) -> bool:
     """Tell whether two versions such as `1.36.0` and `1.36.3` have the same minor version."""
-    return version is not None and version.split(".")[:2] == wanted.split(".")[:2]
+    return version is not None and version.split(".")[:2] == release.split(".")[:2]
 
 
 def _printed_version(path: Path, binary: Binary) -> str | None:

@@ -16,7 +16,7 @@ from typing import IO
 from hack.controlplane.errors import BuildFailedError, ToolchainMissingError
 from hack.controlplane.modules import Binary, GoModule
 from hack.controlplane.process import spawn
-from hack.controlplane.progress import Estimate, ProgressLine, duration_text
+from hack.controlplane.progress import ProgressEstimate, ProgressLine, duration_text
 
 
 def find_go(module: GoModule, candidates: Sequence[Path] | None = None) -> Path:
@@ -128,7 +128,7 @@ def _follow(lines: IO[str], *, total: int, name: str, progress: ProgressLine) ->
     remembered: deque[str] = deque(maxlen=_REMEMBERED_LINES)
     for done, line in enumerate(lines, start=1):
         remembered.append(line.rstrip())
-        estimate = Estimate(done=done, total=total, elapsed_seconds=time.monotonic() - started_time)
+        estimate = ProgressEstimate(done=done, total=total, elapsed_seconds=time.monotonic() - started_time)
         left = estimate.left_seconds
         left_text = "" if left is None else f", about {duration_text(left)} left"
         progress.update(

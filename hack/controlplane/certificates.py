@@ -172,7 +172,7 @@ def _pem(certificate: x509.Certificate) -> bytes:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Cluster:
+class ClusterEndpoint:
     """The URL of a cluster's API server and the CA that authenticates it."""
 
     server: str
@@ -182,18 +182,18 @@ class Cluster:
     """Certificate of the CA that issued the server's certificate, as PEM."""
 
 
-def write_certificate_kubeconfig(path: Path, cluster: Cluster, *, pair: KeyPair) -> None:
+def write_certificate_kubeconfig(path: Path, cluster: ClusterEndpoint, *, pair: KeyPair) -> None:
     """Write a kubeconfig (JSON is YAML) for a client with a certificate."""
     user = {"client-certificate-data": _base64(pair.certificate), "client-key-data": _base64(pair.key)}
     write_secret(path, _document(cluster, user=user, namespace="default"))
 
 
-def write_token_kubeconfig(path: Path, cluster: Cluster, *, token: str, namespace: str) -> None:
+def write_token_kubeconfig(path: Path, cluster: ClusterEndpoint, *, token: str, namespace: str) -> None:
     """Write a kubeconfig for a client with a bearer token and a default namespace."""
     write_secret(path, _document(cluster, user={"token": token}, namespace=namespace))
 
 
-def _document(cluster: Cluster, *, user: dict[str, str], namespace: str) -> bytes:
+def _document(cluster: ClusterEndpoint, *, user: dict[str, str], namespace: str) -> bytes:
     name = "stowplan"
     document = {
         "apiVersion": "v1",
@@ -234,7 +234,7 @@ _SERVER_NAMES = (
 )
 
 
-def write_pki(directory: Path, *, server: str, address: str) -> Cluster:
+def write_pki(directory: Path, *, server: str, address: str) -> ClusterEndpoint:
     """Write all files; `address` is that of the components, `server` the URL of kube-apiserver."""
     authority, proxy_authority = Authority.create("kubernetes"), Authority.create("front-proxy")
     authority.pair.write(directory, "ca")
@@ -246,12 +246,12 @@ def write_pki(directory: Path, *, server: str, address: str) -> Cluster:
     private, public = signing_key()
     write_secret(directory / "service-account.key", private)
     (directory / "service-account.pub").write_bytes(public)
-    cluster = Cluster(server=server, authority=authority.pair.certificate)
+    cluster = ClusterEndpoint(server=server, authority=authority.pair.certificate)
     _write_users(directory, authority, cluster)
     return cluster
 
 
-def _write_users(directory: Path, authority: Authority, cluster: Cluster) -> None:
+def _write_users(directory: Path, authority: Authority, cluster: ClusterEndpoint) -> None:
     users = {
         "admin": (MASTERS,),
         "kwok": (MASTERS,),  # simulates the kubelet of every node, which no default role allows

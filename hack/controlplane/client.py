@@ -45,7 +45,7 @@ def collection_of(api_version: str, kind: str, namespace: str) -> str:
     return f"{root}/{api_version}{where}/{plural}"
 
 
-class NotServedError(RefusedError):
+class PathNotServedError(RefusedError):
     """There is no such path or object, or the storage of its kind is not ready."""
 
 
@@ -106,7 +106,7 @@ class Client:
         stored: Json = json.loads(self.call("PATCH", f"{path}?{query}", manifest, media_type=_APPLY_PATCH))
         return stored
 
-    def timed(self, method: str, path: str, value: Json | None = None) -> tuple[float, bytes]:
+    def timed_call(self, method: str, path: str, value: Json | None = None) -> tuple[float, bytes]:
         """Send a request and return the elapsed seconds and the body."""
         began = time.perf_counter()
         answered = self.call(method, path, value)
@@ -152,7 +152,7 @@ class Client:
     def _is_served(self, path: str) -> bool:
         try:
             self.call("GET", path)
-        except NotServedError:
+        except PathNotServedError:
             return False
         except RefusedError:  # stored objects cannot be converted at the moment
             return True
@@ -170,8 +170,8 @@ def _is_true(condition: str, state: Json) -> bool:
 
 _ERRORS: Final[Mapping[int, type[RefusedError]]] = {
     http.client.CONFLICT: ConflictError,
-    http.client.NOT_FOUND: NotServedError,
-    http.client.TOO_MANY_REQUESTS: NotServedError,
+    http.client.NOT_FOUND: PathNotServedError,
+    http.client.TOO_MANY_REQUESTS: PathNotServedError,
 }
 
 

@@ -68,7 +68,7 @@ class ControlPlane:
         simulated_nodes: str = "",
         progress: ProgressLine | None = None,
     ) -> None:
-        self._wanted = {
+        self._enabled = {
             "kube-controller-manager": controller_manager,
             "kube-scheduler": scheduler,
             "kwok": kwok,
@@ -89,7 +89,7 @@ class ControlPlane:
         Raises ControlPlaneError after stopping everything: ComponentCrashedError or NotReadyError with the
         tail of a log, ToolchainMissingError or BuildFailedError, NoFreeNetworkError.
         """
-        binaries = provide_binaries(self._progress, prometheus=self._wanted["prometheus"])
+        binaries = provide_binaries(self._progress, prometheus=self._enabled["prometheus"])
         self._network = self._make_network()
         self._workspace = Workspace()
         try:
@@ -238,9 +238,9 @@ class ControlPlane:
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
         """Write a kubeconfig for an existing service account, with a token that is valid for a day."""
         collection = f"/api/v1/namespaces/{namespace}/serviceaccounts"
-        wanted = {"spec": {"expirationSeconds": _CREDENTIAL_LIFE_SECONDS}}
+        request = {"spec": {"expirationSeconds": _CREDENTIAL_LIFE_SECONDS}}
         with self.client() as client:
-            token = client.value("POST", f"{collection}/{name}/token", wanted)["status"]["token"]
+            token = client.value("POST", f"{collection}/{name}/token", request)["status"]["token"]
         path = self.directory / f"{namespace}.{name}.kubeconfig"
         write_token_kubeconfig(path, self._cluster, token=token, namespace=namespace)
         return path
@@ -265,16 +265,16 @@ class ControlPlane:
         if self._audit:
             (self.directory / POLICY_FILE).write_bytes(POLICY)
         self._start_and_wait(components.kube_apiserver(self._layout))
-        if self._wanted["prometheus"]:
+        if self._enabled["prometheus"]:
             configuration = prometheus_configuration(kubeconfig=str(self.kubeconfig))
             (self.directory / "prometheus.yaml").write_text(configuration)
         if self._scheduler_profiles is not None:
             kubeconfig = self._layout.pki("kube-scheduler.kubeconfig")
             configuration = scheduler_configuration(self._scheduler_profiles, kubeconfig=kubeconfig)
             (self.directory / components.SCHEDULER_CONFIGURATION).write_text(configuration)
-        wanted = (make for name, make in components.FOLLOWERS.items() if self._wanted[name])
-        self._start_and_wait(*(make(self._layout) for make in wanted))
-        if self._wanted["kube-controller-manager"]:
+        followers = (make for name, make in components.FOLLOWERS.items() if self._enabled[name])
+        self._start_and_wait(*(make(self._layout) for make in followers))
+        if self._enabled["kube-controller-manager"]:
             # All components are ready before pods can be created in the default namespace.
             there = replace(self._probes["kube-apiserver"], url=f"{self.server}{_DEFAULT_ACCOUNT}")
             manager = self._processes["kube-controller-manager"]

@@ -17,7 +17,7 @@ SIMULATED = "type=kwok"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Node:
+class KwokNode:
     """A simulated node that kwok keeps Ready."""
 
     name: str
@@ -60,7 +60,7 @@ class Node:
         }
 
 
-def create_nodes(control_plane: ControlPlane, nodes: Iterable[Node]) -> None:
+def create_nodes(control_plane: ControlPlane, nodes: Iterable[KwokNode]) -> None:
     """Create the nodes and wait until they are Ready; kwok must be running.
 
     Raises RefusedError, and NotReadyError after half a minute.

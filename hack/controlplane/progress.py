@@ -9,7 +9,7 @@ from typing import TextIO
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Estimate:
+class ProgressEstimate:
     """Progress of work with a known number of steps."""
 
     done: int

@@ -68,7 +68,7 @@ def _window(seconds: int) -> Behaviour:
     return replace(DEFAULT_BEHAVIOUR, down=down).without_tolerance()
 
 
-def stating(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:
+def with_stated_profiles(variants: tuple[VariantSetup, ...]) -> tuple[VariantSetup, ...]:
     """Return the variants with a declared profile: that of their engines."""
     return tuple(replace(item, stated_profile=item.profile) for item in variants)
 

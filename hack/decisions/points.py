@@ -23,7 +23,7 @@ _AVERAGED: Final = (
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class SimulationPoint:
     """One simulation: a policy, a row and a seed."""
 
     row: str
@@ -32,7 +32,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Played:
+class PointResult:
     """The result of one point, or the mean over several seeds. Shares are from 0 to 1."""
 
     policy: str
@@ -49,7 +49,7 @@ class Played:
     """Wall-clock time of the simulation."""
 
 
-def play(point: Point) -> Played:
+def play(point: SimulationPoint) -> PointResult:
     """Simulate a point; the requests of the last row and seed are cached in the process."""
     row, began = rows()[point.row], time.monotonic()
     scenario, requests = _scenario(row.name, point.seed), requests_of(row.name, point.seed)
@@ -63,10 +63,10 @@ def play(point: Point) -> Played:
         priority: _missed_share(row, outcome, priority) for priority in row.priorities if outcome.models
     }
     seconds = round(time.monotonic() - began, 1)
-    return Played(policy=outcome.policy, **averages, by_priority=shares, seconds=seconds)
+    return PointResult(policy=outcome.policy, **averages, by_priority=shares, seconds=seconds)
 
 
-def mean(items: Sequence[Played]) -> Played:
+def mean(items: Sequence[PointResult]) -> PointResult:
     """Return the mean over seeds of one policy; `seconds` is the sum."""
     averages: dict[str, Any] = {name: fmean(getattr(item, name) for item in items) for name in _AVERAGED}
     shares = {key: fmean(item.by_priority[key] for item in items) for key in items[0].by_priority}

@@ -8,8 +8,8 @@ from typing import Final
 
 from hack.bench.goals import Goal
 from hack.bench.table import align
-from hack.decisions.points import Played, Point, mean
-from hack.decisions.rivals import SEED, Kept, NotMeasuredError, Rivals, keeps, kept_rivals
+from hack.decisions.points import PointResult, SimulationPoint, mean
+from hack.decisions.rivals import SEED, NotMeasuredError, Rivals, StoredRivals, keeps, kept_rivals
 from hack.decisions.rows import Row, rows
 
 _OF_FIXED: Final = 0.95
@@ -29,13 +29,13 @@ _NOT_MEASURED: Final = "rivals not measured; run with --rivals"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Result:
+class RowResult:
     """One row: ours as the mean over the seeds, and with the first one, which is that of the rivals."""
 
     name: str
     seeds: int
-    ours: Played
-    first: Played
+    ours: PointResult
+    first: PointResult
     rivals: Rivals | None
     """None if they are not measured."""
 
@@ -45,18 +45,22 @@ class Result:
         return rows()[self.name]
 
 
-def results(played: Mapping[Point, Played], kept: Mapping[str, Kept]) -> list[Result]:
+def results(
+    played: Mapping[SimulationPoint, PointResult], kept: Mapping[str, StoredRivals]
+) -> list[RowResult]:
     """Return the results of the rows that have any, in the order of the table."""
     items = []
     for row in rows().values():
         ours = {point.seed: item for point, item in played.items() if point.row == row.name}
         if SEED in ours:
             whole, rivals = mean([*ours.values()]), rivals_or_none(row, kept)
-            items.append(Result(name=row.name, seeds=len(ours), ours=whole, first=ours[SEED], rivals=rivals))
+            items.append(
+                RowResult(name=row.name, seeds=len(ours), ours=whole, first=ours[SEED], rivals=rivals)
+            )
     return items
 
 
-def rivals_or_none(row: Row, kept: Mapping[str, Kept]) -> Rivals | None:
+def rivals_or_none(row: Row, kept: Mapping[str, StoredRivals]) -> Rivals | None:
     """Return the kept rivals of a row; None if they are missing, or the row has changed."""
     try:
         return kept_rivals(row, kept)
@@ -64,13 +68,13 @@ def rivals_or_none(row: Row, kept: Mapping[str, Kept]) -> Rivals | None:
         return None
 
 
-def fixed_everywhere(kept: Mapping[str, Kept]) -> Mapping[str, Played]:
+def fixed_everywhere(kept: Mapping[str, StoredRivals]) -> Mapping[str, PointResult]:
     """Return for each row of real traffic the HPA on concurrency that keeps its promise in all of them.
 
     These are all rows with the same promise, and the HPA is the cheapest such one in total. Rows are left out
     if no HPA does, or unless the rivals of all of them are measured.
     """
-    items: dict[str, Played] = {}
+    items: dict[str, PointResult] = {}
     real = [row for row in rows().values() if row.is_real]
     for promised in {row.promised for row in real}:
         alike = [row for row in real if row.promised == promised]
@@ -86,7 +90,7 @@ def fixed_everywhere(kept: Mapping[str, Kept]) -> Mapping[str, Played]:
     return items
 
 
-def row_goals(results: Sequence[Result], everywhere: Mapping[str, Played]) -> list[Goal]:
+def row_goals(results: Sequence[RowResult], everywhere: Mapping[str, PointResult]) -> list[Goal]:
     """Return the goals of the rows that were measured; `everywhere` has an HPA for all rows of a promise."""
     items = [goal for result in results for goal in _of_row(result)]
     real = [result for result in results if result.name in everywhere]
@@ -98,7 +102,7 @@ def row_goals(results: Sequence[Result], everywhere: Mapping[str, Played]) -> li
     return items
 
 
-def _of_row(result: Result) -> Iterator[Goal]:
+def _of_row(result: RowResult) -> Iterator[Goal]:
     row, ours = result.row, result.ours
     if row.is_real:
         yield _missed_goal(row.name, ours.missed, 100 * (1 - row.promised))
@@ -116,7 +120,7 @@ def _of_row(result: Result) -> Iterator[Goal]:
     yield Goal(name=name, value=ours.decided_reversals_per_hour, unit="per hour", most=most)
 
 
-def _of_rivals(result: Result) -> Iterator[Goal]:
+def _of_rivals(result: RowResult) -> Iterator[Goal]:
     """Yield the costs relative to the rivals that keep the promise."""
     if result.rivals is None:
         return
@@ -136,12 +140,12 @@ def _missed_goal(name: str, share: float, most: float) -> Goal:
     return Goal(name=f"missed_in_{name}", value=100 * share, unit="%", most=most)
 
 
-def rows_table(results: Sequence[Result], everywhere: Mapping[str, Played]) -> list[str]:
+def rows_table(results: Sequence[RowResult], everywhere: Mapping[str, PointResult]) -> list[str]:
     """Return the lines of the table; cells of rivals: cost / missed %, and our cost relative to theirs."""
     return align([_HEAD, *([*_ours(result), *_rivals(result, everywhere)] for result in results)])
 
 
-def _ours(result: Result) -> Iterator[str]:
+def _ours(result: RowResult) -> Iterator[str]:
     row, ours = result.row, result.ours
     shares = list(ours.by_priority.values())
     yield row.name
@@ -153,7 +157,7 @@ def _ours(result: Result) -> Iterator[str]:
     yield f"{ours.reversals_per_hour:.1f}"
 
 
-def _rivals(result: Result, everywhere: Mapping[str, Played]) -> Iterator[str]:
+def _rivals(result: RowResult, everywhere: Mapping[str, PointResult]) -> Iterator[str]:
     rivals, ours = result.rivals, result.first
     if rivals is None:
         yield from (_NOT_MEASURED, *[_NONE] * 7)
@@ -165,7 +169,7 @@ def _rivals(result: Result, everywhere: Mapping[str, Played]) -> Iterator[str]:
         yield _cell(other, ours)
 
 
-def _cell(other: Played | None, ours: Played) -> str:
+def _cell(other: PointResult | None, ours: PointResult) -> str:
     if other is None:
         return _NONE
     name = other.policy.partition(":")[2] if ":" in other.policy and "bound" not in other.policy else ""

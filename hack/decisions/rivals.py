@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from hack.decisions.capacity import sizes_of
-from hack.decisions.points import Played, Point, play
+from hack.decisions.points import PointResult, SimulationPoint, play
 from hack.decisions.rows import Row, rows
 from hack.decisions.saturation import RULES
 
@@ -36,34 +36,34 @@ Sizes = Mapping[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class StoredRivals:
     """What was measured for one row, by policy."""
 
     digest: str
     sizes: Sizes = field(default_factory=dict)
-    played: dict[str, Played] = field(default_factory=dict)
+    played: dict[str, PointResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rivals:
     """The rivals of one row; None for constant fleets and a bound that a row does not have."""
 
-    fixed: tuple[Played, ...]
+    fixed: tuple[PointResult, ...]
     """HPAs on concurrency, each target with each variant."""
 
-    rules: tuple[Played, ...]
-    mean: Played | None = None
+    rules: tuple[PointResult, ...]
+    mean: PointResult | None = None
     """The constant fleet of one variant that is sized for the mean rate, at least cost."""
 
-    peak: Played | None = None
+    peak: PointResult | None = None
     """The same for the highest rate."""
 
-    constant: Played | None = None
+    constant: PointResult | None = None
     """The cheapest constant fleet of one variant that keeps the promise of the row."""
 
-    bound: Played | None = None
+    bound: PointResult | None = None
 
-    def cheapest_fixed(self, promised: float) -> Played | None:
+    def cheapest_fixed(self, promised: float) -> PointResult | None:
         """Return the cheapest HPA on concurrency that keeps a promise; None if none does."""
         return min((one for one in self.fixed if keeps(one, promised)), key=_cost, default=None)
 
@@ -72,17 +72,17 @@ class NotMeasuredError(Exception):
     """A result is not in the file."""
 
 
-def keeps(played: Played, promised: float) -> bool:
+def keeps(played: PointResult, promised: float) -> bool:
     """Tell whether the promised share of requests was within the targets."""
     return played.missed <= 1 - promised + 1e-9
 
 
-def read(path: Path = PATH) -> dict[str, Kept]:
+def read_stored(path: Path = PATH) -> dict[str, StoredRivals]:
     """Return what is kept by row; nothing if there is no file. Raises OSError, msgspec.ValidationError."""
-    return msgspec.json.decode(path.read_bytes(), type=dict[str, Kept]) if path.exists() else {}
+    return msgspec.json.decode(path.read_bytes(), type=dict[str, StoredRivals]) if path.exists() else {}
 
 
-def write(kept: Mapping[str, Kept], path: Path = PATH) -> None:
+def write(kept: Mapping[str, StoredRivals], path: Path = PATH) -> None:
     """Replace the file; rows that no longer exist are left out. Raises OSError."""
     current = {name: kept[name] for name in rows() if name in kept}
     unfinished = path.with_name(f"{path.name}.unfinished")
@@ -102,34 +102,34 @@ def digest_of(row: Row) -> str:
     return sha256(msgspec.json.encode(inputs)).hexdigest()[:16]
 
 
-def kept_rivals(row: Row, kept: Mapping[str, Kept]) -> Rivals:
+def kept_rivals(row: Row, kept: Mapping[str, StoredRivals]) -> Rivals:
     """Return the rivals of a row. Raises NotMeasuredError if they are missing, or the row has changed."""
     stored = kept.get(owner(row))
     if stored is None or stored.digest != digest(owner(row)):
         raise NotMeasuredError(row.name)
 
-    def known(policy: str) -> Played:
+    def stored_result(policy: str) -> PointResult:
         if policy not in stored.played:
             raise NotMeasuredError(f"{row.name}: {policy}")
         return stored.played[policy]
 
-    return _rivals(row, stored.sizes, known)
+    return _rivals(row, stored.sizes, stored_result)
 
 
-def measure_rivals(names: tuple[str, ...], before: Kept | None) -> Kept:
+def measure_rivals(names: tuple[str, ...], before: StoredRivals | None) -> StoredRivals:
     """Measure what is missing for rows with the same rivals, and return all of it."""
     row = rows()[owner(rows()[names[0]])]
     if before is None or before.digest != digest(row.name):
         sizes = {} if row.is_short else sizes_of(row)
-        before = Kept(digest=digest(row.name), sizes=sizes)
+        before = StoredRivals(digest=digest(row.name), sizes=sizes)
 
-    def played(policy: str) -> Played:
+    def result_of(policy: str) -> PointResult:
         if policy not in before.played:
-            before.played[policy] = play(Point(row=row.name, policy=policy, seed=SEED))
+            before.played[policy] = play(SimulationPoint(row=row.name, policy=policy, seed=SEED))
         return before.played[policy]
 
     for name in names:
-        _rivals(rows()[name], before.sizes, played)
+        _rivals(rows()[name], before.sizes, result_of)
     return before
 
 
@@ -138,37 +138,37 @@ def owner(row: Row) -> str:
     return row.rivals_of or row.name
 
 
-def _rivals(row: Row, sizes: Sizes, played: Callable[[str], Played]) -> Rivals:
+def _rivals(row: Row, sizes: Sizes, result_of: Callable[[str], PointResult]) -> Rivals:
     """Return the rivals of a row; all results come from `played`."""
     fixed = tuple(
-        played(f"concurrency:{count}@{variants}") for variants in row.scaled for count in CONCURRENCIES
+        result_of(f"concurrency:{count}@{variants}") for variants in row.scaled for count in CONCURRENCIES
     )
-    rules = tuple(map(played, RULES))
+    rules = tuple(map(result_of, RULES))
     if row.is_short:
         return Rivals(fixed=fixed, rules=rules)
     prices = {item.name: item.price_per_hour for item in row.scenario.variants}
 
-    def sized(place: int) -> Played:
+    def constant_of(place: int) -> PointResult:
         chosen = min(sizes, key=lambda name: sizes[name][place] * prices[name])
-        return played(_constant(sizes[chosen][place], chosen))
+        return result_of(_constant(sizes[chosen][place], chosen))
 
     return Rivals(
         fixed=fixed,
         rules=rules,
-        mean=sized(0),
-        peak=sized(1),
-        constant=_best_constant(row, sizes, played),
-        bound=played(f"lower-bound:{100 * row.promised:g}"),
+        mean=constant_of(0),
+        peak=constant_of(1),
+        constant=_best_constant(row, sizes, result_of),
+        bound=result_of(f"lower-bound:{100 * row.promised:g}"),
     )
 
 
-def _best_constant(row: Row, sizes: Sizes, played: Callable[[str], Played]) -> Played | None:
+def _best_constant(row: Row, sizes: Sizes, played: Callable[[str], PointResult]) -> PointResult | None:
     """Return the cheapest constant fleet of one variant that keeps the promise.
 
     The more replicas, the fewer requests miss: from the size for the mean rate it goes up in growing steps,
     and then the last step is halved; or down, one by one.
     """
-    best: Played | None = None
+    best: PointResult | None = None
     for variant, (begin, _) in sizes.items():
         low, high, step = 0, begin, 1
         while not keeps(candidate := played(_constant(high, variant)), row.promised):
@@ -191,5 +191,5 @@ def _constant(replicas: int, variant: str) -> str:
     return f"constant:{replicas}@{variant}"
 
 
-def _cost(played: Played) -> float:
+def _cost(played: PointResult) -> float:
     return played.cost

@@ -252,7 +252,7 @@ def _short(
         NodeGroup(accelerator=kind, accelerators=nodes_of or count, count=count // (nodes_of or count))
         for kind, count in (nodes or {"H100": 3, "L40S": 6}).items()
     )
-    scenario = Scenario(name=name, models=models, variants=fleet.stating(variants), nodes=groups)
+    scenario = Scenario(name=name, models=models, variants=fleet.with_stated_profiles(variants), nodes=groups)
     goals = dict(zip(_PRIORITIES, most_missed, strict=True))
     is_variation = window_seconds != 0 or start_up_seconds != fleet.START_UP_SECONDS
     return Row(scenario=scenario, most_missed=goals, is_variation=is_variation, scaled=(first,))

@@ -14,7 +14,7 @@ from rich.console import Console
 from hack.controlplane import ControlPlane, ControlPlaneError
 from hack.controlplane.nodes import create_nodes
 from hack.demo import scenario
-from hack.demo.performance import BROKEN, Options, perform
+from hack.demo.performance import BROKEN, PerformanceOptions, perform
 from hack.demo.summary import print_cause
 from hack.installation import Installation
 from hack.installation.installation import COMPONENTS
@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
 
     The code is 3 if the demo itself failed, and 130 if it was interrupted.
     """
-    options = Options(**vars(_parser().parse_args(arguments)))
+    options = PerformanceOptions(**vars(_parser().parse_args(arguments)))
     try:
         return _run(options)
     except ControlPlaneError as error:
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(options: Options) -> int:
+def _run(options: PerformanceOptions) -> int:
     began, console = time.monotonic(), Console()
     with ControlPlane() as control_plane:
         settings = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from hack.demo.model_story import ADAPTER, LOST, MODEL
-from hack.demo.observation import History, ModelView, VariantView, model_view
+from hack.demo.observation import DemoHistory, ModelView, VariantView, model_view
 from hack.demo.scenario import CHAPTERS, END_SECONDS, EXCUSED_SECONDS
 
 UP_SECONDS = 15.0
@@ -59,7 +59,9 @@ def gives_way(variant: VariantView) -> bool:
     return variant.reason == "Shortage" and variant.bound_by == "Priority" and bool(variant.message)
 
 
-def retreats(history: History, model_id: str, *, from_seconds: float, to_seconds: float) -> Iterator[Retreat]:
+def retreats(
+    history: DemoHistory, model_id: str, *, from_seconds: float, to_seconds: float
+) -> Iterator[Retreat]:
     """Yield the losses of a model in [from, to) by variants that shrink to decisions in which they gave way.
 
     The number of replicas at any one time does not matter: they may arrive late, and leave more than once.
@@ -97,7 +99,7 @@ the shortage once more, to give way to another model."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Finding:
+class CheckFinding:
     """The result of one check, with its evidence."""
 
     name: str
@@ -105,41 +107,43 @@ class Finding:
     detail: str
 
 
-def findings(history: History) -> list[Finding]:
+def findings(history: DemoHistory) -> list[CheckFinding]:
     """Return the results of all checks."""
     return [check(history) for check in CHECKS]
 
 
-def every_shape_is_planned(history: History) -> Finding:
+def every_shape_is_planned(history: DemoHistory) -> CheckFinding:
     """Check that variants in the legacy and the current shape, and annotated autoscalers, have decisions."""
     last = history.observations[-1].variants if history.observations else ()
     decided = [variant.shape for variant in last if variant.desired_replicas is not None]
     numbers = {shape: decided.count(shape) for shape in ("legacy", "current", "annotated")}
     listed = ", ".join(f"{number} {shape}" for shape, number in numbers.items())
-    return Finding(
+    return CheckFinding(
         name="objects of every shape are planned",
         holds=all(numbers.values()) and len(decided) == len(last),
         detail=f"{listed}, of {len(last)}",
     )
 
 
-def bad_manifest_is_refused(history: History) -> Finding:
+def bad_manifest_is_refused(history: DemoHistory) -> CheckFinding:
     """Check that an invalid manifest was rejected, with all of its errors at once."""
     for refusal in history.refusals:
         errors = re.findall(r"spec\.[\w.\[\]]+: \w+", refusal.output)
         if refusal.exit_code and " is invalid" in refusal.output and len(errors) >= _FEWEST_ERRORS:
             detail = f"{refusal.manifest}: {len(errors)} errors at once"
-            return Finding(name="an invalid manifest is refused", holds=True, detail=detail)
+            return CheckFinding(name="an invalid manifest is refused", holds=True, detail=detail)
     answers = "; ".join(f"exit code {r.exit_code}: {r.output.strip()[:200]}" for r in history.refusals)
-    return Finding(name="an invalid manifest is refused", holds=False, detail=answers or "none was tried")
+    return CheckFinding(
+        name="an invalid manifest is refused", holds=False, detail=answers or "none was tried"
+    )
 
 
-def surge_scales_up(history: History) -> Finding:
+def surge_scales_up(history: DemoHistory) -> CheckFinding:
     """Check that the model with the surge gets more replicas, and report how soon."""
     calm, surge = _chapter(history, "calm"), _chapter(history, "surge")
     name = "a surge scales up"
     if not calm or not surge:
-        return Finding(name=name, holds=False, detail="the surge was not reached")
+        return CheckFinding(name=name, holds=False, detail="the surge was not reached")
     before = calm[-1].current_replicas
     peak = max(model.current_replicas for model in surge)
     begin = next(chapter.from_seconds for chapter in CHAPTERS if chapter.name == "surge")
@@ -151,10 +155,10 @@ def surge_scales_up(history: History) -> Finding:
     first = next(rises, None)
     when = f", the first {first:.0f} s after the surge began" if first is not None else ""
     detail = f"{calm[0].model_id}: {before} -> {peak} replicas{when}"
-    return Finding(name=name, holds=peak > before, detail=detail)
+    return CheckFinding(name=name, holds=peak > before, detail=detail)
 
 
-def lower_priority_gives_way(history: History) -> Finding:
+def lower_priority_gives_way(history: DemoHistory) -> CheckFinding:
     """Check that freemium is preempted in the shortage and reports it, and premium has grown by then.
 
     Freemium's replicas may be removed long after premium has grown, but not much before. The check does not
@@ -163,21 +167,23 @@ def lower_priority_gives_way(history: History) -> Finding:
     name = "in a shortage, the lower priority is preempted"
     premium, freemium = _chapter(history, "shortage", index=0), _chapter(history, "shortage")
     if not premium or not freemium:
-        return Finding(name=name, holds=False, detail="the shortage was not reached")
+        return CheckFinding(name=name, holds=False, detail="the shortage was not reached")
     begin, end = _span("shortage")
     given = [*retreats(history, freemium[0].model_id, from_seconds=begin, to_seconds=end)]
     if not given:
         detail = f"{premium[0].model_id} {_largest_increase(history, end):+d} replicas"
-        spoken = any(gives_way(v) for model in freemium for v in model.variants)
+        has_given_way = any(gives_way(v) for model in freemium for v in model.variants)
         why = (
             "did not follow its decisions"
-            if spoken
+            if has_given_way
             else "has no decision that reduces its replicas for the higher priority"
         )
-        return Finding(name=name, holds=False, detail=f"{detail}; {freemium[0].model_id} {why}")
-    taken = [(_largest_increase(history, min(end, one.seconds + CARRIED_OUT_SECONDS)), one) for one in given]
-    grown, most = max(taken, key=lambda pair: (pair[0] > 0, pair[1].replicas))
-    return Finding(
+        return CheckFinding(name=name, holds=False, detail=f"{detail}; {freemium[0].model_id} {why}")
+    increases = [
+        (_largest_increase(history, min(end, one.seconds + CARRIED_OUT_SECONDS)), one) for one in given
+    ]
+    grown, most = max(increases, key=lambda pair: (pair[0] > 0, pair[1].replicas))
+    return CheckFinding(
         name=name,
         holds=grown > 0,
         detail=f"{premium[0].model_id} {grown:+d} replicas, "
@@ -185,7 +191,7 @@ def lower_priority_gives_way(history: History) -> Finding:
     )
 
 
-def premium_is_served_in_time(history: History) -> Finding:
+def premium_is_served_in_time(history: DemoHistory) -> CheckFinding:
     """Check that 90 % of premium's first tokens are in time, before its surge and once that is possible.
 
     The surge rises faster than engines start; including the time in between, 80 % must be in time.
@@ -193,7 +199,7 @@ def premium_is_served_in_time(history: History) -> Finding:
     name = "the premium model is served in time, except while engines start"
     begin, _ = _span("shortage")
     if not history.served:
-        return Finding(name=name, holds=False, detail="the end was not reached")
+        return CheckFinding(name=name, holds=False, detail="the end was not reached")
     details, holds = [], True
     stretches = (
         (0, begin, _LEAST_IN_TIME),
@@ -204,15 +210,15 @@ def premium_is_served_in_time(history: History) -> Finding:
         in_time, count = history.served[0].first_tokens(from_seconds, to_seconds)
         details.append(f"{from_seconds:.0f} to {to_seconds:.0f} s: {in_time} of {count} first tokens in time")
         holds = holds and count > 0 and in_time >= least * count
-    return Finding(name=name, holds=holds, detail=", ".join(details))
+    return CheckFinding(name=name, holds=holds, detail=", ".join(details))
 
 
-def nobody_flaps(history: History) -> Finding:
+def nobody_flaps(history: DemoHistory) -> CheckFinding:
     """Check that no variant's replicas change direction more often than the story does."""
     counted = history.reversals()
     flapping = [f"{name} {count} times" for name, count in counted.items() if count > MOST_REVERSALS]
     most = max(counted.values(), default=0)
-    return Finding(
+    return CheckFinding(
         name="no variant oscillates",
         holds=bool(counted) and not flapping,
         detail=", ".join(flapping)
@@ -220,28 +226,28 @@ def nobody_flaps(history: History) -> Finding:
     )
 
 
-def relief_scales_down(history: History) -> Finding:
+def relief_scales_down(history: DemoHistory) -> CheckFinding:
     """Check that after the surges both models end with fewer replicas than at their peak."""
     name = "after the surges it scales down"
     details, holds = [], True
     for index in (0, -1):
         busy, relief = _chapter(history, "shortage", index=index), _chapter(history, "relief", index=index)
         if not busy or not relief:
-            return Finding(name=name, holds=False, detail="the relief was not reached")
+            return CheckFinding(name=name, holds=False, detail="the relief was not reached")
         peak, last = max(model.current_replicas for model in busy), relief[-1].current_replicas
         details.append(f"{busy[0].model_id}: {peak} -> {last} replicas")
         holds = holds and last < peak
-    return Finding(name=name, holds=holds, detail=", ".join(details))
+    return CheckFinding(name=name, holds=holds, detail=", ".join(details))
 
 
-def autoscaler_follows(history: History) -> Finding:
+def autoscaler_follows(history: DemoHistory) -> CheckFinding:
     """Check that the HorizontalPodAutoscaler applies each decision that is stable for a while."""
     followed, missed = 0, []
     for name in history.variant_names():
         views = list(history.of_variant(name))
         followed += sum(a.current_replicas != b.current_replicas for (_, a), (_, b) in pairwise(views))
         missed += [f"{name} at {seconds:.0f} s" for seconds in unfollowed_times(views)]
-    return Finding(
+    return CheckFinding(
         name="the HorizontalPodAutoscaler follows the metric",
         holds=followed > 0 and not missed,
         detail=f"{followed} changes of replicas"
@@ -249,24 +255,24 @@ def autoscaler_follows(history: History) -> Finding:
     )
 
 
-def unlike_pair_shares_a_load(history: History) -> Finding:
+def unlike_pair_shares_a_load(history: DemoHistory) -> CheckFinding:
     """Check that a policy scales its two targets up together and down again, within their nodes."""
     name = "a policy scales two different variants"
     seen = [view for o in history.observations for view in o.bindings[:1] if len(view.targets) > 1]
     if not seen:
-        return Finding(name=name, holds=False, detail="no binding of several targets was decided on")
+        return CheckFinding(name=name, holds=False, detail="no binding of several targets was decided on")
     peak = max(seen, key=lambda view: sum(target.current_replicas for target in view.targets))
     most, last = ([target.current_replicas for target in view.targets] for view in (peak, seen[-1]))
     ways = zip(peak.targets, most, last, strict=True)
     changes = ", ".join(f"{target.name} {high} -> {low}" for target, high, low in ways)
-    return Finding(
+    return CheckFinding(
         name=name,
         holds=all(most) and sum(last) < sum(most) and all(view.is_placed for view in seen[-1:]),
         detail=f"{changes}; at its peak: {peak.message}",
     )
 
 
-def outages_change_nothing(history: History) -> Finding:
+def outages_change_nothing(history: DemoHistory) -> CheckFinding:
     """Check that during an outage of one of our processes, replicas changed only to decided numbers."""
     wrong = [
         f"{name}: {before} -> {after} while {outage.component} was down"
@@ -274,42 +280,42 @@ def outages_change_nothing(history: History) -> Finding:
         for name, before, after in _undecided_changes(history, outage.from_seconds, outage.to_seconds)
     ]
     away = ", ".join(f"{o.component} {o.to_seconds - o.from_seconds:.0f} s" for o in history.outages)
-    return Finding(
+    return CheckFinding(
         name="a process that is down changes nothing",
         holds=not wrong,
         detail="; ".join(wrong) or (f"down: {away}" if away else "none was down"),
     )
 
 
-def model_becomes_engines(history: History) -> Finding:
+def model_becomes_engines(history: DemoHistory) -> CheckFinding:
     """Check that all backends of a Model serve, and answer for it and for its adapter."""
     story, name = history.model, "a Model expands to engines that serve it and its adapter"
     if story.active_seconds is None:
-        return Finding(name=name, holds=False, detail=f"{MODEL} did not become active")
-    answers = [f"{asked}: {', '.join(servers) or 'nobody'}" for asked, servers in story.answered.items()]
+        return CheckFinding(name=name, holds=False, detail=f"{MODEL} did not become active")
+    answers = [f"{model}: {', '.join(servers) or 'nobody'}" for model, servers in story.answered.items()]
     holds = all(len(servers) > 1 for servers in story.answered.values()) and ADAPTER in story.answered
     detail = f"active after {story.active_seconds:.0f} s; answered by {'; '.join(answers)}"
-    return Finding(name=name, holds=holds, detail=detail)
+    return CheckFinding(name=name, holds=holds, detail=detail)
 
 
-def model_scales(history: History) -> Finding:
+def model_scales(history: DemoHistory) -> CheckFinding:
     """Check that a Model has more engines once it has load."""
     counts = history.model.replicas
     detail = f"{MODEL}: {counts[0]} -> {max(counts)} replicas" if counts else f"{MODEL} was not seen"
-    return Finding(name="a Model scales", holds=bool(counts) and max(counts) > counts[0], detail=detail)
+    return CheckFinding(name="a Model scales", holds=bool(counts) and max(counts) > counts[0], detail=detail)
 
 
-def backend_leaves_without_a_gap(history: History) -> Finding:
+def backend_leaves_without_a_gap(history: DemoHistory) -> CheckFinding:
     """Check that requests were always routed to engines while a backend was removed, and are answered."""
     story, name = history.model, "a backend of a Model is removed without interruption"
     if story.lost_seconds is None:
-        return Finding(name=name, holds=False, detail=f"{LOST} still exists")
+        return CheckFinding(name=name, holds=False, detail=f"{LOST} still exists")
     gaps = f"; the route pointed to {', '.join(story.gaps)} without an engine" if story.gaps else ""
     detail = (
         f"gone after {story.lost_seconds:.0f} s, {ADAPTER} is answered by {', '.join(story.answered_after)}"
     )
     holds = not story.gaps and list(story.answered_after) not in ([], [LOST])
-    return Finding(name=name, holds=holds, detail=f"{detail}{gaps}")
+    return CheckFinding(name=name, holds=holds, detail=f"{detail}{gaps}")
 
 
 CHECKS = (
@@ -336,12 +342,12 @@ def _span(name: str) -> tuple[float, float]:
     return next((c.from_seconds, e) for c, e in zip(CHAPTERS, ends, strict=True) if c.name == name)
 
 
-def _chapter(history: History, name: str, *, index: int = -1) -> list[ModelView]:
+def _chapter(history: DemoHistory, name: str, *, index: int = -1) -> list[ModelView]:
     """Return the views of one model in one chapter: the last by priority, or the first."""
     return [o.models[index] for o in history.between(*_span(name)) if o.models]
 
 
-def _largest_increase(history: History, to_seconds: float) -> int:
+def _largest_increase(history: DemoHistory, to_seconds: float) -> int:
     """Return the largest increase of premium's replicas from the end of the surge until a time."""
     begin, _ = _span("shortage")
     during = [o.models[0] for o in history.between(begin, to_seconds) if o.models]
@@ -351,7 +357,7 @@ def _largest_increase(history: History, to_seconds: float) -> int:
 
 
 def _undecided_changes(
-    history: History, from_seconds: float, to_seconds: float
+    history: DemoHistory, from_seconds: float, to_seconds: float
 ) -> Iterable[tuple[str, int, int]]:
     for name in history.variant_names():
         views = list(history.of_variant(name))

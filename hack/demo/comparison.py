@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from controller.simulation.policies import LoadPolicy
 from controller.simulation.run import play
-from hack.demo.observation import History
+from hack.demo.observation import DemoHistory
 from hack.demo.rehearsal import demo_scenario
 
 REQUESTS_PER_REPLICA = (12, 24, 48)
@@ -38,7 +38,7 @@ class Account:
     """The number of direction changes of the requested replicas, by variant."""
 
 
-def account_of(history: History, *, policy: str) -> Account:
+def account_of(history: DemoHistory, *, policy: str) -> Account:
     """Return the observed results."""
     return Account(
         policy=policy,

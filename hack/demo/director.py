@@ -15,7 +15,7 @@ from hack.controlplane.errors import KubectlFailedError, NotReadyError
 from hack.demo import scenario
 from hack.demo.engines import EngineHost
 from hack.demo.model_story import ModelChapter
-from hack.demo.observation import History, Observation, Refusal, observe
+from hack.demo.observation import DemoHistory, DemoObservation, ManifestRefusal, observe
 from hack.demo.phases import SimulatedClock
 from hack.demo.rehearsal import served_requests
 from hack.demo.shows import Frame, FrameMaker, Show
@@ -42,7 +42,7 @@ class Director:
     traffic: Traffic
     clock: SimulatedClock
     show: Show
-    history: History = field(default_factory=History)
+    history: DemoHistory = field(default_factory=DemoHistory)
     frames: list[Frame] = field(default_factory=list)
     _maker: FrameMaker = field(default_factory=FrameMaker)
 
@@ -92,7 +92,7 @@ class Director:
                 self._show(observation)
                 await asyncio.sleep(_OBSERVE_SECONDS)
             await refusing
-            self.history.served += served_requests(self.traffic.concluded(self.clock.seconds))
+            self.history.served += served_requests(self.traffic.conclude(self.clock.seconds))
         finally:
             refusing.cancel()
 
@@ -110,7 +110,7 @@ class Director:
         finally:
             playing.cancel()
 
-    def _observe(self) -> Observation:
+    def _observe(self) -> DemoObservation:
         return observe(
             self.caches.world(),
             policies=read_policies(self.caches.config_maps(), unit_costs=NamesConfig().unit_costs),
@@ -119,7 +119,7 @@ class Director:
             seconds=self.clock.seconds,
         )
 
-    def _show(self, observation: Observation) -> None:
+    def _show(self, observation: DemoObservation) -> None:
         frame = self._maker.frame(observation)
         self.frames.append(frame)
         self.show.update(frame)
@@ -142,7 +142,7 @@ class Director:
             self.note(f"  {len(finished.stdout.splitlines())} objects applied")
         elif path == scenario.REFUSED:
             self.history.refusals.append(
-                Refusal(manifest=str(shown), exit_code=finished.returncode, output=output)
+                ManifestRefusal(manifest=str(shown), exit_code=finished.returncode, output=output)
             )
         else:
             raise KubectlFailedError(f"kubectl apply -f {shown}: {output}")

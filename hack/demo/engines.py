@@ -24,7 +24,7 @@ from controller.observe.pods import is_ready
 from controller.simulation.fleet import Fleet
 from controller.simulation.profile import EngineProfile
 from controller.simulation.server import CONTENT_TYPE, Server, exposition
-from hack.demo.openai_api import OpenAiApi, Served
+from hack.demo.openai_api import OpenAiApi, ServedModel
 from hack.demo.phases import SimulatedClock
 
 DECODE_ANNOTATION = "simulation.stowplan.dev/decode-parms"
@@ -120,7 +120,7 @@ class _Hosted:
     """An engine with its listener, the model that it serves, and its adapters."""
 
     server: Server
-    served: Served
+    served: ServedModel
     address: str
     site: web.TCPSite
 
@@ -158,10 +158,10 @@ class EngineHost:
 
     async def match(self, pods: Iterable[Json]) -> None:
         """Start and stop engines until there is one for each Ready pod that requests it."""
-        wanted = {pod["metadata"]["uid"]: pod for pod in pods if is_simulated(pod) and is_ready(pod)}
-        for uid in [uid for uid in self._hosted if uid not in wanted]:
+        ready_pods = {pod["metadata"]["uid"]: pod for pod in pods if is_simulated(pod) and is_ready(pod)}
+        for uid in [uid for uid in self._hosted if uid not in ready_pods]:
             await self._stop(uid)
-        for uid, pod in wanted.items():
+        for uid, pod in ready_pods.items():
             is_leaving = "deletionTimestamp" in pod["metadata"]
             if uid in self._hosted and is_leaving:
                 model_id = self._hosted[uid].served.model
@@ -174,7 +174,7 @@ class EngineHost:
         site = web.TCPSite(self._runner, address, _port(pod), reuse_address=True)
         await site.start()
         now_us = self._clock.microseconds
-        hosted = _Hosted(Server(profile, now_us=now_us), Served(profile.model_id), address, site)
+        hosted = _Hosted(Server(profile, now_us=now_us), ServedModel(profile.model_id), address, site)
         self._hosted[uid] = self._at[address] = hosted
         self._fleet.join(uid, hosted.server, now_us=now_us)
 

@@ -25,7 +25,7 @@ from hack.demo.model_story import ModelStory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Served:
+class ServedRequests:
     """All requests that arrived until the end, and those that were completed."""
 
     model: ScenarioModel
@@ -140,7 +140,7 @@ class AcceleratorView:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Observation:
+class DemoObservation:
     """Everything at one time; `seconds` counts from the start of the load."""
 
     seconds: float
@@ -172,7 +172,7 @@ def observe(
     clients: Mapping[str, ClientView],
     seconds: float,
     bindings: Sequence[Json] = (),
-) -> Observation:
+) -> DemoObservation:
     """Return the observation; a variant whose Deployment does not exist is left out."""
     claims, groups = claims_in(world), defaultdict[str, list[tuple[Claim, Claimant]]](list)
     claimants = {item.key: item for item in claims.claimants}
@@ -183,7 +183,7 @@ def observe(
         _model(model_id, group, world=world, policies=policies, client=clients.get(model_id, _NOBODY))
         for model_id, group in groups.items()
     ]
-    return Observation(
+    return DemoObservation(
         seconds=seconds,
         models=tuple(sorted(models, key=lambda model: (model.priority, model.model_id))),
         accelerators=_accelerators(world),
@@ -269,7 +269,7 @@ def _accelerators(world: World) -> tuple[AcceleratorView, ...]:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Refusal:
+class ManifestRefusal:
     """The answer to a manifest that should be rejected."""
 
     manifest: str
@@ -278,7 +278,7 @@ class Refusal:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Outage:
+class ProcessOutage:
     """The absence of one of our processes, in seconds after the start of the load."""
 
     component: str
@@ -287,17 +287,17 @@ class Outage:
 
 
 @dataclass(slots=True)
-class History:
+class DemoHistory:
     """Observations in chronological order, and events."""
 
-    observations: list[Observation] = field(default_factory=list)
-    refusals: list[Refusal] = field(default_factory=list)
-    outages: list[Outage] = field(default_factory=list)
+    observations: list[DemoObservation] = field(default_factory=list)
+    refusals: list[ManifestRefusal] = field(default_factory=list)
+    outages: list[ProcessOutage] = field(default_factory=list)
     model: ModelStory = field(default_factory=ModelStory)
-    served: list[Served] = field(default_factory=list)
+    served: list[ServedRequests] = field(default_factory=list)
     """Results of each model's requests, by priority; empty until the end."""
 
-    def between(self, from_seconds: float, to_seconds: float) -> list[Observation]:
+    def between(self, from_seconds: float, to_seconds: float) -> list[DemoObservation]:
         """Return the observations in [from, to)."""
         return [o for o in self.observations if from_seconds <= o.seconds < to_seconds]
 
@@ -320,6 +320,6 @@ class History:
                     yield observation.seconds, variant
 
 
-def model_view(observation: Observation, model_id: str) -> ModelView | None:
+def model_view(observation: DemoObservation, model_id: str) -> ModelView | None:
     """Return the view of a model, or None if it was not there."""
     return next((model for model in observation.models if model.model_id == model_id), None)

@@ -30,7 +30,7 @@ from hack.controlplane.process import end, spawn
 
 
 @dataclass(slots=True)
-class Served:
+class ServedModel:
     """The model that an engine serves, and its adapters."""
 
     model: str
@@ -44,7 +44,7 @@ class Served:
 class OpenAiApi:
     """The request handlers; `served_by` returns the engine of a request."""
 
-    def __init__(self, served_by: Callable[[web.Request], Served]) -> None:
+    def __init__(self, served_by: Callable[[web.Request], ServedModel]) -> None:
         self._served_by = served_by
 
     def add_routes(self, router: web.UrlDispatcher) -> None:
@@ -125,7 +125,7 @@ _PATIENCE_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class _Running:
+class _RunningApi:
     process: subprocess.Popen[str]
     folder: Path
     list_name: str
@@ -136,7 +136,7 @@ class LoaderHost:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._running: dict[str, _Running] = {}
+        self._running: dict[str, _RunningApi] = {}
         self._programs = folder / "bin"
         self._programs.mkdir(parents=True)
         (self._programs / "hf").write_text(_HF, encoding="utf-8")
@@ -150,9 +150,9 @@ class LoaderHost:
 
     def match(self, pods: Iterable[Json], lists: Mapping[str, Json]) -> None:
         """Run a loader for each Ready pod that has one, and update their lists, given by ConfigMap name."""
-        wanted = {pod["metadata"]["uid"]: pod for pod in pods if _loader_of(pod) and is_ready(pod)}
-        self._stop([uid for uid in self._running if uid not in wanted])
-        for uid, pod in wanted.items():
+        ready_pods = {pod["metadata"]["uid"]: pod for pod in pods if _loader_of(pod) and is_ready(pod)}
+        self._stop([uid for uid in self._running if uid not in ready_pods])
+        for uid, pod in ready_pods.items():
             if uid not in self._running:
                 self._start(uid, pod, lists)
         for running in self._running.values():
@@ -179,7 +179,7 @@ class LoaderHost:
         command = [sys.executable, str(folder / PROGRAM), json.dumps(options)]
         with (folder / "log").open("wb") as log:
             process = spawn(command, directory=folder, environment=environment, output=log)
-        self._running[uid] = _Running(process, folder, list_name)
+        self._running[uid] = _RunningApi(process, folder, list_name)
 
     def _stop(self, uids: Iterable[str]) -> None:
         """End all of these loaders. Raises ComponentCrashedError if one did not end by itself with code 0."""
@@ -195,7 +195,7 @@ class LoaderHost:
             fresh.rename(folder / name)
 
 
-def _fault(running: _Running) -> str:
+def _fault(running: _RunningApi) -> str:
     """End a loader; return what was wrong with its end, or nothing."""
     code = end(running.process, patience_seconds=_PATIENCE_SECONDS)
     if code == 0:

@@ -22,7 +22,7 @@ from hack.demo.comparison import account_of, plain_accounts
 from hack.demo.director import Director
 from hack.demo.engines import EngineHost
 from hack.demo.phases import SimulatedClock
-from hack.demo.shows import LiveScreen, PlainLines, save_picture, telling
+from hack.demo.shows import LiveScreen, PlainLines, pick_frame, save_picture
 from hack.demo.summary import (
     first_cause,
     how_to_look_around,
@@ -40,7 +40,7 @@ BROKEN = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
+class PerformanceOptions:
     """User settings of a performance: the options of the command line."""
 
     keep: bool
@@ -51,7 +51,7 @@ class Options:
 
 
 async def perform(
-    control_plane: ControlPlane, installation: Installation, *, console: Console, options: Options
+    control_plane: ControlPlane, installation: Installation, *, console: Console, options: PerformanceOptions
 ) -> int:
     """Play the scenario, print what was checked, and return the exit code.
 
@@ -98,7 +98,7 @@ async def perform(
     return code
 
 
-async def _play(director: Director, installation: Installation, options: Options) -> None:
+async def _play(director: Director, installation: Installation, options: PerformanceOptions) -> None:
     await director.caches.wait_until_synced()
     await director.set_the_scene()
     for name in sorted({*options.without}):
@@ -108,9 +108,11 @@ async def _play(director: Director, installation: Installation, options: Options
     await director.play_model()
 
 
-def _conclude(director: Director, installation: Installation, *, console: Console, options: Options) -> int:
+def _conclude(
+    director: Director, installation: Installation, *, console: Console, options: PerformanceOptions
+) -> int:
     if options.picture is not None:
-        save_picture(telling(director.frames), options.picture, title="make demo")
+        save_picture(pick_frame(director.frames), options.picture, title="make demo")
         console.print(f"the screen was saved to {options.picture}")
     for name, process in installation.processes.items():
         if name not in options.without:

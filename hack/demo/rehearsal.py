@@ -29,7 +29,7 @@ from controller.sizing.records import StepParameters
 from controller.variants.variantautoscaling import CycleSettings
 from hack.demo import scenario
 from hack.demo.engines import profile_of, start_up_seconds_of
-from hack.demo.observation import History, Served, observe
+from hack.demo.observation import DemoHistory, ServedRequests, observe
 from hack.installation.installation import NAMESPACE as INSTALLATION_NAMESPACE
 
 
@@ -44,7 +44,7 @@ class WatchedPolicy(ReconciledPolicy):
             settings=replace(settings_of(scenario.PLANNING), relief_solves=0),
             cycle_settings=CycleSettings(scale_to_zero=False, sizing=sizing_of(scenario.PLANNING)),
         )
-        self.history = History()
+        self.history = DemoHistory()
         self.finished: Mapping[str, Sequence[CompletedRequest]] = {}
         """The completed requests of each model."""
 
@@ -63,7 +63,7 @@ class WatchedPolicy(ReconciledPolicy):
         return published
 
 
-async def rehearse() -> tuple[History, PolicyOutcome]:
+async def rehearse() -> tuple[DemoHistory, PolicyOutcome]:
     """Play the whole scenario; return the observations and the outcome."""
     played, manifests = demo_scenario()
     policy = WatchedPolicy(played, manifests)
@@ -72,12 +72,12 @@ async def rehearse() -> tuple[History, PolicyOutcome]:
     return policy.history, outcome
 
 
-def served_requests(finished: Mapping[str, Sequence[CompletedRequest]]) -> list[Served]:
+def served_requests(finished: Mapping[str, Sequence[CompletedRequest]]) -> list[ServedRequests]:
     """Return the results of the demo's requests, by the priority of their models."""
     models, requests = demo_scenario()[0].models, scenario.requests_until_the_end()
     end_us = round(scenario.END_SECONDS * 1e6)
     return [
-        Served(
+        ServedRequests(
             model=model,
             requests=requests[model.model_id],
             finished=[done for done in finished[model.model_id] if done.request.arrival_us < end_us],

@@ -14,7 +14,7 @@ from pathlib import Path
 from controller.config_planning import PlanningConfig
 from controller.simulation.autoscaler import Behaviour, ScalingPace, ScalingRules
 from controller.simulation.workload import Request
-from hack.controlplane.nodes import Node
+from hack.controlplane.nodes import KwokNode
 from hack.demo.phases import Phase, requests
 
 MANIFESTS = Path(__file__).parents[2] / "manifests" / "samples" / "demo"
@@ -96,24 +96,24 @@ def chapter_at(seconds: float) -> Chapter:
     return max(begun, key=lambda c: c.from_seconds)
 
 
-def model_nodes() -> Iterator[Node]:
+def model_nodes() -> Iterator[KwokNode]:
     """Yield the nodes of the Model: 4 T4 and 4 A30."""
-    yield Node(name="t4", accelerator="NVIDIA-T4", accelerator_count=4, accelerator_memory_gib=16)
-    yield Node(name="a30", accelerator="NVIDIA-A30", accelerator_count=4, accelerator_memory_gib=24)
+    yield KwokNode(name="t4", accelerator="NVIDIA-T4", accelerator_count=4, accelerator_memory_gib=16)
+    yield KwokNode(name="a30", accelerator="NVIDIA-A30", accelerator_count=4, accelerator_memory_gib=24)
 
 
-def nodes() -> Iterator[Node]:
+def nodes() -> Iterator[KwokNode]:
     """Yield the nodes: 16 H100, 20 A100 and 12 L40S for the variants, 3 L4 and 4 A10 for the bound pair."""
     for number in range(2):
-        yield Node(name=f"h100-{number}", accelerator="NVIDIA-H100-80GB-HBM3", accelerator_count=8)
+        yield KwokNode(name=f"h100-{number}", accelerator="NVIDIA-H100-80GB-HBM3", accelerator_count=8)
     for number in range(5):
-        yield Node(name=f"a100-{number}", accelerator="NVIDIA-A100-SXM4-80GB", accelerator_count=4)
+        yield KwokNode(name=f"a100-{number}", accelerator="NVIDIA-A100-SXM4-80GB", accelerator_count=4)
     for number in range(6):
-        yield Node(
+        yield KwokNode(
             name=f"l40s-{number}", accelerator="NVIDIA-L40S", accelerator_count=2, accelerator_memory_gib=48
         )
-    yield Node(name="l4", accelerator="NVIDIA-L4", accelerator_count=3, accelerator_memory_gib=24)
-    yield Node(name="a10", accelerator="NVIDIA-A10", accelerator_count=4, accelerator_memory_gib=24)
+    yield KwokNode(name="l4", accelerator="NVIDIA-L4", accelerator_count=3, accelerator_memory_gib=24)
+    yield KwokNode(name="a10", accelerator="NVIDIA-A10", accelerator_count=4, accelerator_memory_gib=24)
 
 
 def load() -> dict[str, tuple[Phase, ...]]:

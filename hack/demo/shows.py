@@ -18,7 +18,14 @@ from rich.table import Table
 from rich.text import Text
 
 from hack.demo.checks import gives_way
-from hack.demo.observation import AcceleratorView, BindingView, BoundView, ModelView, Observation, VariantView
+from hack.demo.observation import (
+    AcceleratorView,
+    BindingView,
+    BoundView,
+    DemoObservation,
+    ModelView,
+    VariantView,
+)
 from hack.demo.scenario import Chapter, chapter_at
 
 _DECISIONS = 5
@@ -29,7 +36,7 @@ _NOTES = 6
 class Frame:
     """One observation with its chapter and the most recent texts."""
 
-    observation: Observation
+    observation: DemoObservation
     chapter: Chapter
     decisions: tuple[str, ...]
     """The most recent decisions' messages, newest last."""
@@ -50,7 +57,7 @@ class FrameMaker:
         """Add an action or event."""
         self._notes.append(text)
 
-    def frame(self, observation: Observation) -> Frame:
+    def frame(self, observation: DemoObservation) -> Frame:
         """Add the decisions that changed in more than their figures, and return the frame."""
         for variant in observation.variants:
             state = (variant.reason, variant.bound_by, variant.desired_replicas)
@@ -117,7 +124,7 @@ def _heading(frame: Frame) -> RenderableType:
     return heading
 
 
-def _models(observation: Observation) -> RenderableType:
+def _models(observation: DemoObservation) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False)
     table.add_column("model and class")
     table.add_column("req/s", justify="right")
@@ -177,7 +184,7 @@ def _binding(binding: BindingView) -> RenderableType:
     return line.append("   ".join(replicas_text(target).replace("->", " -> ") for target in binding.targets))
 
 
-def _accelerators(observation: Observation) -> RenderableType:
+def _accelerators(observation: DemoObservation) -> RenderableType:
     grid = Table.grid(expand=True)
     for _ in observation.accelerators:
         grid.add_column()
@@ -226,7 +233,7 @@ class LiveScreen:
         self._live.stop()
 
 
-def telling(frames: Sequence[Frame]) -> Frame:
+def pick_frame(frames: Sequence[Frame]) -> Frame:
     """Return the first frame with a preempted model and the first model on target, or the last frame."""
     for frame in frames:
         first, *others = frame.observation.models or (None,)
@@ -252,7 +259,7 @@ class PlainLines:
         self._stream = stream if stream is not None else sys.stdout
         self._chapter = ""
         self._last_seconds = float("-inf")
-        self._said: dict[str, str] = {}
+        self._last_texts: dict[str, str] = {}
 
     def update(self, frame: Frame) -> None:
         """Write the changes, unless something was written very recently."""
@@ -263,8 +270,8 @@ class PlainLines:
             return
         self._last_seconds = frame.observation.seconds
         for subject, state, text in lines(frame.observation):
-            if self._said.get(subject) != state:
-                self._said[subject] = state
+            if self._last_texts.get(subject) != state:
+                self._last_texts[subject] = state
                 self._write(frame.observation, text)
 
     def note(self, text: str) -> None:
@@ -274,11 +281,11 @@ class PlainLines:
     def close(self) -> None:
         """Do nothing, as there is no terminal to release."""
 
-    def _write(self, observation: Observation, text: str) -> None:
+    def _write(self, observation: DemoObservation, text: str) -> None:
         self.note(f"{observation.seconds:4.0f} s  {text}")
 
 
-def lines(observation: Observation) -> Iterator[tuple[str, str, str]]:
+def lines(observation: DemoObservation) -> Iterator[tuple[str, str, str]]:
     """Yield a subject, the state whose change triggers a line, and the text of the line."""
     for model in observation.models:
         replicas = ", ".join(map(replicas_text, model.variants))

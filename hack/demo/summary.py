@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hack.controlplane.errors import ControlPlaneError
-from hack.demo.checks import Finding
+from hack.demo.checks import CheckFinding
 from hack.demo.comparison import Account
 
 _COMPARED = (
@@ -25,7 +25,7 @@ _COMPARED = (
 )
 
 
-def print_summary(console: Console, findings: Iterable[Finding]) -> None:
+def print_summary(console: Console, findings: Iterable[CheckFinding]) -> None:
     """Print one row per check, or one line on a pipe."""
     checks = list(findings)
     if not console.is_terminal:

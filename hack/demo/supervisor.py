@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.errors import ComponentCrashedError
-from hack.demo.observation import Outage
+from hack.demo.observation import ProcessOutage
 from hack.demo.phases import SimulatedClock
 from hack.installation import Installation
 
@@ -37,7 +37,7 @@ class Supervisor:
         self._note = note
         self._left_alone = left_alone
         self._absence_seconds = absence_seconds
-        self.outages: list[Outage] = []
+        self.outages: list[ProcessOutage] = []
 
     async def run(self) -> None:
         """Watch all processes until cancelled.
@@ -62,7 +62,7 @@ class Supervisor:
             self._note(f"{str(error).partition(';')[0]}; it is restarted in {self._absence_seconds:.0f} s")
             await asyncio.sleep(self._absence_seconds)
             await self._start(name)
-            back = Outage(component=name, from_seconds=went_seconds, to_seconds=self._clock.seconds)
+            back = ProcessOutage(component=name, from_seconds=went_seconds, to_seconds=self._clock.seconds)
             self.outages.append(back)
 
     async def _start(self, name: str) -> None:

@@ -65,7 +65,7 @@ class Traffic:
             self._figures[model_id].update(now_seconds, arrived=arrived, finished=recent)
             self._measured[model_id] = len(finished)
 
-    def concluded(self, now_seconds: float) -> dict[str, list[CompletedRequest]]:
+    def conclude(self, now_seconds: float) -> dict[str, list[CompletedRequest]]:
         """Return all completions, including those that would follow if no more requests arrived.
 
         The engines themselves are not changed.

@@ -76,7 +76,7 @@ class Instance:
         return FAMILIES[self.family](np.random.default_rng(entropy), self.size)
 
 
-def chosen(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
+def select_names(prefixes: Sequence[str], names: Sequence[str]) -> list[str]:
     """Return the names that equal a prefix or begin with one and a dash; all names without prefixes.
 
     Raises KeyError for a prefix that matches nothing.

@@ -9,7 +9,7 @@ import numpy as np
 
 from controller.planning.problem import PlacementProblem
 from hack.fleets.fleet import Mix, fleet
-from hack.fleets.statement import drawn_out, endless, stated
+from hack.fleets.statement import drawn_out, endless, problem_of
 
 PLENTY: Final = (2.0,) * 5
 SKEW: Final = (1.5, 0.8, 1.6, 0.75, 1.0)
@@ -20,13 +20,13 @@ SCARCE: Final = (0.6,) * 5
 def unlimited(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet with room for everything, so that models don't compete."""
     asks = fleet(rng, size, Mix())
-    return stated(asks, endless(asks))
+    return problem_of(asks, endless(asks))
 
 
 def of_mix(rng: np.random.Generator, size: int, *, mix: Mix, factors: tuple[float, ...]) -> PlacementProblem:
     """Return a fleet with these ratios of nodes to preferred demand, in random order of the types."""
     asks = fleet(rng, size, mix)
-    return stated(asks, drawn_out(rng, asks, factors))
+    return problem_of(asks, drawn_out(rng, asks, factors))
 
 
 plenty = partial(of_mix, mix=Mix(), factors=PLENTY)

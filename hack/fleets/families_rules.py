@@ -17,13 +17,13 @@ from hack.fleets.families_loads import SKEW
 from hack.fleets.fleet import (
     ACCELERATORS,
     BILLIONS,
-    Ask,
+    FleetModel,
     Mix,
     drawn_offer,
     drawn_replicas,
     fleet,
 )
-from hack.fleets.statement import drawn_out, stated
+from hack.fleets.statement import drawn_out, problem_of
 
 SPREAD_SHARE: Final = 0.5
 """Share of the models whose pods are spread."""
@@ -42,7 +42,7 @@ _WEIGHTS_GB: Final = 810
 def zones(rng: np.random.Generator, size: int, *, count: int) -> PlacementProblem:
     """Return a fleet in which half of the models are spread over zones, with too few of some types."""
     asks = fleet(rng, size, Mix())
-    problem = stated(asks, drawn_out(rng, asks, SKEW))
+    problem = problem_of(asks, drawn_out(rng, asks, SKEW))
     zone_of = rng.integers(count, size=len(problem.free)).tolist()
     is_spread = (rng.random(size) < SPREAD_SHARE).tolist()
     domains = {v: tuple(sorted({zone_of[n] for n in b.nodes})) for b in problem.bins for v in b.variants}
@@ -65,8 +65,10 @@ ten_zones = partial(zones, count=10)
 
 def racks(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet in which 30 % of the models need two or four whole nodes in one rack."""
-    asks = [_spanning(rng, ask) if rng.random() < SPANNING_SHARE else ask for ask in fleet(rng, size, Mix())]
-    problem = stated(asks, drawn_out(rng, asks, SKEW))
+    asks = [
+        _spanning_model(rng, ask) if rng.random() < SPANNING_SHARE else ask for ask in fleet(rng, size, Mix())
+    ]
+    problem = problem_of(asks, drawn_out(rng, asks, SKEW))
     # The planner has no topology except those of pods with a constraint on it.
     return replace(
         problem,
@@ -96,7 +98,7 @@ def _racks(problem: PlacementProblem) -> tuple[int, ...]:
     return tuple(rack_of)
 
 
-def _spanning(rng: np.random.Generator, ask: Ask) -> Ask:
+def _spanning_model(rng: np.random.Generator, ask: FleetModel) -> FleetModel:
     """Return the model with a size that no single node holds, so that its pods take whole nodes."""
     fitting = [
         (a, pods)

@@ -8,8 +8,17 @@ import numpy as np
 
 from controller.planning.problem import PlacementProblem
 from hack.fleets.families_loads import PLENTY, SCARCE, TIGHT
-from hack.fleets.fleet import ACCELERATORS, COST_OF_A_DOLLAR, H100, Accelerator, Ask, Mix, Offer, fleet
-from hack.fleets.statement import shared_out, stated
+from hack.fleets.fleet import (
+    ACCELERATORS,
+    COST_OF_A_DOLLAR,
+    H100,
+    AcceleratorStock,
+    FleetModel,
+    Mix,
+    VariantOffer,
+    fleet,
+)
+from hack.fleets.statement import problem_of, shared_out
 
 _L40S, _A100 = ACCELERATORS[1], ACCELERATORS[2]
 _PINNED_EVERY = 2
@@ -26,7 +35,7 @@ def regret(rng: np.random.Generator, size: int) -> PlacementProblem:
     asks = [greedy if index % 3 == 0 else modest for index in range(size)]
     nodes = _nodes(a100=-(-2 * size // 24), l40s=-(-size // 8))
     order = rng.permutation(size).tolist()
-    return stated([asks[index] for index in order], nodes)
+    return problem_of([asks[index] for index in order], nodes)
 
 
 def dominant(rng: np.random.Generator, size: int) -> PlacementProblem:
@@ -36,7 +45,7 @@ def dominant(rng: np.random.Generator, size: int) -> PlacementProblem:
     giant = next((ask for ask in asks if ask.requirement), asks[0])
     factor = max(1, value // max(1, giant.cheapest[0]))
     asks[0] = replace(giant, requirement=giant.requirement * factor, priority=0)
-    return stated(asks, shared_out(asks, TIGHT))
+    return problem_of(asks, shared_out(asks, TIGHT))
 
 
 def equal_ratios(rng: np.random.Generator, size: int) -> PlacementProblem:
@@ -45,28 +54,28 @@ def equal_ratios(rng: np.random.Generator, size: int) -> PlacementProblem:
         replace(ask, offers=tuple(replace(offer, amount=offer.cost // 1000) for offer in ask.offers))
         for ask in fleet(rng, size, Mix())
     ]
-    wanted = rng.integers(1, 60_000, size).tolist()
-    asks = [replace(ask, requirement=need) for ask, need in zip(asks, wanted, strict=True)]
-    return stated(asks, shared_out(asks, TIGHT))
+    requirements = rng.integers(1, 60_000, size).tolist()
+    asks = [replace(ask, requirement=need) for ask, need in zip(asks, requirements, strict=True)]
+    return problem_of(asks, shared_out(asks, TIGHT))
 
 
 def ties(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet of identical models, with room for half of them."""
     asks = [fleet(rng, 1, Mix())[0]] * size
     asks = [replace(ask, is_warm=True, requirement=max(1, ask.requirement)) for ask in asks]
-    return stated(asks, shared_out(asks, (0.5,) * 5))
+    return problem_of(asks, shared_out(asks, (0.5,) * 5))
 
 
 def idle(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet without demand, in which most models still keep one replica."""
     asks = [replace(ask, requirement=0) for ask in fleet(rng, size, Mix())]
-    return stated(asks, _nodes(size))
+    return problem_of(asks, _nodes(size))
 
 
 def pinned(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet in which every other model must stay as it is: minimum equals maximum."""
     asks = fleet(rng, size, Mix())
-    problem = stated(asks, shared_out(asks, PLENTY))
+    problem = problem_of(asks, shared_out(asks, PLENTY))
     free = list(problem.free)
     host_of = {v: bin_.nodes for bin_ in problem.bins for v in bin_.variants}
     variants = list(problem.variants)
@@ -91,19 +100,19 @@ def one_type(rng: np.random.Generator, size: int) -> PlacementProblem:
         )
         for ask in fleet(rng, size, Mix())
     ]
-    return stated(asks, shared_out(asks, SCARCE))
+    return problem_of(asks, shared_out(asks, SCARCE))
 
 
 def one_node_each(rng: np.random.Generator, size: int) -> PlacementProblem:
     """Return a fleet with a single node of every type, whatever the demand."""
-    return stated(fleet(rng, size, Mix()), _nodes())
+    return problem_of(fleet(rng, size, Mix()), _nodes())
 
 
-def _ask_of(*offers: tuple[Accelerator, int, int]) -> Ask:
+def _ask_of(*offers: tuple[AcceleratorStock, int, int]) -> FleetModel:
     """Return a model that one replica of any offer serves, given as (accelerator, size, dollars)."""
-    return Ask(
+    return FleetModel(
         offers=tuple(
-            Offer(accelerator=accelerator, size=size, amount=1, cost=dollars * COST_OF_A_DOLLAR)
+            VariantOffer(accelerator=accelerator, size=size, amount=1, cost=dollars * COST_OF_A_DOLLAR)
             for accelerator, size, dollars in offers
         ),
         requirement=1,

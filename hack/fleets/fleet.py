@@ -18,7 +18,7 @@ USABLE_MEMORY: Final = 0.9
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Accelerator:
+class AcceleratorStock:
     """One type of accelerator, and its nodes."""
 
     name: str
@@ -43,11 +43,11 @@ class Accelerator:
 
 
 ACCELERATORS: Final = (
-    Accelerator(name="l4", dollars_per_hour=0.8, memory_gb=24, speed=0.35, slowness=0.7, per_node=4),
-    Accelerator(name="l40s", dollars_per_hour=1.9, memory_gb=48, speed=1.0, slowness=0.5, per_node=8),
-    Accelerator(name="a100", dollars_per_hour=3.4, memory_gb=80, speed=2.0, slowness=0.25, per_node=8),
-    Accelerator(name="h100", dollars_per_hour=6.5, memory_gb=80, speed=4.0, slowness=0.0, per_node=8),
-    Accelerator(name="mi300x", dollars_per_hour=5.6, memory_gb=192, speed=3.6, slowness=0.2, per_node=8),
+    AcceleratorStock(name="l4", dollars_per_hour=0.8, memory_gb=24, speed=0.35, slowness=0.7, per_node=4),
+    AcceleratorStock(name="l40s", dollars_per_hour=1.9, memory_gb=48, speed=1.0, slowness=0.5, per_node=8),
+    AcceleratorStock(name="a100", dollars_per_hour=3.4, memory_gb=80, speed=2.0, slowness=0.25, per_node=8),
+    AcceleratorStock(name="h100", dollars_per_hour=6.5, memory_gb=80, speed=4.0, slowness=0.0, per_node=8),
+    AcceleratorStock(name="mi300x", dollars_per_hour=5.6, memory_gb=192, speed=3.6, slowness=0.2, per_node=8),
 )
 H100: Final = ACCELERATORS[3]
 
@@ -68,10 +68,10 @@ _MOST_REPLICAS: Final = 500.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Offer:
+class VariantOffer:
     """Costs and capacity of one variant."""
 
-    accelerator: Accelerator
+    accelerator: AcceleratorStock
     size: int
     amount: int
     """Throughput of one replica under the model's latency target."""
@@ -82,19 +82,19 @@ class Offer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Ask:
+class FleetModel:
     """One model: its variants and its demand."""
 
-    offers: tuple[Offer, ...]
+    offers: tuple[VariantOffer, ...]
     requirement: int
     priority: int
     is_warm: bool
 
     @property
-    def cheapest(self) -> tuple[int, Offer]:
+    def cheapest(self) -> tuple[int, VariantOffer]:
         """The cheapest variant for the whole demand, with the total cost."""
         return min(
-            ((served(offer, self.requirement) * offer.cost, offer) for offer in self.offers),
+            ((replicas_for(offer, self.requirement) * offer.cost, offer) for offer in self.offers),
             key=lambda pair: pair[0],
         )
 
@@ -114,22 +114,22 @@ class Mix:
     """Share of the models that need a whole node."""
 
 
-def served(offer: Offer, requirement: int) -> int:
+def replicas_for(offer: VariantOffer, requirement: int) -> int:
     """Return the number of replicas of one variant that meet a requirement."""
     return -(-requirement // offer.amount)
 
 
-def fleet(rng: np.random.Generator, size: int, mix: Mix) -> list[Ask]:
+def fleet(rng: np.random.Generator, size: int, mix: Mix) -> list[FleetModel]:
     """Draw a fleet of `size` models."""
     return [_ask(rng, mix) for _ in range(size)]
 
 
-def _ask(rng: np.random.Generator, mix: Mix) -> Ask:
+def _ask(rng: np.random.Generator, mix: Mix) -> FleetModel:
     offers = _offers(rng, mix)
     needed = drawn_replicas(rng) * mix.load * statistics.median(offer.amount for offer in offers)
     is_warm = rng.random() < WARM_SHARE
     is_idle = not is_warm and rng.random() < 1 / 2
-    return Ask(
+    return FleetModel(
         offers=tuple(offers),
         requirement=0 if is_idle else math.ceil(needed),
         priority=int(rng.choice(len(PRIORITIES), p=PRIORITIES)),
@@ -142,7 +142,7 @@ def drawn_replicas(rng: np.random.Generator) -> float:
     return min(_MOST_REPLICAS, 1 + float(rng.pareto(_TAIL)))
 
 
-def _offers(rng: np.random.Generator, mix: Mix) -> list[Offer]:
+def _offers(rng: np.random.Generator, mix: Mix) -> list[VariantOffer]:
     """Draw a model's size and strictness, then some of its possible variants."""
     which = int(rng.choice(len(BILLIONS), p=_SHARES))
     is_huge = rng.random() < mix.huge_share
@@ -160,7 +160,9 @@ def _offers(rng: np.random.Generator, mix: Mix) -> list[Offer]:
     ]
 
 
-def _fitting_sizes(accelerator: Accelerator, which: int, sizes: Sequence[int], is_huge: bool) -> list[int]:
+def _fitting_sizes(
+    accelerator: AcceleratorStock, which: int, sizes: Sequence[int], is_huge: bool
+) -> list[int]:
     """Return the two smallest sizes that hold the model on one node, or the whole node for a huge model."""
     if is_huge:
         whole = accelerator.per_node == max(sizes) and accelerator.holds(_WEIGHTS_GB[which], max(sizes))
@@ -170,12 +172,12 @@ def _fitting_sizes(accelerator: Accelerator, which: int, sizes: Sequence[int], i
 
 
 def drawn_offer(
-    rng: np.random.Generator, accelerator: Accelerator, size: int, *, which: int, strictness: float
-) -> Offer:
+    rng: np.random.Generator, accelerator: AcceleratorStock, size: int, *, which: int, strictness: float
+) -> VariantOffer:
     """Draw the throughput from speed and size, reduced for scarce memory and strict latency."""
     memory = USABLE_MEMORY * accelerator.memory_gb * size
     room = min(1.0, 2 * max(0.0, 1 - _WEIGHTS_GB[which] / memory))
     speed = accelerator.speed * size ** rng.uniform(0.8, 1.0) / BILLIONS[which] ** 0.9
     damped = speed * max(0.1, room) * (1 - strictness * accelerator.slowness)
     amount = max(1, round(_THROUGHPUT * damped * rng.lognormal(0.0, 0.2)))
-    return Offer(accelerator=accelerator, size=size, amount=amount, cost=accelerator.cost * size)
+    return VariantOffer(accelerator=accelerator, size=size, amount=amount, cost=accelerator.cost * size)

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from controller.planning.problem import Bin, CoverRow, PlacementProblem, Stage, VariantTerms
-from hack.fleets.fleet import ACCELERATORS, Ask, Offer, served
+from hack.fleets.fleet import ACCELERATORS, FleetModel, VariantOffer, replicas_for
 
 Nodes = Mapping[str, Sequence[int]]
 """Accelerators of each node, by type."""
 
 
-def stated(asks: Sequence[Ask], nodes: Nodes) -> PlacementProblem:
+def problem_of(asks: Sequence[FleetModel], nodes: Nodes) -> PlacementProblem:
     """Return the problem of placing the fleet on these nodes, with nothing running and no start prices."""
     rows: list[CoverRow] = []
     variants: list[VariantTerms] = []
@@ -31,12 +31,12 @@ def stated(asks: Sequence[Ask], nodes: Nodes) -> PlacementProblem:
     )
 
 
-def shared_out(asks: Sequence[Ask], factors: Sequence[float]) -> Nodes:
+def shared_out(asks: Sequence[FleetModel], factors: Sequence[float]) -> Nodes:
     """Return nodes for each model's preferred variant, times a factor per type; at least one node each."""
     liked = dict.fromkeys((accelerator.name for accelerator in ACCELERATORS), 0)
     for ask in asks:
         _, offer = ask.cheapest
-        liked[offer.accelerator.name] += served(offer, ask.requirement) * offer.size
+        liked[offer.accelerator.name] += replicas_for(offer, ask.requirement) * offer.size
     return {
         accelerator.name: [accelerator.per_node]
         * max(1, math.ceil(liked[accelerator.name] * factor / accelerator.per_node))
@@ -44,21 +44,23 @@ def shared_out(asks: Sequence[Ask], factors: Sequence[float]) -> Nodes:
     }
 
 
-def drawn_out(rng: np.random.Generator, asks: Sequence[Ask], factors: Sequence[float]) -> Nodes:
+def drawn_out(rng: np.random.Generator, asks: Sequence[FleetModel], factors: Sequence[float]) -> Nodes:
     """Return nodes as `shared_out` does, with the factors in random order of the types."""
     return shared_out(asks, [factors[index] for index in rng.permutation(len(factors)).tolist()])
 
 
-def endless(asks: Sequence[Ask]) -> Nodes:
+def endless(asks: Sequence[FleetModel]) -> Nodes:
     """Return one node of each type that has room for everything at once."""
     most = {accelerator.name: accelerator.per_node for accelerator in ACCELERATORS}
     for ask in asks:
         for offer in ask.offers:
-            most[offer.accelerator.name] += offer.accelerator.per_node * (1 + served(offer, ask.requirement))
+            most[offer.accelerator.name] += offer.accelerator.per_node * (
+                1 + replicas_for(offer, ask.requirement)
+            )
     return {name: [room] for name, room in most.items()}
 
 
-def _rows(ask: Ask, model: int, *, first: int) -> Iterator[CoverRow]:
+def _rows(ask: FleetModel, model: int, *, first: int) -> Iterator[CoverRow]:
     name = f"m{model:05}"
     numbered = list(enumerate(ask.offers, start=first))
     if ask.is_warm:
@@ -82,7 +84,7 @@ def _rows(ask: Ask, model: int, *, first: int) -> Iterator[CoverRow]:
         )
 
 
-def _terms(ask: Ask, offer: Offer, name: str) -> VariantTerms:
+def _terms(ask: FleetModel, offer: VariantOffer, name: str) -> VariantTerms:
     return VariantTerms(
         name=name,
         accelerators=offer.size // offer.pods,
@@ -93,12 +95,12 @@ def _terms(ask: Ask, offer: Offer, name: str) -> VariantTerms:
         bound_replicas=(),
         ready=0,
         lower=0,
-        upper=max(served(offer, ask.requirement), int(ask.is_warm)),
+        upper=max(replicas_for(offer, ask.requirement), int(ask.is_warm)),
         pods=offer.pods,
     )
 
 
-def _bins(offers: Sequence[Offer], nodes: Nodes) -> Iterator[Bin]:
+def _bins(offers: Sequence[VariantOffer], nodes: Nodes) -> Iterator[Bin]:
     """Yield one bin per type."""
     first = 0
     for accelerator in ACCELERATORS:

@@ -82,19 +82,21 @@ def _broken_rules(problem: PlacementProblem, solution: Solution) -> Iterator[str
     bin_of = {node: index for index, bin_ in enumerate(problem.bins) for node in bin_.nodes}
     for v, nodes in sorted(new.items()):
         terms = problem.variants[v]
-        pods_on_node = nodes + _staying(terms, solution.replicas[v])
-        yield from _crowding(terms, nodes, pods_on_node)
-        yield from _torn(terms, nodes, problem, bin_of)
+        pods_on_node = nodes + _staying_pods(terms, solution.replicas[v])
+        yield from _crowded_nodes(terms, nodes, pods_on_node)
+        yield from _torn_blocks(terms, nodes, problem, bin_of)
         yield from _uneven(terms, nodes, pods_on_node, problem)
 
 
-def _staying(terms: VariantTerms, replicas: int) -> Counter[int]:
+def _staying_pods(terms: VariantTerms, replicas: int) -> Counter[int]:
     """Return the pods by node of the replicas that stay: the last ones in removal order."""
     leaving = max(0, len(terms.bound_replicas) - replicas)
     return Counter(node for places in terms.bound_replicas[leaving:] for node in places)
 
 
-def _crowding(terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping[int, int]) -> Iterator[str]:
+def _crowded_nodes(
+    terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping[int, int]
+) -> Iterator[str]:
     if terms.most_per_node is None:
         return
     most = terms.most_per_node.pods
@@ -103,7 +105,7 @@ def _crowding(terms: VariantTerms, new: Mapping[int, int], pods_on_node: Mapping
             yield f"{terms.name}: {pods_on_node[node]} pods on node {node}, {most} are allowed"
 
 
-def _torn(
+def _torn_blocks(
     terms: VariantTerms, new: Mapping[int, int], problem: PlacementProblem, bin_of: Mapping[int, int]
 ) -> Iterator[str]:
     """Yield blocks with a part of a replica; a block is the nodes of one domain in one bin."""

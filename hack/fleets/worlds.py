@@ -15,7 +15,7 @@ from controller.planning.decision import Plan
 from controller.planning.load import Capacity, CapacitySource, ModelLoad
 from controller.planning.snapshot import Replica, Snapshot, Variant
 from hack.fleets.families_loads import PLENTY, SCARCE
-from hack.fleets.fleet import COST_OF_A_DOLLAR, Ask, Mix, Offer, fleet, served
+from hack.fleets.fleet import COST_OF_A_DOLLAR, FleetModel, Mix, VariantOffer, fleet, replicas_for
 from hack.fleets.statement import drawn_out
 
 FACTORS: Final = {"plan-plenty": PLENTY, "plan-scarce": SCARCE}
@@ -75,12 +75,12 @@ class _Hosts:
         return None
 
 
-def _model(ask: Ask, model: str, hosts: Mapping[str, _Hosts]) -> list[Variant]:
+def _model(ask: FleetModel, model: str, hosts: Mapping[str, _Hosts]) -> list[Variant]:
     """Return the variants of a model; the cheapest has as many replicas as there is room for."""
     _, best = ask.cheapest
-    wanted = max(served(best, ask.requirement), int(ask.is_warm))
-    taken = [hosts[best.accelerator.name].take(best.size) for _ in range(wanted)]
-    at = [node for node in taken if node is not None]
+    replicas = max(replicas_for(best, ask.requirement), int(ask.is_warm))
+    nodes_of_replicas = [hosts[best.accelerator.name].take(best.size) for _ in range(replicas)]
+    at = [node for node in nodes_of_replicas if node is not None]
     variants = []
     for number, offer in enumerate(ask.offers):
         name = f"{model}-v{number}-{offer.accelerator.name}"
@@ -89,7 +89,9 @@ def _model(ask: Ask, model: str, hosts: Mapping[str, _Hosts]) -> list[Variant]:
     return variants
 
 
-def _variant(ask: Ask, offer: Offer, name: str, model: str, pods: tuple[Replica, ...]) -> Variant:
+def _variant(
+    ask: FleetModel, offer: VariantOffer, name: str, model: str, pods: tuple[Replica, ...]
+) -> Variant:
     return Variant(
         namespace=_NAMESPACE,
         name=name,
@@ -147,7 +149,7 @@ def _with_replicas(variant: Variant, count: int, nodes: Sequence[str]) -> Varian
     return replace(variant, replicas=pods, current_replicas=count, desired_replicas=count)
 
 
-def changed(snapshot: Snapshot, *, share: float, seed: int) -> Snapshot:
+def change_loads(snapshot: Snapshot, *, share: float, seed: int) -> Snapshot:
     """Return the snapshot after a share of the running models gets a quarter more or less load."""
     rng = np.random.default_rng([len(snapshot.variants), seed])
     models = sorted({variant.model_id for variant in snapshot.variants if variant.replicas})

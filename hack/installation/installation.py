@@ -79,10 +79,10 @@ class Installation:
         self._apply()
         for name in COMPONENTS:
             self._prepare(name)
-        wanted = [name for name in COMPONENTS if name not in without]
-        for name in wanted:
+        components = [name for name in COMPONENTS if name not in without]
+        for name in components:
             self._begin(name)
-        for name in wanted:  # together, as the controller needs the webhooks for conversion
+        for name in components:  # together, as the controller needs the webhooks for conversion
             self._wait_until_ready(name)
         if "apiserver" not in without:
             self._wait_for_api()

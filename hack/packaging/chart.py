@@ -99,16 +99,16 @@ class Sources:
         # Components of families contain the same as their variants without definitions.
         adding = [part for part in parts() if part not in patching and not part.endswith("-without-crds")]
 
-        def rendered(*some: str) -> Mapping[Name, Json]:
+        def render(*some: str) -> Mapping[Name, Json]:
             return installation(kubectl, some, namespace=NAMESPACE)
 
-        self.base = rendered()
-        self.alone = {part: rendered(part) for part in parts()}
-        everything = rendered(*adding)
+        self.base = render()
+        self.alone = {part: render(part) for part in parts()}
+        everything = render(*adding)
         added = [objects for part, objects in self.alone.items() if part in patching]
         self.shipped = {name: item for objects in (*added, everything) for name, item in objects.items()}
         self.shipped = {name: self.shipped[name] for name in sorted(self.shipped) if name[0] != "Namespace"}
-        self._patched = {part: rendered(*adding, part) for part in patching}
+        self._patched = {part: render(*adding, part) for part in patching}
 
     def template(self, name: Name) -> str:
         """Return the template of one object, which is rendered if one of its conditions holds."""

@@ -42,7 +42,7 @@ def template(shipped: Json, variants: Mapping[str, Json]) -> str:
     for other differences.
     """
     actions = _Actions()
-    tree = actions.joined(shipped, {key: value for key, value in variants.items() if value != shipped})
+    tree = actions.merge(shipped, {key: value for key, value in variants.items() if value != shipped})
     text = yaml.safe_dump(tree, sort_keys=False, width=1 << 20, allow_unicode=True)
     if _UNFIT.search(text):
         raise ValueError(f"the first member of a list's item depends on a condition:\n{text}")
@@ -58,7 +58,7 @@ class _Actions:
     def __init__(self) -> None:
         self.texts: list[str] = []
 
-    def joined(self, shipped: JsonValue, variants: Mapping[str, JsonValue]) -> JsonValue:
+    def merge(self, shipped: JsonValue, variants: Mapping[str, JsonValue]) -> JsonValue:
         """Return a tree with placeholders; every variant differs from the shipped form."""
         forms = [shipped, *variants.values()]
         if all(isinstance(form, dict) for form in forms):
@@ -83,7 +83,7 @@ class _Actions:
             }
             if without:
                 tree[self._line(f"if not (or {' '.join(f'({item})' for item in without)})")] = None
-            tree[key] = self.joined(value, others)
+            tree[key] = self.merge(value, others)
             if without:
                 tree[self._line("end")] = None
         for condition, form in variants.items():
@@ -91,7 +91,7 @@ class _Actions:
                 if key in tree:
                     raise ValueError(f"two conditions add {key}, one of them {condition}")
                 tree[self._line(f"if {condition}")] = None
-                tree[key] = self.joined(form[key], {})
+                tree[key] = self.merge(form[key], {})
                 tree[self._line("end")] = None
         return tree
 
@@ -102,10 +102,10 @@ class _Actions:
         tree: list[JsonValue] = []
         for index, value in enumerate(shipped):
             others = {key: form[index] for key, form in variants.items() if form[index] != value}
-            tree.append(self.joined(value, others))
+            tree.append(self.merge(value, others))
         for condition, form in variants.items():
             if added := form[len(shipped) :]:
-                tree += [self._line(f"if {condition}"), *(self.joined(item, {}) for item in added)]
+                tree += [self._line(f"if {condition}"), *(self.merge(item, {}) for item in added)]
                 tree.append(self._line("end"))
         return tree
 

@@ -11,8 +11,8 @@ import sys
 from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.progress import ProgressLine
 from hack.realnode.namespaces import cgroup_name, run_inside
-from hack.realnode.prepared import Prepared, provide_programs
-from hack.realnode.prerequisites import missing, missing_packages, require
+from hack.realnode.prepared import NodePreparation, provide_programs
+from hack.realnode.prerequisites import missing_packages, missing_requirements, require
 
 
 def main(arguments: list[str]) -> int:
@@ -25,7 +25,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(arguments)
     if options.optional and (
-        lacking := [*missing(), *map("the Debian package {}".format, missing_packages())]
+        lacking := [*missing_requirements(), *map("the Debian package {}".format, missing_packages())]
     ):
         print(
             "The tests on a real node are skipped, because these packages are missing (`make e2e`"
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
             require(ProgressLine())
             provide_programs(ProgressLine())
             return 0
-        prepared = Prepared.make(ProgressLine(), cgroup=cgroup_name())
+        prepared = NodePreparation.make(ProgressLine(), cgroup=cgroup_name())
         command = [sys.executable, "-m", options.module, *options.arguments]
         return run_inside(command, prepared.environment())
     except ControlPlaneError as error:

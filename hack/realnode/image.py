@@ -30,7 +30,7 @@ _AGAIN: Final = "localhost/stowplan-again"
 _NO_INDEX: Final = "[global]\nno-index = true\nfind-links = /wheels\n"
 
 
-class Image(msgspec.Struct, frozen=True, kw_only=True):
+class ArchiveImage(msgspec.Struct, frozen=True, kw_only=True):
     """One image in an archive."""
 
     name: str
@@ -39,7 +39,7 @@ class Image(msgspec.Struct, frozen=True, kw_only=True):
     """Unpacked size of each layer, from the base up."""
 
 
-def provide_images(progress: ProgressLine) -> tuple[Image, ...]:
+def provide_images(progress: ProgressLine) -> tuple[ArchiveImage, ...]:
     """Build the images of this tree; unchanged steps are cached."""
     with _store(progress) as store:
         base = provide_base(store.directory, progress)
@@ -81,7 +81,7 @@ class _Store:
 
     directory: Path
 
-    def sandbox(self) -> Image:
+    def sandbox(self) -> ArchiveImage:
         if not self._has(SANDBOX):
             container = self._buildah("from", "scratch")
             self._buildah("copy", "--quiet", container, "/usr/bin/catatonit", "/catatonit")
@@ -89,7 +89,7 @@ class _Store:
             self._buildah("commit", "--quiet", "--rm", container, SANDBOX)
         return self._export(SANDBOX)
 
-    def stowplan(self, base: Path, progress: ProgressLine) -> Image:
+    def stowplan(self, base: Path, progress: ProgressLine) -> ArchiveImage:
         base_name = f"{_REGISTRY}/{base_reference()}"
         if not self._has(base_name, f"stowplan.base={base.stem}"):
             container = self._buildah("from", "scratch")
@@ -132,13 +132,13 @@ class _Store:
         names = self._buildah("images", *filters, "--format={{.Name}}:{{.Tag}}")
         return name in names.split()
 
-    def _export(self, name: str) -> Image:
+    def _export(self, name: str) -> ArchiveImage:
         archive = self.directory / f"{name.rpartition('/')[2].replace(':', '-')}-{self.digest(name)[:12]}.tar"
         if not archive.exists():
             for older in self.directory.glob(f"{archive.name.rpartition('-')[0]}-*.tar"):
                 older.unlink()
             self._buildah("push", "--quiet", name, f"docker-archive:{archive}:{name}")
-        return Image(name=name, archive=str(archive), layer_bytes=_layer_bytes(archive))
+        return ArchiveImage(name=name, archive=str(archive), layer_bytes=_layer_bytes(archive))
 
     def _buildah(self, *arguments: str) -> str:
         storage = [f"--root={self.directory / 'storage'}", f"--runroot={self.directory / 'running'}"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from hack.controlplane.certificates import Authority, Cluster, KeyPair, write_certificate_kubeconfig
+from hack.controlplane.certificates import Authority, ClusterEndpoint, KeyPair, write_certificate_kubeconfig
 from hack.realnode.image import SANDBOX
 from hack.realnode.network import ADDRESS, PODS
-from hack.realnode.prepared import Prepared
+from hack.realnode.prepared import NodePreparation
 from hack.realnode.prerequisites import CNI_PLUGINS, PATH
 
 NODE: Final = "real"
@@ -19,10 +19,10 @@ NODE: Final = "real"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class NodeLayout:
+class KubeletFiles:
     """Files of one node, and what was prepared for it."""
 
-    prepared: Prepared
+    prepared: NodePreparation
     directory: Path
     """The directory of all files that the node writes."""
 
@@ -38,7 +38,7 @@ class NodeLayout:
 def write_identity(pki: Path, *, server: str) -> None:
     """Write them next to the keys of the control plane, issued by its CA."""
     pair = KeyPair.read(pki, "ca")
-    authority, cluster = Authority(pair), Cluster(server=server, authority=pair.certificate)
+    authority, cluster = Authority(pair), ClusterEndpoint(server=server, authority=pair.certificate)
     authority.server(f"system:node:{NODE}", names=(ADDRESS, NODE)).write(pki, "kubelet")
     users = {
         "kubelet": authority.client(f"system:node:{NODE}", groups=("system:nodes",)),
@@ -60,7 +60,7 @@ _UNUSED: Final = (
 )
 
 
-def containerd_configuration(layout: NodeLayout) -> str:
+def containerd_configuration(layout: KubeletFiles) -> str:
     """Return containerd's configuration, version 3: runc, data in the node's directory, our sandbox image."""
     runtime = {
         "runtime_type": "io.containerd.runc.v2",
@@ -87,7 +87,7 @@ def containerd_configuration(layout: NodeLayout) -> str:
     return _toml(document)
 
 
-def cni_configuration(layout: NodeLayout) -> str:
+def cni_configuration(layout: KubeletFiles) -> str:
     """Return the pod network: an interface pair and a route for each pod."""
     addresses = {
         "type": "host-local",
@@ -111,7 +111,7 @@ HEALTH = {"kubelet": "http://127.0.0.1:10248/healthz", "kube-proxy": f"http://{A
 """Health endpoints of both programs."""
 
 
-def kubelet_configuration(layout: NodeLayout) -> str:
+def kubelet_configuration(layout: KubeletFiles) -> str:
     """Return a KubeletConfiguration (JSON is YAML)."""
     document = {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -146,7 +146,7 @@ def kubelet_configuration(layout: NodeLayout) -> str:
     return json.dumps(document, indent=2)
 
 
-def kubelet_command(layout: NodeLayout) -> list[str]:
+def kubelet_command(layout: KubeletFiles) -> list[str]:
     """Return the command line of kubelet."""
     flags = {
         "config": str(layout.directory / "kubelet.json"),
@@ -159,7 +159,7 @@ def kubelet_command(layout: NodeLayout) -> list[str]:
     return _command(layout, "kubelet", flags)
 
 
-def proxy_command(layout: NodeLayout) -> list[str]:
+def proxy_command(layout: KubeletFiles) -> list[str]:
     """Return the command line of kube-proxy; connection tracking keeps the machine's settings."""
     flags = {
         "kubeconfig": str(layout.pki / "kube-proxy.kubeconfig"),
@@ -175,5 +175,5 @@ def proxy_command(layout: NodeLayout) -> list[str]:
     return _command(layout, "kube-proxy", flags)
 
 
-def _command(layout: NodeLayout, name: str, flags: dict[str, str]) -> list[str]:
+def _command(layout: KubeletFiles, name: str, flags: dict[str, str]) -> list[str]:
     return [str(layout.prepared.program(name)), *(f"--{flag}={value}" for flag, value in flags.items())]

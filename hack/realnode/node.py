@@ -10,12 +10,12 @@ from hack.controlplane import ControlPlane
 from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.nodes import SIMULATED
 from hack.controlplane.process import Probe, Process, wait_until_ready
-from hack.realnode.image import Image
+from hack.realnode.image import ArchiveImage
 from hack.realnode.kubelet import (
     HEALTH,
     METRICS_ADDRESS,
     NODE,
-    NodeLayout,
+    KubeletFiles,
     cni_configuration,
     containerd_configuration,
     kubelet_command,
@@ -25,7 +25,7 @@ from hack.realnode.kubelet import (
 )
 from hack.realnode.namespaces import shield, uncover
 from hack.realnode.network import NodeNetwork
-from hack.realnode.prepared import Prepared
+from hack.realnode.prepared import NodePreparation
 from hack.realnode.prerequisites import PATH
 
 _READY_SECONDS: Final = 60.0
@@ -38,13 +38,13 @@ class RealNode:
     """
 
     def __init__(self) -> None:
-        self._prepared = Prepared.handed_over()
+        self._prepared = NodePreparation.handed_over()
         self._processes: dict[str, Process] = {}
         self.control_plane = ControlPlane(network=NodeNetwork, simulated_nodes=SIMULATED)
         """The node's control plane, which also has kwok's nodes; pods can reach it."""
 
     @property
-    def images(self) -> tuple[Image, ...]:
+    def images(self) -> tuple[ArchiveImage, ...]:
         """The images on the node."""
         return self._prepared.images
 
@@ -54,7 +54,7 @@ class RealNode:
         directory = self.control_plane.directory / "node"
         directory.mkdir()
         pki = self.control_plane.directory / "pki"
-        self._layout = NodeLayout(prepared=self._prepared, directory=directory, pki=pki)
+        self._layout = KubeletFiles(prepared=self._prepared, directory=directory, pki=pki)
         shield(directory)
         write_identity(pki, server=self.control_plane.server)
         self._start_runtime()

@@ -16,7 +16,7 @@ from hack.controlplane.binaries import provide_module
 from hack.controlplane.errors import ControlPlaneError
 from hack.controlplane.modules import KUBERNETES, Binary, GoModule
 from hack.controlplane.progress import ProgressLine
-from hack.realnode.image import Image, provide_images
+from hack.realnode.image import ArchiveImage, provide_images
 from hack.realnode.prerequisites import require
 
 _CONTAINERD_MODULE: Final = "github.com/containerd/containerd/v2"
@@ -59,11 +59,11 @@ def provide_programs(progress: ProgressLine) -> dict[str, Path]:
 _VARIABLE: Final = "STOWPLAN_REAL_NODE"
 
 
-class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+class NodePreparation(msgspec.Struct, frozen=True, kw_only=True):
     """Programs, images and the cgroup of a node."""
 
     programs: dict[str, str]
-    images: tuple[Image, ...]
+    images: tuple[ArchiveImage, ...]
     cgroup: str
     """Name of a cgroup in every hierarchy, the parent of the pods' cgroups."""
 

@@ -36,7 +36,7 @@ class PrerequisitesMissingError(ControlPlaneError):
     """This machine cannot run a real node; the message lists everything that is missing."""
 
 
-def missing() -> list[str]:
+def missing_requirements() -> list[str]:
     """Return messages about missing requirements that no package provides; empty if there are none."""
     if os.geteuid() != 0:
         return ["root: namespaces, mounts and cgroups are made"]  # without it, the checks below mean nothing
@@ -88,7 +88,7 @@ def missing_packages() -> list[str]:
 
 def require(progress: ProgressLine) -> None:
     """Install missing packages. Raises PrerequisitesMissingError with everything that is unavailable."""
-    if lacking := missing():
+    if lacking := missing_requirements():
         raise PrerequisitesMissingError(
             "a real node requires packages that are missing here: " + "; ".join(lacking)
         )

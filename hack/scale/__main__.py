@@ -10,8 +10,8 @@ import time
 from hack.bench.goals import Goal
 from hack.controlplane import ControlPlane
 from hack.scale import fleet
-from hack.scale.campaign import LEASE_WRITES_PER_SECOND, Phase, running
-from hack.scale.memory import serving
+from hack.scale.campaign import LEASE_WRITES_PER_SECOND, CyclePhase, run_campaign
+from hack.scale.memory import run_servers
 
 _STARTING = 6
 """Cycles until new decisions are made and written to the statuses."""
@@ -34,9 +34,9 @@ def main(arguments: list[str]) -> int:
 
 async def _campaign(control_plane: ControlPlane, count: int, cycles: int) -> int:
     began = time.monotonic()
-    async with running(control_plane, count) as campaign:
+    async with run_campaign(control_plane, count) as campaign:
         print(f"{count} VariantAutoscalings created in {time.monotonic() - began:.0f} s", flush=True)
-        phases: dict[str, Phase] = {}
+        phases: dict[str, CyclePhase] = {}
         for name, number, loaded in (
             ("start", _STARTING, False),
             ("idle", _IDLE, False),
@@ -44,7 +44,7 @@ async def _campaign(control_plane: ControlPlane, count: int, cycles: int) -> int
         ):
             phases[name] = await campaign.phase(name, number, loaded=loaded)
             print(phases[name].line(), flush=True)
-        with serving(control_plane) as beside:
+        with run_servers(control_plane) as beside:
             await asyncio.to_thread(beside.convert, count)
             peaks = campaign.peaks_mebibytes() | beside.peaks_mebibytes()
         print("peak memory: " + ", ".join(f"{name} {peak:.0f} MiB" for name, peak in peaks.items()))

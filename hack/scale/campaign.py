@@ -53,7 +53,7 @@ _LOOKED_FOR: Final = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Phase:
+class CyclePhase:
     """Costs of some consecutive cycles."""
 
     name: str
@@ -80,11 +80,11 @@ class Phase:
 
     def line(self) -> str:
         """Return the figures as one line."""
-        asked = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "none"
+        requests = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "none"
         return (
             f"{self.name:9} {self.cycles:3} cycles of {self.real_seconds / self.cycles:5.1f} s:"
             f" {self.writes_per_second:6.2f} writes/s, at most {self.most_writes_of_a_cycle} in a cycle;"
-            f" requests: {asked}; {self.copying} watches restarted;"
+            f" requests: {requests}; {self.copying} watches restarted;"
             f" Lease {self.lease_writes / self.real_seconds:.2f} writes/s"
         )
 
@@ -105,11 +105,11 @@ class Campaign:
         peaks = {"controller": memory_mebibytes("VmHWM")}
         return peaks | ({"solver": memory_mebibytes("VmHWM", self.solver.pid)} if self.solver.pid else {})
 
-    async def phase(self, name: str, cycles: int, *, loaded: bool) -> Phase:
+    async def phase(self, name: str, cycles: int, *, loaded: bool) -> CyclePhase:
         """Run some cycles and count their requests."""
         self.engines.is_loaded = loaded
         self.log.since(user_agent=USER_AGENT)
-        began, asked, most = time.monotonic(), Counter[str](), 0
+        began, requests, most = time.monotonic(), Counter[str](), 0
         for _ in range(cycles):
             self.engines.pass_seconds(INTERVAL_SECONDS)
             before = self._versions()
@@ -118,15 +118,17 @@ class Campaign:
             await self.events.flush()
             counts = Counter(item.about for item in self.log.since(user_agent=USER_AGENT))
             most = max(most, sum(count for what, count in counts.items() if _is_write(what)))
-            asked += counts
+            requests += counts
         seconds = time.monotonic() - began
-        return Phase(
+        return CyclePhase(
             name=name,
             cycles=cycles,
             real_seconds=seconds,
-            requests={what: n for what, n in asked.items() if _LEASES not in what and not _is_copying(what)},
-            copying=sum(n for what, n in asked.items() if _is_copying(what)),
-            lease_writes=sum(n for what, n in asked.items() if _LEASES in what),
+            requests={
+                what: n for what, n in requests.items() if _LEASES not in what and not _is_copying(what)
+            },
+            copying=sum(n for what, n in requests.items() if _is_copying(what)),
+            lease_writes=sum(n for what, n in requests.items() if _LEASES in what),
             most_writes_of_a_cycle=most,
         )
 
@@ -149,7 +151,7 @@ class Campaign:
 
 
 @asynccontextmanager
-async def running(control_plane: ControlPlane, count: int) -> AsyncIterator[Campaign]:
+async def run_campaign(control_plane: ControlPlane, count: int) -> AsyncIterator[Campaign]:
     """Create a fleet and run the controller's parts on it."""
     engines = NoisyEngines([*fleet.pods_of(count)], began_seconds=_BEGAN_SECONDS)
     async with AsyncExitStack() as stack:

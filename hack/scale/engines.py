@@ -60,9 +60,11 @@ class NoisyEngines:
     async def scrape(self, pods: Sequence[Json]) -> ScrapeResult:
         """Return the current counters of the pods' engines."""
         keys = [(pod["metadata"]["namespace"], pod["metadata"]["name"]) for pod in pods]
-        return ScrapeResult(readings={key: self._reading(self._numbers[key]) for key in keys}, failures={})
+        return ScrapeResult(
+            readings={key: self._make_reading(self._numbers[key]) for key in keys}, failures={}
+        )
 
-    def _reading(self, number: int) -> Reading:
+    def _make_reading(self, number: int) -> Reading:
         first, prompts, tokens, finished, seconds, between, to_first = map(float, self._counters[:, number])
         running = int(self._running[number])
         totals = Totals(

@@ -25,7 +25,7 @@ from apiserver.cluster.resource import (
 )
 from apiserver.schema.json import Json
 from hack.controlplane import ControlPlane
-from hack.controlplane.nodes import Node
+from hack.controlplane.nodes import KwokNode
 
 NAMESPACE: Final = "stowplan-system"
 CLASSES: Final = "service-classes"
@@ -45,7 +45,7 @@ _READY_SINCE: Final = "2026-01-01T00:02:00Z"
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class FleetVariant:
     """A variant of the fleet; every third model has two, on two types of accelerators."""
 
     number: int
@@ -87,7 +87,7 @@ def install(control_plane: ControlPlane, count: int) -> None:
     definition["spec"]["conversion"] = {"strategy": "None"}
     control_plane.apply(definition)
     control_plane.wait_until_established(definition["metadata"]["name"])
-    for name in {NAMESPACE, *(Variant(number).namespace for number in range(count))}:
+    for name in {NAMESPACE, *(FleetVariant(number).namespace for number in range(count))}:
         control_plane.kubectl("create", "namespace", name)
         control_plane.kubectl("create", "serviceaccount", "default", f"--namespace={name}")
 
@@ -101,7 +101,7 @@ async def create(cluster: Cluster, count: int) -> None:
             await work
 
     nodes = (_create(cluster, NODES, item) for item in _nodes(count))
-    variants = (_variant(cluster, Variant(number)) for number in range(count))
+    variants = (_variant(cluster, FleetVariant(number)) for number in range(count))
     async with asyncio.TaskGroup() as group:
         group.create_task(one(_create(cluster, CONFIG_MAPS, _classes(count))))
         for work in (*nodes, *variants):
@@ -112,7 +112,7 @@ async def _create(cluster: Cluster, resource: Resource, body: Json) -> None:
     await cluster.create(resource, body, timeout_seconds=60.0)
 
 
-async def _variant(cluster: Cluster, item: Variant) -> None:
+async def _variant(cluster: Cluster, item: FleetVariant) -> None:
     await _create(cluster, DEPLOYMENTS, _deployment(item))
     await _create(cluster, HORIZONTAL_POD_AUTOSCALERS, _autoscaler(item))
     pod = _pod(item)
@@ -127,11 +127,11 @@ async def _variant(cluster: Cluster, item: Variant) -> None:
     await _create(cluster, VARIANT_AUTOSCALINGS, _autoscaling(item))
 
 
-def _metadata(item: Variant, **more: object) -> Json:
+def _metadata(item: FleetVariant, **more: object) -> Json:
     return {"name": item.name, "namespace": item.namespace, **more}
 
 
-def _autoscaling(item: Variant) -> Json:
+def _autoscaling(item: FleetVariant) -> Json:
     return {
         "apiVersion": VARIANT_AUTOSCALINGS.api_version,
         "kind": VARIANT_AUTOSCALINGS.kind,
@@ -145,7 +145,7 @@ def _autoscaling(item: Variant) -> Json:
     }
 
 
-def _pod_spec(item: Variant) -> Json:
+def _pod_spec(item: FleetVariant) -> Json:
     container = {
         "name": "vllm",
         "image": "vllm",
@@ -156,7 +156,7 @@ def _pod_spec(item: Variant) -> Json:
     return {"nodeSelector": {"nvidia.com/gpu.product": _PRODUCTS[item.is_second]}, "containers": [container]}
 
 
-def _deployment(item: Variant) -> Json:
+def _deployment(item: FleetVariant) -> Json:
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -169,7 +169,7 @@ def _deployment(item: Variant) -> Json:
     }
 
 
-def _autoscaler(item: Variant) -> Json:
+def _autoscaler(item: FleetVariant) -> Json:
     metric = {"name": "wva_desired_replicas", "selector": {"matchLabels": {"variant_name": item.name}}}
     external = {"metric": metric, "target": {"type": "AverageValue", "averageValue": "1"}}
     return {
@@ -185,7 +185,7 @@ def _autoscaler(item: Variant) -> Json:
     }
 
 
-def _pod(item: Variant) -> Json:
+def _pod(item: FleetVariant) -> Json:
     owner = {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
@@ -212,7 +212,7 @@ def _pod(item: Variant) -> Json:
     }
 
 
-def _node_name(item: Variant) -> str:
+def _node_name(item: FleetVariant) -> str:
     kind = "second" if item.is_second else "first"
     return f"{kind}-{item.number // (4 * _PER_NODE) if item.is_second else item.number // _PER_NODE}"
 
@@ -220,14 +220,16 @@ def _node_name(item: Variant) -> str:
 def _nodes(count: int) -> Iterator[Json]:
     for kind, product, share in (("first", _PRODUCTS[0], _PER_NODE), ("second", _PRODUCTS[1], 4 * _PER_NODE)):
         for number in range(int(count / share * _SPARE) + 2):
-            node = Node(name=f"{kind}-{number}", accelerator=product, accelerator_count=_PER_NODE).manifest()
+            node = KwokNode(
+                name=f"{kind}-{number}", accelerator=product, accelerator_count=_PER_NODE
+            ).manifest()
             node["status"]["conditions"] = [{"type": "Ready", "status": "True"}]
             yield node
 
 
 def _classes(count: int) -> Json:
     documents: dict[str, list[Json]] = {}
-    for item in map(Variant, range(count)):
+    for item in map(FleetVariant, range(count)):
         entry = {"model": f"model-{item.model}", "slo-tpot": 60, "slo-ttft": 2000}
         if not item.is_second:
             documents.setdefault(item.class_key, []).append(entry)
@@ -244,4 +246,4 @@ def _classes(count: int) -> Json:
 
 def pods_of(count: int) -> Iterable[tuple[str, str]]:
     """Return namespace and name of all pods."""
-    return ((item.namespace, item.pod) for item in map(Variant, range(count)))
+    return ((item.namespace, item.pod) for item in map(FleetVariant, range(count)))

@@ -13,7 +13,7 @@ from hack.calling import variants
 from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request, review
 from hack.calling.cores import memory_mebibytes
 from hack.calling.load import ask
-from hack.calling.server_process import ADDRESS, Server, new_identity
+from hack.calling.server_process import ADDRESS, ServerProcess, new_identity
 from hack.controlplane import ControlPlane
 from hack.controlplane.network import free_port
 from hack.controlplane.process import Probe, Process, wait_until_ready
@@ -34,7 +34,7 @@ class Beside:
     """The serving processes by component."""
 
     processes: dict[str, Process]
-    webhooks: Server
+    webhooks: ServerProcess
 
     def convert(self, count: int) -> None:
         """Convert `count` objects in one review, as the API server does to list a fleet of that size.
@@ -53,7 +53,7 @@ class Beside:
 
 
 @contextmanager
-def serving(control_plane: ControlPlane) -> Iterator[Beside]:
+def run_servers(control_plane: ControlPlane) -> Iterator[Beside]:
     """Run webhooks and apiserver, with their watches, until the block ends."""
     directory = control_plane.directory
     context = new_identity(directory, server_name=SERVER_NAME)
@@ -67,7 +67,7 @@ def serving(control_plane: ControlPlane) -> Iterator[Beside]:
             probe = Probe(url=f"http://{ADDRESS}:{health}/readyz")
             wait_until_ready(processes[name], probe, patience_seconds=_PATIENCE_SECONDS)
         pid = processes["webhooks"].pid
-        webhooks = Server(port=ports["webhooks"], context=context, server_name=SERVER_NAME, pid=pid)
+        webhooks = ServerProcess(port=ports["webhooks"], context=context, server_name=SERVER_NAME, pid=pid)
         yield Beside(processes, webhooks)
     finally:
         for process in processes.values():

@@ -17,7 +17,7 @@ from hack.bench.goals import Goal
 from hack.calling.cores import cpu_seconds
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import Client
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation.installation import NAMESPACE
 from hack.installation.manifests import ROOT
 from hack.installation.models import start_models
@@ -44,7 +44,7 @@ _IMAGES: Final = ("vllm/vllm-openai:v0.10.0", "vllm/vllm-openai:v0.10.1")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Phase:
+class ModelsPhase:
     """Costs of one phase."""
 
     name: str
@@ -56,14 +56,14 @@ class Phase:
     def line(self, models: int) -> str:
         """Return the figures as one line."""
         number = sum(self.requests.values())
-        asked = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "none"
+        requests = ", ".join(f"{count} {what}" for what, count in sorted(self.requests.items())) or "none"
         return (
             f"{self.name:8} {self.seconds:5.0f} s, CPU {self.cpu_seconds:6.2f} s,"
-            f" {number} requests, {number / models:.1f} per Model: {asked}"
+            f" {number} requests, {number / models:.1f} per Model: {requests}"
         )
 
 
-class Campaign:
+class ModelsCampaign:
     """Models in a control plane, and the process that reconciles them."""
 
     def __init__(self, control_plane: ControlPlane, client: Client, count: int) -> None:
@@ -77,18 +77,18 @@ class Campaign:
         """Stop the process."""
         self._process.stop(patience_seconds=20.0)
 
-    def phase(self, name: str, act: Callable[[], None]) -> Phase:
+    def phase(self, name: str, act: Callable[[], None]) -> ModelsPhase:
         """Call `act`, and count the requests of the process until it is idle again."""
         began, before = time.monotonic(), cpu_seconds(self._process.pid)
         act()
-        seconds, asked = time.monotonic() - began, self._requests()
+        seconds, requests = time.monotonic() - began, self._requests()
         while more := self._requests(after_seconds=_QUIET_SECONDS):
-            asked += more
-        measured = Phase(
+            requests += more
+        measured = ModelsPhase(
             name=name,
             seconds=seconds,
             cpu_seconds=cpu_seconds(self._process.pid) - before,
-            requests=asked,
+            requests=requests,
         )
         print(measured.line(len(self._models)), flush=True)
         return measured
@@ -149,14 +149,14 @@ def main(arguments: list[str]) -> int:
     with ControlPlane(audit=True) as control_plane:
         _prepare(control_plane, options.count)
         with control_plane.client() as client:
-            campaign = Campaign(control_plane, client, options.count)
+            campaign = ModelsCampaign(control_plane, client, options.count)
             try:
                 return _run(campaign)
             finally:
                 campaign.stop()
 
 
-def _run(campaign: Campaign) -> int:
+def _run(campaign: ModelsCampaign) -> int:
     campaign.phase("create", campaign.create)
     waits = campaign.waits_seconds()
     print(
@@ -185,7 +185,10 @@ def _prepare(control_plane: ControlPlane, count: int) -> None:
     number = 1 + 3 * count // _PODS_OF_A_NODE
     create_nodes(
         control_plane,
-        [Node(name=f"l4-{place}", accelerator="NVIDIA-L4", accelerator_count=110) for place in range(number)],
+        [
+            KwokNode(name=f"l4-{place}", accelerator="NVIDIA-L4", accelerator_count=110)
+            for place in range(number)
+        ],
     )
 
 

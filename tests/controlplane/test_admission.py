@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.manifests import legacy_variant, listed, profiled_variant, variant
 
-from hack.controlplane.client import MERGE_PATCH, NotServedError, RefusedError, collection_of
+from hack.controlplane.client import MERGE_PATCH, PathNotServedError, RefusedError, collection_of
 
 if TYPE_CHECKING:
     import subprocess
@@ -271,7 +271,7 @@ def test_metadata_can_be_changed_and_objects_deleted_while_the_webhooks_are_down
             client.call("PATCH", path, CHANGES["a finalizer"], media_type=MERGE_PATCH)
             client.call("DELETE", path)
             client.call("PATCH", path, CHANGES["no finalizer"], media_type=MERGE_PATCH)
-            with pytest.raises(NotServedError):
+            with pytest.raises(PathNotServedError):
                 client.call("GET", path)
     finally:
         installation.start_component("webhooks")

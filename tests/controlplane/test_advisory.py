@@ -11,7 +11,7 @@ from support.manifests import Manifest, autoscaler, deployment, variant
 from support.stub_engine import StubEngine
 from support.watching import Place
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ ADVISORY = {"stowplan.dev/advisory": "true"}
 @pytest.fixture(scope="module")
 def _node(control_plane: ControlPlane) -> Iterator[None]:
     """Create a node with twelve accelerators of a type that no other test uses."""
-    create_nodes(control_plane, [Node(name="advice", accelerator=PRODUCT, accelerator_count=12)])
+    create_nodes(control_plane, [KwokNode(name="advice", accelerator=PRODUCT, accelerator_count=12)])
     yield
     control_plane.kubectl("delete", "node", "advice")
 

@@ -17,7 +17,7 @@ from support.stub_engine import StubEngine
 from support.watching import Place
 
 from hack.controlplane import ControlPlane
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation import Installation
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def plane() -> Iterator[ControlPlane]:
     with ControlPlane() as started:
         started.apply(SCALED_OBJECTS)
         started.wait_until_established("scaledobjects.keda.sh")
-        create_nodes(started, [Node(name="annotated", accelerator=PRODUCT, accelerator_count=8)])
+        create_nodes(started, [KwokNode(name="annotated", accelerator=PRODUCT, accelerator_count=8)])
         yield started
 
 

@@ -21,7 +21,7 @@ from hack.controlplane.modules import (
     GoModule,
     chosen_kubernetes,
 )
-from hack.controlplane.progress import Estimate, ProgressLine, duration_text
+from hack.controlplane.progress import ProgressEstimate, ProgressLine, duration_text
 
 
 @pytest.fixture(autouse=True)
@@ -186,7 +186,7 @@ def test_only_one_process_holds_a_lock(tmp_path: Path) -> None:
 )
 def test_the_remaining_time_is_estimated_from_the_speed_so_far(done: int, want: float | None) -> None:
     """There is no estimate while too little is done."""
-    assert Estimate(done=done, total=100, elapsed_seconds=60.0).left_seconds == want
+    assert ProgressEstimate(done=done, total=100, elapsed_seconds=60.0).left_seconds == want
 
 
 @pytest.mark.parametrize(("seconds", "want"), [(4.4, "4 s"), (59.6, "1 min 00 s"), (190, "3 min 10 s")])

@@ -10,7 +10,7 @@ from support.binding_bench import WAITING, Bench, bound, follower, policy
 from support.command_line import stowplan
 from support.manifests import deployment, variant
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ PRODUCT = "NVIDIA-H20"
 @pytest.fixture(scope="module")
 def _node(control_plane: ControlPlane) -> Iterator[None]:
     """Create a node of a type that no other test uses."""
-    create_nodes(control_plane, [Node(name="bound", accelerator=PRODUCT, accelerator_count=8)])
+    create_nodes(control_plane, [KwokNode(name="bound", accelerator=PRODUCT, accelerator_count=8)])
     yield
     control_plane.kubectl("delete", "node", "bound")
 

@@ -24,9 +24,9 @@ from support.polling import wait_for
 from support.replicas import SERVING_PORT, Caller, Replica
 
 from hack.controlplane import ControlPlane
-from hack.controlplane.auditing import AuditLog, Request, stale_writes
+from hack.controlplane.auditing import AuditedRequest, AuditLog, stale_writes
 from hack.controlplane.client import Client, ConflictError, RefusedError
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation import Installation
 from hack.installation.manifests import documents
 
@@ -59,7 +59,7 @@ class Stage:
     replicas: dict[str, list[Replica]]
     forwarders: dict[str, Forwarder]
     audit: AuditLog
-    asked: list[Request] = field(default_factory=list)
+    asked: list[AuditedRequest] = field(default_factory=list)
     disturbances: int = 0
 
     def every_replica(self) -> list[Replica]:
@@ -105,7 +105,7 @@ class Stage:
         decided = partial(undisturbed, lambda: self.granted() == {replicas})
         wait_for(decided, f"decisions for {replicas} replicas")
 
-    def stale_writes(self) -> list[Request]:
+    def stale_writes(self) -> list[AuditedRequest]:
         """Return the writes of controllers so far that came after they had lost the Lease."""
         account = f"system:serviceaccount:{SYSTEM}:stowplan-controller"
         self.asked += [item for item in self.audit.since_of(account=account) if item.has_written]
@@ -177,7 +177,7 @@ def _fill(control_plane: ControlPlane) -> None:
     """Create workloads and variants, and nodes with capacity for all pinned replicas."""
     create_nodes(
         control_plane,
-        [Node(name=f"chaos-{number}", accelerator=PRODUCT, accelerator_count=8) for number in range(3)],
+        [KwokNode(name=f"chaos-{number}", accelerator=PRODUCT, accelerator_count=8) for number in range(3)],
     )
     control_plane.kubectl("create", "namespace", NAMESPACE)
     labels = {"inference.optimization/acceleratorName": PRODUCT}

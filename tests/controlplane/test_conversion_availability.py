@@ -26,7 +26,7 @@ from hack.calling.cores import memory_mebibytes
 from hack.calling.load import ask
 from hack.calling.reviews import create, submitted_object
 from hack.calling.reviews import http_request as webhook_request
-from hack.calling.server_process import ADDRESS, Server
+from hack.calling.server_process import ADDRESS, ServerProcess
 from hack.controlplane import ControlPlane
 from hack.controlplane.auditing import conversions
 from hack.controlplane.client import Client
@@ -49,7 +49,7 @@ Dial = Callable[[], closing[Connection]]
 
 
 @contextmanager
-def served(directory: Path, kubeconfig: Path) -> Iterator[tuple[Server, Dial]]:
+def served(directory: Path, kubeconfig: Path) -> Iterator[tuple[ServerProcess, Dial]]:
     """Run the webhooks process with a kubeconfig; yield it and a function that connects to it."""
     with webhooks(directory, kubeconfig) as server:
         yield server, lambda: closing(server.connect())

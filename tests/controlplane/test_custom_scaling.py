@@ -10,7 +10,7 @@ import yaml
 from support.binding_bench import Bench, bound, policy
 from support.manifests import Manifest, deployment
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ SETTINGS = {
 @pytest.fixture(scope="module")
 def _configured(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
     """Allow the kind at admission, and scaling in the controller, while this test runs."""
-    create_nodes(control_plane, [Node(name="custom", accelerator=PRODUCT, accelerator_count=8)])
+    create_nodes(control_plane, [KwokNode(name="custom", accelerator=PRODUCT, accelerator_count=8)])
     control_plane.kubectl("apply", "--filename=-", input=json.dumps(DEFINITION))
     control_plane.wait_until_established(DEFINITION["metadata"]["name"])
     control_plane.kubectl("apply", "--server-side", f"--kustomize={FOLDER}")

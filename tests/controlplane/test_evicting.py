@@ -13,7 +13,7 @@ from support.stub_engine import StubEngine
 from support.watching import Place, path_of
 
 from hack.controlplane.client import RefusedError
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
@@ -45,7 +45,9 @@ BUDGET: Manifest = {
 @pytest.fixture(scope="module")
 def _evicting(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
     """Enable evictions in the controller, and create nodes of a type that no other test uses."""
-    create_nodes(control_plane, [Node(name=name, accelerator=PRODUCT, accelerator_count=2) for name in NODES])
+    create_nodes(
+        control_plane, [KwokNode(name=name, accelerator=PRODUCT, accelerator_count=2) for name in NODES]
+    )
     control_plane.kubectl("apply", "--server-side", f"--kustomize={ROOT / 'manifests' / 'evictions'}")
     path = control_plane.directory / "controller.yaml"
     before = path.read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from support.policies import refused_with
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def pod(control_plane: ControlPlane, installation: Installation) -> Iterator[tup
 def _evicting(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
     """Grant the permission to patch nodes, and create a node."""
     control_plane.kubectl("apply", "--server-side", f"--kustomize={ROOT / 'manifests' / 'evictions'}")
-    create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=1)])
+    create_nodes(control_plane, [KwokNode(name=NODE, accelerator="NVIDIA-L4", accelerator_count=1)])
     control_plane.kubectl("taint", "node", NODE, "dedicated:NoSchedule")
     yield
     control_plane.kubectl("delete", "node", NODE)

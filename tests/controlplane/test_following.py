@@ -13,7 +13,7 @@ from support.manifests import Manifest, autoscaler, deployment, listed, variant
 from support.polling import wait_for
 from support.watching import Place, conditions_of
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +40,7 @@ MISTAKES: Mapping[str, tuple[str, Manifest]] = {
 
 @pytest.fixture(scope="module")
 def _node(control_plane: ControlPlane) -> Iterator[None]:
-    create_nodes(control_plane, [Node(name="following", accelerator=PRODUCT, accelerator_count=8)])
+    create_nodes(control_plane, [KwokNode(name="following", accelerator=PRODUCT, accelerator_count=8)])
     yield
     control_plane.kubectl("delete", "node", "following")
 

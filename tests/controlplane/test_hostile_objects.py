@@ -10,7 +10,7 @@ from support.manifests import Manifest, autoscaler, deployment, variant
 from support.watching import Place, path_of, watched
 
 from hack.controlplane.client import MERGE_PATCH, RefusedError, collection_of
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,7 +40,7 @@ PREFIX = ".".join(letter * 60 for letter in "abc")
 @pytest.fixture
 def victim(control_plane: ControlPlane, installation: Installation, namespace: str) -> Iterator[Place]:
     """Yield a namespace with a variant whose decision is served, and whose status nobody forged."""
-    create_nodes(control_plane, [Node(name="hostile", accelerator=PRODUCT, accelerator_count=4)])
+    create_nodes(control_plane, [KwokNode(name="hostile", accelerator=PRODUCT, accelerator_count=4)])
     made = Place(control_plane, namespace)
     made.apply(deployment("chat", product=PRODUCT, accelerators=1), variant("chat"), autoscaler("chat"))
     made.wait("va/chat", "jsonpath={.status.desiredOptimizedAlloc.lastRunTime}")

@@ -15,7 +15,7 @@ from support.watching import Place, conditions_of
 from support.workloads import GROUP_INDEX, SET_NAME, WORKER_INDEX, leader_worker_set, stateful_set
 
 from hack.controlplane.foreign import Definition
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,8 @@ ZONES = {
 def controller_log(control_plane: ControlPlane, installation: Installation) -> Iterator[Path]:
     """Create nodes that only groups use; yield the path of the controller's log."""
     nodes = [
-        Node(name=name, accelerator=PRODUCT, accelerator_count=4, zone=zone) for name, zone in ZONES.items()
+        KwokNode(name=name, accelerator=PRODUCT, accelerator_count=4, zone=zone)
+        for name, zone in ZONES.items()
     ]
     create_nodes(control_plane, nodes)
     yield installation.processes["controller"].log

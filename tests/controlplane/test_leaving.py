@@ -8,7 +8,7 @@ import pytest
 from support.manifests import autoscaler, deployment, variant
 from support.watching import Place
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ SHOWN = "jsonpath={.metadata.annotations.controller\\.kubernetes\\.io/pod-deleti
 def _nodes(control_plane: ControlPlane) -> Iterator[None]:
     """Create nodes for two pods and for one, of a type that no other test uses."""
     sizes = {"leaving-two": 2, "leaving-one": 1}
-    nodes = [Node(name=name, accelerator=PRODUCT, accelerator_count=n) for name, n in sizes.items()]
+    nodes = [KwokNode(name=name, accelerator=PRODUCT, accelerator_count=n) for name, n in sizes.items()]
     create_nodes(control_plane, nodes)
     yield
     control_plane.kubectl("delete", "node", *sizes)

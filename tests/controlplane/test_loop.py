@@ -11,7 +11,7 @@ from support.manifests import Manifest, autoscaler, deployment, variant
 from support.stub_engine import StubEngine
 from support.watching import Place, conditions_of
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,7 @@ PRODUCT = "NVIDIA-RTX-PRO-6000"
 @pytest.fixture(scope="module")
 def _node(control_plane: ControlPlane) -> Iterator[None]:
     """Create a node with four accelerators of a type that no other test uses."""
-    create_nodes(control_plane, [Node(name="loop", accelerator=PRODUCT, accelerator_count=4)])
+    create_nodes(control_plane, [KwokNode(name="loop", accelerator=PRODUCT, accelerator_count=4)])
     yield
     control_plane.kubectl("delete", "node", "loop")
 

@@ -20,7 +20,7 @@ from support.polling import wait_for
 from support.watching import Place, conditions_of
 
 from hack.controlplane.foreign import Definition
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.controlplane.process import Process
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ TOO_MANY = worker(resources={"limits": {GPU: 64}})
 def process(control_plane: ControlPlane, installation: Installation) -> Iterator[Process]:
     """Run the controller of Models with the permissions in its manifests."""
     control_plane.define(Definition.LEADER_WORKER_SETS, Definition.INFERENCE_POOLS)
-    create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=16)])
+    create_nodes(control_plane, [KwokNode(name=NODE, accelerator="NVIDIA-L4", accelerator_count=16)])
     with models_process(control_plane) as started:
         yield started
     control_plane.kubectl("delete", "node", NODE)

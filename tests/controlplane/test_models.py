@@ -12,7 +12,7 @@ from support.models import POLICY, backend, model, split, worker
 from support.samples import SAMPLES
 
 from hack.controlplane.foreign import Definition
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ def _installed(control_plane: ControlPlane, installation: Installation) -> None:
 @pytest.fixture
 def _node(control_plane: ControlPlane) -> Iterator[None]:
     """Make a node with accelerators."""
-    create_nodes(control_plane, [Node(name=NODE, accelerator="NVIDIA-L4", accelerator_count=8)])
+    create_nodes(control_plane, [KwokNode(name=NODE, accelerator="NVIDIA-L4", accelerator_count=8)])
     yield
     control_plane.kubectl("delete", "node", NODE)
 

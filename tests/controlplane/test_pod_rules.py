@@ -14,7 +14,7 @@ from support.manifests import autoscaler, deployment, variant
 from support.watching import Place
 from support.workloads import stateful_set
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Stage(Place):
         create_nodes(
             control_plane,
             [
-                Node(name=name, accelerator=self.product, accelerator_count=count, zone=name)
+                KwokNode(name=name, accelerator=self.product, accelerator_count=count, zone=name)
                 for name, count in rooms.items()
             ],
         )

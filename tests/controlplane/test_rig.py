@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from hack.controlplane import ControlPlane
@@ -41,7 +41,7 @@ def deployment(namespace: str, *, replicas: int, accelerators: int) -> dict[str,
 @pytest.fixture
 def node(control_plane: ControlPlane, namespace: str) -> str:
     """Create a node of eight accelerators that only this test uses, and return its name."""
-    create_nodes(control_plane, [Node(name=namespace, accelerator="NVIDIA-A100", accelerator_count=8)])
+    create_nodes(control_plane, [KwokNode(name=namespace, accelerator="NVIDIA-A100", accelerator_count=8)])
     return namespace
 
 

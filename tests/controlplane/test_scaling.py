@@ -13,7 +13,7 @@ from support.command_line import stowplan
 from support.manifests import Manifest, deployment
 from support.polling import wait_for
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ GRANT = (
 @pytest.fixture(scope="module")
 def _direct(control_plane: ControlPlane, installation: Installation) -> Iterator[None]:
     """Enable direct scaling in the controller, and create a node of a type that no other test uses."""
-    create_nodes(control_plane, [Node(name="direct", accelerator=PRODUCT, accelerator_count=8)])
+    create_nodes(control_plane, [KwokNode(name="direct", accelerator=PRODUCT, accelerator_count=8)])
     control_plane.kubectl("apply", "--server-side", f"--kustomize={FOLDER}")
     path = control_plane.directory / "controller.yaml"
     before = path.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import pytest
 from support.manifests import deployment, variant
 from support.watching import Place, conditions_of
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Stage(Place):
         super().__init__(control_plane, namespace)
         self._product = f"NVIDIA-FOLLOWED{next(_numbers)}"
         self._nodes = [f"{namespace}-{letter}" for letter in "ab"]
-        nodes = [Node(name=n, accelerator=self._product, accelerator_count=4, cpu=4) for n in self._nodes]
+        nodes = [KwokNode(name=n, accelerator=self._product, accelerator_count=4, cpu=4) for n in self._nodes]
         create_nodes(control_plane, nodes)
 
     def set_up(self, *gates: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from support.manifests import deployment, listed
 from support.shipped_scheduler import shipped_scheduler
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +38,7 @@ def second(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Process]:
 def nodes(control_plane: ControlPlane) -> Iterator[None]:
     """Create three equal nodes."""
     create_nodes(
-        control_plane, [Node(name=n, accelerator=PRODUCT, accelerator_count=4, cpu=8) for n in NODES]
+        control_plane, [KwokNode(name=n, accelerator=PRODUCT, accelerator_count=4, cpu=8) for n in NODES]
     )
     yield
     control_plane.kubectl("delete", "node", *NODES)

@@ -13,7 +13,7 @@ from support.manifests import Manifest, autoscaler, deployment, listed, variant
 from support.polling import wait_for
 from support.watching import conditions_of, watched
 
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation.manifests import ROOT
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _team(control_plane: ControlPlane, name: str) -> Team:
 @pytest.fixture(scope="module")
 def teams(control_plane: ControlPlane, installation: Installation) -> Iterator[tuple[Team, Team]]:
     """Yield two teams that share a node; one has an object that was stored without the webhooks."""
-    create_nodes(control_plane, [Node(name="tenants", accelerator=PRODUCT, accelerator_count=2)])
+    create_nodes(control_plane, [KwokNode(name="tenants", accelerator=PRODUCT, accelerator_count=2)])
     for name, data in SETTINGS.items():
         control_plane.kubectl("patch", "cm", name, SYSTEM, f"--patch={json.dumps({'data': data})}")
     first, second = _team(control_plane, "team-red"), _team(control_plane, "team-blue")

@@ -20,7 +20,7 @@ from support.whole_cluster import Objects, differing, everything, quiet, settled
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import RefusedError
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation import Installation
 from hack.installation.manifests import ROOT, documents
 
@@ -86,7 +86,7 @@ class Stage:
     def __init__(self, plane: ControlPlane, stack: ExitStack) -> None:
         self.plane = plane
         create_nodes(
-            plane, [Node(name=f"node-{i}", accelerator=PRODUCT, accelerator_count=4) for i in range(3)]
+            plane, [KwokNode(name=f"node-{i}", accelerator=PRODUCT, accelerator_count=4) for i in range(3)]
         )
         stack.enter_context(former_adapter(plane))
         plane.kubectl("create", "namespace", "work")

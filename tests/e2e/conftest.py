@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.installed import HERE, Installed
 
-from hack.controlplane.nodes import Node
+from hack.controlplane.nodes import KwokNode
 from hack.realnode import RealNode
 from hack.realnode.prepared import is_handed_over
 
@@ -33,7 +33,9 @@ def installed(pytestconfig: pytest.Config) -> Iterator[Installed]:
 def install(node: RealNode) -> Installed:
     """Apply the manifests next to a simulated node, which must not get pods of the installation."""
     kubectl = node.control_plane.kubectl
-    node.control_plane.apply(Node(name="simulated", accelerator="NVIDIA-L4", accelerator_count=4).manifest())
+    node.control_plane.apply(
+        KwokNode(name="simulated", accelerator="NVIDIA-L4", accelerator_count=4).manifest()
+    )
     # A simulated kubelet runs nothing; the taint keeps pods away that have to run.
     kubectl("taint", "node", "simulated", "kwok.x-k8s.io/node=fake:NoSchedule")
     began = time.monotonic()

@@ -21,7 +21,7 @@ from controller.engines.prometheus import PrometheusSource
 from controller.policies.measuring import ExposedMetric
 from controller.policies.policy import Value
 from hack.controlplane import ControlPlane
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +43,7 @@ SCRAPED = {"prometheus.io/scrape": "true", "prometheus.io/port": "8000"}
 def monitored() -> Iterator[ControlPlane]:
     """Yield a control plane with Prometheus and one Running pod that it scrapes."""
     with ControlPlane(prometheus=True) as started:
-        create_nodes(started, [Node(name="n1", accelerator=PRODUCT, accelerator_count=2)])
+        create_nodes(started, [KwokNode(name="n1", accelerator=PRODUCT, accelerator_count=2)])
         engine = deployment("chat", product=PRODUCT, accelerators=1, annotations=SCRAPED)
         started.kubectl("apply", "--filename=-", input=listed(engine))
         started.kubectl("wait", "deploy/chat", "--for=jsonpath={.status.readyReplicas}=1", "--timeout=60s")

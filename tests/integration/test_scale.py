@@ -9,7 +9,7 @@ import pytest
 
 from hack.controlplane import ControlPlane
 from hack.scale import fleet
-from hack.scale.campaign import INTERVAL_SECONDS, LEASE_WRITES_PER_SECOND, running
+from hack.scale.campaign import INTERVAL_SECONDS, LEASE_WRITES_PER_SECOND, run_campaign
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ async def test_idle_cycles_make_no_requests_and_noise_causes_at_most_five_writes
     At the start of the load all engines report their speed, and the number of requests is random: without
     a limit this would cause seven writes per second in the first cycle for so many variants.
     """
-    async with running(plane, COUNT) as campaign:
+    async with run_campaign(plane, COUNT) as campaign:
         await campaign.phase("start", 4, loaded=False)
         idle = await campaign.phase("idle", 2, loaded=False)
         load = await campaign.phase("load", 3, loaded=True)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hack.clusters.filling import PACKED, Filled, Order, Way, cluster_plane, fill_clusters
-from hack.clusters.generated import Kind, generate_cluster
+from hack.clusters.filling import PACKED, FillResult, PodOrder, SchedulingWay, cluster_plane, fill_clusters
+from hack.clusters.generated import ClusterKind, generate_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.controlplane
 
 COUNT = int(os.environ.get("STOWPLAN_CLUSTERS", "40"))
 FIRST_SEED = int(os.environ.get("STOWPLAN_CLUSTERS_SEED", "1"))
-GATED = Way(scheduler=PACKED, order=Order.GATED)
-LARGEST_FIRST = Way(scheduler=PACKED, order=Order.LARGEST_FIRST)
+GATED = SchedulingWay(scheduler=PACKED, order=PodOrder.GATED)
+LARGEST_FIRST = SchedulingWay(scheduler=PACKED, order=PodOrder.LARGEST_FIRST)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +30,7 @@ def plane() -> Iterator[ControlPlane]:
         yield started
 
 
-def wrong(found: list[Filled]) -> list[str]:
+def wrong(found: list[FillResult]) -> list[str]:
     """Return a line for each pending pod or violation, with the seed that reproduces it."""
     return [
         f"{item.cluster.kind} cluster of seed {item.cluster.seed}, {item.way.order}:"
@@ -43,8 +43,8 @@ def wrong(found: list[Filled]) -> list[str]:
 async def test_the_scheduler_places_all_replicas_of_a_plan(plane: ControlPlane) -> None:
     """Gated pods may have any order and size; without gates sizes must nest and the largest come first."""
     seeds = range(FIRST_SEED, FIRST_SEED + (COUNT + 1) // 2)
-    nested = [generate_cluster(seed=seed, kind=Kind.NESTED) for seed in seeds]
-    mixed = [generate_cluster(seed=seed, kind=Kind.MIXED) for seed in seeds]
+    nested = [generate_cluster(seed=seed, kind=ClusterKind.NESTED) for seed in seeds]
+    mixed = [generate_cluster(seed=seed, kind=ClusterKind.MIXED) for seed in seeds]
 
     by_gate = await fill_clusters(plane, mixed, [GATED])
     by_size = await fill_clusters(plane, nested, [LARGEST_FIRST])

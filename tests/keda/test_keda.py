@@ -19,7 +19,7 @@ from support.polling import wait_for
 
 from hack.controlplane import ControlPlane
 from hack.controlplane.certificates import Authority
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.installation import Installation
 from hack.keda.running import Keda
 
@@ -41,7 +41,7 @@ def stage() -> Iterator[MetricsStage]:
     authority = Authority.create("test")
     with ControlPlane() as control_plane:
         control_plane.kubectl("create", "namespace", SYSTEM)
-        create_nodes(control_plane, [Node(name="node", accelerator=PRODUCT, accelerator_count=8)])
+        create_nodes(control_plane, [KwokNode(name="node", accelerator=PRODUCT, accelerator_count=8)])
         installation = Installation(control_plane, settings=SETTINGS, components=("annotated",))
         try:
             installation.start(without=frozenset({"controller", "webhooks", "apiserver"}))

@@ -25,7 +25,7 @@ from support.workloads import leader_worker_set, stateful_set
 from hack.controlplane import ControlPlane
 from hack.controlplane.client import MERGE_PATCH, collection_of
 from hack.controlplane.foreign import Definition
-from hack.controlplane.nodes import Node, create_nodes
+from hack.controlplane.nodes import KwokNode, create_nodes
 from hack.controlplane.process import Process
 from hack.installation import Installation
 from hack.installation.manifests import ROOT
@@ -274,7 +274,7 @@ def rights_stage() -> Iterator[RightsStage]:
     with ExitStack() as stack:
         plane = stack.enter_context(ControlPlane(admission_plugins=[_ASKS_FOR_FINALIZERS]))
         installation = stack.enter_context(Installation(plane, settings=_SETTINGS))
-        create_nodes(plane, [Node(name=_NODE, accelerator=_PRODUCT, accelerator_count=16)])
+        create_nodes(plane, [KwokNode(name=_NODE, accelerator=_PRODUCT, accelerator_count=16)])
         for part in _PARTS:
             plane.kubectl("apply", "--server-side", part)
         plane.define(*_DEFINITIONS)

@@ -17,7 +17,7 @@ import yaml
 from hack.calling.conversion_reviews import SERVER_NAME
 from hack.calling.cores import memory_mebibytes
 from hack.calling.reviews import create
-from hack.calling.server_process import ADDRESS, Server, new_identity, serving
+from hack.calling.server_process import ADDRESS, ServerProcess, new_identity, run_server
 from hack.controlplane.network import free_port
 from support.reviews import variant
 
@@ -47,7 +47,7 @@ def kubeconfig_for(directory: Path, port: int) -> Path:
 
 
 @contextmanager
-def webhooks(directory: Path, kubeconfig: Path) -> Iterator[Server]:
+def webhooks(directory: Path, kubeconfig: Path) -> Iterator[ServerProcess]:
     """Run the webhooks process with a kubeconfig until the block ends; it listens when the block begins."""
     context = new_identity(directory, server_name=SERVER_NAME)
     port = free_port(ADDRESS)
@@ -59,7 +59,7 @@ def webhooks(directory: Path, kubeconfig: Path) -> Iterator[Server]:
     configuration = directory / "webhooks.yaml"
     configuration.write_text(yaml.safe_dump(document), encoding="utf-8")
     command = [sys.executable, "-m", "apiserver.cli", "webhooks", "--config", str(configuration)]
-    with serving(
+    with run_server(
         command, name="webhooks", directory=directory, port=port, context=context, server_name=SERVER_NAME
     ) as server:
         yield server
@@ -69,7 +69,7 @@ def webhooks(directory: Path, kubeconfig: Path) -> Iterator[Server]:
 class Attacked:
     """The process under attack, and the results of a client that reads from it."""
 
-    server: Server
+    server: ServerProcess
     session: aiohttp.ClientSession
     results: list[Json] = field(default_factory=list)
     slowest_seconds: float = 0.0

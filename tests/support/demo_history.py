@@ -9,7 +9,7 @@ from controller.simulation.batch import CompletedRequest
 from controller.simulation.scenario import ScenarioModel
 from controller.simulation.workload import Request, TraceReplay
 from controller.sizing.records import Targets
-from hack.demo.observation import ClientView, ModelView, Observation, Served, VariantView
+from hack.demo.observation import ClientView, DemoObservation, ModelView, ServedRequests, VariantView
 
 QUIET = ClientView(requests_per_second=1.0, ttft_p90_ms=100.0, unfinished_requests=1)
 
@@ -33,7 +33,7 @@ def variant(name: str, replicas: int, *, desired: int | None = None, **changes: 
     return replace(view, **changes)  # type: ignore[arg-type] # tests name the fields
 
 
-def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
+def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> ServedRequests:
     """Return one request per second of the premium model; those at `late_at` miss the TTFT target."""
     model = ScenarioModel(
         model_id="big", workload=TraceReplay(trace=()), targets=Targets(ttft_seconds=1.0), priority=1
@@ -50,10 +50,12 @@ def answered(*, late_at: tuple[float, ...] = (), count: int = 300) -> Served:
         )
         for request in requests
     ]
-    return Served(model=model, requests=requests, finished=done)
+    return ServedRequests(model=model, requests=requests, finished=done)
 
 
-def seen(seconds: float, premium: VariantView, freemium: VariantView, *standard: VariantView) -> Observation:
+def seen(
+    seconds: float, premium: VariantView, freemium: VariantView, *standard: VariantView
+) -> DemoObservation:
     """Return an observation of models with one variant each."""
     models = [
         ModelView(
@@ -70,10 +72,10 @@ def seen(seconds: float, premium: VariantView, freemium: VariantView, *standard:
             ("small", 10, freemium),
         )
     ]
-    return Observation(seconds=seconds, models=tuple(models), accelerators=())
+    return DemoObservation(seconds=seconds, models=tuple(models), accelerators=())
 
 
-def course(*rows: tuple[float, int, int]) -> list[Observation]:
+def course(*rows: tuple[float, int, int]) -> list[DemoObservation]:
     """Return observations of premium with these times, replicas and decisions; freemium is steady."""
     return [
         seen(seconds, variant("big-h100", current, desired=desired), variant("small-a100", 1))

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from apiserver.schema.json import Json
 from controller.observe.pods import is_ready
-from hack.demo.openai_api import LoaderHost, OpenAiApi, Served
+from hack.demo.openai_api import LoaderHost, OpenAiApi, ServedModel
 
 PORT = 8000
 _PATIENCE_SECONDS = 120.0
@@ -25,7 +25,7 @@ class ModelEngines:
         self._get = get
         self._model = model
         self._loaders = LoaderHost(folder)
-        self.served: dict[str, Served] = {}
+        self.served: dict[str, ServedModel] = {}
         """Served models and adapters of each engine, by address."""
         application = web.Application()
         OpenAiApi(self._called).add_routes(application.router)
@@ -65,10 +65,10 @@ class ModelEngines:
 
     async def _match(self, pods: list[Json], maps: list[Json]) -> None:
         for address in {pod["status"]["podIP"] for pod in pods if is_ready(pod)} - self.served.keys():
-            self.served[address] = Served(self._model)
+            self.served[address] = ServedModel(self._model)
             await web.TCPSite(self._runner, address, PORT).start()
         self._loaders.match(pods, {item["metadata"]["name"]: item for item in maps})
 
-    def _called(self, request: web.Request) -> Served:
+    def _called(self, request: web.Request) -> ServedModel:
         assert request.transport is not None
         return self.served[request.transport.get_extra_info("sockname")[0]]

@@ -27,7 +27,7 @@ from apiserver.kinds.authorship import WRITTEN_BY
 from apiserver.schema.json import without_depths
 from controller.commands.upgrade.calls import patiently
 from hack.controlplane import ControlPlane
-from hack.controlplane.client import NotServedError
+from hack.controlplane.client import PathNotServedError
 from hack.installation.manifests import documents
 from support import command_line
 
@@ -149,7 +149,7 @@ async def request(
     for _ in range(_LOOKS):
         try:
             return await asyncio.to_thread(send)
-        except NotServedError as error:
+        except PathNotServedError as error:
             if ": 429:" not in str(error):
                 raise
             await asyncio.sleep(1.0)

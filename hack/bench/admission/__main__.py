@@ -24,10 +24,10 @@ from hack.bench.admission.cases import (
     check_agreement,
 )
 from hack.bench.goals import Goal, at_both_paces, short_number
-from hack.bench.run import OURS, STRAIGHTFORWARD, Part, Run, add_count, main, part_of
-from hack.bench.servers import Key, Target, by_turns, pairs, running_servers
+from hack.bench.run import OURS, STRAIGHTFORWARD, BenchmarkRun, ResultPart, add_count, main, part_of
+from hack.bench.servers import Key, LoadTarget, by_turns, pairs, running_servers
 from hack.bench.table import Row, align, ratio_of
-from hack.calling.load import Served, drive
+from hack.calling.load import LoadFigures, drive
 
 _OTHERS: Final = {STRAIGHTFORWARD: "hack.bench.admission.straightforward"}
 _SECTIONS: Final = {"scaling": {"authorize": False}}  # there is no cluster for access reviews
@@ -64,11 +64,11 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
+def _measure(options: argparse.Namespace, run: BenchmarkRun) -> Iterator[Sequence[ResultPart]]:
     """Measure the cases. Raises WrongAnswerError."""
     run.step("over TLS")
     with (
-        run.pinned(),
+        run.pin(),
         running_servers(
             run.cores,
             _OTHERS,
@@ -92,21 +92,21 @@ def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
     yield [part_of("over_tls", [*costs.values()], _table(costs, title), goals=goals)]
 
 
-def _first(case: Case, target: Target) -> bytes:
+def _first(case: Case, target: LoadTarget) -> bytes:
     """Return the response to the first review of a case. Raises WrongAnswerError."""
     body = target.first(case.request(case.bodies[0])).body
     case.check(body)
     return body
 
 
-def _turn(case: Case, target: Target, seconds: float) -> Served:
+def _turn(case: Case, target: LoadTarget, seconds: float) -> LoadFigures:
     requests = [case.request(body) for body in case.bodies]
     load = partial(drive, target.connections, pid=target.process.pid, want=target.first(requests[0]))
     load(itertools.cycle(requests), seconds=seconds * _WARM_UP)
     return load(itertools.cycle(requests), seconds=seconds)
 
 
-def _summary(key: Key, rounds: Sequence[Served]) -> Cost:
+def _summary(key: Key, rounds: Sequence[LoadFigures]) -> Cost:
     waits = [wait * 1e6 for served in rounds for wait in served.latencies_seconds]
     p50, p99 = (float(value) for value in np.percentile(waits, (50, 99), method="inverted_cdf"))
     return Cost(

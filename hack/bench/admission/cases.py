@@ -56,14 +56,14 @@ class Case:
 
 def cases() -> Sequence[Case]:
     """Return all cases, ordered by object and then by path."""
-    asked: Sequence[tuple[str, Callable[[Json], bytes], Outcome]] = (
+    requests: Sequence[tuple[str, Callable[[Json], bytes], Outcome]] = (
         (MODEL_CREATE, reviews.create, "patched"),
         (MODEL_UNCHANGED, _update_without_change, "allowed"),
         (MODEL_CHANGED, _update_with_change, "patched"),
         (MODEL_REFUSED, lambda value: reviews.create(objects.spoilt(value)), "refused"),
     )
     models = list(objects.unlike_models(_UNLIKE))
-    large = [(name, tuple(map(review, models)), outcome) for name, review, outcome in asked]
+    large = [(name, tuple(map(review, models)), outcome) for name, review, outcome in requests]
     small: tuple[str, tuple[bytes, ...], Outcome] = (
         VARIANT_CREATE,
         (reviews.create(objects.variant()),),

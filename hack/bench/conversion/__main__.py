@@ -17,7 +17,7 @@ from typing import Final
 from hack.bench.conversion.cases import ANSWERERS, Case, cases
 from hack.bench.conversion.restarts import OF_RESTARTS, TRIVIAL, Restart, measure_restarts
 from hack.bench.goals import Goal, at_both_paces, short_number
-from hack.bench.run import OURS, STRAIGHTFORWARD, Part, Run, add_count, main, part_of
+from hack.bench.run import OURS, STRAIGHTFORWARD, BenchmarkRun, ResultPart, add_count, main, part_of
 from hack.bench.servers import Key, by_turns, cpu_per_call_seconds, frozen_heap, pairs, running_servers
 from hack.bench.table import Columns, table_lines
 from hack.calling.conversion_reviews import SERVER_NAME, converted_objects, http_request
@@ -92,13 +92,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
+def _measure(options: argparse.Namespace, run: BenchmarkRun) -> Iterator[Sequence[ResultPart]]:
     """Measure everything. Raises WrongAnswerError."""
     every_case = cases()
     run.step("starts")
     starts = _measure_starts(every_case[0])
     run.step("in process")
-    with run.pinned():
+    with run.pin():
         costs = _measure_handlers(every_case, options)
     median = _median_start(starts)
     goal = Goal(name="start_to_first_conversion", value=median, unit="s", most=_MOST_START_SECONDS)
@@ -127,8 +127,8 @@ def _measure_handlers(every_case: Sequence[Case], options: argparse.Namespace) -
         for server, handle in ANSWERERS.items()
     }
     with frozen_heap():
-        taken = by_turns(plan, options.rounds)
-    spent: Mapping[Key, float] = {key: statistics.median(times) * 1e6 for key, times in taken.items()}
+        samples = by_turns(plan, options.rounds)
+    spent: Mapping[Key, float] = {key: statistics.median(times) * 1e6 for key, times in samples.items()}
     return [
         Cost(case=name, objects=count, direction=direction, ours_us=ours, plain_us=plain)
         for (name, count, direction), ours, plain in pairs(spent)

@@ -22,11 +22,11 @@ from apiserver.kinds.llmd.conversion import HUB, SPOKE
 from apiserver.schema.json import Json
 from hack.bench.conversion.straightforward import TRIVIAL_PATH
 from hack.bench.run import OURS
-from hack.bench.servers import answering
+from hack.bench.servers import server_command
 from hack.bench.table import Columns
 from hack.calling import variants
 from hack.calling.reviews import submitted_object
-from hack.calling.server_process import ADDRESS, new_identity, serving
+from hack.calling.server_process import ADDRESS, new_identity, run_server
 from hack.controlplane import ControlPlane
 from hack.controlplane.auditing import conversions
 from hack.controlplane.client import Client, RefusedError
@@ -129,10 +129,10 @@ def _trivial() -> Iterator[Json]:
     with TemporaryDirectory(prefix="stowplan-bench-") as name:
         directory, port = Path(name), free_port(ADDRESS)
         context = new_identity(directory, server_name=ADDRESS)
-        command = [*answering("hack.bench.conversion.straightforward", "uvloop", name), str(port)]
+        command = [*server_command("hack.bench.conversion.straightforward", "uvloop", name), str(port)]
         (authority,) = context.get_ca_certs(binary_form=True)
         bundle = base64.b64encode(ssl.DER_cert_to_PEM_cert(authority).encode()).decode()
-        with serving(
+        with run_server(
             command, name="trivial", directory=directory, port=port, context=context, server_name=ADDRESS
         ):
             yield {"url": f"https://{ADDRESS}:{port}{TRIVIAL_PATH}", "caBundle": bundle}

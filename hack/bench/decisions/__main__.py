@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from hack.bench.decisions.engines import COLUMNS, ENGINES, Learning, learning
+from hack.bench.decisions.engines import COLUMNS, ENGINES, Learning, learning_of
 from hack.bench.decisions.sizing_cost import sizing_cost, sizing_goals
 from hack.bench.processes import in_pool
-from hack.bench.run import OURS, NothingChosenError, Part, Run, add_count, main, part_of
-from hack.decisions.points import Played, Point, play
+from hack.bench.run import OURS, BenchmarkRun, NothingChosenError, ResultPart, add_count, main, part_of
+from hack.decisions.points import PointResult, SimulationPoint, play
 from hack.decisions.results import fixed_everywhere, results, rivals_or_none, row_goals, rows_table
-from hack.decisions.rivals import Kept, measure_rivals, owner, read, write
+from hack.decisions.rivals import StoredRivals, measure_rivals, owner, read_stored, write
 from hack.decisions.rows import rows
 
 _ENGINES: Final = "engines"
@@ -52,7 +52,7 @@ def choose_rows(text: str) -> tuple[str, ...]:
     return tuple(name for name in known if not named or name in named)
 
 
-def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
+def _measure(options: argparse.Namespace, run: BenchmarkRun) -> Iterator[Sequence[ResultPart]]:
     """Measure everything; timed parts come first, before the other processes start."""
     names = choose_rows(options.rows)
     is_short = options.quick and not options.rows
@@ -67,9 +67,9 @@ def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
     lines = [f"{sizing}: {cost.cpu_seconds:.2f} s of CPU"]
     costs = [part_of("sizing", [cost], lines, goals=sizing_goals(cost, slowness=run.slowness))]
     yield costs
-    kept, played = read(), dict[Point, Played]()
+    kept, played = read_stored(), dict[SimulationPoint, PointResult]()
     points = [
-        Point(row=name, policy=OURS, seed=seed)
+        SimulationPoint(row=name, policy=OURS, seed=seed)
         for name in chosen
         for seed in rows()[name].seeds[: 1 if options.quick else None]
     ]
@@ -80,7 +80,7 @@ def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
         yield [_rows_part(played, kept), *costs]
     if _ENGINES in names and not is_short:
         items: dict[str, Learning] = {}
-        pool = in_pool(learning, [*ENGINES], processes=options.processes, failures=run.failures)
+        pool = in_pool(learning_of, [*ENGINES], processes=options.processes, failures=run.failures)
         for name, learned in pool:
             items[name] = learned
             run.say(f"engine {name}")
@@ -88,9 +88,9 @@ def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
             yield [_rows_part(played, kept), part_of("engines", ordered, columns=COLUMNS), *costs]
 
 
-def _rows_part(played: Mapping[Point, Played], kept: Mapping[str, Kept]) -> Part:
+def _rows_part(played: Mapping[SimulationPoint, PointResult], kept: Mapping[str, StoredRivals]) -> ResultPart:
     items, everywhere = results(played, kept), fixed_everywhere(kept)
-    return Part(
+    return ResultPart(
         name="rows",
         rows=[asdict(result) for result in items],
         tables=[rows_table(items, everywhere)],
@@ -98,22 +98,24 @@ def _rows_part(played: Mapping[Point, Played], kept: Mapping[str, Kept]) -> Part
     )
 
 
-def _missing_rivals(chosen: Sequence[str], processes: int, run: Run) -> Iterator[Sequence[Part]]:
+def _missing_rivals(
+    chosen: Sequence[str], processes: int, run: BenchmarkRun
+) -> Iterator[Sequence[ResultPart]]:
     """Measure the rivals that are missing, and store those of each row as soon as they are complete."""
-    kept = read()
+    kept = read_stored()
     missing: dict[str, list[str]] = {}
     for name in chosen:
         if rivals_or_none(rows()[name], kept) is None:
             missing.setdefault(owner(rows()[name]), []).append(name)
     tasks = [(tuple(names), kept.get(name)) for name, names in missing.items()]
-    yield [Part(tables=[[f"rivals of {len(tasks)} rows were missing"]])]
+    yield [ResultPart(tables=[[f"rivals of {len(tasks)} rows were missing"]])]
     for (names, _), items in in_pool(_measure_task, tasks, processes=processes, failures=run.failures):
         kept[owner(rows()[names[0]])] = items
         write(kept)
         run.say(f"rivals of {', '.join(names)}")
 
 
-def _measure_task(task: tuple[tuple[str, ...], Kept | None]) -> Kept:
+def _measure_task(task: tuple[tuple[str, ...], StoredRivals | None]) -> StoredRivals:
     return measure_rivals(*task)
 
 

@@ -65,7 +65,7 @@ class Learning:
     """Empty if nothing was learned."""
 
 
-def learning(name: str) -> Learning:
+def learning_of(name: str) -> Learning:
     """Return what is known about an engine after an hour of Poisson arrivals, 0.7 of the capacity."""
     profile, lengths = ENGINES[name], load_trace(_TRACE)
     variant = replace(fleet.pair()[0], profile=profile, max_replicas=_REPLICAS)

@@ -64,10 +64,10 @@ def sizing_cost(models: int = MODELS) -> SizingCost:
     memory, spent = SizingMemory(), []
     for tick in range(_WARM_TICKS + _SAMPLES):
         reports = {key: report for item in variants for key, report in _reports(item, tick).items()}
-        taken = replace(snapshot, taken_seconds=tick * _INTERVAL_SECONDS)
+        tick_snapshot = replace(snapshot, taken_seconds=tick * _INTERVAL_SECONDS)
         began = time.process_time()
         with without_collection():
-            memory = size_models(taken, facts, reports, memory, DEFAULT_SIZING).memory
+            memory = size_models(tick_snapshot, facts, reports, memory, DEFAULT_SIZING).memory
         spent.append(time.process_time() - began)
     return SizingCost(
         variants=len(variants),

@@ -18,8 +18,8 @@ from hack.bench.placement.engines import COMPARED, HIGHS
 from hack.bench.placement.goals import goals
 from hack.bench.placement.report import answers_table, duels_table, failures
 from hack.bench.placement.result import EngineResult, Job
-from hack.bench.run import NothingChosenError, Part, Run, add_count, main, part_of
-from hack.fleets.catalogue import FAMILIES, RULED, SIZES, Instance, chosen
+from hack.bench.run import BenchmarkRun, NothingChosenError, ResultPart, add_count, main, part_of
+from hack.fleets.catalogue import FAMILIES, RULED, SIZES, Instance, select_names
 
 _KNOWN: Final = (*FAMILIES, *moving.FAMILIES, *planning.FAMILIES)
 _MOST_ROUNDS: Final = {100: 3, 200: 2}
@@ -28,8 +28,8 @@ _MOST_ROUNDS: Final = {100: 3, 200: 2}
 _MOST_HIGHS: Final = 100
 """Maximum number of models of fleets that HiGHS places."""
 
-Found = EngineResult | moving.Moving | planning.Planned
-T = TypeVar("T", EngineResult, moving.Moving, planning.Planned)
+Found = EngineResult | moving.MoveFigures | planning.PlanFigures
+T = TypeVar("T", EngineResult, moving.MoveFigures, planning.PlanFigures)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -45,13 +45,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
+def _measure(options: argparse.Namespace, run: BenchmarkRun) -> Iterator[Sequence[ResultPart]]:
     """Measure everything that the options select; an error ends only one group of measurements.
 
     Raises NothingChosenError for unknown names, and if nothing is measured at the selected sizes.
     """
     families, results = _families(options), list[Found]()
-    with run.pinned():
+    with run.pin():
         for kind in _kinds(options, families, run):
             try:
                 for one in kind:
@@ -68,12 +68,12 @@ def _families(options: argparse.Namespace) -> list[str]:
         wrong = ", ".join(sorted(unknown))
         raise NothingChosenError(f"--engines: unknown: {wrong}; known: {', '.join(COMPARED)}")
     try:
-        return chosen(options.families, _KNOWN)
+        return select_names(options.families, _KNOWN)
     except KeyError as error:
         raise NothingChosenError(f"--families: unknown: {error}; known: {', '.join(_KNOWN)}") from error
 
 
-def _kinds(options: argparse.Namespace, families: list[str], run: Run) -> Iterator[Iterator[Found]]:
+def _kinds(options: argparse.Namespace, families: list[str], run: BenchmarkRun) -> Iterator[Iterator[Found]]:
     """Yield groups of measurements, which run when they are iterated; the longest come last."""
     yield _moves(options, families, run)
     yield _results(options, families, run)
@@ -81,16 +81,20 @@ def _kinds(options: argparse.Namespace, families: list[str], run: Run) -> Iterat
         yield from (_plans(options, one, size, run) for one in families if one in planning.FAMILIES)
 
 
-def _moves(options: argparse.Namespace, families: list[str], run: Run) -> Iterator[moving.Moving]:
+def _moves(
+    options: argparse.Namespace, families: list[str], run: BenchmarkRun
+) -> Iterator[moving.MoveFigures]:
     """Measure every fragmented cluster in this process, which takes little time and memory."""
     for family, nodes in product(families, moving.NODES):
         if family in moving.FAMILIES:
             run.step(f"{family}/{nodes}")
             for used in moving.USED_PERCENT:
-                yield moving.moved(family, nodes, used, rounds=options.rounds, seconds=options.seconds)
+                yield moving.measure_moves(
+                    family, nodes, used, rounds=options.rounds, seconds=options.seconds
+                )
 
 
-def _results(options: argparse.Namespace, families: list[str], run: Run) -> Iterator[EngineResult]:
+def _results(options: argparse.Namespace, families: list[str], run: BenchmarkRun) -> Iterator[EngineResult]:
     """Measure all engines on one fleet after the other, small fleets first."""
     for size, family in product(options.sizes or SIZES, families):
         if family not in FAMILIES:
@@ -106,16 +110,18 @@ def _results(options: argparse.Namespace, families: list[str], run: Run) -> Iter
             yield measured_apart(job, run.cores)
 
 
-def _plans(options: argparse.Namespace, family: str, size: int, run: Run) -> Iterator[planning.Planned]:
+def _plans(
+    options: argparse.Namespace, family: str, size: int, run: BenchmarkRun
+) -> Iterator[planning.PlanFigures]:
     """Measure whole plans of one world in this process."""
     run.step(f"{family}/{size}")
-    yield from planning.planned(family, size, seconds=options.seconds)
+    yield from planning.measure_plans(family, size, seconds=options.seconds)
 
 
-def _parts(items: Sequence[Found], *, slowness: float) -> list[Part]:
+def _parts(items: Sequence[Found], *, slowness: float) -> list[ResultPart]:
     """Return the parts of the results so far; goals are ordered by number, those without one come last."""
     results = _only(items, EngineResult)
-    moves, plans = _only(items, moving.Moving), _only(items, planning.Planned)
+    moves, plans = _only(items, moving.MoveFigures), _only(items, planning.PlanFigures)
     reached = [
         *goals(results, slowness=slowness),
         *moving.moving_goals(moves, slowness=slowness),
@@ -126,7 +132,7 @@ def _parts(items: Sequence[Found], *, slowness: float) -> list[Part]:
         part_of("outcomes", results, answers_table(results), duels_table(results)),
         part_of("moves", moves, moving.moving_table(moves)),
         part_of("plans", plans, planning.planning_table(plans)),
-        Part(tables=[failures(results)], goals=reached),
+        ResultPart(tables=[failures(results)], goals=reached),
     ]
 
 

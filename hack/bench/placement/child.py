@@ -34,12 +34,12 @@ def measured_apart(job: Job, cores: Cores) -> EngineResult:
     """Measure in a separate process; if it fails, return a result with the failure."""
     patience_seconds = _PATIENCE_SECONDS + job.seconds * (job.rounds + 1)
     try:
-        return in_child(cores, patience_seconds, _measured, job)
+        return in_child(cores, patience_seconds, _measure, job)
     except ChildError as error:
         return EngineResult(instance=job.instance, engine=job.engine, failure=str(error))
 
 
-def _measured(job: Job) -> EngineResult:
+def _measure(job: Job) -> EngineResult:
     """Run the engine in this process, and score its answers."""
     place = engine(job.engine, seconds=job.seconds)
     before_mb = memory_mebibytes("VmRSS")
@@ -65,7 +65,7 @@ def _measured(job: Job) -> EngineResult:
         },
         unmet=tuple(score.unmet(problem, solution.replicas)),
         pending_accelerators=pending_accelerators(job.engine, problem),
-        wrong=(*wrong(problem, solution), *_understated(solution, levels)),
+        wrong=(*wrong(problem, solution), *_understatements(solution, levels)),
     )
 
 
@@ -83,7 +83,7 @@ def _digest(solution: Solution) -> str:
     return hashlib.sha256(repr((solution.replicas, solution.placements)).encode()).hexdigest()[:16]
 
 
-def _understated(solution: Solution, levels: Mapping[str, int]) -> list[str]:
+def _understatements(solution: Solution, levels: Mapping[str, int]) -> list[str]:
     """Return the values that an answer claims too low."""
     return [
         f"{proof.level}: reported as {proof.value}, is {levels[proof.level]}"

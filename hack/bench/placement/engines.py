@@ -42,5 +42,5 @@ def pending_accelerators(name: str, problem: PlacementProblem) -> int | None:
     """Return the accelerators that a heuristic requests in vain; None for engines that assign nodes."""
     if name not in STRATEGIES:
         return None
-    asked: int = importlib.import_module("hack.fleets.rivals").HEURISTICS[name].pending(problem)
-    return asked
+    pending: int = importlib.import_module("hack.fleets.rivals").HEURISTICS[name].pending(problem)
+    return pending

@@ -46,7 +46,7 @@ class Fragments:
     kinds: tuple[MovableKind, ...]
 
     @property
-    def wanted(self) -> int:
+    def nodes_to_free(self) -> int:
         """The number of whole nodes to make free: half of the free accelerators, at least one node."""
         return max(1, int(self.free.sum()) // (2 * PER_NODE))
 

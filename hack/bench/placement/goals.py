@@ -10,7 +10,7 @@ import numpy as np
 
 from hack.bench.goals import Goal
 from hack.bench.placement.engines import STRATEGIES
-from hack.bench.placement.report import Standing, comparisons, disproved
+from hack.bench.placement.report import Standing, comparisons, contradictions
 from hack.bench.placement.result import EngineResult
 from hack.bench.run import OURS
 from hack.fleets.catalogue import BY_ROOM, RULED, SCARCE
@@ -96,7 +96,7 @@ def _gates(answered: Sequence[EngineResult]) -> Iterator[Goal]:
     yield Goal(
         name="impossible_answers", value=sum(bool(one.wrong) for one in ours), unit="instances", most=0
     )
-    yield Goal(name="bounds_disproved", value=len(disproved(answered)), unit="bounds", most=0)
+    yield Goal(name="bounds_disproved", value=len(contradictions(answered)), unit="bounds", most=0)
     lost = {
         comparison.other.instance
         for comparison in comparisons(answered)

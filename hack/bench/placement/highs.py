@@ -65,7 +65,7 @@ def place(problem: PlacementProblem, *, seconds: float) -> Solution:
     proofs: list[Proof] = []
     for name, terms in program.objectives().items():
         objective = _Objective(name=name, terms=terms, total=totals[name])
-        better = program.reached(objective, answer, until)
+        better = program.best_answer(objective, answer, until)
         if better is None:
             break
         answer = better
@@ -120,7 +120,7 @@ class _Objective:
         """The largest weight; the objective is divided by it, so that coefficients are at most 1."""
         return max((weight for _, weight in self.terms), default=0.0) or 1.0
 
-    def scaled(self) -> mathopt.LinearSum:
+    def scaled_sum(self) -> mathopt.LinearSum:
         """Return the objective, divided by `unit`."""
         return _sum([(variable, weight / self.unit) for variable, weight in self.terms])
 
@@ -179,9 +179,9 @@ class _Program:
                 self._model.add_linear_constraint(lb=0.0, ub=0.0, expr=balance)
         for b, bin_ in enumerate(self._problem.bins):
             for size in bin_.sizes:
-                taken = [(self._placed[b, v], variants[v].accelerators // size) for v in bin_.variants]
+                pods = [(self._placed[b, v], variants[v].accelerators // size) for v in bin_.variants]
                 slots = sum(max(0, self._problem.free[node]) // size for node in bin_.nodes)
-                self._model.add_linear_constraint(ub=slots, expr=_sum(taken))
+                self._model.add_linear_constraint(ub=slots, expr=_sum(pods))
 
     def objectives(self) -> dict[str, Terms]:
         """Return the terms to minimize at each level, the most important first."""
@@ -192,7 +192,7 @@ class _Program:
         prices = [float(terms.cost + terms.start_price) for terms in self._problem.variants]
         return {**terms_of, COST: list(zip(self._replicas, prices, strict=True))}
 
-    def reached(self, objective: _Objective, begin: _Answer, until: float) -> _Answer | None:
+    def best_answer(self, objective: _Objective, begin: _Answer, until: float) -> _Answer | None:
         """Return the best answer of a level, or None if none was found in time.
 
         Its shortfalls become integers if rounding them up exceeds the gap.
@@ -214,7 +214,7 @@ class _Program:
         HiGHS's own gap is relative to the value, which is too strict if little is unmet; so it may also stop
         at the absolute gap of the objective.
         """
-        self._model.minimize(objective.scaled())
+        self._model.minimize(objective.scaled_sum())
         share = 1.0 if objective.name == COST else _SHARE
         seconds = max(0.0, until - time.monotonic()) * share
         parameters = mathopt.SolveParameters(
@@ -249,7 +249,7 @@ class _Program:
                 variable.upper_bound = 0.0
         if most:
             self._model.add_linear_constraint(
-                ub=most / objective.unit * (1 + _SLACK), expr=objective.scaled()
+                ub=most / objective.unit * (1 + _SLACK), expr=objective.scaled_sum()
             )
 
     def placements(self, answer: _Answer) -> tuple[tuple[int, int, int], ...]:

@@ -26,13 +26,13 @@ _LARGE: Final = 2000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Moving:
+class MoveFigures:
     """The result for one cluster."""
 
     family: str
     nodes: int
     used_percent: int
-    wanted: int
+    nodes_to_free: int
     """The number of replicas of a whole node each; half of the free accelerators would be enough for them."""
     placed_before: int
     placed: int
@@ -42,26 +42,26 @@ class Moving:
     cpu_ms: tuple[float, ...]
 
 
-def moved(family: str, nodes: int, used_percent: int, *, rounds: int, seconds: float) -> Moving:
+def measure_moves(family: str, nodes: int, used_percent: int, *, rounds: int, seconds: float) -> MoveFigures:
     """Measure one cluster; `seconds` is the wall-clock limit of each solve."""
     strategy, has_classes = FAMILIES[family]
     world = fragments(nodes=nodes, used_percent=used_percent, strategy=strategy, has_classes=has_classes)
 
     def find() -> Evictions:
-        wanted, most = {PER_NODE: world.wanted}, _UNLIMITED
+        pods, most = {PER_NODE: world.nodes_to_free}, _UNLIMITED
         return fewest_evictions(
-            world.free, world.movable, world.kinds, wanted, most=most, effort=effort_within(seconds=seconds)
+            world.free, world.movable, world.kinds, pods, most=most, effort=effort_within(seconds=seconds)
         )
 
     runs = [_time(find) for _ in range(rounds)]
     best = runs[0][1]
     price = sum(count * world.kinds[kind].price for _, kind, count in best.evicted)
-    return Moving(
+    return MoveFigures(
         family=family,
         nodes=nodes,
         used_percent=used_percent,
-        wanted=world.wanted,
-        placed_before=min(world.wanted, world.whole),
+        nodes_to_free=world.nodes_to_free,
+        placed_before=min(world.nodes_to_free, world.whole),
         placed=best.placed[PER_NODE],
         evictions=sum(count for *_, count in best.evicted),
         price=price,
@@ -70,7 +70,7 @@ def moved(family: str, nodes: int, used_percent: int, *, rounds: int, seconds: f
     )
 
 
-def moving_goals(results: Sequence[Moving], *, slowness: float) -> Iterator[Goal]:
+def moving_goals(results: Sequence[MoveFigures], *, slowness: float) -> Iterator[Goal]:
     """Yield the goals of large clusters, at the pace of the machine on which they were set."""
     large = [one for one in results if one.nodes == _LARGE and one.family.startswith("F8")]
     if large:
@@ -86,15 +86,17 @@ def _time(find: Callable[[], Evictions]) -> tuple[float, Evictions]:
     return (time.process_time() - began) * 1000, value
 
 
-def _without_room(placed: Callable[[Moving], int]) -> Callable[[Sequence[Moving]], str]:
-    return lambda group: short_number(100 * (1 - sum(map(placed, group)) / sum(one.wanted for one in group)))
+def _without_room(placed: Callable[[MoveFigures], int]) -> Callable[[Sequence[MoveFigures]], str]:
+    return lambda group: short_number(
+        100 * (1 - sum(map(placed, group)) / sum(one.nodes_to_free for one in group))
+    )
 
 
-_COLUMNS: Final[Columns[Sequence[Moving]]] = (
+_COLUMNS: Final[Columns[Sequence[MoveFigures]]] = (
     ("fragmented", lambda group: group[0].family),
     ("nodes", lambda group: str(group[0].nodes)),
     ("used %", lambda group: str(group[0].used_percent)),
-    ("wanted", mean_of(lambda one: one.wanted)),
+    ("wanted", mean_of(lambda one: one.nodes_to_free)),
     ("without room %", _without_room(lambda one: one.placed_before)),
     ("after moves %", _without_room(lambda one: one.placed)),
     ("evictions", mean_of(lambda one: one.evictions)),
@@ -104,6 +106,6 @@ _COLUMNS: Final[Columns[Sequence[Moving]]] = (
 )
 
 
-def moving_table(results: Sequence[Moving]) -> list[str]:
+def moving_table(results: Sequence[MoveFigures]) -> list[str]:
     """Return the lines of the table, one per family, size and utilization."""
     return table_lines(_COLUMNS, group_by(results, lambda one: (one.family, one.nodes, one.used_percent)))

@@ -21,9 +21,9 @@ from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
 from controller.variants.solver_worker import without_collection
 from hack.bench.goals import Goal, short_number
-from hack.bench.placement.watching import Step, watched
+from hack.bench.placement.watching import Step, watch_plans
 from hack.bench.table import Columns, group_by, mean_of, table_lines
-from hack.fleets.worlds import FACTORS, carried_out, changed, world
+from hack.fleets.worlds import FACTORS, carried_out, change_loads, world
 
 FAMILIES: Final = tuple(FACTORS)
 FIRST: Final = "first"
@@ -57,7 +57,7 @@ class Cycle:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Planned:
+class PlanFigures:
     """The figures of one plan."""
 
     family: str
@@ -77,12 +77,12 @@ class Planned:
     faults: tuple[str, ...]
 
 
-def planned(family: str, size: int, *, seconds: float) -> Iterator[Planned]:
+def measure_plans(family: str, size: int, *, seconds: float) -> Iterator[PlanFigures]:
     """Measure a first plan, and one after each of some changes; `seconds` is the wall-clock limit."""
     snapshot = world(family, size, seed=0)
     settings = Settings(wall_seconds=seconds)
     for number, cycle in enumerate(_cycles(snapshot, settings, changes=CHANGES[size])):
-        yield Planned(
+        yield PlanFigures(
             family=family,
             size=size,
             cycle=CHANGE if number else FIRST,
@@ -104,12 +104,12 @@ def _cycles(snapshot: Snapshot, settings: Settings, *, changes: int) -> Iterator
         cycle = _cycle(replace(snapshot, taken_seconds=taken_seconds), settings)
         yield cycle
         after = carried_out(snapshot, cycle.made)
-        snapshot = changed(after, share=SHARE, seed=number)
+        snapshot = change_loads(after, share=SHARE, seed=number)
 
 
 def _cycle(snapshot: Snapshot, settings: Settings) -> Cycle:
     gc.collect()
-    with watched() as watch, without_collection():
+    with watch_plans() as watch, without_collection():
         began = time.process_time()
         made = plan(snapshot, settings)
         spent = time.process_time() - began
@@ -121,15 +121,15 @@ def _cycle(snapshot: Snapshot, settings: Settings) -> Cycle:
     )
 
 
-def _median_ms(seconds: Callable[[Planned], float]) -> Callable[[Sequence[Planned]], str]:
+def _median_ms(seconds: Callable[[PlanFigures], float]) -> Callable[[Sequence[PlanFigures]], str]:
     return lambda group: short_number(1000 * statistics.median(map(seconds, group)))
 
 
-def _of_step(step: Step) -> Callable[[Sequence[Planned]], str]:
+def _of_step(step: Step) -> Callable[[Sequence[PlanFigures]], str]:
     return _median_ms(lambda one: one.steps[step])
 
 
-_COLUMNS: Final[Columns[Sequence[Planned]]] = (
+_COLUMNS: Final[Columns[Sequence[PlanFigures]]] = (
     ("whole plans", lambda group: group[0].family),
     ("models", lambda group: str(group[0].size)),
     ("cycle", lambda group: group[0].cycle),
@@ -143,12 +143,12 @@ _COLUMNS: Final[Columns[Sequence[Planned]]] = (
 )
 
 
-def planning_table(results: Sequence[Planned]) -> list[str]:
+def planning_table(results: Sequence[PlanFigures]) -> list[str]:
     """Return the lines of the table, with medians over equal cycles, in milliseconds of CPU."""
     return table_lines(_COLUMNS, group_by(results, lambda one: (one.family, one.size, one.cycle)))
 
 
-def planning_goals(results: Sequence[Planned], *, slowness: float) -> Iterator[Goal]:
+def planning_goals(results: Sequence[PlanFigures], *, slowness: float) -> Iterator[Goal]:
     """Yield the CPU time of a plan after a few loads changed, at the pace of the goals' machine."""
     for family, size in product(FAMILIES, CHANGES):
         spent = [

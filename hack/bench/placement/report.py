@@ -29,7 +29,7 @@ class Standing(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Comparison:
+class EngineComparison:
     """Our engine compared with another one on one instance."""
 
     other: EngineResult
@@ -41,31 +41,31 @@ class Comparison:
     """The difference at that level relative to the better value; 100 if the better value is 0."""
 
 
-def compared(ours: EngineResult, other: EngineResult) -> Comparison:
+def compare(ours: EngineResult, other: EngineResult) -> EngineComparison:
     """Compare two results level by level, the most important first."""
     for level, value in ours.levels.items():
         against = other.levels[level]
         if value != against:
             low, high = sorted((value, against))
-            return Comparison(
+            return EngineComparison(
                 other=other,
                 standing=Standing.WIN if value < against else Standing.LOSS,
                 level=level,
                 difference_percent=100.0 * (high - low) / low if low else 100.0,
             )
-    return Comparison(other=other, standing=Standing.TIE, level="", difference_percent=0.0)
+    return EngineComparison(other=other, standing=Standing.TIE, level="", difference_percent=0.0)
 
 
-def comparisons(results: Sequence[EngineResult]) -> Iterator[Comparison]:
+def comparisons(results: Sequence[EngineResult]) -> Iterator[EngineComparison]:
     """Compare our engine with all others, on each instance where both have an answer."""
     own = {result.instance: result for result in results if result.engine == OURS}
     for result in results:
         mine = own.get(result.instance)
         if result.engine != OURS and mine is not None and result.levels and mine.levels:
-            yield compared(mine, result)
+            yield compare(mine, result)
 
 
-def disproved(results: Sequence[EngineResult]) -> list[str]:
+def contradictions(results: Sequence[EngineResult]) -> list[str]:
     """Return a message for each bound that a feasible answer of another engine beats."""
     return [
         f"{one.engine} on {one.instance.name}: {level} can't be below {bound.bound}, yet"
@@ -191,4 +191,4 @@ def failures(results: Sequence[EngineResult]) -> list[str]:
         f"no answer: {one.engine} on {one.instance.name}: {one.failure}" for one in results if one.failure
     ]
     lines += [f"wrong: {one.engine} on {one.instance.name}: {one.wrong[0]}" for one in results if one.wrong]
-    return [*lines, *(f"disproved: {text}" for text in disproved(results))]
+    return [*lines, *(f"disproved: {text}" for text in contradictions(results))]

@@ -53,10 +53,10 @@ class Stopwatch:
         self._within = [0.0]
         self._seeks_relief = False
 
-    def timing(self, step: Step, work: Callable[P, T]) -> Callable[P, T]:
+    def timed_call(self, step: Step, work: Callable[P, T]) -> Callable[P, T]:
         """Return a function that calls `work` and adds its CPU time to the step."""
 
-        def timed(*args: P.args, **kwargs: P.kwargs) -> T:
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
             if self._seeks_relief:
                 return work(*args, **kwargs)
             began = time.process_time()
@@ -70,17 +70,17 @@ class Stopwatch:
                 self.seconds[step] += spent - self._within.pop()
                 self._within[-1] += spent
 
-        return timed
+        return call
 
 
 @contextmanager
-def watched() -> Iterator[Stopwatch]:
+def watch_plans() -> Iterator[Stopwatch]:
     """Time the steps of every plan until the block ends."""
     watch, module = Stopwatch(), importlib.import_module(_MODULE)
     kept: dict[str, Callable[..., object]] = {name: getattr(module, name) for name in _CALLS}
     try:
         for name, work in kept.items():
-            setattr(module, name, watch.timing(_CALLS[name], work))
+            setattr(module, name, watch.timed_call(_CALLS[name], work))
         yield watch
     finally:
         for name, work in kept.items():

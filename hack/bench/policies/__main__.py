@@ -20,7 +20,7 @@ from hack.bench.goals import Goal
 from hack.bench.policies.kthena import check_reference
 from hack.bench.policies.trajectories import Trajectory, trajectories
 from hack.bench.policies.world import BindingFleet
-from hack.bench.run import Part, Run, add_count, main, part_of
+from hack.bench.run import BenchmarkRun, ResultPart, add_count, main, part_of
 from hack.bench.table import Columns, Row, align, ratio_of
 
 _MOST_SECONDS: Final = 5.0
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _measure(options: argparse.Namespace, run: Run) -> Iterator[Sequence[Part]]:
+def _measure(options: argparse.Namespace, run: BenchmarkRun) -> Iterator[Sequence[ResultPart]]:
     """Measure in this process, with the garbage collector disabled as in the controller's cycles.
 
     Raises WrongAnswerError if the reference algorithm is not what was observed.

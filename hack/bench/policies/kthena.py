@@ -102,8 +102,8 @@ class Reference:
         ratio = total / self._policy.metrics[0].target
         # The sum over all pods is compared with the target of one pod.
         near = abs(ratio - 1) <= self._policy.tolerance_percent / 100
-        wanted = current if near else math.ceil(ratio)
-        return min(max(wanted, bounds.min_replicas), bounds.max_replicas)
+        recommended = current if near else math.ceil(ratio)
+        return min(max(recommended, bounds.min_replicas), bounds.max_replicas)
 
     def _correction(self, now_seconds: float, current: int, recommended: int) -> int:
         bounds, policy = self._bounds, self._policy
@@ -147,9 +147,9 @@ def _expect(load: Callable[[float], float], *, is_mended: bool, first: int, want
     reference, current, changes = Reference(_POLICY, _BOUNDS, is_mended=is_mended), first, dict[float, int]()
     for tick in range(_TICKS):
         now = _INTERVAL_SECONDS * tick
-        wanted = reference.decide(now, current=current, ready=current, total=load(now))
-        if wanted != current:
-            changes[now] = wanted
-        current = wanted
+        recommended = reference.decide(now, current=current, ready=current, total=load(now))
+        if recommended != current:
+            changes[now] = recommended
+        current = recommended
     if changes != want:
         raise WrongAnswerError(f"the reference changes replicas to {changes} instead of {want}")

@@ -59,7 +59,7 @@ Decider = Callable[[float, int, int, float], int]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Course:
+class Trajectories:
     """The outcome of one load with one algorithm."""
 
     replica_hours: float
@@ -74,15 +74,15 @@ class Trajectory:
 
     shape: str
     start_seconds: float
-    released: Course
+    released: Trajectories
     """The reference as released."""
 
-    mended: Course
+    mended: Trajectories
     """The reference as mended later. It compares the sum over all pods with the target of one pod, so its
     tolerance has no effect here."""
 
-    ours: Course
-    exact: Course
+    ours: Trajectories
+    exact: Trajectories
     """Ours without tolerance, for comparison with the mended reference."""
 
 
@@ -92,7 +92,7 @@ def trajectories() -> list[Trajectory]:
 
 
 def _trajectory(shape: str, load: Load, start_seconds: float) -> Trajectory:
-    def by_reference(*, is_mended: bool) -> Course:
+    def by_reference(*, is_mended: bool) -> Trajectories:
         reference = Reference(POLICY, BOUNDS, is_mended=is_mended)
         return _play(
             load,
@@ -116,17 +116,17 @@ def ours(policy: ScalingPolicy) -> Decider:
     """Return our algorithm, which decides by the values of the pods."""
     histories = [History()]
 
-    def decided(now: float, current: int, ready: int, total: float) -> int:
+    def decide_now(now: float, current: int, ready: int, total: float) -> int:
         pods = tuple(PodValue(seen=Value(value=total / ready)) for _ in range(ready))
         seen = Observation(current_replicas=current, metrics={"m": MetricObservation(pods=pods)})
         decision = decide(policy, BOUNDS, histories[-1], seen, now)
         histories[:] = [decision.history]
         return decision.replicas
 
-    return decided
+    return decide_now
 
 
-def _play(load: Load, start_seconds: float, decider: Decider) -> Course:
+def _play(load: Load, start_seconds: float, decider: Decider) -> Trajectories:
     first = math.ceil(load(0.0))
     ready_at = [0.0] * first
     overloaded = held = 0.0
@@ -135,14 +135,16 @@ def _play(load: Load, start_seconds: float, decider: Decider) -> Course:
         now = step * _STEP_SECONDS
         ready = sum(moment <= now for moment in ready_at)
         if now % _TICK_SECONDS == 0:
-            wanted = decider(now, len(ready_at), ready, load(now) * TARGET)
-            counts.append(wanted)
-            new = wanted - len(ready_at)
-            ready_at = sorted(ready_at)[:wanted] + [now + start_seconds] * max(0, new)
+            recommended = decider(now, len(ready_at), ready, load(now) * TARGET)
+            counts.append(recommended)
+            new = recommended - len(ready_at)
+            ready_at = sorted(ready_at)[:recommended] + [now + start_seconds] * max(0, new)
             ready = sum(moment <= now for moment in ready_at)
         overloaded += _STEP_SECONDS * (load(now) > ready * TOLERATED + 1e-9)
         held += _STEP_SECONDS * len(ready_at)
-    return Course(replica_hours=held / HOUR_SECONDS, overload_seconds=overloaded, replicas=tuple(counts))
+    return Trajectories(
+        replica_hours=held / HOUR_SECONDS, overload_seconds=overloaded, replicas=tuple(counts)
+    )
 
 
 def _step(now: float) -> float:

@@ -91,9 +91,9 @@ class BindingFleet:
 
     async def _plan(self) -> None:
         await self.exchange.wait_for_request(within_seconds=self.exchange.patience_seconds)
-        taken = self.exchange.take()
-        granted = {ask.key: Grant(replicas=dict.fromkeys(ask.variants, _PODS)) for ask in taken.asks}
-        self.exchange.grant(taken.number, granted)
+        requests = self.exchange.take()
+        granted = {ask.key: Grant(replicas=dict.fromkeys(ask.variants, _PODS)) for ask in requests.asks}
+        self.exchange.grant(requests.number, granted)
 
     def world(self) -> BoundWorld:
         """Return the content of the caches."""

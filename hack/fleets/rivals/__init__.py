@@ -18,29 +18,29 @@ from typing import Final
 
 from controller.planning.problem import PlacementProblem, Solution
 from hack.fleets.rivals import kthena_expansion, wva_cost_aware, wva_greedy
-from hack.fleets.rivals.granting import by_arrival, by_priority, granted, pending
-from hack.fleets.rivals.view import View, view_of
+from hack.fleets.rivals.granting import by_arrival, by_priority, grant, pending_accelerators
+from hack.fleets.rivals.view import RivalView, view_of
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Heuristic:
     """The requested counts of an autoscaler, and the order in which they are granted."""
 
-    asks: Callable[[View], tuple[int, ...]]
+    asks: Callable[[RivalView], tuple[int, ...]]
     """Replicas of each variant, before limits and nodes reduce them."""
 
-    order: Callable[[View], list[int]]
+    order: Callable[[RivalView], list[int]]
     """Variants in the order in which their replicas are granted."""
 
     def place(self, problem: PlacementProblem) -> Solution:
         """Return the plan as far as limits and nodes allow."""
         view = view_of(problem)
-        return granted(view, self.asks(view), self.order(view))
+        return grant(view, self.asks(view), self.order(view))
 
     def pending(self, problem: PlacementProblem) -> int:
         """Return the requested accelerators that no node has: their pods would stay pending."""
         view = view_of(problem)
-        return pending(view, self.asks(view), self.order(view))
+        return pending_accelerators(view, self.asks(view), self.order(view))
 
 
 HEURISTICS: Final[Mapping[str, Heuristic]] = {

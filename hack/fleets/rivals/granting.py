@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from controller.planning.engine.rooms import Hosts, Rooms
 from controller.planning.problem import PlacementProblem, Solution, bins_of, free_after_removals
-from hack.fleets.rivals.view import Kind, View
+from hack.fleets.rivals.view import NodeKind, RivalView
 
 
-def by_priority(view: View) -> list[int]:
+def by_priority(view: RivalView) -> list[int]:
     """Return the variants by priority, and then by descending replica size."""
     variants = view.problem.variants
     priority_of = {v: model.priority for model in view.models for v in model.variants}
@@ -22,12 +22,12 @@ def by_priority(view: View) -> list[int]:
     return sorted(range(len(variants)), key=importance)
 
 
-def by_arrival(view: View) -> list[int]:
+def by_arrival(view: RivalView) -> list[int]:
     """Return the variants by name, as their order of arrival is unknown here."""
     return list(view.by_name)
 
 
-def granted(view: View, counts: Sequence[int], order: Sequence[int]) -> Solution:
+def grant(view: RivalView, counts: Sequence[int], order: Sequence[int]) -> Solution:
     """Return a plan with at most these counts, in which variants earlier in the order have precedence.
 
     Running replicas keep their nodes; only variants that shrink free accelerators.
@@ -38,7 +38,7 @@ def granted(view: View, counts: Sequence[int], order: Sequence[int]) -> Solution
     return _placed_by_slots(view, allowed, order)
 
 
-def _placed_by_slots(view: View, allowed: tuple[int, ...], order: Sequence[int]) -> Solution:
+def _placed_by_slots(view: RivalView, allowed: tuple[int, ...], order: Sequence[int]) -> Solution:
     """Return the replicas that find slots on nodes of a kind, in order.
 
     If the slots suffice, all of the replicas fit when the largest are placed first, regardless of importance.
@@ -56,15 +56,15 @@ def _placed_by_slots(view: View, allowed: tuple[int, ...], order: Sequence[int])
 
     for v in order:
         size = variants[v].accelerators
-        wanted = allowed[v] - len(variants[v].bound_replicas) if size else 0
-        for k in view.usable[v] if wanted > 0 else ():
+        unplaced = allowed[v] - len(variants[v].bound_replicas) if size else 0
+        for k in view.usable[v] if unplaced > 0 else ():
             if k in slots:
-                count = slots[k].take(size, wanted)
+                count = slots[k].take(size, unplaced)
                 shares.append((v, k, count))
             else:
-                count = put(v, k, wanted)
-            wanted -= count
-        replicas[v] -= max(0, wanted)
+                count = put(v, k, unplaced)
+            unplaced -= count
+        replicas[v] -= max(0, unplaced)
     for v, k, count in sorted(shares, key=lambda s: (-variants[s[0]].accelerators, variants[s[0]].name)):
         replicas[v] -= count - put(v, k, count)
     placements = tuple((v, node, count) for (v, node), count in sorted(placed.items()))
@@ -84,10 +84,10 @@ def _placed_by_rules(problem: PlacementProblem, counts: Sequence[int], order: Se
     return Solution(replicas=tuple(replicas), placements=tuple(sorted(placed)))
 
 
-def pending(view: View, counts: Sequence[int], order: Sequence[int]) -> int:
+def pending_accelerators(view: RivalView, counts: Sequence[int], order: Sequence[int]) -> int:
     """Return the accelerators of the replicas that limits allow and no node has room for."""
     allowed = within_limits(view.problem, counts, order)
-    got = granted(view, counts, order).replicas
+    got = grant(view, counts, order).replicas
     return sum(
         (allowed[v] - got[v]) * terms.accelerators_per_replica
         for v, terms in enumerate(view.problem.variants)
@@ -122,7 +122,7 @@ def _is_ruled(problem: PlacementProblem) -> bool:
 class Slots:
     """Remaining slots for each replica size on the nodes of one bin (see `Bin`)."""
 
-    def __init__(self, kind: Kind, free: Sequence[int]) -> None:
+    def __init__(self, kind: NodeKind, free: Sequence[int]) -> None:
         """Count the slots of every size."""
         self._left = {size: sum([max(0, free[n]) // size for n in kind.nodes]) for size in kind.sizes}
 

@@ -14,13 +14,13 @@ from functools import lru_cache
 from typing import Final
 
 from controller.planning.problem import VariantTerms
-from hack.fleets.rivals.view import Asking, View, Want
+from hack.fleets.rivals.view import ModelWants, RivalView, Want
 
 _MANY_LENGTHS: Final = 4096
 """Cache size for ranges and their blocks, which most variants share with others."""
 
 
-def counts(view: View) -> tuple[int, ...]:
+def counts(view: RivalView) -> tuple[int, ...]:
     """Return the replicas of each variant, as if there were accelerators for all."""
     replicas = list(view.floors)
     for model, lacking in zip(view.models, view.lacking, strict=True):
@@ -43,7 +43,7 @@ def blocks(length: int) -> tuple[int, ...]:
 
 def _expand(
     variants: Sequence[VariantTerms],
-    model: Asking,
+    model: ModelWants,
     lacking: Sequence[Want],
     replicas: list[int],
 ) -> None:
@@ -55,7 +55,7 @@ def _expand(
     ]
     order.sort()
     for _, v, block in order:
-        needed = _needed(lacking, v, most=block)
+        needed = _fill_part(lacking, v, most=block)
         replicas[v] += needed
         lacking = [
             (left, amounts)
@@ -66,7 +66,7 @@ def _expand(
             return
 
 
-def _needed(lacking: Sequence[Want], variant: int, *, most: int) -> int:
+def _fill_part(lacking: Sequence[Want], variant: int, *, most: int) -> int:
     """Return the part of a block to fill: all of it, unless less meets what is missing."""
     needed = 0
     for missing, amounts in lacking:

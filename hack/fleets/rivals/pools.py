@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hack.fleets.rivals.view import View
+from hack.fleets.rivals.view import RivalView
 
 
 class Pools:
     """Remaining accelerators of each kind, summed over its nodes."""
 
-    def __init__(self, view: View, replicas: Sequence[int]) -> None:
+    def __init__(self, view: RivalView, replicas: Sequence[int]) -> None:
         """Create the pools without what the given replicas use, by variant name and as far as possible."""
         self._left = list(view.rooms)
         self._usable = view.usable
@@ -28,11 +28,11 @@ class Pools:
 
     def take(self, variant: int, replicas: int) -> int:
         """Take as many of the replicas as fit; return the number."""
-        each, taken = self._accelerators[variant], 0
+        each, placed = self._accelerators[variant], 0
         if not each:
             return replicas
         for k in self._usable[variant]:
-            count = min(replicas - taken, self._left[k] // each)
+            count = min(replicas - placed, self._left[k] // each)
             self._left[k] -= count * each
-            taken += count
-        return taken
+            placed += count
+        return placed

@@ -13,7 +13,7 @@ Want = tuple[int, Mapping[int, int]]
 """A requirement, and the capacity of one replica of each variant that counts towards it."""
 
 
-class Asking(NamedTuple):
+class ModelWants(NamedTuple):
     """One model with requirements."""
 
     name: str
@@ -31,29 +31,29 @@ class Asking(NamedTuple):
     """Minimum replicas of single variants regardless of the model's demand; 0 is omitted."""
 
 
-def _askings(problem: PlacementProblem) -> list[Asking]:
+def _askings(problem: PlacementProblem) -> list[ModelWants]:
     """Return the models with requirements, by name; heuristics know neither continuity nor present loads."""
     rows_of: dict[int, list[CoverRow]] = defaultdict(list)
     for row in problem.rows:
         if row.stage not in (Stage.LOAD, Stage.CONTINUITY):
             rows_of[row.model].append(row)
-    askings = [made for rows in rows_of.values() if (made := _asking(problem, rows))]
+    askings = [made for rows in rows_of.values() if (made := _wants_of(problem, rows))]
     return sorted(askings, key=lambda asking: asking.name)
 
 
-def _lacking(models: Sequence[Asking], replicas: Sequence[int]) -> list[list[Want]]:
+def _unmet_wants(models: Sequence[ModelWants], replicas: Sequence[int]) -> list[list[Want]]:
     """Return the unmet part of each model's shared requirements for given replicas."""
     some = {v for v, count in enumerate(replicas) if count}
     lacking = []
     for model in models:
         wants = [*model.warmth, *model.demands]
         if not some.isdisjoint(model.variants):
-            wants = [(missing(want, replicas), want[1]) for want in wants]
+            wants = [(shortfall(want, replicas), want[1]) for want in wants]
         lacking.append([want for want in wants if want[0] > 0])
     return lacking
 
 
-def missing(want: Want, replicas: Sequence[int]) -> int:
+def shortfall(want: Want, replicas: Sequence[int]) -> int:
     """Return the unmet part of a requirement; negative for a surplus."""
     left, amounts = want
     for v, amount in amounts.items():
@@ -61,7 +61,7 @@ def missing(want: Want, replicas: Sequence[int]) -> int:
     return left
 
 
-def _floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
+def _floors(problem: PlacementProblem, models: Sequence[ModelWants]) -> list[int]:
     """Return the minimum replicas of each variant."""
     least = [terms.lower for terms in problem.variants]
     for model in models:
@@ -70,7 +70,7 @@ def _floors(problem: PlacementProblem, models: Sequence[Asking]) -> list[int]:
     return least
 
 
-def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking | None:
+def _wants_of(problem: PlacementProblem, rows: Sequence[CoverRow]) -> ModelWants | None:
     amounts = [dict(row.terms) for row in rows]
     named: set[int] = set()
     named.update(*amounts)
@@ -87,11 +87,11 @@ def _asking(problem: PlacementProblem, rows: Sequence[CoverRow]) -> Asking | Non
             (demands if row.stage is Stage.DEMAND else warmth).append((row.requirement, shares))
     variants = tuple(sorted(named))
     priority = min([row.priority for row in rows])
-    return Asking(problem.variants[variants[0]].name, priority, variants, demands, warmth, own)
+    return ModelWants(problem.variants[variants[0]].name, priority, variants, demands, warmth, own)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kind:
+class NodeKind:
     """Nodes that the same variants may use, in one or more bins."""
 
     nodes: tuple[int, ...]
@@ -101,7 +101,7 @@ class Kind:
     variants: tuple[int, ...]
 
 
-def _kinds(problem: PlacementProblem) -> list[Kind]:
+def _kinds(problem: PlacementProblem) -> list[NodeKind]:
     """Return the kinds of nodes, in the order of their first bins."""
     alike: dict[tuple[int, ...], list[int]] = defaultdict(list)
     # Bins of one kind mostly share one tuple, and hashing thousands of long tuples would be slow.
@@ -111,7 +111,7 @@ def _kinds(problem: PlacementProblem) -> list[Kind]:
             group_of[id(bin_.variants)] = alike[bin_.variants]
         group_of[id(bin_.variants)].append(b)
     return [
-        Kind(
+        NodeKind(
             nodes=tuple(node for b in group for node in problem.bins[b].nodes),
             sizes=problem.bins[group[0]].sizes if len(group) == 1 else (),
             variants=problem.bins[group[0]].variants,
@@ -120,7 +120,7 @@ def _kinds(problem: PlacementProblem) -> list[Kind]:
     ]
 
 
-def _kinds_of(problem: PlacementProblem, known: Sequence[Kind]) -> list[tuple[int, ...]]:
+def _kinds_of(problem: PlacementProblem, known: Sequence[NodeKind]) -> list[tuple[int, ...]]:
     """Return for each variant the kinds of nodes that it may use."""
     usable: list[tuple[int, ...]] = [()] * len(problem.variants)
     for k, kind in enumerate(known):
@@ -130,7 +130,7 @@ def _kinds_of(problem: PlacementProblem, known: Sequence[Kind]) -> list[tuple[in
     return usable
 
 
-def _rooms_of(problem: PlacementProblem, known: Sequence[Kind]) -> tuple[int, ...]:
+def _rooms_of(problem: PlacementProblem, known: Sequence[NodeKind]) -> tuple[int, ...]:
     """Return the accelerators of each kind that are free or used by the problem's variants."""
     room = list(problem.free)
     for terms in problem.variants:
@@ -141,11 +141,11 @@ def _rooms_of(problem: PlacementProblem, known: Sequence[Kind]) -> tuple[int, ..
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class View:
+class RivalView:
     """The models with requirements, and the nodes by kind."""
 
     problem: PlacementProblem
-    models: Sequence[Asking]
+    models: Sequence[ModelWants]
     """Sorted by name."""
 
     floors: tuple[int, ...]
@@ -154,7 +154,7 @@ class View:
     lacking: Sequence[Sequence[Want]]
     """The unmet part of each model's requirements at the minimum replicas."""
 
-    kinds: Sequence[Kind]
+    kinds: Sequence[NodeKind]
     rooms: tuple[int, ...]
     """Accelerators of each kind that are free or used by the problem's variants."""
 
@@ -165,16 +165,16 @@ class View:
     """The variants sorted by name."""
 
 
-def view_of(problem: PlacementProblem) -> View:
+def view_of(problem: PlacementProblem) -> RivalView:
     """Return the view of a problem."""
     models, known = _askings(problem), _kinds(problem)
     least = _floors(problem, models)
     names = [terms.name for terms in problem.variants]
-    return View(
+    return RivalView(
         problem=problem,
         models=models,
         floors=tuple(least),
-        lacking=_lacking(models, least),
+        lacking=_unmet_wants(models, least),
         kinds=known,
         rooms=_rooms_of(problem, known),
         usable=_kinds_of(problem, known),

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from controller.planning.problem import PER_MILLE, VariantTerms
 from hack.fleets.rivals.pools import Pools
-from hack.fleets.rivals.view import Asking, View, Want, missing
+from hack.fleets.rivals.view import ModelWants, RivalView, Want, shortfall
 
 
-def counts(view: View) -> tuple[int, ...]:
+def counts(view: RivalView) -> tuple[int, ...]:
     """Return the replicas of each variant, considering only accelerator counts by kind."""
     variants = view.problem.variants
     running = [max(t.lower, min(t.current, t.upper)) for t in variants]
@@ -27,11 +27,11 @@ def counts(view: View) -> tuple[int, ...]:
 
 
 def _decide(
-    variants: Sequence[VariantTerms], model: Asking, targets: list[int], least: Sequence[int]
+    variants: Sequence[VariantTerms], model: ModelWants, targets: list[int], least: Sequence[int]
 ) -> None:
     """Update the targets of one model's variants."""
     for want in model.demands:
-        lacking = missing(want, targets)
+        lacking = shortfall(want, targets)
         if lacking > 0:
             _scale_up(variants, (lacking, want[1]), targets)
     above = [(-variants[v].cost, v) for v in model.variants if targets[v] > least[v]]
@@ -41,7 +41,7 @@ def _decide(
     for v in model.variants:
         targets[v] = max(targets[v], least[v])
     for want in model.warmth:
-        lacking = missing(want, targets)
+        lacking = shortfall(want, targets)
         if lacking > 0:
             v = _cheapest(variants, want[1])
             targets[v] = max(targets[v], min(targets[v] + lacking, variants[v].upper))
@@ -62,7 +62,7 @@ def _scale_up(variants: Sequence[VariantTerms], lacking: Want, targets: list[int
 
 def _scale_down(
     variants: Sequence[VariantTerms],
-    model: Asking,
+    model: ModelWants,
     dearest_first: Sequence[tuple[int, int]],
     targets: list[int],
     least: Sequence[int],
@@ -71,7 +71,7 @@ def _scale_down(
 
     Nothing is removed while any demand is unmet.
     """
-    spare = [(-missing(want, targets), want[1]) for want in model.demands]
+    spare = [(-shortfall(want, targets), want[1]) for want in model.demands]
     for left, _ in spare:
         if left < 0:
             return
@@ -81,7 +81,7 @@ def _scale_down(
             if amount := amounts.get(v):
                 count = min(count, left // amount)
         if count and v == _cheapest(variants, model.variants):
-            count = min([count, *(-missing(want, targets) for want in model.warmth)])
+            count = min([count, *(-shortfall(want, targets) for want in model.warmth)])
         if count > 0:
             targets[v] -= count
             spare = [(left - count * amounts.get(v, 0), amounts) for left, amounts in spare]
@@ -91,7 +91,7 @@ def _cheapest(variants: Sequence[VariantTerms], some: Iterable[int]) -> int:
     return min([(variants[v].cost, v) for v in some])[1]
 
 
-def _limit(view: View, running: Sequence[int], targets: Sequence[int]) -> list[int]:
+def _limit(view: RivalView, running: Sequence[int], targets: Sequence[int]) -> list[int]:
     """Return the targets with scale-ups limited; accelerators freed by scale-downs count only next time."""
     variants, pools, result = view.problem.variants, Pools(view, running), list(targets)
     ups = [v for v, target in enumerate(targets) if target > running[v]]
@@ -105,6 +105,6 @@ def _limit(view: View, running: Sequence[int], targets: Sequence[int]) -> list[i
     return result
 
 
-def _spare(model: Asking, running: Sequence[int]) -> int:
+def _spare(model: ModelWants, running: Sequence[int]) -> int:
     """Return the model's surplus in per mille of its demand; negative for a deficit."""
-    return min([-missing(want, running) * PER_MILLE // want[0] for want in model.demands], default=0)
+    return min([-shortfall(want, running) * PER_MILLE // want[0] for want in model.demands], default=0)

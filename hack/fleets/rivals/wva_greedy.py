@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from controller.planning.problem import VariantTerms
 from hack.fleets.rivals.pools import Pools
-from hack.fleets.rivals.view import Asking, View, Want
+from hack.fleets.rivals.view import ModelWants, RivalView, Want
 
 Choice = tuple[int, int, int, bool]
 """A way to serve a model with one variant: (value, variant, replicas, whether they meet everything).
@@ -27,7 +27,7 @@ _TENTHS = 10
 """Changing the variant costs a tenth of both costs, so values are counted in tenths."""
 
 
-def counts(view: View) -> tuple[int, ...]:
+def counts(view: RivalView) -> tuple[int, ...]:
     """Return the replicas of each variant, considering only accelerator counts by kind."""
     replicas = list(view.floors)
     pools = Pools(view, replicas)
@@ -46,7 +46,7 @@ def counts(view: View) -> tuple[int, ...]:
 
 
 def _allocate(
-    models: Sequence[Asking], choices: Sequence[Sequence[Choice]], pools: Pools, replicas: list[int]
+    models: Sequence[ModelWants], choices: Sequence[Sequence[Choice]], pools: Pools, replicas: list[int]
 ) -> list[int]:
     """Serve whole requirements in turn; return the models without an allocation, most important first."""
     left = []
@@ -65,7 +65,7 @@ def _allocate(
     return left
 
 
-def _turn(model: Asking, own: Sequence[Choice], index: int, position: int) -> Turn:
+def _turn(model: ModelWants, own: Sequence[Choice], index: int, position: int) -> Turn:
     """Return the sort key of a model's choice: by priority, regret, value, name."""
     value = own[position][0]
     if position + 1 == len(own):
@@ -74,7 +74,7 @@ def _turn(model: Asking, own: Sequence[Choice], index: int, position: int) -> Tu
 
 
 def _choices(
-    variants: Sequence[VariantTerms], model: Asking, lacking: Sequence[Want], base: Sequence[int]
+    variants: Sequence[VariantTerms], model: ModelWants, lacking: Sequence[Want], base: Sequence[int]
 ) -> list[Choice]:
     """Return the replicas of each variant alone, by ascending value; empty if nothing is missing."""
     if not lacking:
@@ -84,17 +84,17 @@ def _choices(
     choices = []
     for v in model.variants:
         terms = variants[v]
-        asked, is_whole = 0, True
+        replicas, is_whole = 0, True
         for missing, amounts in lacking:
             amount = amounts.get(v)
             if not amount:
                 is_whole = False
-            elif amount * asked < missing:
-                asked = -(-missing // amount)
-        count = min(asked, terms.upper - base[v])
+            elif amount * replicas < missing:
+                replicas = -(-missing // amount)
+        count = min(replicas, terms.upper - base[v])
         if count > 0:
             cost = terms.cost * (base[v] + count)
             value = _TENTHS * (cost - cost_now) + (0 if running == [v] else cost + cost_now)
-            choices.append((value, v, count, is_whole and count == asked))
+            choices.append((value, v, count, is_whole and count == replicas))
     choices.sort()
     return choices

@@ -13,17 +13,17 @@ from controller.simulation.manifests import manifests_of
 from controller.simulation.scenario import Outage, Scenario
 from controller.simulation.workload import Curve
 from hack.decisions import fleet
-from hack.decisions.points import Played, Point
+from hack.decisions.points import PointResult, SimulationPoint
 from hack.decisions.results import fixed_everywhere, results, row_goals
 from hack.decisions.rivals import (
     CONCURRENCIES,
-    Kept,
     NotMeasuredError,
+    StoredRivals,
     digest,
     digest_of,
     kept_rivals,
     owner,
-    read,
+    read_stored,
     write,
 )
 from hack.decisions.rows import Row, poisson_workload, rows, scenario_of
@@ -35,14 +35,14 @@ ROW = "small-180"
 Change = Callable[[Scenario], Scenario]
 
 
-def played(policy: str, cost: float = 100.0, missed: float = 0.0, **values: float) -> Played:
+def played(policy: str, cost: float = 100.0, missed: float = 0.0, **values: float) -> PointResult:
     """Return a result of one model with priority 10."""
     numbers = {"missed_ttft": 0.0, "missed_itl": 0.0, "reversals_per_hour": 0.0}
     numbers |= {"decided_reversals_per_hour": 0.0, **values}
-    return Played(policy=policy, cost=cost, missed=missed, by_priority={10: missed}, **numbers)
+    return PointResult(policy=policy, cost=cost, missed=missed, by_priority={10: missed}, **numbers)
 
 
-def kept(name: str = ROW, **changed: Played) -> Kept:
+def kept(name: str = ROW, **changed: PointResult) -> StoredRivals:
     """Return all rivals of a row: an HPA keeps the promise for 250, 5 L40S for 200, and the bound is 100."""
     names = [f"concurrency:{count}@{kind}" for kind in ("h100", "l40s") for count in CONCURRENCIES]
     found = {policy: played(policy, cost=150.0, missed=0.2) for policy in (*names, *RULES)}
@@ -53,7 +53,7 @@ def kept(name: str = ROW, **changed: Played) -> Kept:
             missed = 0.3 if count < needed else 0.04 if count < needed + 2 else 0.0
             found[policy] = played(policy, cost=count * price, missed=missed)
     found |= {policy: played(policy) for policy in ("lower-bound:90", "lower-bound:95", "lower-bound:99")}
-    return Kept(digest=digest(name), sizes={"h100": (2, 3), "l40s": (4, 6)}, played=found | changed)
+    return StoredRivals(digest=digest(name), sizes={"h100": (2, 3), "l40s": (4, 6)}, played=found | changed)
 
 
 @pytest.mark.parametrize("name", rows())
@@ -128,11 +128,11 @@ def test_the_digest_does_not_change_with_goals() -> None:
 def test_kept_rivals_are_read_as_they_were_written(tmp_path: Path) -> None:
     """A row that no longer exists is left out, and a missing file keeps nothing."""
     path = tmp_path / "rivals.json"
-    assert read(path) == {}
+    assert read_stored(path) == {}
 
     write({ROW: kept(), "former": kept()}, path)
 
-    assert read(path) == {ROW: kept()}
+    assert read_stored(path) == {ROW: kept()}
 
 
 def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_a_damaged_file_is_refused(tmp_path: Path) -> None:
     path.write_text('{"small-180": {"played": 1}}', "utf-8")
 
     with pytest.raises(msgspec.ValidationError):
-        read(path)
+        read_stored(path)
 
 
 def test_the_best_constant_fleet_is_the_cheapest_that_keeps_the_promise() -> None:
@@ -173,12 +173,12 @@ def test_a_larger_fleet_than_needed_is_reduced() -> None:
         pytest.param({ROW: replace(kept(), played={})}, id="a rival that was never measured"),
     ],
 )
-def test_missing_and_stale_rivals_are_not_used(found: Mapping[str, Kept]) -> None:
+def test_missing_and_stale_rivals_are_not_used(found: Mapping[str, StoredRivals]) -> None:
     """Without them, the row has no goals relative to them."""
     with pytest.raises(NotMeasuredError):
         kept_rivals(rows()[ROW], found)
 
-    ours = results({Point(row=ROW, policy="stowplan", seed=1): played("stowplan")}, found)
+    ours = results({SimulationPoint(row=ROW, policy="stowplan", seed=1): played("stowplan")}, found)
 
     assert [result.rivals for result in ours] == [None]
     assert [goal.name for goal in row_goals(ours, {})] == [f"missed_in_{ROW}", f"reversals_in_{ROW}"]
@@ -187,7 +187,7 @@ def test_missing_and_stale_rivals_are_not_used(found: Mapping[str, Kept]) -> Non
 def test_goals_of_real_traffic() -> None:
     """Ours costs 190, misses 6 % of 5 allowed ones, and reverses 12 times per hour."""
     ours = played("stowplan", cost=190.0, missed=0.06, decided_reversals_per_hour=12.0)
-    found = results({Point(row=ROW, policy="stowplan", seed=1): ours}, {ROW: kept()})
+    found = results({SimulationPoint(row=ROW, policy="stowplan", seed=1): ours}, {ROW: kept()})
 
     goals = {
         goal.name: (round(goal.value, 3), round(goal.most, 3), goal.is_met) for goal in row_goals(found, {})
@@ -205,12 +205,14 @@ def test_goals_of_real_traffic() -> None:
 def test_goals_of_a_shortage_are_by_priority() -> None:
     """And those of equal priorities are for all requests together."""
     points = {
-        Point(row="scarcity", policy="stowplan", seed=seed): replace(
+        SimulationPoint(row="scarcity", policy="stowplan", seed=seed): replace(
             played("stowplan", missed=0.4), by_priority={1: share, 5: 0.08, 10: 0.5}
         )
         for seed, share in ((1, 0.10), (2, 0.12))
     }
-    points[Point(row="equal-priorities", policy="stowplan", seed=1)] = played("stowplan", missed=0.4)
+    points[SimulationPoint(row="equal-priorities", policy="stowplan", seed=1)] = played(
+        "stowplan", missed=0.4
+    )
 
     goals = {goal.name: (round(goal.value, 3), goal.is_met) for goal in row_goals(results(points, {}), {})}
 
@@ -227,7 +229,7 @@ def test_goals_of_a_shortage_are_by_priority() -> None:
 def test_other_rows_must_not_become_worse() -> None:
     """The row sine cost 622 before and missed 0.08 %; 0.1 points more count as equal."""
     ours = played("stowplan", cost=650.0, missed=0.0017)
-    found = results({Point(row="sine", policy="stowplan", seed=1): ours}, {})
+    found = results({SimulationPoint(row="sine", policy="stowplan", seed=1): ours}, {})
 
     goals = {goal.name: goal.is_met for goal in row_goals(found, {})}
 
@@ -238,7 +240,7 @@ def test_one_setting_for_all_rows_is_the_cheapest_that_keeps_their_promise() -> 
     """8 per H100 keeps 95 and 90 %, but not 99; the goal is on the total cost of the rows that ran."""
     real = [row for row in rows().values() if row.is_real]
     whole = {row.name: kept(row.name) for row in real if not row.rivals_of}
-    ours = {Point(row=row.name, policy="stowplan", seed=1): played("stowplan") for row in real[:2]}
+    ours = {SimulationPoint(row=row.name, policy="stowplan", seed=1): played("stowplan") for row in real[:2]}
 
     found = fixed_everywhere(whole)
     goals = {goal.name: goal.value for goal in row_goals(results(ours, whole), found)}

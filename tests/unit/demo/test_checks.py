@@ -9,7 +9,14 @@ import pytest
 from support.demo_history import answered, course, seen, variant
 
 from hack.demo import checks
-from hack.demo.observation import BindingView, BoundView, History, Observation, Outage, Refusal
+from hack.demo.observation import (
+    BindingView,
+    BoundView,
+    DemoHistory,
+    DemoObservation,
+    ManifestRefusal,
+    ProcessOutage,
+)
 from hack.demo.scenario import CHAPTERS, END_SECONDS
 
 if TYPE_CHECKING:
@@ -42,9 +49,9 @@ WHOLE_STORY: tuple[Row, ...] = (
 """Time, premium replicas, freemium replicas, and fields of the freemium decision."""
 
 
-def story(rows: tuple[Row, ...] = WHOLE_STORY) -> History:
+def story(rows: tuple[Row, ...] = WHOLE_STORY) -> DemoHistory:
     """Return a history of the rows in which all premium requests are served in time."""
-    return History(
+    return DemoHistory(
         served=[answered()],
         observations=[
             seen(
@@ -58,7 +65,7 @@ def story(rows: tuple[Row, ...] = WHOLE_STORY) -> History:
     )
 
 
-def changed(seconds: float, **columns: object) -> History:
+def changed(seconds: float, **columns: object) -> DemoHistory:
     """Return the history of the whole scenario with one row changed."""
     names = ("seconds", "big", "small", "said")
     rows = [
@@ -80,7 +87,7 @@ def test_all_checks_hold_for_the_whole_scenario_except_those_without_data() -> N
 
 def test_checks_fail_for_an_empty_history() -> None:
     """Only the check on outages holds; a demo that stops early must not pass for lack of counterexamples."""
-    holding = [finding.name for finding in checks.findings(History()) if finding.holds]
+    holding = [finding.name for finding in checks.findings(DemoHistory()) if finding.holds]
 
     assert holding == ["a process that is down changes nothing"]
 
@@ -135,7 +142,7 @@ def test_the_check_of_the_surge_states_the_reaction_time() -> None:
         ),
     ],
 )
-def test_each_check_fails_if_its_part_of_the_scenario_is_missing(check: object, history: History) -> None:
+def test_each_check_fails_if_its_part_of_the_scenario_is_missing(check: object, history: DemoHistory) -> None:
     """The changed row is the one that the check depends on."""
     assert callable(check)
 
@@ -158,7 +165,7 @@ when the shortage began.
 """
 
 
-def late(moment: float, **said: object) -> History:
+def late(moment: float, **said: object) -> DemoHistory:
     """Return the late history with other fields of the decision at one time."""
     return story(tuple((s, b, n, d | said) if s == moment else (s, b, n, d) for s, b, n, d in LATE))
 
@@ -187,12 +194,12 @@ def test_preempted_replicas_may_be_removed_late() -> None:
         ),
     ],
 )
-def test_a_scale_down_for_another_reason_is_no_preemption(history: History) -> None:
+def test_a_scale_down_for_another_reason_is_no_preemption(history: DemoHistory) -> None:
     """It is not sufficient that the model has fewer replicas at some time."""
     assert not checks.lower_priority_gives_way(history).holds
 
 
-def shortage_of_two(*rows: tuple[VariantView, ...]) -> History:
+def shortage_of_two(*rows: tuple[VariantView, ...]) -> DemoHistory:
     """Return a shortage in which the premium model grows at once, with these freemium variants."""
     history = story(WHOLE_STORY[:4])
     for number, views in enumerate(rows):
@@ -263,7 +270,7 @@ def test_objects_of_every_shape_must_have_decisions(undecided: str) -> None:
         variant(f"chat-{shape}", 1, shape=shape, desired_replicas=None if shape == undecided else 1)
         for shape in shapes
     ]
-    history = History(observations=[seen(0, *variants)])
+    history = DemoHistory(observations=[seen(0, *variants)])
 
     assert checks.every_shape_is_planned(history).holds is not bool(undecided)
 
@@ -278,21 +285,25 @@ INVALID = """The VariantAutoscaling "x" is invalid:
 @pytest.mark.parametrize(
     ("refusal", "holds"),
     [
-        pytest.param(Refusal(manifest="x", exit_code=1, output=INVALID), True, id="rejected with all errors"),
-        pytest.param(Refusal(manifest="x", exit_code=0, output=INVALID), False, id="accepted"),
         pytest.param(
-            Refusal(manifest="x", exit_code=1, output="\n".join(INVALID.splitlines()[:2])),
+            ManifestRefusal(manifest="x", exit_code=1, output=INVALID), True, id="rejected with all errors"
+        ),
+        pytest.param(ManifestRefusal(manifest="x", exit_code=0, output=INVALID), False, id="accepted"),
+        pytest.param(
+            ManifestRefusal(manifest="x", exit_code=1, output="\n".join(INVALID.splitlines()[:2])),
             False,
             id="rejected with the first error only",
         ),
         pytest.param(
-            Refusal(manifest="x", exit_code=1, output="connection refused"), False, id="another failure"
+            ManifestRefusal(manifest="x", exit_code=1, output="connection refused"),
+            False,
+            id="another failure",
         ),
     ],
 )
-def test_a_rejection_counts_only_with_its_errors(refusal: Refusal, *, holds: bool) -> None:
+def test_a_rejection_counts_only_with_its_errors(refusal: ManifestRefusal, *, holds: bool) -> None:
     """The check requires the exit code, Kubernetes' wording, and several errors at once."""
-    assert checks.bad_manifest_is_refused(History(refusals=[refusal])).holds is holds
+    assert checks.bad_manifest_is_refused(DemoHistory(refusals=[refusal])).holds is holds
 
 
 @pytest.mark.parametrize(
@@ -324,7 +335,7 @@ def test_a_rejection_counts_only_with_its_errors(refusal: Refusal, *, holds: boo
 )
 def test_lasting_decisions_must_be_applied(rows: list[tuple[float, int, int]], *, holds: bool) -> None:
     """A scale-up is due within seconds, a scale-down to the largest decided number after its window."""
-    assert checks.autoscaler_follows(History(observations=course(*rows))).holds is holds
+    assert checks.autoscaler_follows(DemoHistory(observations=course(*rows))).holds is holds
 
 
 @pytest.mark.parametrize(
@@ -339,13 +350,13 @@ def test_replicas_must_not_change_during_an_outage_except_as_decided(
     rows: list[tuple[float, int, int]], *, holds: bool
 ) -> None:
     """Without the controller, replicas stay or reach the number decided before."""
-    outage = Outage(component="controller", from_seconds=9, to_seconds=15)
-    history = History(observations=course(*rows), outages=[outage])
+    outage = ProcessOutage(component="controller", from_seconds=9, to_seconds=15)
+    history = DemoHistory(observations=course(*rows), outages=[outage])
 
     assert checks.outages_change_nothing(history).holds is holds
 
 
-def pair(*counts: tuple[int, int], is_placed: bool = True) -> History:
+def pair(*counts: tuple[int, int], is_placed: bool = True) -> DemoHistory:
     """Return a history of one binding with the replicas of its two targets."""
     rows = [
         BindingView(
@@ -359,9 +370,9 @@ def pair(*counts: tuple[int, int], is_placed: bool = True) -> History:
         )
         for found in counts
     ]
-    return History(
+    return DemoHistory(
         observations=[
-            Observation(seconds=float(place), models=(), accelerators=(), bindings=(row,))
+            DemoObservation(seconds=float(place), models=(), accelerators=(), bindings=(row,))
             for place, row in enumerate(rows)
         ]
     )
@@ -376,6 +387,6 @@ PAIRS = {
 
 
 @pytest.mark.parametrize(("history", "holds"), PAIRS.values(), ids=PAIRS.keys())
-def test_a_policy_must_scale_both_targets_up_and_down(history: History, *, holds: bool) -> None:
+def test_a_policy_must_scale_both_targets_up_and_down(history: DemoHistory, *, holds: bool) -> None:
     """In the end, all replicas must have a node."""
     assert checks.unlike_pair_shares_a_load(history).holds is holds

@@ -126,7 +126,7 @@ def test_running_requests_are_concluded_without_changing_the_engines() -> None:
     traffic.fleet.join("one", Server(profile, now_us=0), now_us=0)
     traffic.advance(1.0)
 
-    finished = traffic.concluded(1.0)["m"]
+    finished = traffic.conclude(1.0)["m"]
 
     assert sorted(done.request.request_id for done in finished) == list(range(10))
     assert min(done.finish_us for done in finished) > 1_000_000

@@ -12,10 +12,10 @@ from support.models import errors_of
 from apiserver.schema.json import Json
 from controller.expansion.expansion import expand
 from hack.demo import checks, model_story, scenario
-from hack.demo.checks import Finding
+from hack.demo.checks import CheckFinding
 from hack.demo.engines import profile_of
 from hack.demo.model_story import ModelStory
-from hack.demo.observation import History
+from hack.demo.observation import DemoHistory
 
 BOTH = ("chat-a30", "chat-t4")
 SEEN = ModelStory(
@@ -40,10 +40,10 @@ SEEN = ModelStory(
     ],
 )
 def test_checks_hold_and_state_their_figures(
-    check: Callable[[History], Finding], story: ModelStory, detail: str
+    check: Callable[[DemoHistory], CheckFinding], story: ModelStory, detail: str
 ) -> None:
     """The detail contains what was observed."""
-    finding = check(History(model=story))
+    finding = check(DemoHistory(model=story))
 
     assert finding.holds
     assert finding.detail == detail
@@ -62,10 +62,10 @@ def test_checks_hold_and_state_their_figures(
     ],
 )
 def test_checks_fail_if_one_observation_is_missing(
-    check: Callable[[History], Finding], story: ModelStory
+    check: Callable[[DemoHistory], CheckFinding], story: ModelStory
 ) -> None:
     """Each case lacks one observation or has a wrong one."""
-    assert not check(History(model=story)).holds
+    assert not check(DemoHistory(model=story)).holds
 
 
 def pod_of(server: Json, *, is_ready: bool) -> Json:

@@ -17,7 +17,7 @@ from hack.demo.observation import ClientView, model_view, observe
 
 if TYPE_CHECKING:
     from apiserver.schema.json import Json
-    from hack.demo.observation import Observation
+    from hack.demo.observation import DemoObservation
 
 POLICIES = read_policies(
     {
@@ -79,7 +79,7 @@ def world() -> World:
     )
 
 
-def look(world: World) -> Observation:
+def look(world: World) -> DemoObservation:
     """Return the observation at ten seconds."""
     return observe(world, policies=POLICIES, clients=CLIENTS, seconds=10.0)
 

@@ -9,7 +9,7 @@ import pytest
 from support.demo_history import answered, course
 
 from hack.demo import checks
-from hack.demo.observation import History
+from hack.demo.observation import DemoHistory
 from hack.demo.scenario import CHAPTERS, END_SECONDS, EXCUSED_SECONDS
 
 START = {chapter.name: chapter.from_seconds for chapter in CHAPTERS}
@@ -35,7 +35,7 @@ def test_premium_requests_may_be_late_only_while_engines_start(
     late_at: tuple[float, ...], *, holds: bool
 ) -> None:
     """Before and after this time, 90 % of first tokens must be in time, and 80 % in total."""
-    history = History(served=[answered(late_at=late_at)])
+    history = DemoHistory(served=[answered(late_at=late_at)])
 
     assert checks.premium_is_served_in_time(history).holds is holds
 
@@ -45,7 +45,7 @@ def test_requests_that_never_finish_are_late() -> None:
     whole = answered()
     half = replace(whole, finished=whole.finished[:150])
 
-    assert not checks.premium_is_served_in_time(History(served=[half])).holds
+    assert not checks.premium_is_served_in_time(DemoHistory(served=[half])).holds
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_replicas_must_not_change_direction_more_often_than_in_the_scenario(
     """The check counts `spec.replicas` of the Deployment."""
     observations = course(*((float(second), count, count) for second, count in enumerate(replicas)))
 
-    assert checks.nobody_flaps(History(observations=observations)).holds is holds
+    assert checks.nobody_flaps(DemoHistory(observations=observations)).holds is holds

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from rich.console import Console
 
-from hack.demo.checks import Finding
+from hack.demo.checks import CheckFinding
 from hack.demo.comparison import Account
-from hack.demo.observation import AcceleratorView, ClientView, ModelView, Observation, VariantView
+from hack.demo.observation import AcceleratorView, ClientView, DemoObservation, ModelView, VariantView
 from hack.demo.scenario import CHAPTERS
-from hack.demo.shows import Frame, FrameMaker, LiveScreen, PlainLines, save_picture, screen, telling
+from hack.demo.shows import Frame, FrameMaker, LiveScreen, PlainLines, pick_frame, save_picture, screen
 from hack.demo.summary import print_comparison, print_summary
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ MODEL = ModelView(
     clients=ClientView(requests_per_second=12.3, ttft_p90_ms=1810.0, unfinished_requests=40),
     variants=(VARIANT, replace(VARIANT, name="llama-a100", shape="current", desired_replicas=None)),
 )
-OBSERVATION = Observation(
+OBSERVATION = DemoObservation(
     seconds=65.0, models=(MODEL,), accelerators=(AcceleratorView(name="H100", used=8, total=16),)
 )
 FRAME = Frame(
@@ -138,8 +138,8 @@ def test_the_picture_shows_a_preemption_while_the_first_model_meets_its_target()
         for models in ((served, MODEL), (served, yielding), (MODEL, yielding))
     ]
 
-    assert telling(frames) is frames[1]
-    assert telling(frames[::2]) is frames[2]
+    assert pick_frame(frames) is frames[1]
+    assert pick_frame(frames[::2]) is frames[2]
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
@@ -151,8 +151,8 @@ def test_the_summary_names_failed_checks(*, is_terminal: bool) -> None:
     print_summary(
         console,
         [
-            Finding(name="it scales", holds=True, detail="1 -> 5"),
-            Finding(name="it falls", holds=False, detail="5 -> 5"),
+            CheckFinding(name="it scales", holds=True, detail="1 -> 5"),
+            CheckFinding(name="it falls", holds=False, detail="5 -> 5"),
         ],
     )
 

@@ -15,7 +15,7 @@ from support.models import loading_backend, model, one
 from apiserver.schema.json import Json
 from controller.expansion.adapter_loader import MOST_FETCHES
 from controller.expansion.expansion import expand
-from hack.demo.openai_api import LoaderHost, OpenAiApi, Served
+from hack.demo.openai_api import LoaderHost, OpenAiApi, ServedModel
 
 ADDRESS = "127.31.9.1"
 PATIENCE_SECONDS = 60.0
@@ -25,7 +25,7 @@ class Pod:
     """A pod with a simulated engine and the real loader."""
 
     def __init__(self, host: LoaderHost) -> None:
-        self.served = Served("qwen", broken=frozenset({"broken"}))
+        self.served = ServedModel("qwen", broken=frozenset({"broken"}))
         self._host = host
         self._pod: Json = {}
 

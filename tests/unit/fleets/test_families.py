@@ -9,7 +9,7 @@ import pytest
 from controller.planning.engine import check_magnitude
 from controller.planning.problem import LimitRow, PlacementProblem, Solution, Stage
 from hack.fleets import score
-from hack.fleets.catalogue import FAMILIES, SIZES, Instance, chosen
+from hack.fleets.catalogue import FAMILIES, SIZES, Instance, select_names
 from hack.fleets.verify import wrong
 
 SMALL = SIZES[0]
@@ -106,11 +106,11 @@ def test_sizes_that_do_not_divide_each_other_share_nodes() -> None:
 def test_families_are_selected_by_the_beginning_of_their_names() -> None:
     """F1 does not select F14; an unknown name is an error."""
     names = list(FAMILIES)
-    assert chosen(["F1"], names) == ["F1-unlimited"]
-    assert [name.partition("-")[0] for name in chosen(["F14"], names)] == ["F14"] * 8
-    assert chosen([], names) == names
+    assert select_names(["F1"], names) == ["F1-unlimited"]
+    assert [name.partition("-")[0] for name in select_names(["F14"], names)] == ["F14"] * 8
+    assert select_names([], names) == names
     with pytest.raises(KeyError):
-        chosen(["F99"], names)
+        select_names(["F99"], names)
 
 
 def placed(replicas: tuple[int, ...], *placements: tuple[int, int, int]) -> Solution:

@@ -8,7 +8,7 @@ from controller.planning.checker import check
 from controller.planning.inputs import Settings
 from controller.planning.plan import plan
 from controller.planning.snapshot import Snapshot
-from hack.fleets.worlds import FACTORS, carried_out, changed, world
+from hack.fleets.worlds import FACTORS, carried_out, change_loads, world
 
 SMALL = 20
 QUICK = Settings(relief_solves=0)
@@ -60,7 +60,7 @@ def test_an_applied_plan_runs_the_decided_replicas_with_unchanged_loads(family: 
 def test_a_small_share_of_loads_changes() -> None:
     """Of 100 models, the load of one changes by a quarter."""
     found = world("plan-plenty", 100, seed=0)
-    before, after = rates_of(found), rates_of(changed(found, share=0.01, seed=0))
+    before, after = rates_of(found), rates_of(change_loads(found, share=0.01, seed=0))
     other = [after[model] / before[model] for model in before if before[model] != after[model]]
 
     assert len(other) == 1

@@ -12,28 +12,28 @@ import pytest
 from hack.controlplane.modules import GoModule
 from hack.realnode.image import ROOT, SANDBOX, base_reference, shipped_reference
 from hack.realnode.kubelet import (
-    NodeLayout,
+    KubeletFiles,
     cni_configuration,
     containerd_configuration,
     kubelet_command,
     kubelet_configuration,
     proxy_command,
 )
-from hack.realnode.prepared import CONTAINERD, KUBERNETES_NODE, Prepared
+from hack.realnode.prepared import CONTAINERD, KUBERNETES_NODE, NodePreparation
 from hack.realnode.prerequisites import SUITE
 
 PROGRAMS = ("kubelet", "kube-proxy", "containerd", "containerd-shim-runc-v2", "ctr")
 
 
 @pytest.fixture
-def layout(tmp_path: Path) -> NodeLayout:
+def layout(tmp_path: Path) -> KubeletFiles:
     """Return the layout of a node that is not started."""
     programs = {name: f"/programs/{name}" for name in PROGRAMS}
-    prepared = Prepared(programs=programs, images=(), cgroup="stowplan-7")
-    return NodeLayout(prepared=prepared, directory=tmp_path, pki=tmp_path / "pki")
+    prepared = NodePreparation(programs=programs, images=(), cgroup="stowplan-7")
+    return KubeletFiles(prepared=prepared, directory=tmp_path, pki=tmp_path / "pki")
 
 
-def test_the_configuration_of_containerd_is_valid_toml(layout: NodeLayout) -> None:
+def test_the_configuration_of_containerd_is_valid_toml(layout: KubeletFiles) -> None:
     """It has nested tables and keys that contain dots."""
     document = tomllib.loads(containerd_configuration(layout))
 
@@ -45,7 +45,7 @@ def test_the_configuration_of_containerd_is_valid_toml(layout: NodeLayout) -> No
     assert runtime["options"]["SystemdCgroup"] is False
 
 
-def test_the_nodes_programs_write_only_to_its_folder(layout: NodeLayout) -> None:
+def test_the_nodes_programs_write_only_to_its_folder(layout: KubeletFiles) -> None:
     """The default folders of kubelet and containerd belong to the machine."""
     kubelet = json.loads(kubelet_configuration(layout))
     network = json.loads(cni_configuration(layout))["plugins"][0]["ipam"]["dataDir"]
@@ -63,20 +63,20 @@ def test_the_nodes_programs_write_only_to_its_folder(layout: NodeLayout) -> None
     assert kubelet["cgroupRoot"] == "/stowplan-7"
 
 
-def test_the_node_does_not_change_the_machines_kernel_settings(layout: NodeLayout) -> None:
+def test_the_node_does_not_change_the_machines_kernel_settings(layout: KubeletFiles) -> None:
     """Connection tracking and memory settings would affect the whole machine."""
     assert json.loads(kubelet_configuration(layout))["protectKernelDefaults"] is True
     assert {"--conntrack-max-per-core=0", "--conntrack-min=0"} <= set(proxy_command(layout))
 
 
 def test_the_preparation_is_passed_to_a_child_process(
-    monkeypatch: pytest.MonkeyPatch, layout: NodeLayout
+    monkeypatch: pytest.MonkeyPatch, layout: KubeletFiles
 ) -> None:
     """It is passed through an environment variable."""
     for name, value in layout.prepared.environment().items():
         monkeypatch.setenv(name, value)
 
-    assert Prepared.handed_over() == layout.prepared
+    assert NodePreparation.handed_over() == layout.prepared
 
 
 def test_the_dockerfile_and_the_packages_have_the_same_debian_release() -> None:
