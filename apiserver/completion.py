@@ -52,8 +52,8 @@ def complete(verbs: Mapping[str, str], load: Callable[[str], ModuleType]) -> Non
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = command_parser(
+    parser = command_parser(
         "completion", "Print the code that lets a shell complete verbs, options and files.", epilog=_EPILOG
     )
-    made.add_argument("shell", choices=_SHELLS, help="the shell")
-    return made
+    parser.add_argument("shell", choices=_SHELLS, help="the shell")
+    return parser

@@ -137,8 +137,8 @@ class Projection:
         allocation = (value.get("status") or {}).get("allocation")
         if allocation is not None:
             results = (allocation.get("devices") or {}).get("results") or []
-            kept = [_of(item, ("driver", "pool", "device", "adminAccess")) for item in results]
-            projection["status"] = {"allocation": {"devices": {"results": kept}}}
+            allocations = [_of(item, ("driver", "pool", "device", "adminAccess")) for item in results]
+            projection["status"] = {"allocation": {"devices": {"results": allocations}}}
         return projection
 
     def share(self, value: T) -> T:

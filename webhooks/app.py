@@ -136,17 +136,17 @@ def application(judges: Load, *, admission_limit_bytes: int, conversion_limit_by
         large_bytes=largest,
         shared=shared,
     )
-    made = web.Application()
+    application = web.Application()
     for verb in ("mutate", "validate", "validate-settings", "validate-autoscalers"):
         handler = admissions.handler(
             partial(_admission_reply, verb, judges), limit_bytes=admission_limit_bytes, times=ADMISSION_TIMES
         )
-        made.router.add_post(f"/{verb}", handler)
+        application.router.add_post(f"/{verb}", handler)
     handler = conversions.handler(
         _conversion_reply, limit_bytes=conversion_limit_bytes, times=CONVERSION_TIMES
     )
-    made.router.add_post("/convert", handler)
-    return made
+    application.router.add_post("/convert", handler)
+    return application
 
 
 async def _admission_reply(verb: str, load: Load, body: bytes) -> Reply:

@@ -86,11 +86,11 @@ def targets_only(group: str, kind: str) -> Callable[[Json], Json]:
 
     def reduce(value: Json) -> Json:
         try:
-            named = list(references(value))
+            listed = list(references(value))
         except (KeyError, TypeError, AttributeError):
-            named = []  # stored without admission, so its targets are unreadable
+            listed = []  # stored without admission, so its targets are unreadable
         return {
-            "targets": [(item.group, item.kind, item.name) for item in named if item.is_scaled and item.name]
+            "targets": [(item.group, item.kind, item.name) for item in listed if item.is_scaled and item.name]
         }
 
     return reduce
@@ -243,10 +243,10 @@ def reference_warnings(
 def _misread(reference: Reference, value: Json, referents: Referents, own: Claimant) -> Iterable[Problem]:
     """Return why the autoscalers of a target do not follow the decisions on an object."""
     metadata = {"name": "", **value["metadata"]}  # a create request may have generateName only
-    named = value | {"metadata": metadata}
+    with_name = value | {"metadata": metadata}
     if own[0] == "VariantAutoscaling":
-        subject = variant_subject(variant_labels(named))
+        subject = variant_subject(variant_labels(with_name))
     else:
-        subject = target_subject(named, reference.kind, reference.name)
+        subject = target_subject(with_name, reference.kind, reference.name)
     autoscalers = referents.autoscalers(reference, str(metadata.get("namespace") or ""))
     return following_problems(autoscalers, subject)

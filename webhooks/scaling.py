@@ -124,9 +124,9 @@ def _privileges(subject: Subject) -> Iterator[tuple[Privilege, FieldPath]]:
     """Yield the privileges that the object needs as it will be stored, with the fields that need them."""
     stored = next((form for form in subject.forms if form.version.is_storage), subject)
     fitting = judge(stored.version.declaration).typed_part(stored.value)
-    for named in stored.version.references(fitting):
-        if named.is_settings:
-            yield class_privilege(named.name, named.key), named.path
+    for reference in stored.version.references(fitting):
+        if reference.is_settings:
+            yield class_privilege(reference.name, reference.key), reference.path
     # A cost that equals the default was filled in, not chosen.
     if fitting.get("spec", {}).get("variantCost", DEFAULT_COST) != DEFAULT_COST:
         yield OWN_COST, _COST

@@ -79,5 +79,5 @@ async def installed_namespace(cluster: Cluster) -> str:
     except (Forbidden, NotFound):
         return INSTALLATION
     clients = [item["clientConfig"] for item in configuration.get("webhooks") or []]
-    named = [client["service"]["namespace"] for client in clients if client.get("service")]
-    return str(next(iter(named), INSTALLATION))
+    services = [client["service"]["namespace"] for client in clients if client.get("service")]
+    return str(next(iter(services), INSTALLATION))

@@ -161,8 +161,10 @@ def autoscaler_of(value: Json, scaled_objects: Mapping[str, Json] | None = None)
 
 def _owner(metadata: Json) -> str:
     owners = map(as_object, as_list(metadata.get("ownerReferences")))
-    named = (f"{owner.get('kind')} {owner.get('name')!r}" for owner in owners if owner.get("controller"))
-    return next(named, "")
+    owner_names = (
+        f"{owner.get('kind')} {owner.get('name')!r}" for owner in owners if owner.get("controller")
+    )
+    return next(owner_names, "")
 
 
 def _metrics(spec: Json) -> list[Json]:
@@ -186,14 +188,14 @@ def _metric_reading(item: Json) -> MetricReading:
 
 def _of_keda(spec: Json, declared: Json) -> Iterator[MetricReading]:
     """Yield the triggers of a ScaledObject; without one, the metrics of KEDA, which have names of its own."""
-    made = [reading for reading in map(_metric_reading, _metrics(spec)) if reading.name is not None]
+    readings = [reading for reading in map(_metric_reading, _metrics(spec)) if reading.name is not None]
     triggers = [as_object(item) for item in as_list(declared.get("triggers"))]
     if not triggers:
-        yield from (replace(reading, name=None, text=None, selector=None) for reading in made)
+        yield from (replace(reading, name=None, text=None, selector=None) for reading in readings)
     for place, trigger in enumerate(triggers):
         kind, metadata = str(trigger.get("type") or ""), as_object(trigger.get("metadata"))
         texts = [str(text) for text in metadata.values()] if kind in _READABLE else []
-        known = next((reading for reading in made if str(reading.name).startswith(f"s{place}-")), None)
+        known = next((reading for reading in readings if str(reading.name).startswith(f"s{place}-")), None)
         declared_value = _amount(metadata.get(_READABLE.get(kind, "")))
         name, selector = _metric_in(str(metadata.get("url") or "")) if kind == "metrics-api" else (None, None)
         yield MetricReading(

@@ -105,8 +105,8 @@ def following_problems(autoscalers: Sequence[Autoscaler], subject: FollowedMetri
     """Return why the autoscalers of one target do not follow a decision as it is meant; empty if they do."""
     problems = [problem for autoscaler in autoscalers for problem in _problems(autoscaler, subject)]
     if len(autoscalers) > 1:
-        named = " and ".join(autoscaler.display_name for autoscaler in autoscalers)
-        text = f"{named} scale it at the same time, and Kubernetes lets neither act: delete all but one"
+        names = " and ".join(autoscaler.display_name for autoscaler in autoscalers)
+        text = f"{names} scale it at the same time, and Kubernetes lets neither act: delete all but one"
         problems.insert(0, Problem(reason=FollowingProblem.SCALED_TWICE, message=text))
     return tuple(problems)
 

@@ -86,10 +86,10 @@ def application(
         current.authenticate(certificate, request.headers, now=clock())
         return await handler(request)
 
-    made = web.Application(middlewares=[statuses, authentication])
-    made.add_routes(routes(index, why_incomplete=why_incomplete, clock=clock))
-    add_health_routes(made, readiness)
-    return made
+    application = web.Application(middlewares=[statuses, authentication])
+    application.add_routes(routes(index, why_incomplete=why_incomplete, clock=clock))
+    add_health_routes(application, readiness)
+    return application
 
 
 async def review(token: str, request: web.Request, tokens: TokenReviewer | None) -> None:

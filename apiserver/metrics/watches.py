@@ -65,13 +65,13 @@ def metrics_of(value: Json) -> tuple[MetricValue | Unknown, ...]:
 def essentials(value: Json) -> Json:
     """Return only the parts of an object that `metrics_of` reads, to keep a cache of many objects small."""
     metadata, spec, status = (as_object(value.get(name)) for name in ("metadata", "spec", "status"))
-    kept: Json = {name: status[name] for name in _STATUS_FIELDS if name in status}
+    fields: Json = {name: status[name] for name in _STATUS_FIELDS if name in status}
     if "decision" in status:  # only whether there is one is read
-        kept["decision"] = {}
+        fields["decision"] = {}
     return {
         "metadata": {name: metadata[name] for name in ("namespace", "name", "labels") if name in metadata},
         "spec": {name: spec[name] for name in _SPEC_FIELDS if name in spec},
-        "status": kept,
+        "status": fields,
     }
 
 

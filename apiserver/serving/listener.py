@@ -192,8 +192,8 @@ class ProcessListeners:
     @property
     def ports(self) -> str:
         """The open ports as text: `https 9443, health 8081`."""
-        named = {"https": self._https, "metrics": self._metrics, "health": self._health}
-        return ", ".join(f"{name} {listener.port}" for name, listener in named.items() if listener)
+        listeners = {"https": self._https, "metrics": self._metrics, "health": self._health}
+        return ", ".join(f"{name} {listener.port}" for name, listener in listeners.items() if listener)
 
     async def open_https(self, application: web.Application, context: ssl.SSLContext) -> None:
         """Open the HTTPS port."""

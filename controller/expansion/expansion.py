@@ -75,23 +75,25 @@ def expand(
     """
     settings = settings or ExpansionSettings()
     notes: list[Note] = []
-    made: list[tuple[Json, tuple[Part, ...]]] = []
+    parts_of_backends: list[tuple[Json, tuple[Part, ...]]] = []
     for position, backend in enumerate(model["spec"]["backends"]):
         path = f"spec.backends[{position}]"
         obstacles = [*_obstacles(model, backend, path)]
         notes += obstacles or _ineffective(model, backend, path)
         if not obstacles:
-            made.append((backend, tuple(parts_of(model, backend, path))))
-    notes += _without_requests(model, [backend for backend, _ in made])
-    objects = [item for _, parts in made for item in _workloads(parts, settings)]
-    made = [(backend, parts) for backend, parts in made if backend["name"] not in taken_names]
-    for _, parts in made:
+            parts_of_backends.append((backend, tuple(parts_of(model, backend, path))))
+    notes += _without_requests(model, [backend for backend, _ in parts_of_backends])
+    objects = [item for _, parts in parts_of_backends for item in _workloads(parts, settings)]
+    parts_of_backends = [
+        (backend, parts) for backend, parts in parts_of_backends if backend["name"] not in taken_names
+    ]
+    for _, parts in parts_of_backends:
         objects += [*map(service, parts), model_server(parts, settings.routing_group)]
-    loaded = [_as_loaded(backend, unloaded) for backend, _ in made]
+    loaded = [_as_loaded(backend, unloaded) for backend, _ in parts_of_backends]
     routes = [*model_routes(model, loaded, settings.routing_group, resting)]
     notes += _overwritten(model, routes)
     objects += routes
-    objects += _scaling_objects(model, [parts for _, parts in made], settings)
+    objects += _scaling_objects(model, [parts for _, parts in parts_of_backends], settings)
     return Expansion(objects=tuple(objects), notes=tuple(notes), taken_names=taken_names)
 
 

@@ -168,7 +168,7 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
     unscaled = requested.keys() - existing.children.keys()
     astray = _astray(model, expansion)
     apply: list[Json] = []
-    held: list[str] = []
+    waits: list[str] = []
     for key, item in sorted(requested.items(), key=lambda entry: _ORDER.index(entry[0].kind)):
         live = existing.children.get(key)
         if live is not None and not belongs_to(live, uid):
@@ -184,7 +184,7 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
             {*targets_of(item)} - {*targets_of(live)} if live is not None and key.kind == "ModelRoute" else ()
         )
         if awaited := [name for name in unready if name in new]:
-            held += [f"{name} to be ready before it gets requests" for name in awaited]
+            waits += [f"{name} to be ready before it gets requests" for name in awaited]
             continue
         apply.append(desired)
     unasked = [
@@ -193,15 +193,15 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
     at_once = [item for item in unasked if astray(item)]
     superfluous = [item for item in unasked if not astray(item)]
     is_routed = all(item["kind"] in _SCALING for item in apply)
-    if superfluous and (not is_routed or held or unready or not expansion.is_whole):
+    if superfluous and (not is_routed or waits or unready or not expansion.is_whole):
         names = ", ".join(sorted({_label(item, requested) for item in superfluous}))
-        held = held or [f"{name} to be ready before {names} is deleted" for name in unready]
-        held = held or [f"all objects of the Model to be created before {names} is deleted"]
+        waits = waits or [f"{name} to be ready before {names} is deleted" for name in unready]
+        waits = waits or [f"all objects of the Model to be created before {names} is deleted"]
         superfluous = []
     delete = sorted(
         at_once + superfluous, key=lambda item: (-_ORDER.index(item["kind"]), item["metadata"]["name"])
     )
-    return Steps(apply=tuple(apply), delete=tuple(delete), awaited=tuple(dict.fromkeys(held)))
+    return Steps(apply=tuple(apply), delete=tuple(delete), awaited=tuple(dict.fromkeys(waits)))
 
 
 def _label(item: Json, requested: Collection[ChildKey]) -> str:

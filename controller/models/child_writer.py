@@ -120,8 +120,8 @@ class ChildWriter:
 
     async def _apply(self, item: Json, live: Json | None) -> Json:
         """Apply an object to the version that was read, or create it; never change a new namesake."""
-        known = {"uid": live["metadata"]["uid"]} if live else {"resourceVersion": _NO_VERSION}
-        body = {**item, "metadata": {**item["metadata"], **known}}
+        precondition = {"uid": live["metadata"]["uid"]} if live else {"resourceVersion": _NO_VERSION}
+        body = {**item, "metadata": {**item["metadata"], **precondition}}
         answer = await self._writer.cluster.apply(
             self._resource(key_of(item)), body, field_manager=self._writer.field_manager, force=True
         )

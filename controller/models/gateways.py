@@ -281,8 +281,10 @@ def _child_keys(translation: Translation) -> frozenset[ChildKey]:
 def _without(route: Json) -> frozenset[str]:
     """Return the ModelServers of a route that have no endpoint, according to its status."""
     targets = as_list(as_object(route.get("status")).get("targets"))
-    named = {str(item.get("modelServerName")): item.get("readyEndpoints") for item in map(as_object, targets)}
-    return frozenset(name for name, ready in named.items() if not ready)
+    endpoint_counts = {
+        str(item.get("modelServerName")): item.get("readyEndpoints") for item in map(as_object, targets)
+    }
+    return frozenset(name for name, ready in endpoint_counts.items() if not ready)
 
 
 def _validate(value: Json) -> tuple[Json, list[str]]:

@@ -263,8 +263,8 @@ class TrafficCaches:
     def _tell_objectives(self, namespace: str, pool: str = "") -> None:
         """Report the objectives of a namespace, or only those that reference one of its pools."""
         for item in self._known[INFERENCE_OBJECTIVES].of(namespace).values():
-            named = ((item.get("spec") or {}).get("poolRef") or {}).get("name")
-            if pool in ("", named):
+            pool_name = ((item.get("spec") or {}).get("poolRef") or {}).get("name")
+            if pool in ("", pool_name):
                 self._tell(INFERENCE_OBJECTIVES, item)
 
     def _tell_all(self, resource: Resource, items: Iterable[Json]) -> None:

@@ -59,10 +59,10 @@ class BindingDemand:
         """The keys of its targets as variants; they contain a slash, which no object name does."""
         namespace, name = self.key
         targets = [bound.target for bound in self.binding.targets]
-        named = Counter(target.name for target in targets)
+        counts = Counter(target.name for target in targets)
         return tuple(
             (namespace, f"{name}/{target.name}")
-            if named[target.name] == 1
+            if counts[target.name] == 1
             else (namespace, f"{name}/{target.kind}.{target.group}/{target.name}")
             for target in targets
         )

@@ -239,12 +239,12 @@ class DeviceTranslator:
         spec = self._further.spec(pod["spec"])
         if not spec.get("resourceClaims"):
             return pod if spec is pod["spec"] else pod | {"spec": spec}
-        held = int(spec.get(CLAIMED) or 0)
+        accelerators = int(spec.get(CLAIMED) or 0)
         for key, claim in self._claims_of(pod):
             if key not in self._given:
                 self._given.add(key)
-                held += self._accelerators(claim)
-        return pod | {"spec": spec | {CLAIMED: held}} if held else pod
+                accelerators += self._accelerators(claim)
+        return pod | {"spec": spec | {CLAIMED: accelerators}} if accelerators else pod
 
     def workload(self, value: Json) -> Json:
         """Return a workload with the claims of its templates as if they were extended resources."""
@@ -264,11 +264,11 @@ class DeviceTranslator:
         return value | {"spec": spec | changed | groups}
 
     def _template(self, template: Json, namespace: str) -> Json:
-        given = template.get("spec") or {}
-        spec = self._further.spec(given)
+        pod_spec = template.get("spec") or {}
+        spec = self._further.spec(pod_spec)
         entries = spec.get("resourceClaims") or []
         if not entries:
-            return template if spec is given else template | {"spec": spec}
+            return template if spec is pod_spec else template | {"spec": spec}
         try:
             requested = int(spec.get(CLAIMED) or 0) + sum(
                 self._asked_by_entry(entry, namespace) for entry in entries
@@ -295,12 +295,12 @@ class DeviceTranslator:
 
     def _claims_of(self, pod: Json) -> Iterator[tuple[Key, Json]]:
         namespace = pod["metadata"]["namespace"]
-        made = {
+        names = {
             item["name"]: item.get("resourceClaimName")
             for item in (pod.get("status") or {}).get("resourceClaimStatuses") or []
         }
         for entry in pod["spec"]["resourceClaims"]:
-            key = namespace, entry.get("resourceClaimName") or made.get(entry["name"]) or ""
+            key = namespace, entry.get("resourceClaimName") or names.get(entry["name"]) or ""
             if key in self._claims:
                 yield key, self._claims[key]
             elif template := self._templates.get((namespace, entry.get("resourceClaimTemplateName") or "")):
@@ -316,10 +316,10 @@ class DeviceTranslator:
             except UnknownClaimError:
                 return 0  # it still waits for a node, and takes nothing from any
         results = (allocation.get("devices") or {}).get("results") or []
-        held = {
+        device_ids = {
             (item["driver"], item["pool"], item["device"]) for item in results if not item.get("adminAccess")
         }
-        return len(held & self._devices.known)
+        return len(device_ids & self._devices.known)
 
     def _requests(self, spec: Json) -> int:
         return sum(self._count(item) for item in (spec.get("devices") or {}).get("requests") or [])

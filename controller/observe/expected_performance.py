@@ -84,8 +84,8 @@ def served_model(pod_spec: Json) -> str:
         flag_value(text, MODEL_FLAGS),
         _first_argument(pod_spec),
     )
-    named = next(filter(None, names), "")
-    return "" if "$" in named else named
+    catalog_name = next(filter(None, names), "")
+    return "" if "$" in catalog_name else catalog_name
 
 
 def _first_argument(pod_spec: Json) -> str:
@@ -159,10 +159,10 @@ def expected_performance(claim: Claim, target: ScaleTarget) -> Estimate | None:
 def _estimate_for(subject: _Subject) -> Estimate | None:
     text = subject.arguments
     accelerator = accelerator_named(subject.product, short_name(subject.product))
-    named = _named_model(text, subject.model_id)
-    if accelerator is None or named is None:
+    entry = _named_model(text, subject.model_id)
+    if accelerator is None or entry is None:
         return None
-    name, shape = named
+    name, shape = entry
     pipeline, data = (min(flag_number(text, names) or 1, _MOST_PARALLEL) for names in (_PIPELINE, _DATA))
     tensor = min(
         flag_number(text, _TENSOR) or max(1, subject.accelerators // (pipeline * data)), _MOST_PARALLEL

@@ -142,11 +142,11 @@ def _read_repulsion(reading: RuleReading, term: Json, where: str) -> None:
     """Interpret one term of required pod anti-affinity."""
     key, namespace = term["topologyKey"], reading.target.key.namespace
     where = f"{where} over {key}"
-    named, selector = term.get("namespaces") or [], term.get("namespaceSelector")
-    if selector is not None or set(named) - {namespace}:
+    namespaces, selector = term.get("namespaces") or [], term.get("namespaceSelector")
+    if selector is not None or set(namespaces) - {namespace}:
         reading.leave_out(where, "pods of other namespaces are not considered")
-    is_at_home = namespace in named or selector == {} or (not named and selector is None)
-    if selector and namespace not in named:
+    is_at_home = namespace in namespaces or selector == {} or (not namespaces and selector is None)
+    if selector and namespace not in namespaces:
         reading.leave_out(where, "it is unknown whether a selector of namespaces selects its own")
     elif is_at_home and _is_about_own(reading, term, where):
         if key == HOSTNAME:

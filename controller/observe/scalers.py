@@ -52,13 +52,13 @@ def _seniority(autoscaler: Autoscaler) -> tuple[str, str]:
 
 def _to_come(autoscalers: Sequence[Json], scaled_objects: Sequence[Json]) -> Iterator[Json]:
     """Yield the HorizontalPodAutoscalers that KEDA has not created yet, as in files or while paused."""
-    made = {
+    autoscalers_of = {
         (item["metadata"]["namespace"], as_object(item["metadata"].get("labels")).get(KEDA_LABEL))
         for item in autoscalers
     }
     for item in scaled_objects:
         metadata = item["metadata"]
-        if key_of(item) not in made:
+        if key_of(item) not in autoscalers_of:
             labels = {KEDA_LABEL: metadata["name"]}
             yield {
                 "metadata": {**metadata, "name": f"keda-hpa-{metadata['name']}", "labels": labels},

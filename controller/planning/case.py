@@ -188,9 +188,11 @@ class VariantCase:
             room = f"no {kind} node has {size} free, {scarcity.free} are spread over {nodes} nodes"
         else:
             room = f"no {kind} node has {size} free" if size > 1 else f"no {kind} is free"
-        named = self._named_holders(scarcity).items()
-        held = [f"{amount} {'is' if amount == 1 else 'are'} held by {name}" for name, amount in named]
-        return ", ".join([room, listing(held)] if held else [room])
+        holders = self._named_holders(scarcity).items()
+        holder_texts = [
+            f"{amount} {'is' if amount == 1 else 'are'} held by {name}" for name, amount in holders
+        ]
+        return ", ".join([room, listing(holder_texts)] if holder_texts else [room])
 
     @property
     def _no_node_clause(self) -> str:

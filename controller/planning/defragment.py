@@ -212,14 +212,14 @@ def _may_move(solved: SolvedProblem, v: int) -> bool:
 def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]]:
     """Yield for each node the movable pods of other workloads that every one of the nodes admits."""
     chain = list(sizes)
-    known: dict[object, bool] = {}
+    usability: dict[object, bool] = {}
     for node in nodes:
         here = []
         for pod in sorted(node.movable, key=lambda pod: (pod.namespace, pod.name)):
             key = (pod.node_selector, pod.node_affinity, pod.tolerations)
-            if key not in known:
-                known[key] = all(satisfies(other, *key) for other in nodes)
-            if known[key] and pod.evictable != 0 and divide_each_other([*chain, pod.accelerators]):
+            if key not in usability:
+                usability[key] = all(satisfies(other, *key) for other in nodes)
+            if usability[key] and pod.evictable != 0 and divide_each_other([*chain, pod.accelerators]):
                 chain.append(pod.accelerators)
                 price = pod.accelerators * (1 + pod.price_class)
                 here.append(

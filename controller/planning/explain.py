@@ -35,8 +35,8 @@ _LIMITED = {
 
 def decisions(solved: SolvedProblem) -> tuple[VariantDecision, ...]:
     """Return one decision per variant, sorted by namespace and name."""
-    made = [_decision(case) for case in cases(solved)]
-    return tuple(sorted(made, key=attrgetter("namespace", "name")))
+    own_decisions = [_decision(case) for case in cases(solved)]
+    return tuple(sorted(own_decisions, key=attrgetter("namespace", "name")))
 
 
 def _decision(case: VariantCase) -> VariantDecision:

@@ -42,7 +42,7 @@ class Comparable:
         if not (self.variants or self.pools):
             return plan
         variants = {variant.key: variant for variant in snapshot.variants}
-        made = [
+        own_decisions = [
             _keep(item, variants[item.key], self.variants[item.key]) if item.key in self.variants else item
             for item in plan.decisions
         ]
@@ -50,8 +50,8 @@ class Comparable:
         left_out |= {f"node pool {name}": why for name, why in self.pools.items()}
         return replace(
             plan,
-            decisions=tuple(made),
-            cost=total_cost(made, snapshot.variants),
+            decisions=tuple(own_decisions),
+            cost=total_cost(own_decisions, snapshot.variants),
             omissions=tuple(f"{what} is left out: {why}" for what, why in sorted(left_out.items())),
         )
 
@@ -61,16 +61,16 @@ def comparable(snapshot: Snapshot, settings: Settings) -> Comparable:
     variants: dict[Key, str] = {}
     pools: dict[str, str] = {}
     while True:
-        given = prepare(_without(snapshot, variants, pools), settings)
+        prepared = prepare(_without(snapshot, variants, pools), settings)
         # The plain problem has other prices: a variant that is dearer in one of them may not be in the other.
-        omitted = dearest(given.problem) or dearest(given.plain_problem)
+        omitted = dearest(prepared.problem) or dearest(prepared.plain_problem)
         if not omitted:
-            return Comparable(prepared=given, variants=variants, pools=pools)
+            return Comparable(prepared=prepared, variants=variants, pools=pools)
         keyed = {"/".join(variant.key): variant for variant in snapshot.variants}
-        named = {pool.name: pool for pool in snapshot.pools}
+        pools_by_name = {pool.name: pool for pool in snapshot.pools}
         for terms in omitted:
             if isinstance(terms, GrowthTerms):
-                pools[terms.name] = _why_pool(named[terms.name])
+                pools[terms.name] = _why_pool(pools_by_name[terms.name])
             else:
                 variant = keyed[terms.name]
                 variants[variant.key] = _why_variant(variant, terms)

@@ -61,8 +61,8 @@ def plan(snapshot: Snapshot, settings: Settings) -> Plan:
     return made
 
 
-def _solve(given: PreparedProblem, *, closes_gaps: bool = True) -> SolvedProblem:
-    effort = _effort(given.settings)
+def _solve(prepared: PreparedProblem, *, closes_gaps: bool = True) -> SolvedProblem:
+    effort = _effort(prepared.settings)
     place_one = partial(place, effort=effort, closes_gaps=closes_gaps)
     # All further solves for pairs together take about as much effort as the first one.
     share = replace(
@@ -71,8 +71,8 @@ def _solve(given: PreparedProblem, *, closes_gaps: bool = True) -> SolvedProblem
         wall_seconds=effort.wall_seconds / MOST_SOLVES,
     )
     again = partial(place, effort=share, closes_gaps=False)
-    pairs = pairs_of(given.snapshot, given.demands)
-    return given.grant(partial(place_pairs, pairs=pairs, place=place_one, again=again))
+    pairs = pairs_of(prepared.snapshot, prepared.demands)
+    return prepared.grant(partial(place_pairs, pairs=pairs, place=place_one, again=again))
 
 
 def _reliefs(solved: SolvedProblem) -> Mapping[int, tuple[Relief, ...]]:

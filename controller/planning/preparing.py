@@ -147,17 +147,17 @@ def first_step(solved: SolvedProblem, problem: PlacementProblem) -> tuple[Placem
     return replace(problem, variants=variants), preempted
 
 
-def _keep_limit(row: LimitRow, kept: dict[int, int], granted: tuple[int, ...]) -> None:
-    """Lower `kept` towards what is granted, in place, until a limit holds."""
+def _keep_limit(row: LimitRow, replicas: dict[int, int], granted: tuple[int, ...]) -> None:
+    """Lower `replicas` towards what is granted, in place, until a limit holds."""
     amounts = defaultdict[int, int](int)
     for v, amount in row.terms:
         amounts[v] += amount
-    excess = sum(amount * kept[v] for v, amount in amounts.items()) - row.limit
+    excess = sum(amount * replicas[v] for v, amount in amounts.items()) - row.limit
     for v, amount in sorted(amounts.items(), reverse=True):
-        spare = kept[v] - granted[v]
+        spare = replicas[v] - granted[v]
         if excess > 0 and amount and spare > 0:
             removed = min(spare, -(-excess // amount))
-            kept[v] -= removed
+            replicas[v] -= removed
             excess -= removed * amount
 
 

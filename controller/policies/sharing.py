@@ -102,8 +102,8 @@ def decide_binding(
             required,
             _one_less(policy, bounds, history.at(now_seconds), whole, shares, now_seconds=now_seconds),
         )
-    kept = _one_way(required, shares, [target.ready_replicas for target in seen.targets])
-    replicas = split(required, kept, expansion_percent=binding.expansion_percent)
+    one_way = _one_way(required, shares, [target.ready_replicas for target in seen.targets])
+    replicas = split(required, one_way, expansion_percent=binding.expansion_percent)
     chosen = math.ceil(capacity_of(shares, replicas) - _NEARLY)
     remembered = _with_choice(history.at(now_seconds), whole, chosen, now_seconds)
     return SharedDecision(whole=replace(whole, history=remembered), replicas=replicas)
@@ -251,9 +251,9 @@ def recommendation_text(item: Recommendation) -> str:
     if item.replicas is None or item.total is None:
         return f"{item.metric} is not known{_silence(item)}"
     age_seconds = round(item.age_seconds or 0)
-    held = f", {age_seconds} s old" if item.signal is Signal.HELD and age_seconds else ""
+    age_text = f", {age_seconds} s old" if item.signal is Signal.HELD and age_seconds else ""
     return (
-        f"{item.metric} is {_number(item.total)}{held}, {_number(item.target)} per replica,"
+        f"{item.metric} is {_number(item.total)}{age_text}, {_number(item.target)} per replica,"
         f" which asks for {item.replicas}{_silence(item)}"
     )
 

@@ -80,9 +80,9 @@ class _Remainder(NamedTuple):
         for place, (share, size) in enumerate(zip(self.shares, self.sizes, strict=True)):
             span = share.max_replicas - share.min_replicas
             count = min(span, self.most // size) if size else 0
-            kept = min(count, max(0, share.current_replicas - share.min_replicas))
-            yield place, kept, False
-            yield place, count - kept, True
+            staying = min(count, max(0, share.current_replicas - share.min_replicas))
+            yield place, staying, False
+            yield place, count - staying, True
 
     def cells(self) -> int:
         """Return the number of amounts times parts."""

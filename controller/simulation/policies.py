@@ -43,19 +43,20 @@ class Policy(Protocol):
 
 def scaled_variants(scenario: Scenario, named: Sequence[str] = ()) -> frozenset[str]:
     """Return the variants that a policy scales: the named ones, and all of each other model and role."""
-    given = {(item.model_id, item.profile.role) for item in scenario.variants if item.name in named}
+    pairs = {(item.model_id, item.profile.role) for item in scenario.variants if item.name in named}
     return frozenset(
         item.name
         for item in scenario.variants
-        if item.name in named or (item.model_id, item.profile.role) not in given
+        if item.name in named or (item.model_id, item.profile.role) not in pairs
     )
 
 
 def chosen_variants(scenario: Scenario, named: Sequence[str] = ()) -> frozenset[str]:
     """Return one variant of each model and role: the named one, or the first."""
-    given = [item for item in scenario.variants if item.name in named]
+    named_variants = [item for item in scenario.variants if item.name in named]
     chosen = {
-        (item.model_id, item.profile.role): item.name for item in (*reversed(scenario.variants), *given)
+        (item.model_id, item.profile.role): item.name
+        for item in (*reversed(scenario.variants), *named_variants)
     }
     return frozenset(chosen.values())
 
@@ -147,19 +148,19 @@ def target_names(binding: Binding) -> tuple[str, ...]:
 
 
 def binding_point(
-    binding: Binding, made: SharedDecision, counts: Sequence[int], seconds: float
+    binding: Binding, decision: SharedDecision, counts: Sequence[int], seconds: float
 ) -> BindingPoint:
     """Return the record of a decision; `counts` are the current replicas of each target."""
     return BindingPoint(
         seconds=seconds,
-        values={item.metric: item.total for item in made.whole.recommendations},
-        recommended=made.whole.wanted_replicas,
-        replicas=sum(made.replicas),
+        values={item.metric: item.total for item in decision.whole.recommendations},
+        recommended=decision.whole.wanted_replicas,
+        replicas=sum(decision.replicas),
         current_replicas=sum(counts),
-        targets=made.replicas,
-        in_panic=made.whole.panic_since_seconds is not None,
-        limits=tuple(str(limit) for limit in made.whole.limits),
-        sentence=binding_sentence(binding, made),
+        targets=decision.replicas,
+        in_panic=decision.whole.panic_since_seconds is not None,
+        limits=tuple(str(limit) for limit in decision.whole.limits),
+        sentence=binding_sentence(binding, decision),
     )
 
 
@@ -211,7 +212,7 @@ class BoundPolicy:
         self._memories = {name: item for name, item in self._memories.items() if name in cluster.pods}
         for number, binding in enumerate(self._bindings):
             before = BindingObservation(targets=tuple(seen[name] for name in target_names(binding)))
-            made = decide_binding(
+            decision = decide_binding(
                 self._policy,
                 binding,
                 self._histories[number],
@@ -219,11 +220,13 @@ class BoundPolicy:
                 cluster.now_seconds,
                 settings=self._settings,
             )
-            self._histories[number] = made.history
+            self._histories[number] = decision.history
             counts, points = [item.current_replicas for item in before.targets], self._points[number]
-            point = binding_point(binding, made, counts, cluster.now_seconds - self._scenario.warm_up_seconds)
+            point = binding_point(
+                binding, decision, counts, cluster.now_seconds - self._scenario.warm_up_seconds
+            )
             names = target_names(binding)
-            published |= {name: float(count) for name, count in zip(names, made.replicas, strict=True)}
+            published |= {name: float(count) for name, count in zip(names, decision.replicas, strict=True)}
             if not points or points[-1].sentence != point.sentence:
                 self.decisions += [
                     PolicyDecision(
@@ -233,7 +236,7 @@ class BoundPolicy:
                         current_replicas=current,
                         sentence=f"{name}: {replicas}; {point.sentence}",
                     )
-                    for name, replicas, current in zip(names, made.replicas, counts, strict=True)
+                    for name, replicas, current in zip(names, decision.replicas, counts, strict=True)
                 ]
             points.append(point)
         return published

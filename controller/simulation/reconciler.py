@@ -254,8 +254,12 @@ class _Objects:
 
 def _without_source(owner: Json) -> Json:
     metadata = owner["metadata"]
-    kept = {name: text for name, text in (metadata.get("annotations") or {}).items() if name != ACTIVITY}
-    return owner | {"metadata": metadata | ({"annotations": kept} if "annotations" in metadata else {})}
+    annotations = {
+        name: text for name, text in (metadata.get("annotations") or {}).items() if name != ACTIVITY
+    }
+    return owner | {
+        "metadata": metadata | ({"annotations": annotations} if "annotations" in metadata else {})
+    }
 
 
 def _has_status(owner: Json) -> bool:

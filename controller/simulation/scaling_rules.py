@@ -286,13 +286,13 @@ def _matchers(text: str) -> Iterator[Matcher]:
 
 def _term(gauge: Gauge, aggregation: Aggregation, matchers: tuple[Matcher, ...]) -> Term:
     """Return a term; with labels that simulated series do not have, those of the own variant are meant."""
-    known = tuple(item for item in matchers if item.label in _KNOWN_LABELS)
-    has_pod = any(item.label == "pod" for item in known)
+    metric_matchers = tuple(item for item in matchers if item.label in _KNOWN_LABELS)
+    has_pod = any(item.label == "pod" for item in metric_matchers)
     return Term(
         gauge=gauge,
         aggregation=aggregation,
-        matchers=known,
-        is_own=len(known) < len(matchers) and not has_pod,
+        matchers=metric_matchers,
+        is_own=len(metric_matchers) < len(matchers) and not has_pod,
     )
 
 

@@ -172,9 +172,11 @@ def requests(workload: Workload, *, seconds: float, warm_up_seconds: float, seed
     at 0.
     """
     chance = random.Random(seed)  # noqa: S311 (not used for security)
-    made = _play(workload, chance) if isinstance(workload, TraceReplay) else _draw(workload, seconds, chance)
+    requests = (
+        _play(workload, chance) if isinstance(workload, TraceReplay) else _draw(workload, seconds, chance)
+    )
     end_us, warm_us = round(seconds * 1e6), round(warm_up_seconds * 1e6)
-    arrivals = sorted(item for item in made if item[0] < end_us)
+    arrivals = sorted(item for item in requests if item[0] < end_us)
     ahead = [item for item in arrivals if item[0] < warm_us]
     timed = [*ahead, *((at_us + warm_us, prompt, output) for at_us, prompt, output in arrivals)]
     return [

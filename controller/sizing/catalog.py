@@ -282,9 +282,9 @@ def shape_named(name: str) -> ModelShape | None:
     """
     words = words_of(name)
     sizes = [float(match["size"]) for word in words if (match := _SIZE.match(word))]
-    known = [key for key in SHAPES if words.issuperset(key.split()) and _has_size(SHAPES[key], sizes)]
-    if known:
-        return SHAPES[max(known, key=lambda key: len(key.split()))]
+    shapes = [key for key in SHAPES if words.issuperset(key.split()) and _has_size(SHAPES[key], sizes)]
+    if shapes:
+        return SHAPES[max(shapes, key=lambda key: len(key.split()))]
     for word in sorted(words):
         if match := _EXPERTS.match(word):
             experts = int(match["experts"])

@@ -236,14 +236,14 @@ class Prior:
     @property
     def beta_ratio(self) -> float:
         """Beta / alpha."""
-        known = self.parameters
-        return known.beta_ms / known.alpha_ms if known else _BETA_RATIO
+        parameters = self.parameters
+        return parameters.beta_ms / parameters.alpha_ms if parameters else _BETA_RATIO
 
     @property
     def delta_ratio(self) -> float:
         """Delta / alpha."""
-        known = self.parameters
-        return known.delta_ms / known.alpha_ms if known else _DELTA_RATIO
+        parameters = self.parameters
+        return parameters.delta_ms / parameters.alpha_ms if parameters else _DELTA_RATIO
 
     @property
     def times(self) -> StepTimes:
@@ -275,9 +275,9 @@ def fit(times: StepTimes, prior: Prior = TYPICAL) -> StepParameters | None:
     if prior.parameters is not None:
         if not times.samples:
             return prior.parameters
-        known = prior.times
-        xx = tuple(a + b for a, b in zip(xx, known.xx, strict=True))  # type: ignore[assignment]
-        xy = tuple(a + b for a, b in zip(xy, known.xy, strict=True))  # type: ignore[assignment]
+        sums = prior.times
+        xx = tuple(a + b for a, b in zip(xx, sums.xx, strict=True))  # type: ignore[assignment]
+        xy = tuple(a + b for a, b in zip(xy, sums.xy, strict=True))  # type: ignore[assignment]
     if xx[0] <= 0:
         return None
     weight = _RATIO_WEIGHT * xx[0] / (times.samples + prior.weight)
@@ -366,7 +366,7 @@ the time spent anew for each of several requests in an engine.
 
 
 def result_time(
-    known: StepParameters | None,
+    parameters: StepParameters | None,
     seen: Sequence[tuple[EngineReport, EngineInterval]],
     *,
     lengths: Lengths | None,
@@ -390,8 +390,8 @@ def result_time(
         seconds = mean_seconds / (1 + present)
         alpha = _LEAST_ALPHA * seconds * 1e3
         delta = (seconds - _LEAST_ALPHA * seconds) * 1e3 / lengths.computed
-        if known is not None:
-            alpha = known.alpha_ms + _SMOOTHING * (alpha - known.alpha_ms)
-            delta = known.delta_ms + _SMOOTHING * (delta - known.delta_ms)
-        known = StepParameters(alpha_ms=alpha, beta_ms=0.0, delta_ms=delta)
-    return known
+        if parameters is not None:
+            alpha = parameters.alpha_ms + _SMOOTHING * (alpha - parameters.alpha_ms)
+            delta = parameters.delta_ms + _SMOOTHING * (delta - parameters.delta_ms)
+        parameters = StepParameters(alpha_ms=alpha, beta_ms=0.0, delta_ms=delta)
+    return parameters

@@ -48,11 +48,11 @@ class DecisionStore:
 
         `claimants` are all of them: stored `records` of other objects are removed.
         """
-        left = {_uid(item) for item in claimants if item.is_annotated}
+        uids = {_uid(item) for item in claimants if item.is_annotated}
         changes: dict[str, dict[str, str | None]] = {
             namespace: dict.fromkeys(stale)
             for namespace, stored in records.items()
-            if (stale := stored.keys() - left)
+            if (stale := stored.keys() - uids)
         }
         keys: dict[str, Key] = {}
         for item in chosen:

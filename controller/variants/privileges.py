@@ -91,12 +91,12 @@ class Privileges:
         return Grants(allowed=allowed, namespace=self._namespace)
 
     def _age_seconds(self, question: PrivilegeQuestion) -> float:
-        known = self._known.get(question)
-        return self._seconds() - known.time_seconds if known else math.inf
+        answer = self._known.get(question)
+        return self._seconds() - answer.time_seconds if answer else math.inf
 
     def _fresh_seconds(self, question: PrivilegeQuestion) -> float:
-        known = self._known.get(question)
-        return ALLOWED_SECONDS if known and known.is_allowed else REFUSED_SECONDS
+        answer = self._known.get(question)
+        return ALLOWED_SECONDS if answer and answer.is_allowed else REFUSED_SECONDS
 
     async def _ask(self, question: PrivilegeQuestion) -> None:
         review = access_review(

@@ -149,9 +149,9 @@ class NodeAffinity:
 def _label_key_list_errors(value: Json, path: FieldPath) -> Sequence[FieldError]:
     selector = value.get("labelSelector")
     if selector is None:
-        named = (name for name in ("matchLabelKeys", "mismatchLabelKeys") if value.get(name))
+        label_members = (name for name in ("matchLabelKeys", "mismatchLabelKeys") if value.get(name))
         detail = "may not be set when `labelSelector` is not set"
-        return [errors.forbidden(path.child(name), detail) for name in named]
+        return [errors.forbidden(path.child(name), detail) for name in label_members]
     matched, mismatched = value.get("matchLabelKeys", []), set(value.get("mismatchLabelKeys", []))
     problems: list[FieldError] = []
     selected = {*selector.get("matchLabels", {})}

@@ -188,7 +188,7 @@ def released_status(value: Json, facts: Facts, shape: StatusShape, *, title: str
     if not isinstance(status, dict):
         return value
     known = _known_fields(value, facts, as_object(status.get("currentAlloc")))
-    held: Json = {}
+    status_of_shape: Json = {}
     for name, item in status.items():
         if name in {"currentAlloc", "desiredOptimizedAlloc"}:
             item = _allocation(name, as_object(item), shape, known, title=title, lost=lost)  # noqa: PLW2901 (other fields remain unchanged)
@@ -196,8 +196,8 @@ def released_status(value: Json, facts: Facts, shape: StatusShape, *, title: str
             lost.append(f"status.{name}: {title} has no such field")
             continue
         if item is not None:
-            held[name] = item
-    return value | {"status": held}
+            status_of_shape[name] = item
+    return value | {"status": status_of_shape}
 
 
 def _has_place(name: str, item: JsonValue, shape: StatusShape) -> bool:
