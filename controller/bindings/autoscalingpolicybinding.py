@@ -156,9 +156,9 @@ class AutoscalingPolicyBindingReconciler:
         # Bindings that are not planned jointly do not wait for the plan.
         external = tools.external_metrics()
         alone = await self._publish(
-            self._check_following([item for item in decided if item.ask is None], self._alone, external)
+            self._check_following([item for item in decided if item.demand is None], self._alone, external)
         )
-        planned = await self._plan_jointly([item for item in decided if item.ask is not None])
+        planned = await self._plan_jointly([item for item in decided if item.demand is not None])
         placed = await self._publish(self._check_following(planned, self._jointly, external))
         results, failed = (*alone.results, *placed.results), {**alone.failed, **placed.failed}
         self._memory.remember((item.case.value, item.decision.history) for item in results if item.decision)
@@ -192,7 +192,7 @@ class AutoscalingPolicyBindingReconciler:
     async def _plan_jointly(self, results: Sequence[BindingResult]) -> list[BindingResult]:
         """Return the results of jointly planned bindings, with the plan's grants."""
         exchange, steady_seconds = self._tools.exchange, self._tools.steady()
-        grants = await exchange.request_grants([item.ask for item in results if item.ask is not None])
+        grants = await exchange.request_grants([item.demand for item in results if item.demand is not None])
         if grants is not None:
             self._unplanned_since = None
         elif self._unplanned_since is None:
@@ -209,13 +209,13 @@ class AutoscalingPolicyBindingReconciler:
 
     def _grant(self, result: BindingResult, grant: Grant | None, now_seconds: float) -> BindingResult:
         """Return the result with the plan's grant; an error affects only this binding."""
-        if result.ask is None or result.decision is None:
+        if result.demand is None or result.decision is None:
             return result
         try:
             decision, placement = limit_to_grant(
                 result.case,
                 result.decision,
-                result.ask,
+                result.demand,
                 grant,
                 history=self._history(result.case, now_seconds),
                 now_seconds=now_seconds,
@@ -255,11 +255,11 @@ class AutoscalingPolicyBindingReconciler:
             grace_seconds=grace_seconds(case.value, self._settings.grace_seconds),
             settings=self._settings.sizing,
         )
-        ask = None
+        demand = None
         if self._settings.joint.includes(case.key[0]):
             # What the policy alone would start, so that the plan keeps running replicas despite a closer fit.
             required = case.binding.capacity_of(decision.replicas)
-            ask = BindingDemand(value=case.value, binding=case.binding, required=required)
+            demand = BindingDemand(value=case.value, binding=case.binding, required=required)
         why = why_advisory(case.key[0], case.orders, self._settings.advisory)
         watched = (*(pod for state in case.targets for pod in state.pods), *case.before)
         pods = [pod["metadata"] for pod in watched]
@@ -267,7 +267,7 @@ class AutoscalingPolicyBindingReconciler:
         return BindingResult(
             case=case,
             decision=decision,
-            ask=ask,
+            demand=demand,
             advice=None if why is None else (BindingReason(str(why[0])), why[1]),
             silence=next(filter(None, causes), ""),
         )

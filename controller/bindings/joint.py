@@ -57,7 +57,7 @@ class RequestBatch:
     """Requests as one plan received them."""
 
     number: int
-    asks: tuple[BindingDemand, ...]
+    demands: tuple[BindingDemand, ...]
 
 
 class Exchange:
@@ -69,15 +69,15 @@ class Exchange:
         )
         """How long to wait for a plan, in seconds."""
 
-        self._asks: tuple[BindingDemand, ...] = ()
+        self._demands: tuple[BindingDemand, ...] = ()
         self._requested = asyncio.Event()
         self._number = 0
         self._grants: asyncio.Future[Mapping[Key, Grant]] | None = None
 
-    async def request_grants(self, asks: Sequence[BindingDemand]) -> Mapping[Key, Grant] | None:
+    async def request_grants(self, demands: Sequence[BindingDemand]) -> Mapping[Key, Grant] | None:
         """Replace the bindings' requests; return the grants, or None if no plan arrives in time."""
-        self._asks, self._number = tuple(asks), self._number + 1
-        if not asks:
+        self._demands, self._number = tuple(demands), self._number + 1
+        if not demands:
             return {}
         self._grants = asyncio.get_running_loop().create_future()
         self._requested.set()
@@ -96,7 +96,7 @@ class Exchange:
     def take(self) -> RequestBatch:
         """Return the requests that the next plan must include."""
         self._requested.clear()
-        return RequestBatch(number=self._number, asks=self._asks)
+        return RequestBatch(number=self._number, demands=self._demands)
 
     def grant(self, number: int, grants: Mapping[Key, Grant]) -> None:
         """Grant the requests of a number; the grants are dropped if newer requests exist."""
@@ -104,32 +104,32 @@ class Exchange:
             self._grants.set_result(grants)
 
 
-def grants_of(asks: Iterable[BindingDemand], gathered: GatherResult, plan: Plan) -> Mapping[Key, Grant]:
+def grants_of(demands: Iterable[BindingDemand], gathered: GatherResult, plan: Plan) -> Mapping[Key, Grant]:
     """Return the grants for each binding, from a plan of what was gathered."""
     variants = {variant.key: variant for variant in gathered.snapshot.variants}
     decisions = {item.key: item for item in plan.decisions}
 
-    def grant(ask: BindingDemand) -> Grant:
-        if why := why_not_planned(ask, variants):
+    def grant(demand: BindingDemand) -> Grant:
+        if why := why_not_planned(demand, variants):
             return Grant(why_not=why)
-        if holds_nothing(ask, variants):
+        if holds_nothing(demand, variants):
             return Grant(why_not="its pods ask for no accelerators", has_nothing_to_place=True)
-        planned = [decisions[key] for key in ask.variants]
+        planned = [decisions[key] for key in demand.variants]
         short = [item for item in planned if item.reason is Reason.SHORTAGE]
         return Grant(
             replicas={item.key: item.replicas for item in planned},
             message="; ".join(item.message for item in short or planned),
             is_short=bool(short),
-            resolved=dict(_resolution_findings(ask, gathered)),
+            resolved=dict(_resolution_findings(demand, gathered)),
         )
 
-    return {ask.key: grant(ask) for ask in asks}
+    return {demand.key: grant(demand) for demand in demands}
 
 
 def limit_to_grant(
     case: BindingCase,
     decision: SharedDecision,
-    ask: BindingDemand,
+    demand: BindingDemand,
     grant: Grant | None,
     *,
     history: History,
@@ -150,9 +150,9 @@ def limit_to_grant(
     else:
         reason = BindingReason.TOO_LITTLE_ROOM if grant.is_short else BindingReason.ALL_PLACED
         finding = (not grant.is_short, reason, grant.message)
-        granted = [grant.replicas[key] for key in ask.variants]
+        granted = [grant.replicas[key] for key in demand.variants]
     placed = granted_decision(
-        decision, ask.binding, granted, history=history, now_seconds=now_seconds, detail=finding[2]
+        decision, demand.binding, granted, history=history, now_seconds=now_seconds, detail=finding[2]
     )
     return placed, {**(grant.resolved if grant else {}), BindingCondition.PLACED: finding}
 
@@ -171,17 +171,17 @@ def _published_replicas(case: BindingCase) -> list[int]:
 
 
 def _resolution_findings(
-    ask: BindingDemand, gathered: GatherResult
+    demand: BindingDemand, gathered: GatherResult
 ) -> Iterator[tuple[BindingCondition, BindingFinding]]:
     """Yield the findings that VariantAutoscalings have, too, per target where they differ."""
-    items = [gathered.observed[key] for key in ask.variants]
+    items = [gathered.observed[key] for key in demand.variants]
     findings = [item.service_class for item in items]
     # All have the same service class. Without a class, an InferenceObjective may apply to some of them.
     holds, reason, text = next(
         (finding for finding in findings if finding[1] is ConditionReason.OBJECTIVE_FOUND), findings[0]
     )
     if len(set(findings)) > 1:
-        names = (bound.target.name for bound in ask.binding.targets)
+        names = (bound.target.name for bound in demand.binding.targets)
         text = "; ".join(f"{name}: {finding[2]}" for name, finding in zip(names, findings, strict=True))
     yield BindingCondition.SERVICE_CLASS_RESOLVED, (holds, BindingReason(str(reason)), text)
     if unpriced := dict.fromkeys(item.unpriced for item in items if item.unpriced):

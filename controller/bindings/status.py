@@ -57,7 +57,7 @@ class BindingResult:
     advice: tuple[BindingReason, str] | None = None
     """Why the decision is advice only."""
 
-    ask: BindingDemand | None = None
+    demand: BindingDemand | None = None
     """The request to the joint plan; None if the binding is decided without it."""
 
     placement: Mapping[BindingCondition, BindingFinding] = field(default_factory=dict)

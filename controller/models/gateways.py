@@ -216,19 +216,19 @@ class GatewayTranslator:
             )
             around = replace(around, children=children)
         following = await asyncio.to_thread(steps, route, translation, around)
-        acted = await self._children.act(following, around.children, around.applied)
-        if translation is None and not acted.refused:
-            return {}, acted.is_over
+        written = await self._children.act(following, around.children, around.applied)
+        if translation is None and not written.refused:
+            return {}, written.is_over
         requested = _child_keys(translation) if translation else ()
-        existing = {key: item for key, item in acted.children.items() if key in requested}
+        existing = {key: item for key, item in written.children.items() if key in requested}
         foreign = {key for key, item in existing.items() if not is_made_for(item, route)}
         finding = translation_finding(
             notes=translation.notes if translation else (),
             children=[item for key, item in existing.items() if key not in foreign],
             foreign=foreign,
-            refused=acted.refused,
+            refused=written.refused,
         )
-        return {GatewayCondition.TRANSLATED: finding}, acted.is_over and not foreign
+        return {GatewayCondition.TRANSLATED: finding}, written.is_over and not foreign
 
     def _why_not(self, faults: Sequence[str], unread: Sequence[Note]) -> Finding | None:
         """Return why a route cannot be translated at all, or None."""

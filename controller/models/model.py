@@ -138,13 +138,13 @@ class ModelReconciler:
 
     async def _act(self, key: Key, report: Report) -> tuple[Report, bool]:
         """Take the steps of a report; return the report afterwards, and whether all steps are done."""
-        acted = await self._children.act(report.steps, report.existing.children, self._applied[key])
-        existing = replace(report.existing, children=acted.children)
-        is_over = acted.is_over
+        written = await self._children.act(report.steps, report.existing.children, self._applied[key])
+        existing = replace(report.existing, children=written.children)
+        is_over = written.is_over
         if report.steps.apply:  # further steps may be possible now, and no event arrives if nothing changed
             following = await asyncio.to_thread(steps, report.model, report.expansion, existing)
             is_over = is_over and not (following.apply or following.delete)
-        return replace(report, existing=existing, refused=acted.refused), is_over
+        return replace(report, existing=existing, refused=written.refused), is_over
 
 
 def older_namesake(model: Json, models: Sequence[Json]) -> str:

@@ -68,57 +68,59 @@ class BindingDemand:
         )
 
 
-def why_not_planned(ask: BindingDemand, variants: Mapping[Key, Variant]) -> str:
+def why_not_planned(demand: BindingDemand, variants: Mapping[Key, Variant]) -> str:
     """Return why a binding cannot be planned, or an empty string. `variants` are the planned ones."""
-    if ask.required > MOST_REPLICAS:
+    if demand.required > MOST_REPLICAS:
         return f"it asks for more than {MOST_REPLICAS} replicas of capacity 1"
-    for key, bound in zip(ask.variants, ask.binding.targets, strict=True):
+    for key, bound in zip(demand.variants, demand.binding.targets, strict=True):
         if key not in variants:
             return f"{bound.target.kind} {bound.target.name!r} cannot be planned"
     return ""
 
 
-def holds_nothing(ask: BindingDemand, variants: Mapping[Key, Variant]) -> bool:
+def holds_nothing(demand: BindingDemand, variants: Mapping[Key, Variant]) -> bool:
     """Return whether no target's pods request accelerators: such targets need no place or plan."""
-    return not any(variants[key].accelerators_per_replica for key in ask.variants)
+    return not any(variants[key].accelerators_per_replica for key in demand.variants)
 
 
-def loads_of(asks: Sequence[BindingDemand], planned: Iterable[Variant]) -> tuple[ModelLoad, ...]:
+def loads_of(demands: Sequence[BindingDemand], planned: Iterable[Variant]) -> tuple[ModelLoad, ...]:
     """Return the loads of bindings. One that cannot be planned has none, so its running replicas are kept."""
-    variants = {variant.key: variant for variant in planned} if asks else {}
+    variants = {variant.key: variant for variant in planned} if demands else {}
     return tuple(
-        _load(ask) for ask in asks if not why_not_planned(ask, variants) and not holds_nothing(ask, variants)
+        _load(demand)
+        for demand in demands
+        if not why_not_planned(demand, variants) and not holds_nothing(demand, variants)
     )
 
 
-def claims_of_asks(asks: Iterable[BindingDemand]) -> Claims:
+def claims_of_demands(demands: Iterable[BindingDemand]) -> Claims:
     """Return the claims of bindings on their targets; none if a binding names an invalid service class."""
     claims: list[Claim] = []
     unplanned: dict[Key, Exclusion] = {}
-    for ask in asks:
-        reference = service_class_of(ask.value)
+    for demand in demands:
+        reference = service_class_of(demand.value)
         if wrong := validate(ConfigMapKeyRef, reference) if reference else ():
             why = Exclusion(ConditionReason.INVALID_CONFIGURATION, str(wrong[0]))
-            unplanned |= dict.fromkeys(ask.variants, why)
+            unplanned |= dict.fromkeys(demand.variants, why)
         else:
             place = (reference["name"], reference["key"]) if reference else None
-            claims += _claims_of(ask, place)
+            claims += _claims_of(demand, place)
     return Claims(readable=tuple(claims), unplanned=unplanned)
 
 
-def _claims_of(ask: BindingDemand, service_class: Place | None) -> Iterator[Claim]:
+def _claims_of(demand: BindingDemand, service_class: Place | None) -> Iterator[Claim]:
     """Yield one claim for each target. If none declares a cost, the prices of accelerators apply."""
-    orders, writer = orders_of(ask.value, OwnerKind.BINDING), writer_identity(ask.value)
-    has_costs = any(bound.cost for bound in ask.binding.targets)
-    targets = zip(ask.variants, ask.binding.targets, ask.binding.capacities, strict=True)
+    orders, writer = orders_of(demand.value, OwnerKind.BINDING), writer_identity(demand.value)
+    has_costs = any(bound.cost for bound in demand.binding.targets)
+    targets = zip(demand.variants, demand.binding.targets, demand.binding.capacities, strict=True)
     for (namespace, name), bound, capacity in targets:
         meant = bound.target
         reference: Json = {"apiVersion": meant.api_version, "kind": meant.kind, "name": meant.name}
         yield Claim(
-            owner=Owner(OwnerKind.BINDING, *ask.key),
+            owner=Owner(OwnerKind.BINDING, *demand.key),
             name=name,
-            created=ask.value["metadata"].get("creationTimestamp") or "",
-            model_id=ask.model,
+            created=demand.value["metadata"].get("creationTimestamp") or "",
+            model_id=demand.model,
             target=target_key(namespace, reference),
             cost=Decimal(bound.cost or _LEAST_COST) if has_costs else None,
             service_class=service_class,
@@ -130,14 +132,14 @@ def _claims_of(ask: BindingDemand, service_class: Place | None) -> Iterator[Clai
         )
 
 
-def _load(ask: BindingDemand) -> ModelLoad:
+def _load(demand: BindingDemand) -> ModelLoad:
     return ModelLoad(
-        namespace=ask.key[0],
-        model_id=ask.model,
+        namespace=demand.key[0],
+        model_id=demand.model,
         mixes_at_cost=True,
-        measure="replicas" if ask.binding.is_alike else "replicas of capacity 1",
-        requests_per_second=ask.required,
-        upper_requests_per_second=ask.required,
-        required_requests_per_second=ask.required,
-        releasable_requests_per_second=ask.required,
+        measure="replicas" if demand.binding.is_alike else "replicas of capacity 1",
+        requests_per_second=demand.required,
+        upper_requests_per_second=demand.required,
+        required_requests_per_second=demand.required,
+        releasable_requests_per_second=demand.required,
     )

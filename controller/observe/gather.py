@@ -164,12 +164,12 @@ def gather(
     may_scale_to_zero: bool,
     idleness: Idleness = NEVER_WATCHED,
     terms: PlanningTerms = NO_TERMS,
-    asks: Sequence[BindingDemand] = (),
+    demands: Sequence[BindingDemand] = (),
     objectives: Objectives = NO_OBJECTIVES,
 ) -> GatherResult:
     """Return the current snapshot; each claim is part of it, or in `unplanned`.
 
-    `claims` are those in the world, and of the bindings with `asks`.
+    `claims` are those in the world, and of the bindings with `demands`.
     """
     around, growth_problems = _surroundings(
         world, claims, policies, objectives, terms=terms, now_seconds=now_seconds
@@ -181,7 +181,7 @@ def gather(
         targets=around.targets,
         unread=world.unread,
         bound=world.bound,
-        bound_models={(ask.key[0], ask.model) for ask in asks},
+        bound_models={(demand.key[0], demand.model) for demand in demands},
     )
     planned, unplanned = _observe(claims, obstacles, around.observe, record)
     items, variants = [item for item, _ in planned], tuple(variant for _, variant in planned)
@@ -192,7 +192,7 @@ def gather(
     snapshot = Snapshot(
         nodes=inventory(world.nodes, world.pods, claimed, movable, now_seconds=now_seconds),
         variants=variants,
-        loads=loads_of(asks, variants),
+        loads=loads_of(demands, variants),
         models=_models(
             [item for item in items if may_scale_to_zero or item.claim.may_scale_to_zero],
             idleness,

@@ -23,7 +23,7 @@ from controller.engines.endpoints import EndpointSource, QuerySource
 from controller.evictions.evicting import Evictor
 from controller.evictions.rounds import NO_EVICTIONS, EvictionRecord, EvictionRules
 from controller.observe.activity import WatchedModel, watched_models
-from controller.observe.binding_claims import BindingDemand, claims_of_asks
+from controller.observe.binding_claims import BindingDemand, claims_of_demands
 from controller.observe.claim import Claimant, Claims, Exclusion, faulty
 from controller.observe.conditions import shorten
 from controller.observe.decision_following import (
@@ -164,9 +164,9 @@ class VariantAutoscalingReconciler:
             await asyncio.to_thread(self._watched_models, world, own), now_seconds=self._steady()
         )
         requests = tools.exchange.take()
-        claims = own | claims_of_asks(requests.asks)
+        claims = own | claims_of_demands(requests.demands)
         policies = await self._with_grants(policies, claims)
-        gathered = await self._gather(world, claims, policies, objectives, requests.asks)
+        gathered = await self._gather(world, claims, policies, objectives, requests.demands)
         wrong = map(str, policies.problems)
         self._tell_problems((*wrong, *policies.missing.values(), *gathered.problems))
         sized = await asyncio.to_thread(self._watch.size, gathered)
@@ -179,7 +179,7 @@ class VariantAutoscalingReconciler:
         may_steer = self._settings.terms.steers_removal
         marks = due_marks(gathered, plan, steered=lambda key: may_steer and key not in advices)
         await self._marker.write(marks)
-        tools.exchange.grant(requests.number, grants_of(requests.asks, gathered, plan))
+        tools.exchange.grant(requests.number, grants_of(requests.demands, gathered, plan))
         whole, plan = plan, without_bound(plan, gathered)
         seen, external = situations(gathered, plan, advices.keys()), tools.external_metrics()
         acting = self._replica_watch.findings(seen, external, now_seconds=self._steady())
@@ -235,7 +235,7 @@ class VariantAutoscalingReconciler:
         claims: Claims,
         policies: Policies,
         objectives: Objectives,
-        asks: Sequence[BindingDemand],
+        demands: Sequence[BindingDemand],
     ) -> GatherResult:
         """Gather in a thread: it takes seconds for thousands of variants, and the lease must be renewed."""
         return await asyncio.to_thread(
@@ -248,7 +248,7 @@ class VariantAutoscalingReconciler:
             may_scale_to_zero=self._settings.scale_to_zero,
             idleness=self._activity.idleness(self._watch.idleness),
             terms=replace(self._settings.terms, unsteered=self._marker.forbidden),
-            asks=asks,
+            demands=demands,
             objectives=objectives,
         )
 

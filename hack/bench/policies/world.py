@@ -92,7 +92,7 @@ class BindingFleet:
     async def _plan(self) -> None:
         await self.exchange.wait_for_request(within_seconds=self.exchange.patience_seconds)
         requests = self.exchange.take()
-        granted = {ask.key: Grant(replicas=dict.fromkeys(ask.variants, _PODS)) for ask in requests.asks}
+        granted = {ask.key: Grant(replicas=dict.fromkeys(ask.variants, _PODS)) for ask in requests.demands}
         self.exchange.grant(requests.number, granted)
 
     def world(self) -> BoundWorld:

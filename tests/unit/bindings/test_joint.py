@@ -127,7 +127,7 @@ async def test_bindings_outside_the_scope_of_joint_planning_are_decided_without_
         world = stage(load=40, h100=1, a100=0, joint=joint)
         await world.cycle()
         assert world.bound.published() == {"h100": 4, "a100": 0}
-        assert world.exchange.take().asks == ()
+        assert world.exchange.take().demands == ()
 
 
 async def test_targets_without_accelerators_need_no_plan() -> None:
@@ -227,7 +227,7 @@ async def test_two_targets_with_the_same_name_and_different_kinds_are_distinguis
     twice["spec"]["optimizerConfiguration"]["params"][1]["target"]["targetRef"]["kind"] = "StatefulSet"
     world = stage(bindings={"b": twice})
     await world.bound.cycle()
-    assert world.exchange.take().asks == ()  # the StatefulSet does not exist
+    assert world.exchange.take().demands == ()  # the StatefulSet does not exist
     assert world.bound.reason("TargetsResolved") == "TargetNotFound"
 
 
@@ -334,7 +334,7 @@ async def test_a_plan_starts_as_soon_as_it_is_requested() -> None:
     deciding = asyncio.create_task(world.bound.cycle())
     await exchange.wait_for_request(within_seconds=60.0)
     taken = exchange.take()
-    assert [ask.key for ask in taken.asks] == [("ns", "b")]
+    assert [ask.key for ask in taken.demands] == [("ns", "b")]
 
     exchange.grant(taken.number - 1, {})  # grants for older requests are dropped
     assert not deciding.done()

@@ -12,7 +12,7 @@ from support.traffic import objective, pool
 from apiserver.schema.json import Json
 from controller.bindings.joint import Grant, grants_of
 from controller.expansion.expansion import expand
-from controller.observe.binding_claims import BindingDemand, claims_of_asks
+from controller.observe.binding_claims import BindingDemand, claims_of_demands
 from controller.observe.binding_conditions import BindingReason, annotations_finding
 from controller.observe.gather import World, gather
 from controller.observe.objectives import NO_OBJECTIVES, Objectives
@@ -69,11 +69,11 @@ def granted(
     )
     found = gather(
         world,
-        claims_of_asks(asks),
+        claims_of_demands(asks),
         policies=POLICIES,
         now_seconds=0.0,
         may_scale_to_zero=True,
-        asks=asks,
+        demands=asks,
         objectives=objectives,
     )
     decided = plan(found.snapshot, Settings())

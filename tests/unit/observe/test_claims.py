@@ -10,7 +10,7 @@ from support.manifests import PERF_PARMS, autoscaler, variant
 
 from apiserver.kinds.authorship import WRITTEN_BY, record_of
 from apiserver.schema.json import Json
-from controller.observe.binding_claims import BindingDemand, claims_of_asks
+from controller.observe.binding_claims import BindingDemand, claims_of_demands
 from controller.observe.claim import Claim, Claims, Orders, Owner, OwnerKind, orders_finding, orders_of
 from controller.observe.conditions import ConditionReason
 from controller.observe.declarations import claim_of, claims_of
@@ -128,7 +128,7 @@ def binding(service_class: str = "", **costs: int) -> BindingDemand:
 
 def test_a_binding_has_a_claim_for_each_target() -> None:
     """A target without a cost costs almost nothing beside one that has a cost."""
-    found = claims_of_asks([binding("classes/premium", chat=7, code=0)])
+    found = claims_of_demands([binding("classes/premium", chat=7, code=0)])
 
     assert [(item.name, item.target.name, item.cost) for item in found.readable] == [
         ("b/chat", "chat", Decimal(7)),
@@ -143,12 +143,12 @@ def test_a_binding_has_a_claim_for_each_target() -> None:
 
 def test_without_any_cost_the_prices_of_accelerators_apply() -> None:
     """The claims of the targets have none."""
-    assert [item.cost for item in claims_of_asks([binding(chat=0, code=0)]).readable] == [None, None]
+    assert [item.cost for item in claims_of_demands([binding(chat=0, code=0)]).readable] == [None, None]
 
 
 def test_a_binding_with_an_invalid_service_class_has_no_claims() -> None:
     """Its targets are not planned, as a VariantAutoscaling with such a reference is not."""
-    found = claims_of_asks([binding("Not A Name/key", chat=1)])
+    found = claims_of_demands([binding("Not A Name/key", chat=1)])
 
     assert found.readable == ()
     assert [*found.unplanned] == [("ns", "b/chat")]
@@ -156,7 +156,7 @@ def test_a_binding_with_an_invalid_service_class_has_no_claims() -> None:
 
 def test_joined_claims_are_in_order_of_age() -> None:
     """With the same age, the first name comes first."""
-    own, others = claims_of([placed(variant("a")), placed(variant("c"))]), claims_of_asks([binding(x=0)])
+    own, others = claims_of([placed(variant("a")), placed(variant("c"))]), claims_of_demands([binding(x=0)])
 
     assert [claim.name for claim in (own | others).by_precedence()] == ["a", "b/x", "c"]
     assert own | Claims() == own
