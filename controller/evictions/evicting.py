@@ -246,6 +246,11 @@ def is_closed(node: Json) -> bool:
     return any(taint["key"] == MOVING for taint in _taints(node))
 
 
+def other_taints(node: Json) -> list[Json]:
+    """Return the taints of a node without ours."""
+    return [taint for taint in _taints(node) if taint["key"] != MOVING]
+
+
 async def reopen(cluster: Cluster, name: str) -> None:
     """Remove our taint from a node. Raises ClusterError if a call is rejected."""
     await _write(cluster, name, [])
@@ -255,13 +260,12 @@ async def _write(cluster: Cluster, name: str, ours: Sequence[Json]) -> None:
     """Set our taints on a node and keep all others; retry if the node changed meanwhile."""
     for tries_left in reversed(range(_TRIES)):
         node = await cluster.get(NODES, name)
-        others = [taint for taint in _taints(node) if taint["key"] != MOVING]
         if is_closed(node) == bool(ours):
             return
         version = {"resourceVersion": node["metadata"]["resourceVersion"]}
         try:
             await cluster.patch_merge(
-                NODES, name, {"metadata": version, "spec": {"taints": [*others, *ours]}}
+                NODES, name, {"metadata": version, "spec": {"taints": [*other_taints(node), *ours]}}
             )
         except Conflict:
             if not tries_left:

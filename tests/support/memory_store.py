@@ -46,6 +46,11 @@ class MemoryStore(Cluster):
             self.objects[key] = copy.deepcopy(item)
             self.objects[key]["metadata"] |= {"uid": "/".join(key), "resourceVersion": "1"}
 
+    @property
+    def host(self) -> str:
+        """The name of the cluster in reports."""
+        return "memory"
+
     async def list_kept(
         self, selection: Selection, kept: Callable[[Json], T], *, page_size: int = 0
     ) -> tuple[list[T], str]:

@@ -1,10 +1,11 @@
-"""What an installation consists of: its kinds, in the order of deletion, its names, and how to find it."""
+"""What an installation consists of: its kinds, in the order of deletion, its names, and its objects."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import NotFound, Unavailable
@@ -22,8 +23,9 @@ from apiserver.cluster.resource import (
 )
 from apiserver.kinds.decision_record import CONFIG_MAP as DECISIONS
 from apiserver.schema.json import Json
-from controller.commands.upgrade.calls import list_where, patiently
+from controller.commands.upgrade.calls import Pace, delete_all, list_metadata, list_where
 from controller.commands.upgrade.definitions import OURS, PART_OF, is_ours
+from controller.commands.upgrade.report import Finding, Step
 
 SELECTOR: Final = f"{PART_OF}={OURS}"
 """Selects the objects that our manifests and processes create."""
@@ -94,10 +96,20 @@ ACTING_PODS: Final = f"app.kubernetes.io/name={OURS},app.kubernetes.io/component
 """Selects the pods of processes that write objects of others, or schedule."""
 
 
+def name_of(item: Json) -> str:
+    """Return the name of an object."""
+    return str(item["metadata"]["name"])
+
+
 def place_of(item: Json) -> str:
     """Return the namespace and name of an object, or its name if it is cluster-scoped."""
     namespace = item["metadata"].get("namespace")
-    return f"{namespace}/{_name(item)}" if namespace else _name(item)
+    return f"{namespace}/{name_of(item)}" if namespace else name_of(item)
+
+
+def annotating(annotations: Mapping[str, str | None]) -> Json:
+    """Return the patch that sets annotations, and removes those that are None."""
+    return {"metadata": {"annotations": annotations}}
 
 
 def is_acting(deployment: Json) -> bool:
@@ -133,83 +145,91 @@ async def installations(cluster: Cluster) -> tuple[str, ...]:
     namespace to which webhooks point, or the default, is the only one. Other namespaces may have our label,
     and service accounts with it, from a kustomization or chart that contains ours.
     """
-    accounts = await list_metadata(cluster, SERVICE_ACCOUNTS, selector=SELECTOR)
-    names = {str(item["metadata"]["namespace"]) for item in accounts if _name(item) in ACCOUNT_NAMES}
+    accounts = await list_metadata(cluster, SERVICE_ACCOUNTS, labels=SELECTOR)
+    names = {str(item["metadata"]["namespace"]) for item in accounts if name_of(item) in ACCOUNT_NAMES}
     return tuple(sorted(names)) or (await installed_namespace(cluster),)
 
 
-async def find(cluster: Cluster, resource: Resource, namespaces: Sequence[str]) -> list[Json]:
+Parts: TypeAlias = AsyncIterator[Finding | Step]
+"""What to know about a part of an installation, and the steps that remove it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Removal:
+    """An installation to remove, as it was read once."""
+
+    cluster: Cluster
+    pace: Pace
+    with_objects: bool
+    """Whether objects of our kinds are deleted, too."""
+    namespaces: tuple[str, ...]
+    objects: Mapping[Resource, Sequence[Json]]
+    """Our objects of each kind, without definitions, the APIService and namespaces."""
+
+    async def patch(self, resource: Resource, patch_for: Callable[[Json], Json], item: Json) -> None:
+        """Apply the merge patch for an object, unless it has changed since it was read."""
+        name, namespace, version = (
+            item["metadata"].get(it) for it in ("name", "namespace", "resourceVersion")
+        )
+        patch = patch_for(item)
+        patch |= {"metadata": patch.get("metadata", {}) | {"resourceVersion": version}}
+        await self.cluster.patch_merge(resource, name, patch, namespace=namespace)
+
+    async def delete(self, resource: Resource, is_due: Callable[[Json], bool] = bool) -> int:
+        """Delete our objects of one kind, as they are now; return their number."""
+        items = [item for item in await read_ours(self.cluster, resource, self.namespaces) if is_due(item)]
+        await delete_all(self.cluster, resource, items, self.pace)
+        return len(items)
+
+
+async def read_ours(cluster: Cluster, resource: Resource, namespaces: Sequence[str]) -> list[Json]:
     """Return our objects of one kind in our namespaces.
 
     In all namespaces, these are bindings for our accounts, and decisions on annotated autoscalers.
     """
     items: list[Json] = []
     if resource is CONFIG_MAPS:
-        stored = await cluster.list(resource, field_selector=f"metadata.name={DECISIONS}", metadata_only=True)
-        items += stored["items"]
+        items += await list_metadata(cluster, resource, fields=f"metadata.name={DECISIONS}")
     if resource in (ROLE_BINDINGS, CLUSTER_ROLE_BINDINGS):
         items += await list_where(cluster, resource, lambda item: is_for_us(item, namespaces))
     for namespace in namespaces if resource.namespaced else (None,):
-        selector = None if resource is LEASES else SELECTOR  # leader elections set no labels
-        listed = await list_metadata(cluster, resource, namespace, selector=selector)
-        items += [item for item in listed if has_our_name(resource, _name(item))]
+        labels = None if resource is LEASES else SELECTOR  # leader elections set no labels
+        listed = await list_metadata(cluster, resource, namespace, labels=labels)
+        items += [item for item in listed if has_our_name(resource, name_of(item))]
     return list({item["metadata"]["uid"]: item for item in items}.values())
 
 
-async def list_metadata(
-    cluster: Cluster, resource: Resource, namespace: str | None = None, *, selector: str | None = None
-) -> list[Json]:
-    """List the metadata of objects; empty if the kind is not installed."""
-    try:
-        listed = await patiently(
-            lambda: cluster.list(resource, namespace=namespace, label_selector=selector, metadata_only=True)
-        )
-    except NotFound:
-        return []
-    return list(listed["items"])
-
-
-async def foreign_content(cluster: Cluster, namespace: str, ours: Collection[str] = ()) -> tuple[str, ...]:
+async def foreign_content(cluster: Cluster, namespace: str, ours: Collection[str]) -> list[str]:
     """Return the objects of others in a namespace, as `Kind name`, without those that have an owner.
 
-    `ours` are objects without our label. Groups of objects that cannot be listed count as content.
+    `ours` are UIDs of objects of ours, which may lack our label. Groups that cannot be listed are content.
     """
+
+    async def read(group: str, version: str) -> list[str]:
+        try:
+            document = await cluster.get_path(f"/apis/{group}/{version}" if group else f"/api/{version}")
+        except NotFound:
+            return []
+        except Unavailable:
+            return [f"objects of {group}/{version}, which does not respond"]
+        resources = [
+            Resource(group=group, version=version, plural=item["name"], kind=item["kind"])
+            for item in document.get("resources") or []
+            if item["namespaced"] and "list" in item["verbs"] and item["name"] not in _DERIVED
+        ]
+        listed = await asyncio.gather(
+            *(list_metadata(cluster, resource, namespace) for resource in resources)
+        )
+        items = ((resource, item) for resource, its in zip(resources, listed, strict=True) for item in its)
+        return [f"{resource.kind} {name_of(item)}" for resource, item in items if is_foreign(resource, item)]
+
+    def is_foreign(resource: Resource, item: Json) -> bool:
+        metadata, name = item["metadata"], name_of(item)
+        is_removed = metadata["uid"] in ours or (is_ours(item) and has_our_name(resource, name))
+        goes = metadata.get("deletionTimestamp") or metadata.get("ownerReferences")
+        return not (is_removed or goes or (resource.kind, name) in _OF_EVERY_NAMESPACE)
+
     groups = (await cluster.get_path("/apis")).get("groups") or []
     versions = [("", "v1"), *((group["name"], group["preferredVersion"]["version"]) for group in groups)]
-    content = await asyncio.gather(*(_foreign_objects(cluster, namespace, *it) for it in versions))
-    return tuple(sorted({text for texts in content for text in texts} - {*ours}))
-
-
-async def _foreign_objects(cluster: Cluster, namespace: str, group: str, version: str) -> list[str]:
-    """Return the objects of others of one API version, or that its server is unavailable."""
-    if group.endswith(_MEASURED):
-        return []
-    try:
-        document = await cluster.get_path(f"/apis/{group}/{version}" if group else f"/api/{version}")
-    except NotFound:
-        return []
-    except Unavailable:
-        return [f"objects of {group}/{version}, which does not respond"]
-    resources = [
-        Resource(group=group, version=version, plural=item["name"], kind=item["kind"])
-        for item in document.get("resources") or []
-        if item["namespaced"] and "list" in item["verbs"] and item["name"] not in _DERIVED
-    ]
-    listed = await asyncio.gather(*(list_metadata(cluster, resource, namespace) for resource in resources))
-    return [
-        f"{resource.kind} {_name(item)}"
-        for resource, items in zip(resources, listed, strict=True)
-        for item in items
-        if _is_foreign(resource, item)
-    ]
-
-
-def _is_foreign(resource: Resource, item: Json) -> bool:
-    metadata = item["metadata"]
-    is_removed = is_ours(item) and has_our_name(resource, metadata["name"])
-    goes = metadata.get("deletionTimestamp") or metadata.get("ownerReferences")
-    return not (is_removed or goes or (resource.kind, metadata["name"]) in _OF_EVERY_NAMESPACE)
-
-
-def _name(item: Json) -> str:
-    return str(item["metadata"]["name"])
+    content = await asyncio.gather(*(read(*it) for it in versions if not it[0].endswith(_MEASURED)))
+    return sorted({text for texts in content for text in texts})

@@ -1,81 +1,112 @@
-"""`stowplan uninstall`: execution of the plan, one idempotent step after the other."""
+"""`stowplan uninstall`: for each part of an installation, what its removal means, and the steps to it.
+
+Processes that act stop first, so that they write nothing more into objects of others; then their changes are
+removed. Calls by the API server end before the pods that serve them are deleted: webhooks, then conversion.
+The objects that identify our namespace go last. So no journal is needed: an interrupted run is run again.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from enum import Enum
+from datetime import UTC, datetime
 from functools import partial
+from itertools import product
 from typing import Final
 
 from apiserver.cluster.client import Cluster
-from apiserver.cluster.errors import Conflict, Forbidden, Invalid, NotFound
+from apiserver.cluster.errors import Conflict, NotFound
+from apiserver.cluster.heartbeat import LEASE_NAME
 from apiserver.cluster.resource import (
     API_SERVICES,
+    AUTOSCALING_POLICY_BINDINGS,
+    CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
+    LEADER_WORKER_SETS,
+    LEASES,
     NAMESPACES,
     NODES,
     PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    VARIANT_AUTOSCALINGS,
     Resource,
 )
-from apiserver.kinds.authorship import WRITTEN_BY
-from apiserver.kinds.identity import key_of
+from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
-from apiserver.schema.kind import Kind
-from controller.commands.uninstall.gather import (
-    former_owner,
-    gather,
-    has_our_cost,
-    has_writer,
-    leaders,
-    objects_of,
-)
+from controller.certificates.certificates import FormerClaim, former_claim
+from controller.commands.uninstall.definitions import definition_parts
 from controller.commands.uninstall.installed import (
     ACTING_PODS,
+    NAME_PREFIX,
     REMOVED,
     SELECTOR,
     WEBHOOK_CONFIGURATIONS,
-    find,
+    Parts,
+    Removal,
+    annotating,
     foreign_content,
+    has_our_name,
+    installations,
     is_acting,
-    list_metadata,
+    name_of,
+    place_of,
+    read_ours,
 )
-from controller.commands.uninstall.plan import ACCEPTABLE, Action, plan_removal, without_ownership
 from controller.commands.upgrade.calls import (
+    CONFLICT_PAUSES_SECONDS,
     Pace,
     StoppedError,
     change_all,
-    comes_true,
-    each,
+    delete_all,
+    get_if_present,
+    list_metadata,
+    list_where,
+    missing_permissions,
     resource_of,
     retry,
-    steadily,
-    wait_until,
+    wait_out,
 )
+from controller.commands.upgrade.checks import DELIVERY_MARKS, is_held, labels_and_annotations
 from controller.commands.upgrade.definitions import (
-    KINDS,
-    disown,
-    read_definition,
-    served_versions,
+    HELM_RELEASE,
     settle,
-    storage_version,
-    until_served,
     without_label,
-    write_definition,
 )
-from controller.commands.upgrade.report import Run, Step
+from controller.commands.upgrade.report import (
+    Finding,
+    Run,
+    Step,
+    check_permissions,
+    note,
+    ok,
+    plan_run,
+    problem,
+)
 from controller.commands.upgrade.run import migration_parser, run
-from controller.evictions.evicting import is_closed, reopen
-from controller.observe.decision_following import is_ours
+from controller.evictions.evicting import is_closed, other_taints
+from controller.observe import decision_following
+from controller.observe.removal_order import OURS as OUR_COST
 from controller.observe.removal_order import marks
 from controller.planning.wording import count
-from controller.variants.placing import ReleasedPod, is_gated
+from controller.variants.placing import GATE, ReleasedPod, is_gated
 
-_PATIENCE_SECONDS: Final = 120.0
-_PAUSES_SECONDS: Final = (0.1,) * 19
 _MOST_NAMED: Final = 5
+_HELM_NAMESPACE: Final = "meta.helm.sh/release-namespace"
+_SCHEDULER: Final = "stowplan-packed"
+_PRIORITIES: Final = "stowplan-accelerators-"
+_DELETED: Final = (*REMOVED, *WEBHOOK_CONFIGURATIONS, CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES, NAMESPACES)
+_NEEDED: Final = (
+    *product(("list", "delete"), _DELETED),
+    *product(("get", "list", "patch"), (PODS, NODES, AUTOSCALING_POLICY_BINDINGS, VARIANT_AUTOSCALINGS)),
+    *product(("get", "update"), (CUSTOM_RESOURCE_DEFINITIONS, API_SERVICES)),
+    *product(("get",), (LEASES, SERVICES)),
+    *product(("list",), (STATEFUL_SETS, LEADER_WORKER_SETS, *(resource_of(kind, "") for kind in DEFINED))),
+    *product(("update",), (resource_of(kind, "") for kind in DEFINED if kind.has_conversion)),
+)
 _DESCRIPTION: Final = """\
 Remove Stowplan from a cluster: remove scheduling gates, marks and taints from
 pods and nodes, restore external.metrics.k8s.io to its former owner, and delete
@@ -96,20 +127,12 @@ remaining work.
 def main(arguments: Sequence[str]) -> int:
     """Print or execute the plan; return the exit code."""
     options = parser().parse_args(arguments)
-
-    async def plan(cluster: Cluster) -> tuple[Run, Callable[[Pace], Removal]]:
-        snapshot, with_objects = await gather(cluster), options.delete_objects
-        report = plan_removal(snapshot, cluster.host, accept=options.accept, with_objects=with_objects)
-        return report, lambda pace: Removal(
-            cluster, pace, namespaces=snapshot.namespaces, with_objects=with_objects
-        )
-
-    return run(options, plan)
+    return run(options, partial(plan_removal, accept=options.accept, with_objects=options.delete_objects))
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
-    made = migration_parser("uninstall", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
+    made = migration_parser("uninstall", _DESCRIPTION, _EPILOG, acceptable=("owners", "templates"))
     made.add_argument(
         "--delete-objects",
         action="store_true",
@@ -119,208 +142,248 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-class Removal:
-    """Executes steps on one cluster. `namespaces` are those of Stowplan itself."""
+async def plan_removal(
+    cluster: Cluster, pace: Pace, *, accept: Sequence[str] = (), with_objects: bool = False
+) -> Run:
+    """Read a cluster and return the plan for it. Raises ClusterError if a read fails."""
+    needed = (f"{verb} {resource.full_name.removesuffix('.')}" for verb, resource in _NEEDED)
+    missing = await missing_permissions(cluster, needed)
+    parts: list[Finding | Step] = [check_permissions(missing)]
+    if not missing:
+        namespaces = await installations(cluster)
+        resources = (*REMOVED, *WEBHOOK_CONFIGURATIONS)
+        objects = {resource: await read_ours(cluster, resource, namespaces) for resource in resources}
+        removal = Removal(
+            cluster=cluster, pace=pace, with_objects=with_objects, namespaces=namespaces, objects=objects
+        )
+        for part in (_owners, _templates, _processes, _claim, _webhooks, definition_parts, _rest, _places):
+            parts += [item async for item in part(removal)]
+    return plan_run("uninstall", cluster.host, parts, accept=accept)
 
-    def __init__(
-        self, cluster: Cluster, pace: Pace, *, namespaces: Sequence[str], with_objects: bool
-    ) -> None:
-        self._cluster = cluster
-        self._pace = pace
-        self._namespaces = namespaces
-        self._with_objects = with_objects
-        self._actions: Mapping[Enum, Callable[[str], Awaitable[str]]] = {
-            Action.STOP: self._stop,
-            Action.CLEAN: self._clean,
-            Action.RETURN: self._release,
-            Action.RELEASE: self._release,
-            Action.UNHOOK: self._unhook,
-            Action.WITHDRAW: self._withdraw,
-            Action.DELETE: self._delete_definition,
-            Action.DISCLAIM: self._disclaim,
-            Action.FORGET: self._forget,
-            Action.REMOVE: self._remove,
-            Action.LEAVE: self._leave,
-        }
 
-    async def do(self, step: Step) -> str:
-        """Execute one step; return its result in one sentence. Raises StoppedError and ClusterError."""
-        return await self._actions[step.action](step.subject)
+async def _owners(removal: Removal) -> Parts:
+    """Yield in which namespaces Stowplan is, and who else has installed what is to be removed."""
+    if len(removal.namespaces) > 1:
+        message = "Stowplan is installed in several namespaces, and is removed from all of them: "
+        yield note("installations", message + ", ".join(removal.namespaces))
+    marked, releases = defaultdict[str, list[str]](list), set[tuple[str, str]]()
+    for resource, item in ((resource, item) for resource, its in removal.objects.items() for item in its):
+        texts = labels_and_annotations(item)
+        for mark in texts.keys() & DELIVERY_MARKS:
+            marked[mark].append(f"{resource.kind} {place_of(item)}")
+        if release := texts.get(HELM_RELEASE):
+            releases.add((release, texts.get(_HELM_NAMESPACE, removal.namespaces[0])))
+    for mark, items in sorted(marked.items()):
+        yield problem(
+            "owners",
+            f"a delivery tool ({mark}) would reinstall {_some(items)}",
+            "remove them from what it delivers, without pruning, or use --accept owners",
+        )
+    for release, namespace in sorted(releases):
+        yield note(
+            "owners",
+            f"Helm installed this as release {release}, and keeps a record of it",
+            f"afterwards, run helm uninstall {release} --namespace {namespace}",
+        )
+    if not marked and not releases:
+        yield ok("owners", "no delivery tool would reinstall it")
 
-    async def _stop(self, _: str) -> str:
-        """Delete the Deployments that act, and wait until their pods and leases are gone."""
-        deployments = await find(self._cluster, DEPLOYMENTS, self._namespaces)
-        await self._delete(DEPLOYMENTS, [item for item in deployments if is_acting(item)])
 
-        async def is_at_rest() -> bool:
-            for namespace in self._namespaces:
-                if await list_metadata(self._cluster, PODS, namespace, selector=ACTING_PODS):
-                    return False
-            return not await leaders(self._cluster, self._namespaces)
+async def _templates(removal: Removal) -> Parts:
+    """Yield the workloads of others whose new pods would not run without Stowplan."""
+    texts = list[str]()
+    for resource in (DEPLOYMENTS, STATEFUL_SETS, LEADER_WORKER_SETS):
+        with suppress(NotFound):  # LeaderWorkerSets may not be installed
+            for item in await list_where(removal.cluster, resource, lambda item: any(_needs(item))):
+                texts += [f"{resource.kind} {place_of(item)}: {', '.join(dict.fromkeys(_needs(item)))}"]
+    if texts:
+        message = f"new pods would not run without Stowplan: {_some(texts)}"
+        yield problem(
+            "templates", message, "remove this from their templates first, or use --accept templates"
+        )
+    else:
+        yield ok("templates", "no pod template depends on Stowplan")
 
-        if not await comes_true(is_at_rest, within_seconds=_PATIENCE_SECONDS):
-            holders = ", ".join(await leaders(self._cluster, self._namespaces)) or "pods"
-            raise StoppedError(
-                f"{holders} still exist after {_PATIENCE_SECONDS:.0f} s; run this command again"
-            )
-        return "none of our processes is active"
 
-    async def _clean(self, _: str) -> str:
-        """Remove our changes from pods and nodes."""
+def _needs(workload: Json) -> Iterator[str]:
+    """Yield the features of Stowplan that the pods of a workload need."""
+    spec = workload["spec"]
+    group = spec.get("leaderWorkerTemplate") or {}
+    for template in (spec.get("template"), group.get("leaderTemplate"), group.get("workerTemplate")):
+        pod = (template or {}).get("spec") or {}
+        if any(gate["name"] == GATE for gate in pod.get("schedulingGates") or []):
+            yield f"the scheduling gate {GATE}"
+        if pod.get("schedulerName") == _SCHEDULER:
+            yield f"the scheduler {_SCHEDULER}"
+        if str(pod.get("priorityClassName") or "").startswith(_PRIORITIES):
+            yield f"the priority class {pod['priorityClassName']}"
 
-        async def open_gate(pod: Json) -> None:
-            namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
-            change = ReleasedPod(pod=pod, node=None).patch()
-            await self._cluster.patch_merge(PODS, name, change, namespace=namespace)
 
-        async def remove_cost(pod: Json) -> None:
-            costs = {name: value for mark in marks([pod], keep=1) for name, value in mark.annotations.items()}
-            await self._annotate(PODS, pod, costs)
+async def _processes(removal: Removal) -> Parts:
+    """Yield the steps that stop what writes objects of others, and that remove what it wrote there."""
+    acting = map(name_of, filter(is_acting, removal.objects[DEPLOYMENTS]))
+    names = dict.fromkeys([*acting, *await _leaders(removal)])
+    if names:
+        title = f"stop the active processes: {', '.join(names)}"
+        yield Step(action="stop", title=title, act=partial(_stop, removal))
+    present = [(what, await list_where(removal.cluster, kind, is_due)) for what, kind, is_due, _ in _MARKS]
+    counts = ", ".join(f"{what}: {len(items)}" for what, items in present if items)
+    if names or counts:  # processes may set marks until they stop
+        title = "remove our scheduling gates and marks from pods, and our taint from nodes"
+        title += f" ({counts or 'none'} now)"
+        yield Step(action="clean", title=title, act=partial(_clean, removal))
 
-        async def remove_taint(node: Json) -> None:
-            await reopen(self._cluster, node["metadata"]["name"])
 
-        pace = self._pace.of("pods")
-        gates = await change_all(self._cluster, PODS, is_gated, open_gate, pace)
-        costs = await change_all(self._cluster, PODS, has_our_cost, remove_cost, pace)
-        taints = await change_all(self._cluster, NODES, is_closed, remove_taint, self._pace.of("nodes"))
-        return f"scheduling gates removed: {gates}, deletion costs removed: {costs}, taints removed: {taints}"
+async def _leaders(removal: Removal) -> list[str]:
+    """Return the names of our Leases that are held now."""
+    names = list[str]()
+    for namespace in removal.namespaces:
+        leases = (await removal.cluster.list(LEASES, namespace=namespace))["items"]
+        names += [name_of(it) for it in leases if is_held(it.get("spec") or {}, datetime.now(UTC))]
+    return [name for name in names if has_our_name(LEASES, name)]
 
-    async def _release(self, name: str) -> str:
-        """Return the APIService of external metrics to its previous owner, if known; else delete it."""
 
-        async def attempt() -> str:
-            claim = await self._cluster.get(API_SERVICES, name)
-            if not is_ours(claim):
-                return f"{name} has another owner by now"
-            former = await former_owner(self._cluster, self._namespaces)
-            if former is None:
-                await self._cluster.delete(API_SERVICES, name, uid=claim["metadata"]["uid"])
-                return f"{name} deleted"
-            bare = without_label(claim)
-            labels = (bare["metadata"].get("labels") or {}) | former.labels
-            metadata = bare["metadata"] | {"labels": labels}
-            await self._cluster.replace(API_SERVICES, claim | {"metadata": metadata, "spec": former.spec})
-            return f"{name} points to {'/'.join(former.service)}"
+async def _stop(removal: Removal) -> str:
+    async def left() -> str:
+        names = await _leaders(removal)
+        for namespace in removal.namespaces:
+            pods = await list_metadata(removal.cluster, PODS, namespace, labels=ACTING_PODS)
+            names += map(name_of, pods)
+        return f"{', '.join(names)} still exist" if names else ""
 
-        try:
-            return await retry(attempt, Conflict, _PAUSES_SECONDS)
-        except NotFound:
-            return f"{name} is gone"
+    await removal.delete(DEPLOYMENTS, is_acting)
+    await wait_out(left)
+    return "none of our processes is active"
 
-    async def _unhook(self, _: str) -> str:
+
+def _has_our_cost(pod: Json) -> bool:
+    return OUR_COST in (pod["metadata"].get("annotations") or {})
+
+
+_MARKS: Final[tuple[tuple[str, Resource, Callable[[Json], bool], Callable[[Json], Json]], ...]] = (
+    ("scheduling gates", PODS, is_gated, lambda pod: ReleasedPod(pod=pod, node=None).patch()),
+    ("deletion costs", PODS, _has_our_cost, lambda pod: annotating(marks([pod], keep=1)[0].annotations)),
+    ("taints", NODES, is_closed, lambda node: {"spec": {"taints": other_taints(node)}}),
+)
+"""Our changes of objects of others: which kind has them, what recognizes them, and the patch against them."""
+
+
+async def _clean(removal: Removal) -> str:
+    texts = []
+    for what, resource, is_due, patch_for in _MARKS:
+        change, pace = partial(removal.patch, resource, patch_for), removal.pace.of(resource.plural)
+        number = await change_all(removal.cluster, resource, is_due, change, pace)
+        texts.append(f"{what} removed: {number}")
+    return ", ".join(texts)
+
+
+async def _claim(removal: Removal) -> Parts:
+    """Yield the step that returns the APIService of external metrics to its previous owner, or deletes it."""
+    cluster, name = removal.cluster, decision_following.API_SERVICE
+    claim = await get_if_present(cluster, API_SERVICES, name)
+    if claim is None or not decision_following.is_ours(claim):
+        return
+    former = await _former_owner(removal)
+    owner = "/".join(former.service) if former else ""
+
+    async def attempt() -> str:
+        now = await get_if_present(cluster, API_SERVICES, name)
+        if now is None or not decision_following.is_ours(now):
+            return f"{name} is not ours any more"
+        if former is None:
+            await cluster.delete(API_SERVICES, name, uid=now["metadata"]["uid"])
+            return f"{name} deleted"
+        metadata = without_label(now)["metadata"]
+        labels = (metadata.get("labels") or {}) | former.labels
+        await cluster.replace(
+            API_SERVICES, now | {"metadata": metadata | {"labels": labels}, "spec": former.spec}
+        )
+        return f"{name} points to {owner}"
+
+    act = partial(retry, attempt, (Conflict, NotFound), CONFLICT_PAUSES_SECONDS)
+    if former:
+        yield ok("claim", f"external.metrics.k8s.io returns to {owner}")
+        yield Step(action="return", subject=name, title=f"return {name} to {owner}", act=act)
+    else:
+        message = "external.metrics.k8s.io will have no owner: no former owner is known that still exists"
+        yield note("claim", message, "if there was a former owner, apply its APIService again")
+        yield Step(action="release", subject=name, title=f"delete the APIService {name}", act=act)
+
+
+async def _former_owner(removal: Removal) -> FormerClaim | None:
+    """Return the previous owner of external metrics, if it is known and its Service still exists."""
+    for namespace in removal.namespaces:
+        lease = await get_if_present(removal.cluster, LEASES, LEASE_NAME, namespace)
+        former = former_claim(lease) if lease else None
+        if former is not None:
+            place, name = former.service
+            if await get_if_present(removal.cluster, SERVICES, name, place):
+                return former
+    return None
+
+
+async def _webhooks(removal: Removal) -> Parts:
+    """Yield the step that deletes the webhook configurations."""
+
+    async def unhook() -> str:
         for resource in WEBHOOK_CONFIGURATIONS:
-            await self._delete(resource, await find(self._cluster, resource, self._namespaces))
-        await settle(self._cluster)
+            await removal.delete(resource)
+        await settle(removal.cluster)
         return "none of our webhooks is called"
 
-    async def _withdraw(self, name: str) -> str:
-        """Serve only the stored version; without conversion, managedFields of others would be unreadable."""
-        kind = KINDS[name]
-        live = await read_definition(self._cluster, kind)
-        stored = storage_version(live)
-        for version in served_versions(live):
-            if version != stored:
-                await disown(self._cluster, kind, version=version, served=stored, pace=self._pace)
-        await self._change_definition(kind, without_conversion)
-        await self._change_definition(kind, without_ownership)
-        if live is not None:
-            await until_served(self._cluster, kind, (stored,))
-        return f"{name} serves only {stored}" if live else f"{name} is gone"
+    items = [item for resource in WEBHOOK_CONFIGURATIONS for item in removal.objects[resource]]
+    if names := dict.fromkeys(map(name_of, items)):
+        title = f"delete the webhook configurations: {', '.join(names)}"
+        yield Step(action="unhook", title=title, act=unhook)
 
-    async def _disclaim(self, name: str) -> str:
-        await self._change_definition(KINDS[name], lambda live: without_ownership(without_label(live)))
-        return f"{name} has nothing of ours"
 
-    async def _change_definition(self, kind: Kind, change: Callable[[Json], Json]) -> None:
-        await write_definition(self._cluster, kind, lambda live: None if live is None else change(live))
+async def _rest(removal: Removal) -> Parts:
+    """Yield the step that deletes all else, and the ConfigMaps whose data only users wrote."""
 
-    async def _delete_definition(self, name: str) -> str:
-        kind = KINDS[name]
-        live = await read_definition(self._cluster, kind)
-        if live is not None:
-            if not self._with_objects and await objects_of(self._cluster, kind, live):
-                raise StoppedError(f"objects of {name} were created in the meantime; run this command again")
-            await self._delete(CUSTOM_RESOURCE_DEFINITIONS, [live])
+    async def remove() -> str:
+        number = sum([await removal.delete(resource) for resource in REMOVED])
+        return f"{count(number, 'object')} deleted"
 
-        async def is_gone() -> bool:
-            return await read_definition(self._cluster, kind) is None
-
-        await wait_until(is_gone, f"{name} still exists", within_seconds=_PATIENCE_SECONDS)
-        return f"{name} deleted"
-
-    async def _forget(self, name: str) -> str:
-        """Remove the annotation about the writer, which only Stowplan writes and reads.
-
-        Objects that the API server refuses to write keep it and are named in the result: without us it has no
-        effect, and their definition may be one of others, under which they are invalid.
-        """
-        kind, refused, done = KINDS[name], list[str](), 0
-        live = await read_definition(self._cluster, kind)
-        if live is None:
-            return f"{name} is gone"
-        resource = resource_of(kind, storage_version(live))
-
-        async def remove(item: Json) -> None:
-            nonlocal done
-            try:
-                await self._annotate(resource, item, {WRITTEN_BY: None})
-                done += 1
-            except (Forbidden, Invalid) as error:
-                refused.append(f"{'/'.join(key_of(item))} ({error.message})")
-
-        await change_all(self._cluster, resource, has_writer, remove, self._pace.of(resource.plural))
-        texts = "; ".join(refused[:_MOST_NAMED])
-        beside = f"; not changed, because refused: {len(refused)}: {texts}" if refused else ""
-        return f"objects changed: {done}{beside}"
-
-    async def _remove(self, _: str) -> str:
-        deleted = 0
-        for resource in REMOVED:
-            items = await find(self._cluster, resource, self._namespaces)
-            await self._delete(resource, items)
-            deleted += len(items)
-        return f"{count(deleted, 'object')} deleted"
-
-    async def _leave(self, name: str) -> str:
-        if content := await foreign_content(self._cluster, name):
-            raise StoppedError(f"{name} is not deleted: it also contains {'; '.join(content)}")
-        try:
-            await self._cluster.delete(NAMESPACES, name)
-        except NotFound:
-            return f"{name} is gone"
-        except Conflict:
-            pass  # deletion is in progress
-
-        async def is_gone() -> bool:
-            ours = await list_metadata(self._cluster, NAMESPACES, selector=SELECTOR)
-            return name not in [item["metadata"]["name"] for item in ours]
-
-        complaint = f"the namespace {name} still exists"
-        await wait_until(is_gone, complaint, within_seconds=_PATIENCE_SECONDS)
-        return f"{name} deleted"
-
-    async def _annotate(self, resource: Resource, item: Json, annotations: Mapping[str, str | None]) -> None:
-        """Change annotations, unless the object has changed in the meantime."""
-        metadata = item["metadata"]
-        change = {"resourceVersion": metadata["resourceVersion"], "annotations": annotations}
-        await self._cluster.patch_merge(
-            resource, metadata["name"], {"metadata": change}, namespace=metadata["namespace"]
+    settings = removal.objects[CONFIG_MAPS]
+    if names := [place_of(item) for item in settings if not name_of(item).startswith(NAME_PREFIX)]:
+        yield note(
+            "deleted",
+            f"what users wrote into ConfigMaps, such as prices and service classes, will be deleted:"
+            f" {', '.join(names)}",
+            "save what you need: kubectl get configmap NAME --namespace NAMESPACE --output yaml",
         )
-
-    async def _delete(self, resource: Resource, items: Sequence[Json]) -> None:
-        async def delete(item: Json) -> None:
-            metadata = item["metadata"]
-            place = {"namespace": metadata.get("namespace"), "uid": metadata["uid"]}
-            call = partial(self._cluster.delete, resource, metadata["name"], **place)
-            with suppress(NotFound, Conflict):  # it is gone, or replaced by a namesake
-                await steadily(call)
-
-        await each(items, delete, self._pace.of(resource.plural))
+    counts = {resource.kind: len(removal.objects[resource]) for resource in REMOVED}
+    counts[DEPLOYMENTS.kind] -= len([*filter(is_acting, removal.objects[DEPLOYMENTS])])  # the first step
+    if total := sum(counts.values()):
+        kinds = ", ".join(f"{kind}: {number}" for kind, number in counts.items() if number)
+        title = f"delete the rest of the installation: {total} ({kinds})"
+        yield Step(action="remove", title=title, act=remove)
 
 
-def without_conversion(definition: Json) -> Json:
-    """Return a definition with only the stored version, which needs no conversion."""
-    spec = definition["spec"]
-    versions = [version for version in spec["versions"] if version["storage"]]
-    return definition | {"spec": spec | {"versions": versions, "conversion": {"strategy": "None"}}}
+async def _places(removal: Removal) -> Parts:
+    """Yield the steps that delete the namespaces that our manifests created and nobody else uses.
+
+    After everything in it is deleted, such a namespace is recognized by its label and by being empty.
+    """
+    ours = {item["metadata"]["uid"] for items in removal.objects.values() for item in items}
+    for item in await list_metadata(removal.cluster, NAMESPACES, labels=SELECTOR):
+        name = name_of(item)
+        content = await foreign_content(removal.cluster, name, ours)
+        if not content:
+            act = partial(_leave, removal, item)
+            yield Step(action="leave", subject=name, title=f"delete the namespace {name}", act=act)
+        elif name in removal.namespaces:
+            yield note("kept", f"the namespace {name} stays, because it also contains {_some(content)}")
+
+
+async def _leave(removal: Removal, item: Json) -> str:
+    name = name_of(item)
+    if content := await foreign_content(removal.cluster, name, ours=()):
+        raise StoppedError(f"{name} is not deleted: it also contains {'; '.join(content)}")
+    await delete_all(removal.cluster, NAMESPACES, [item], removal.pace, waits=True)
+    return f"{name} deleted"
+
+
+def _some(items: Sequence[str]) -> str:
+    rest = len(items) - _MOST_NAMED
+    return "; ".join(items[:_MOST_NAMED]) + (f"; and {rest} more" if rest > 0 else "")

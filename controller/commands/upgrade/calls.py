@@ -1,9 +1,10 @@
-"""Calls to the API server: retries, rate limits, polling, and changes of all objects of a kind."""
+"""Calls to the API server: retries, rate limits, polling, and changes and deletion of many objects."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeVar
@@ -19,8 +20,11 @@ from controller.planning.wording import count
 _AT_ONCE: Final = 8
 _THROTTLED_PAUSES_SECONDS: Final = (1.0,) * 30
 _UNAVAILABLE_PAUSES_SECONDS: Final = (0.3, 1.0)
-_CONFLICT_PAUSES_SECONDS: Final = (0.05,) * 39
+CONFLICT_PAUSES_SECONDS: Final = (0.05,) * 39
+"""The pauses before a write that conflicts with others is repeated, for two seconds."""
 _POLL_SECONDS: Final = 0.2
+PATIENCE_SECONDS: Final = 120.0
+"""The time in seconds after which a deletion counts as blocked."""
 CHANGING: Final = "it is changed continuously: stop its writer"
 _REVIEWS: Final = Resource(
     group="authorization.k8s.io",
@@ -120,20 +124,16 @@ async def steadily(attempt: Callable[[], Awaitable[_T]]) -> _T:
     return await retry(partial(patiently, attempt), Unavailable, _UNAVAILABLE_PAUSES_SECONDS)
 
 
-async def comes_true(holds: Callable[[], Awaitable[bool]], *, within_seconds: float) -> bool:
-    """Poll a condition; return whether it holds in time."""
+async def wait_out(left: Callable[[], Awaitable[str]], *, within_seconds: float = PATIENCE_SECONDS) -> None:
+    """Poll until nothing is left to wait for. `left` returns what is, such as `x still exists`.
+
+    Raises StoppedError with this text if it takes longer.
+    """
     deadline = asyncio.get_running_loop().time() + within_seconds
-    while not await holds():
+    while text := await left():
         if asyncio.get_running_loop().time() > deadline:
-            return False
+            raise StoppedError(f"{text} after {within_seconds:.0f} s; run this command again")
         await asyncio.sleep(_POLL_SECONDS)
-    return True
-
-
-async def wait_until(holds: Callable[[], Awaitable[bool]], complaint: str, *, within_seconds: float) -> None:
-    """Wait until a condition holds. Raises StoppedError, with `complaint`, if it does not in time."""
-    if not await comes_true(holds, within_seconds=within_seconds):
-        raise StoppedError(f"{complaint} after {within_seconds:.0f} s; run this command again")
 
 
 def resource_of(kind: Kind, version: str) -> Resource:
@@ -149,6 +149,53 @@ async def get_if_present(
         return await cluster.get(resource, name, namespace=namespace)
     except NotFound:
         return None
+
+
+async def list_metadata(
+    cluster: Cluster,
+    resource: Resource,
+    namespace: str | None = None,
+    *,
+    labels: str | None = None,
+    fields: str | None = None,
+) -> list[Json]:
+    """Return the metadata of the selected objects; empty if the kind is not installed."""
+    call = partial(
+        cluster.list,
+        resource,
+        namespace=namespace,
+        label_selector=labels,
+        field_selector=fields,
+        metadata_only=True,
+    )
+    try:
+        return list((await patiently(call))["items"])
+    except NotFound:
+        return []
+
+
+async def delete_all(
+    cluster: Cluster, resource: Resource, items: Sequence[Json], pace: Pace, *, waits: bool = False
+) -> None:
+    """Delete objects that still exist, but no namesakes of them; on request, wait until they are gone.
+
+    Raises ClusterError, and StoppedError if one is not gone in time.
+    """
+
+    async def delete(item: Json) -> None:
+        name, namespace, uid = (item["metadata"].get(it) for it in ("name", "namespace", "uid"))
+        with suppress(NotFound, Conflict):  # it is gone, or replaced by a namesake, or being deleted
+            await steadily(partial(cluster.delete, resource, name, namespace=namespace, uid=uid))
+
+        async def left() -> str:
+            present = await list_metadata(cluster, resource, namespace, fields=f"metadata.name={name}")
+            is_left = uid in [it["metadata"]["uid"] for it in present]
+            return f"{resource.kind} {name} still exists" if is_left else ""
+
+        if waits:
+            await wait_out(left)
+
+    await each(items, delete, pace.of(resource.plural))
 
 
 async def list_where(cluster: Cluster, resource: Resource, is_due: Callable[[Json], bool]) -> list[Json]:
@@ -189,7 +236,7 @@ async def change_all(
             return result if isinstance(result, str) else ""
 
         try:
-            return await retry(attempt, Conflict, _CONFLICT_PAUSES_SECONDS)
+            return await retry(attempt, Conflict, CONFLICT_PAUSES_SECONDS)
         except NotFound:
             return ""  # deleted in the meantime
         except Conflict:

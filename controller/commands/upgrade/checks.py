@@ -77,11 +77,11 @@ def _owners(live: Json) -> Iterator[Finding]:
             f"{_NAME} and all its objects are deleted when {owner['kind']} {owner['name']} is deleted",
             f"remove the ownerReference from {_NAME} (kubectl edit crd {_NAME}), or use --accept owners",
         )
-    all_marks = {**(metadata.get("annotations") or {}), **(metadata.get("labels") or {})}
+    texts = labels_and_annotations(live)
     ours = managers_of_our_chart(live)
-    if release := all_marks.get(HELM_RELEASE):
+    if release := texts.get(HELM_RELEASE):
         yield _release(release, is_our_chart=bool(ours))
-    marks = [mark for mark in DELIVERY_MARKS if mark in all_marks]
+    marks = [mark for mark in DELIVERY_MARKS if mark in texts]
     for mark in marks:
         yield problem(
             "owners",
@@ -90,6 +90,11 @@ def _owners(live: Json) -> Iterator[Finding]:
         )
     managers = {str(entry.get("manager", "")) for entry in metadata.get("managedFields") or []}
     yield from _managers(managers - ours, is_marked=bool(marks))
+
+
+def labels_and_annotations(item: Json) -> dict[str, str]:
+    """Return the labels and the annotations of an object, by which delivery tools recognize it."""
+    return {**(item["metadata"].get("annotations") or {}), **(item["metadata"].get("labels") or {})}
 
 
 def _release(release: str, *, is_our_chart: bool) -> Finding:

@@ -21,13 +21,14 @@ from apiserver.schema.json import Json, JsonValue, same, without
 from apiserver.schema.kind import Kind
 from apiserver.schema.structural import crd_manifest
 from controller.commands.upgrade.calls import (
+    CONFLICT_PAUSES_SECONDS,
     Pace,
     StoppedError,
     change_all,
     get_if_present,
     resource_of,
     retry,
-    wait_until,
+    wait_out,
 )
 
 PART_OF: Final = "app.kubernetes.io/part-of"
@@ -55,7 +56,6 @@ _PATIENCE_SECONDS: Final = 60.0
 _SETTLE_SECONDS: Final = 0.5
 _SETTLE_MANY_SECONDS: Final = 5.0
 """The time that several API servers may differ, in seconds; they use the same for a new definition."""
-_PAUSES_SECONDS: Final = (0.1,) * 19
 
 
 def is_ours(live: Json) -> bool:
@@ -251,7 +251,7 @@ async def write_definition(
             await cluster.replace(CUSTOM_RESOURCE_DEFINITIONS, manifest, subresource=subresource or None)
 
     try:
-        await retry(attempt, (Conflict, NotFound), _PAUSES_SECONDS)
+        await retry(attempt, (Conflict, NotFound), CONFLICT_PAUSES_SECONDS)
     except (Conflict, NotFound) as error:
         raise StoppedError(f"{kind.crd_name} is changed continuously; run this command again") from error
 
@@ -280,15 +280,16 @@ async def disown(cluster: Cluster, kind: Kind, *, version: str, served: str, pac
 async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) -> None:
     """Wait until exactly these versions are served. Raises StoppedError after a minute."""
 
-    async def is_served() -> bool:
+    async def left() -> str:
         live = await read_definition(cluster, kind)
-        if live is None or condition(live, "Established") != "True" or served_versions(live) != versions:
-            return False
-        names = {version.name for version in kind.versions}
-        return {name for name in names if await _discover(cluster, kind, name) is not None} == set(versions)
+        is_established = live is not None and condition(live, "Established") == "True"
+        if is_established and served_versions(live) == versions:
+            names = {version.name for version in kind.versions}
+            if {name for name in names if await _discover(cluster, kind, name) is not None} == set(versions):
+                return ""
+        return f"{kind.crd_name} does not serve {', '.join(versions)}"
 
-    complaint = f"{kind.crd_name} does not serve {', '.join(versions)}"
-    await wait_until(is_served, complaint, within_seconds=_PATIENCE_SECONDS)
+    await wait_out(left, within_seconds=_PATIENCE_SECONDS)
     if kind.has_conversion:
         await settle(cluster)
 
@@ -296,12 +297,12 @@ async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) 
 async def until_stored(cluster: Cluster, kind: Kind, version: str) -> None:
     """Wait until objects are stored in a version. Raises StoppedError after a minute."""
 
-    async def is_stored() -> bool:
-        resource = await _discover(cluster, kind, version)
-        return resource is not None and resource.get("storageVersionHash") == storage_hash(kind, version)
+    async def left() -> str:
+        resource = await _discover(cluster, kind, version) or {}
+        is_stored = resource.get("storageVersionHash") == storage_hash(kind, version)
+        return "" if is_stored else f"{kind.crd_name} is not stored in {version}"
 
-    complaint = f"{kind.crd_name} is not stored in {version}"
-    await wait_until(is_stored, complaint, within_seconds=_PATIENCE_SECONDS)
+    await wait_out(left, within_seconds=_PATIENCE_SECONDS)
     await settle(cluster)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -26,7 +26,6 @@ from controller.commands.upgrade.definitions import (
     storage_version,
     stored_versions,
 )
-from controller.commands.upgrade.execution import Execution, StepKind, is_annotated, is_reshaped, step
 from controller.commands.upgrade.gather import UpgradeState, gather
 from controller.commands.upgrade.report import (
     Finding,
@@ -35,10 +34,11 @@ from controller.commands.upgrade.report import (
     check_permissions,
     note,
     ok,
+    plan_run,
     problem,
-    with_accepted,
 )
 from controller.commands.upgrade.run import migration_parser, run
+from controller.commands.upgrade.steps import MigrationSteps, is_annotated, is_reshaped
 from controller.commands.upgrade.upgrade import state_of
 from controller.planning.wording import count
 
@@ -69,12 +69,16 @@ def main(arguments: Sequence[str]) -> int:
     options = parser().parse_args(arguments)
     shape = RELEASES[options.to_release] if options.to_release else SHAPES[options.shape]
 
-    async def plan(cluster: Cluster) -> tuple[Run, Callable[[Pace], Execution]]:
+    async def plan(cluster: Cluster, pace: Pace) -> Run:
         snapshot = await gather(cluster, now=datetime.now(UTC))
-        report = plan_downgrade(
-            snapshot, cluster.host, shape, accept=options.accept, accept_incomplete=options.accept_incomplete
+        return plan_downgrade(
+            snapshot,
+            cluster.host,
+            MigrationSteps(cluster, pace, namespace=snapshot.namespace),
+            shape,
+            accept=options.accept,
+            accept_incomplete=options.accept_incomplete,
         )
-        return report, lambda pace: Execution(cluster, pace, namespace=snapshot.namespace, shape=shape)
 
     return run(options, plan)
 
@@ -96,27 +100,30 @@ def parser() -> argparse.ArgumentParser:
 def plan_downgrade(
     snapshot: UpgradeState,
     cluster: str,
+    steps: MigrationSteps,
     shape: Shape,
     *,
     accept: Sequence[str] = (),
     accept_incomplete: bool = False,
 ) -> Run:
     """Return the plan for a snapshot."""
-    checks = [check_permissions(snapshot.missing_permissions)]
-    steps, changes = tuple[Step, ...](), tuple[Json, ...]()
+    parts: list[Finding | Step] = [check_permissions(snapshot.missing_permissions)]
+    changes = tuple[Json, ...]()
     if not snapshot.missing_permissions:
         is_clean = not any(is_reshaped(item, shape) for item in snapshot.objects)
         is_bare = not any(map(is_annotated, snapshot.objects))
         changes = tuple(_changes(snapshot, shape))
-        steps = tuple(downgrade_steps(snapshot.live, is_clean=is_clean, is_bare=is_bare))
-        checks += [*_checks(snapshot, is_clean=is_clean)]
-        checks += check_shape(changes, len(snapshot.objects), shape, accept_incomplete=accept_incomplete)
-    return Run(
-        verb="downgrade",
-        cluster=cluster,
+        parts += [
+            *_checks(snapshot, is_clean=is_clean),
+            *check_shape(changes, len(snapshot.objects), shape, accept_incomplete=accept_incomplete),
+            *downgrade_steps(snapshot.live, steps, shape, is_clean=is_clean, is_bare=is_bare),
+        ]
+    return plan_run(
+        "downgrade",
+        cluster,
+        parts,
+        accept=accept,
         state=state_of(snapshot, (VARIANT_AUTOSCALING,), changes),
-        checks=with_accepted(checks, accept),
-        steps=steps,
         advice=tuple(line.format(release=shape) for line in _advice(snapshot)),
     )
 
@@ -137,7 +144,9 @@ def _advice(snapshot: UpgradeState) -> tuple[str, ...]:
     return ("next: remove Stowplan,", _UNINSTALL) if snapshot.configuration else ()
 
 
-def downgrade_steps(live: Json | None, *, is_clean: bool, is_bare: bool) -> Iterator[Step]:
+def downgrade_steps(
+    live: Json | None, steps: MigrationSteps, shape: Shape, *, is_clean: bool, is_bare: bool
+) -> Iterator[Step]:
     """Yield the remaining steps of a downgrade; none under a definition that is not ours.
 
     `is_clean`: no object needs a change other than of our annotation. `is_bare`: no object has it.
@@ -148,19 +157,19 @@ def downgrade_steps(live: Json | None, *, is_clean: bool, is_bare: bool) -> Iter
     oldest = kind.versions[0].name
     has_both = served_versions(live) != (oldest,)
     if not is_clean:
-        yield step(StepKind.REHEARSE, kind)
+        yield steps.rehearse(kind, shape)
     if storage_version(live) != oldest:
-        yield step(StepKind.STORE, kind, oldest)
+        yield steps.store(kind, oldest)
     if not is_clean:
-        yield step(StepKind.RESHAPE, kind, oldest)
+        yield steps.reshape(kind, shape)
     if stored_versions(live) != (oldest,):
-        yield step(StepKind.REWRITE, kind, oldest)
-        yield step(StepKind.PRUNE, kind, oldest)
+        yield steps.rewrite(kind, oldest)
+        yield steps.prune(kind, oldest)
     if has_both:
-        yield step(StepKind.DISOWN, kind, kind.storage_version.name)
-        yield step(StepKind.WITHDRAW, kind, oldest)
+        yield steps.disown(kind, kind.storage_version.name)
+        yield steps.withdraw(kind)
     if has_both or not is_bare:
-        yield step(StepKind.SWEEP, kind)
+        yield steps.sweep(kind, shape)
 
 
 def _checks(snapshot: UpgradeState, *, is_clean: bool) -> Iterator[Finding]:

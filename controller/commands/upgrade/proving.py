@@ -19,6 +19,7 @@ from apiserver.schema.json import Json, JsonValue, same
 from apiserver.schema.kind import Kind
 from controller.commands.upgrade.calls import (
     CHANGING,
+    CONFLICT_PAUSES_SECONDS,
     Pace,
     StoppedError,
     failures_of,
@@ -33,7 +34,6 @@ _CONVERSION_SECONDS: Final = 40.0
 _CONVERSION_ERROR: Final = "conversion webhook for"
 """The text by which errors of conversion are recognized. Source:
 `apiextensions-apiserver/pkg/apiserver/conversion`."""
-_PAUSES_SECONDS: Final = (0.05,) * 40
 _MADE_UP_SPEC: Final[Json] = {
     "modelID": "stowplan/made-up",
     "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "made-up"},
@@ -49,7 +49,7 @@ class ConversionFailedError(StoppedError):
 async def prove(cluster: Cluster, kind: Kind, pace: Pace, *, namespace: str) -> str:
     """Prove every object; return the result in one sentence.
 
-    Raises StoppedError if objects fail, UnreadableError if conversion does, and ClusterError.
+    Raises StoppedError if objects fail, ConversionFailedError if conversion does, and ClusterError.
     """
     refusal = await _create_made_up(cluster, kind, namespace)
     oldest, *others = (resource_of(kind, version.name) for version in kind.versions)
@@ -74,7 +74,7 @@ async def prove(cluster: Cluster, kind: Kind, pace: Pace, *, namespace: str) -> 
 async def _create_made_up(cluster: Cluster, kind: Kind, namespace: str) -> str:
     """Create an object in each version by dry run; return why that was inconclusive, or empty.
 
-    Raises UnreadableError if conversion does not respond or changes the object, and ClusterError.
+    Raises ConversionFailedError if conversion does not respond or changes the object, and ClusterError.
     """
     for version in kind.versions:
         resource = resource_of(kind, version.name)
@@ -152,7 +152,7 @@ async def _prove_object(cluster: Cluster, kind: Kind, metadata: Json) -> str:
 
 
 async def _retry_conflicts(attempt: Callable[[], Awaitable[str]]) -> str:
-    return await retry(partial(steadily, attempt), Conflict, _PAUSES_SECONDS)
+    return await retry(partial(steadily, attempt), Conflict, CONFLICT_PAUSES_SECONDS)
 
 
 def there_and_back(readings: Sequence[Json]) -> str:

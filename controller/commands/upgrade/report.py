@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from enum import Enum, StrEnum
+from enum import StrEnum
 from typing import Final
 
 from apiserver.schema.json import Json
@@ -67,33 +67,24 @@ def check_permissions(missing: Sequence[str]) -> Finding:
     )
 
 
-def with_accepted(findings: Iterable[Finding], checks: Iterable[str]) -> tuple[Finding, ...]:
-    """Return the findings with problems of the given checks turned into notes."""
-    names = set(checks)
-    return tuple(
-        replace(item, verdict=Verdict.NOTE)
-        if item.check in names and item.verdict is Verdict.PROBLEM
-        else item
-        for item in findings
-    )
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """A step to execute. The action has its name, and as value a title with `{subject}` and `{detail}`."""
+    """A step of a run: what it says, and what it does. It is planned only as long as it is not done."""
 
-    action: Enum
+    action: str
+    """A word for what it does, such as `store`."""
     subject: str = ""
-    detail: str = ""
+    """The name of the object that it changes, if it is a single one."""
+    title: str
+    """What it does, as users read it."""
+    act: Callable[[], Awaitable[str]]
+    """Does it, waits until it is done, and returns the result in one sentence. It can be repeated.
 
-    @property
-    def title(self) -> str:
-        """The step's description for users."""
-        return str(self.action.value).format(subject=self.subject, detail=self.detail)
+    Raises StoppedError and ClusterError."""
 
     def as_json(self) -> Json:
         """Return the step as JSON."""
-        return {"action": self.action.name.lower(), "subject": self.subject}
+        return {"action": self.action, "subject": self.subject}
 
 
 class RunOutcome(StrEnum):
@@ -141,6 +132,27 @@ class Run:
             "failures": [asdict(item) for item in self.failures],
             "advice": list(self.advice),
         } | self.state
+
+
+def plan_run(
+    verb: str,
+    cluster: str,
+    parts: Sequence[Finding | Step],
+    *,
+    accept: Collection[str],
+    state: Json | None = None,
+    advice: tuple[str, ...] = (),
+) -> Run:
+    """Return a run of these checks and steps; problems of the checks in `accept` become notes."""
+    checks = tuple(
+        replace(part, verdict=Verdict.NOTE)
+        if part.verdict is Verdict.PROBLEM and part.check in accept
+        else part
+        for part in parts
+        if isinstance(part, Finding)
+    )
+    steps = tuple(part for part in parts if isinstance(part, Step))
+    return Run(verb=verb, cluster=cluster, checks=checks, steps=steps, state=state or {}, advice=advice)
 
 
 Line = tuple[Tone, str]

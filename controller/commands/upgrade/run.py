@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TextIO, TypeAlias
+from typing import Final, TextIO, TypeAlias
 
 from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, explain
@@ -23,7 +23,6 @@ from controller.commands.upgrade.report import (
     Line,
     Run,
     RunOutcome,
-    Step,
     end_lines,
     plan_lines,
     printable,
@@ -42,16 +41,15 @@ run stopped; 2 wrong usage, or no usable connection to a cluster
 class Progress:
     """Writes a line for each start, intermediate state and end of a step, flushed at once."""
 
-    def __init__(self, stream: TextIO, *, steps: int, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, stream: TextIO, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
-        self._steps = steps
         self._clock = clock
-        self._step = 0
+        self._position = ""
         self._written_at = clock()
 
-    def begin(self, title: str) -> None:
-        """Report that the next step begins."""
-        self._step += 1
+    def begin(self, position: str, title: str) -> None:
+        """Report that a step begins. Its position is among all steps, such as `1/9`."""
+        self._position = position
         self._written_at = self._clock()
         self._write(title)
 
@@ -67,7 +65,7 @@ class Progress:
         self._write(f"done: {result}")
 
     def _write(self, text: str) -> None:
-        self._stream.write(f"[{self._step}/{self._steps}] {text}\n")
+        self._stream.write(f"[{self._position}] {text}\n")
         self._stream.flush()
 
 
@@ -114,18 +112,12 @@ def _rate(text: str) -> float:
     return rate
 
 
-class Executor(Protocol):
-    """Executes steps at the pace with which it was made."""
-
-    async def do(self, step: Step) -> str:
-        """Execute one step; return its result in one sentence. Raises StoppedError and ClusterError."""
-
-
-Planner: TypeAlias = Callable[[Cluster], Awaitable[tuple[Run, Callable[[Pace], Executor]]]]
+Planner: TypeAlias = Callable[[Cluster, Pace], Awaitable[Run]]
+"""Reads a cluster and returns the plan, whose steps keep to the pace."""
 
 
 def run(options: argparse.Namespace, plan: Planner) -> int:
-    """Run a subcommand and return its exit code; `plan` returns the plan, and what executes its steps."""
+    """Run a subcommand and return its exit code."""
     try:
         return asyncio.run(_run(options, plan))
     except ClusterError as error:
@@ -141,12 +133,13 @@ def run(options: argparse.Namespace, plan: Planner) -> int:
 
 async def _run(options: argparse.Namespace, plan: Planner) -> int:
     async with await Cluster.connect(options.kubeconfig, options.context) as cluster:
-        report, executor_at = await plan(cluster)
         is_text = options.output == "text"
+        progress = Progress(sys.stdout if is_text else sys.stderr)
+        report = await plan(cluster, Pace(per_second=options.rate, tell=progress.tell))
         if is_text:
             _print(plan_lines(report))
         if report.steps and options.apply and not report.problems:
-            report = await _execute(report, options, executor_at)
+            report = await _execute(report, progress)
         report = _conclude(report)
     if is_text:
         _print(end_lines(report))
@@ -168,18 +161,15 @@ def _conclude(report: Run) -> Run:
     return report if report.steps else replace(report, outcome=RunOutcome.NOTHING_TO_DO)
 
 
-async def _execute(report: Run, options: argparse.Namespace, executor_at: Callable[[Pace], Executor]) -> Run:
+async def _execute(report: Run, progress: Progress) -> Run:
     """Return the report after executing its steps, with their results or the error."""
-    stream = sys.stdout if options.output == "text" else sys.stderr
-    progress = Progress(stream, steps=len(report.steps))
-    executor = executor_at(Pace(per_second=options.rate, tell=progress.tell))
     failures: tuple[Failure, ...] = ()
     done: list[Json] = []
     try:
-        for step in report.steps:
+        for number, step in enumerate(report.steps, start=1):
             began = time.monotonic()
-            progress.begin(step.title)
-            result = await executor.do(step)
+            progress.begin(f"{number}/{len(report.steps)}", step.title)
+            result = await step.act()
             progress.end(result)
             seconds = round(time.monotonic() - began, 2)
             done.append(step.as_json() | {"result": result, "seconds": seconds})

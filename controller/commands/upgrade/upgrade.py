@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -40,7 +40,6 @@ from controller.commands.upgrade.definitions import (
     stored_versions,
     transitional_definition,
 )
-from controller.commands.upgrade.execution import Execution, StepKind, step
 from controller.commands.upgrade.gather import UpgradeState, gather
 from controller.commands.upgrade.report import (
     Finding,
@@ -49,10 +48,11 @@ from controller.commands.upgrade.report import (
     check_permissions,
     note,
     ok,
+    plan_run,
     problem,
-    with_accepted,
 )
 from controller.commands.upgrade.run import migration_parser, run
+from controller.commands.upgrade.steps import MigrationSteps
 from controller.planning.wording import count, first_of
 
 _MOST_NAMED: Final = 10
@@ -76,10 +76,10 @@ def main(arguments: Sequence[str]) -> int:
     """Plan or execute the upgrade; return the exit code."""
     options = parser().parse_args(arguments)
 
-    async def plan(cluster: Cluster) -> tuple[Run, Callable[[Pace], Execution]]:
+    async def plan(cluster: Cluster, pace: Pace) -> Run:
         snapshot = await gather(cluster, now=datetime.now(UTC))
-        report = plan_upgrade(snapshot, cluster.host, accept=options.accept)
-        return report, lambda pace: Execution(cluster, pace, namespace=snapshot.namespace)
+        steps = MigrationSteps(cluster, pace, namespace=snapshot.namespace)
+        return plan_upgrade(snapshot, cluster.host, steps, accept=options.accept)
 
     return run(options, plan)
 
@@ -89,26 +89,22 @@ def parser() -> argparse.ArgumentParser:
     return migration_parser("upgrade", _DESCRIPTION, _EPILOG, acceptable=ACCEPTABLE)
 
 
-def plan_upgrade(snapshot: UpgradeState, cluster: str, *, accept: Sequence[str] = ()) -> Run:
+def plan_upgrade(
+    snapshot: UpgradeState, cluster: str, steps: MigrationSteps, *, accept: Sequence[str] = ()
+) -> Run:
     """Return the plan for a snapshot."""
-    checks, steps = [check_permissions(snapshot.missing_permissions)], tuple[Step, ...]()
+    parts: list[Finding | Step] = [check_permissions(snapshot.missing_permissions)]
     if not snapshot.missing_permissions:
-        steps = tuple(upgrade_steps(snapshot))
-        checks += [
+        parts += [
             *check_definition(snapshot),
             *check_owners(snapshot),
             *check_objects(snapshot),
             *check_earlier_controllers(snapshot),
             *check_webhook(snapshot),
             *check_certificates(snapshot),
+            *upgrade_steps(snapshot, steps),
         ]
-    return Run(
-        verb="upgrade",
-        cluster=cluster,
-        state=state_of(snapshot, DEFINED),
-        checks=with_accepted(checks, accept),
-        steps=steps,
-    )
+    return plan_run("upgrade", cluster, parts, accept=accept, state=state_of(snapshot, DEFINED))
 
 
 def state_of(snapshot: UpgradeState, kinds: Sequence[Kind], changes: Sequence[Json] = ()) -> Json:
@@ -138,33 +134,35 @@ def _definition_state(name: str, live: Json | None) -> Json:
     }
 
 
-def upgrade_steps(snapshot: UpgradeState, kinds: Sequence[Kind] = DEFINED) -> Iterator[Step]:
+def upgrade_steps(
+    snapshot: UpgradeState, steps: MigrationSteps, kinds: Sequence[Kind] = DEFINED
+) -> Iterator[Step]:
     """Yield the remaining steps of an upgrade; none if it is complete."""
     for kind in kinds:
         live, hub = snapshot.definitions.get(kind.crd_name), kind.storage_version.name
         if kind.has_conversion:
-            yield from (
-                _conversion_steps(snapshot, kind, live) if live else (step(StepKind.INSTALL, kind, hub),)
-            )
+            yield from _conversion_steps(snapshot, steps, kind, live) if live else (steps.install(kind, hub),)
         elif live is not None and is_ours(live):  # the others are optional components, or of others
             transitional = transitional_definition(kind, live, storage=hub, ca_bundle="")
             if not matches(live, transitional):
-                yield step(StepKind.INSTALL, kind, hub)
+                yield steps.install(kind, hub)
 
 
-def _conversion_steps(snapshot: UpgradeState, kind: Kind, live: Json) -> Iterator[Step]:
+def _conversion_steps(
+    snapshot: UpgradeState, steps: MigrationSteps, kind: Kind, live: Json
+) -> Iterator[Step]:
     hub, old = kind.storage_version.name, storage_version(live)
     transitional = transitional_definition(
         kind, live, storage=old, ca_bundle=snapshot.ca_bundle, namespace=snapshot.namespace
     )
     if not matches(live, transitional):
-        yield step(StepKind.SERVE, kind, old)
+        yield steps.serve(kind, old)
     if old != hub:
-        yield step(StepKind.PROVE, kind)
-        yield step(StepKind.STORE, kind, hub)
+        yield steps.prove(kind)
+        yield steps.store(kind, hub)
     if stored_versions(live) != (hub,):
-        yield step(StepKind.REWRITE, kind, hub)
-        yield step(StepKind.PRUNE, kind, hub)
+        yield steps.rewrite(kind, hub)
+        yield steps.prune(kind, hub)
 
 
 def check_objects(snapshot: UpgradeState) -> Iterator[Finding]:

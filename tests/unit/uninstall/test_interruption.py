@@ -3,146 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
-from support.manifests import variant
 from support.memory_cluster import CutOffError
+from support.memory_installation import FORMER, PACE, PLACE, cluster, elsewhere, named, ours
 from support.memory_store import MemoryStore
 
 from apiserver.cluster.errors import ClusterError, Forbidden, Invalid
 from apiserver.cluster.resource import (
-    API_SERVICES,
     AUTOSCALING_POLICY_BINDINGS,
     CONFIG_MAPS,
-    CUSTOM_RESOURCE_DEFINITIONS,
     DEPLOYMENTS,
-    LEASES,
     NAMESPACES,
-    NODES,
-    PODS,
-    SERVICES,
-    VALIDATING_WEBHOOK_CONFIGURATIONS,
-    VARIANT_AUTOSCALINGS,
     Resource,
 )
 from apiserver.kinds.kthena.autoscaling import AUTOSCALING_POLICY_BINDING
-from apiserver.kinds.kthena.models import MODEL
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import Json
-from apiserver.schema.kind import Kind
-from apiserver.schema.structural import crd_manifest
-from controller.certificates.certificates import FORMER_CLAIM
-from controller.commands.uninstall.gather import gather
 from controller.commands.uninstall.installed import (
     CLUSTER_ROLE_BINDINGS,
     REMOVED,
-    ROLE_BINDINGS,
     SERVICE_ACCOUNTS,
     installations,
 )
-from controller.commands.uninstall.plan import plan_removal
-from controller.commands.uninstall.uninstall import Removal
-from controller.commands.upgrade.calls import Pace
-from controller.commands.upgrade.definitions import PART_OF
-from controller.observe.decision_following import API_SERVICE, TARGET
+from controller.commands.uninstall.uninstall import plan_removal
+from controller.observe.decision_following import API_SERVICE
 
-PACE = Pace(per_second=1e9, tell=lambda *_: None)
-PLACE = "inference"
-OURS = {PART_OF: "stowplan"}
 KEPT = {"customresourcedefinitions", "variantautoscalings", "autoscalingpolicybindings"}
-FORMER = {"labels": {PART_OF: "keda"}, "spec": {"service": {"namespace": "keda", "name": "adapter"}}}
-
-
-def named(name: str, namespace: str = "", **fields: Any) -> Json:
-    """Return an object with a name, and a namespace if there is one."""
-    place = {"namespace": namespace} if namespace else {}
-    return {"metadata": {"name": name} | place | fields.pop("metadata", {}), **fields}
-
-
-def ours(name: str, namespace: str = PLACE, **fields: Any) -> Json:
-    """Return an object with our label."""
-    return named(name, namespace, metadata={"labels": OURS}, **fields)
-
-
-def defined(kind: Kind) -> tuple[Resource, Json]:
-    """Return the definition of one of our kinds."""
-    conditions = [{"type": "Established", "status": "True"}]
-    stored = {"storedVersions": [kind.storage_version.name], "conditions": conditions}
-    return CUSTOM_RESOURCE_DEFINITIONS, crd_manifest(kind) | {"status": stored}
-
-
-def acting(component: str, place: str = PLACE) -> list[tuple[Resource, Json]]:
-    """Return the Deployment of an active process, and the Lease that it holds."""
-    labels = OURS | {"app.kubernetes.io/component": component}
-    lease = {"holderIdentity": "pod", "renewTime": datetime.now(UTC).isoformat(), "leaseDurationSeconds": 600}
-    noted = {"annotations": {FORMER_CLAIM: json.dumps(FORMER)}}
-    name = f"stowplan-{component}"
-    return [
-        (DEPLOYMENTS, named(name, place, metadata={"labels": labels}, spec={"template": {}})),
-        (LEASES, named(name, place, metadata=noted, spec=lease)),
-    ]
-
-
-def elsewhere() -> list[tuple[Resource, Json]]:
-    """Return the remains of an installation whose `namespace:` was changed, in its old namespace."""
-    place = "stowplan-system"
-    account = {"kind": "ServiceAccount", "name": "stowplan-models", "namespace": place}
-    return [
-        (NAMESPACES, ours(place, "")),
-        (SERVICE_ACCOUNTS, ours("stowplan-models", place)),
-        (SERVICES, ours("stowplan-webhooks", place)),
-        (ROLE_BINDINGS, named("once", "tenant", subjects=[account])),
-        *acting("controller", place),
-    ]
-
-
-def cluster(*more: tuple[Resource, Json], is_ours: bool = True) -> MemoryStore:
-    """Return a cluster with a complete installation, whose controller ended in the middle of its work."""
-    costs = {"stowplan.dev/pod-deletion-cost": "-1", "controller.kubernetes.io/pod-deletion-cost": "-1"}
-    gates = [{"name": "stowplan.dev/placement"}, {"name": "theirs"}]
-    taints = [
-        {"key": "stowplan.dev/moving", "effect": "NoSchedule"},
-        {"key": "theirs", "effect": "NoSchedule"},
-    ]
-    account = {"kind": "ServiceAccount", "name": "stowplan-controller", "namespace": PLACE}
-    client = {"service": {"namespace": PLACE}}
-    usual = [resource for resource in REMOVED if resource not in {DEPLOYMENTS, LEASES, ROLE_BINDINGS}]
-    objects: list[tuple[Resource, Json]] = [
-        (NAMESPACES, ours(PLACE, "") if is_ours else named(PLACE)),
-        *((resource, ours("stowplan", PLACE if resource.namespaced else "")) for resource in usual),
-        (SERVICE_ACCOUNTS, ours("stowplan-controller")),
-        (DEPLOYMENTS, ours("stowplan-webhooks", spec={"template": {}})),
-        *acting("controller"),
-        *acting("models"),
-        (ROLE_BINDINGS, named("scaling", "tenant", subjects=[account])),
-        (ROLE_BINDINGS, named("theirs", "tenant", subjects=[account | {"namespace": "tenant"}])),
-        (VALIDATING_WEBHOOK_CONFIGURATIONS, ours("stowplan", "", webhooks=[{"clientConfig": client}])),
-        (PODS, named("waits", "tenant", spec={"schedulingGates": gates}, status={})),
-        (PODS, named("goes", "tenant", metadata={"annotations": costs}, spec={}, status={})),
-        (NODES, named("n1", spec={"taints": taints})),
-        (SERVICES, named("adapter", "keda")),
-        (API_SERVICES, ours(API_SERVICE, "", spec={"service": {"namespace": PLACE, "name": TARGET}})),
-        defined(VARIANT_AUTOSCALING),
-        defined(MODEL),
-        defined(AUTOSCALING_POLICY_BINDING),
-        (VARIANT_AUTOSCALINGS, variant("a") | named("a", "tenant")),
-        (
-            AUTOSCALING_POLICY_BINDINGS,
-            named("b", "tenant", metadata={"annotations": {"stowplan.dev/written-by": "{}", "their": "1"}}),
-        ),
-    ]
-    return MemoryStore([*objects, *more])
 
 
 async def remove(store: MemoryStore, *, with_objects: bool) -> list[str]:
     """Run the command once; return the results of its steps."""
-    report = plan_removal(await gather(store), "memory", with_objects=with_objects)
+    report = await plan_removal(store, PACE, with_objects=with_objects)
     assert not report.problems
-    removal = Removal(store, PACE, namespaces=await installations(store), with_objects=with_objects)
-    return [await removal.do(step) for step in report.steps]
+    return [await step.act() for step in report.steps]
 
 
 async def removed_one_by_one(store: MemoryStore, *, with_objects: bool) -> int:
@@ -237,7 +131,7 @@ def test_a_missing_permission_is_named(plural: str) -> None:
     """It is checked before anything is read that requires it."""
     store = cluster()
     store.denied.add(("list", plural))
-    report = plan_removal(asyncio.run(gather(store)), "memory")
+    report = asyncio.run(plan_removal(store, PACE))
 
     (found,) = report.problems
     assert found.message.startswith(f"you are not allowed to list {plural}")
@@ -247,7 +141,7 @@ def test_a_missing_permission_is_named(plural: str) -> None:
 def test_the_remains_of_an_earlier_installation_are_removed_as_well() -> None:
     """Its processes stop with the others, wherever the run is interrupted."""
     store, alone = cluster(*elsewhere()), cluster()
-    checks = plan_removal(asyncio.run(gather(store)), "memory").checks
+    checks = asyncio.run(plan_removal(store, PACE)).checks
     asyncio.run(removed_one_by_one(store, with_objects=False))
     asyncio.run(remove(alone, with_objects=False))
 
@@ -285,8 +179,7 @@ def test_objects_of_others_with_our_label_are_not_deleted(theirs: list[tuple[Res
 
 def test_a_namespace_that_others_created_or_use_is_kept() -> None:
     """Their objects in it are kept, too."""
-    theirs, shared = cluster(is_ours=False), cluster()
-    shared.objects["configmaps", PLACE, "theirs"] = {"metadata": {"name": "theirs", "namespace": PLACE}}
+    theirs, shared = cluster(is_ours=False), cluster((CONFIG_MAPS, named("theirs", PLACE)))
     for store in (theirs, shared):
         asyncio.run(remove(store, with_objects=True))
 

@@ -11,12 +11,13 @@ from support.memory_cluster import MemoryCluster
 from apiserver.cluster.errors import AlreadyExists, ClusterError, Conflict, NotFound, Throttled, Unavailable
 from controller.commands.upgrade.calls import (
     Pace,
-    comes_true,
+    StoppedError,
     each,
     missing_permissions,
     patiently,
     retry,
     steadily,
+    wait_out,
 )
 
 if TYPE_CHECKING:
@@ -82,16 +83,17 @@ async def test_attempts_are_retried_after_some_errors(
     assert (found, len(attempt.left)) == (expected, left)
 
 
-async def test_a_condition_is_polled_up_to_a_time_limit() -> None:
-    """It is checked once even if the limit has already passed."""
-    answers = [False, True]
+async def test_an_end_is_polled_up_to_a_time_limit() -> None:
+    """It is looked for once even if the limit has already passed; the error states what is left."""
+    answers = ["x still exists", ""]
 
-    async def holds() -> bool:
+    async def left() -> str:
         return answers.pop(0)
 
-    assert await comes_true(holds, within_seconds=60)
-    answers = [False, False]
-    assert not await comes_true(holds, within_seconds=-1)
+    await wait_out(left, within_seconds=60)
+    answers = ["x still exists"]
+    with pytest.raises(StoppedError, match="x still exists after -1 s; run this command again"):
+        await wait_out(left, within_seconds=-1)
 
 
 async def test_each_keeps_the_order_and_raises_the_first_error() -> None:

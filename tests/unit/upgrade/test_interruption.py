@@ -17,13 +17,7 @@ from apiserver.kinds.llmd.shapes import RELEASES, Shape, in_shape
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from apiserver.schema.json import as_object, same, without
 from controller.commands.upgrade.calls import Pace, StoppedError
-from controller.commands.upgrade.execution import (
-    Execution,
-    StepKind,
-    is_reshaped,
-    step,
-    with_members,
-)
+from controller.commands.upgrade.steps import MigrationSteps, is_reshaped, with_members
 
 if TYPE_CHECKING:
     from apiserver.schema.json import Json
@@ -41,9 +35,9 @@ def objects() -> list[Json]:
 
 async def give_back(cluster: MemoryCluster, shape: Shape) -> None:
     """Do what a downgrade does to objects: reshape them, and remove our annotations."""
-    execution = Execution(cluster, PACE, namespace="stowplan-system", shape=shape)
-    for action in (StepKind.RESHAPE, StepKind.SWEEP):
-        await execution.do(step(action, VARIANT_AUTOSCALING))
+    steps = MigrationSteps(cluster, PACE, namespace="stowplan-system")
+    await steps.reshape(VARIANT_AUTOSCALING, shape).act()
+    await steps.sweep(VARIANT_AUTOSCALING, shape).act()
 
 
 @pytest.mark.parametrize("release", ["v0.0.1", "v0.4.2", "v0.5.1", "v0.7.0", "pull-233"])
@@ -81,10 +75,10 @@ def test_a_run_interrupted_between_two_writes_ends_like_an_uninterrupted_one(see
 async def test_a_definition_that_was_deleted_in_the_meantime_stops_the_downgrade() -> None:
     """An error states this, and nothing is created."""
     cluster = MemoryCluster([])
-    execution = Execution(cluster, PACE, namespace="stowplan-system", shape=RELEASES["v0.4.2"])
+    steps = MigrationSteps(cluster, PACE, namespace="stowplan-system")
 
     with pytest.raises(StoppedError, match="was deleted in the meantime"):
-        await execution.do(step(StepKind.WITHDRAW, VARIANT_AUTOSCALING, "v1alpha1"))
+        await steps.withdraw(VARIANT_AUTOSCALING).act()
     assert cluster.objects == {}
 
 
@@ -98,9 +92,9 @@ async def test_the_last_step_removes_annotations_and_changes_nothing_else() -> N
         item["metadata"]["annotations"] = {"x": "y", "llmd.ai/kept-by-conversion": "{}"}
     before = copy.deepcopy(cluster.objects)
     wrong = {name for name, item in before.items() if is_reshaped(item, shape)}
-    execution = Execution(cluster, PACE, namespace="stowplan-system", shape=shape)
+    steps = MigrationSteps(cluster, PACE, namespace="stowplan-system")
     with pytest.raises(StoppedError) as error:
-        await execution.do(step(StepKind.SWEEP, VARIANT_AUTOSCALING))
+        await steps.sweep(VARIANT_AUTOSCALING, shape).act()
 
     assert {failure.name for failure in error.value.failures} == wrong
     for name, item in cluster.objects.items():

@@ -13,8 +13,8 @@ from apiserver.cluster.errors import ClusterError, Forbidden, Throttled, Unavail
 from apiserver.kinds.llmd.conversion import convert
 from apiserver.kinds.llmd.variantautoscaling import VARIANT_AUTOSCALING
 from controller.commands.upgrade.calls import Pace, StoppedError
-from controller.commands.upgrade.execution import Execution, StepKind, step
 from controller.commands.upgrade.proving import ConversionFailedError, difference, prove, there_and_back
+from controller.commands.upgrade.steps import MigrationSteps
 
 OBJECTS = (legacy_variant("s2"), profiled_variant("s1"))
 HERE = "stowplan-system"
@@ -87,10 +87,10 @@ async def test_an_error_of_the_api_server_is_not_taken_for_one_of_conversion(ver
 async def test_a_version_that_was_served_before_the_run_stays_served() -> None:
     """A run that continues an earlier one removes no version, and does not even read the definition."""
     cluster = MemoryCluster(OBJECTS, fault=always(Unavailable(FAILED), ("create", "v1alpha2", "")))
-    execution = Execution(cluster, PACE, namespace=HERE)
+    steps = MigrationSteps(cluster, PACE, namespace=HERE)
 
     with pytest.raises(StoppedError, match="were served before this run and still are"):
-        await execution.do(step(StepKind.PROVE, VARIANT_AUTOSCALING))
+        await steps.prove(VARIANT_AUTOSCALING).act()
     assert {verb for verb, *_ in cluster.calls} == {"create"}
 
 

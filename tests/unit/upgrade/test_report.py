@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +11,8 @@ from typing import Any
 
 import pytest
 from support.manifests import legacy_variant, profiled_variant, variant
+from support.memory_cluster import MemoryCluster
 
-from apiserver.cluster.client import Cluster
 from apiserver.cluster.errors import ClusterError, Forbidden, Invalid, Unauthorized, Unavailable
 from apiserver.kinds.llmd.conversion import convert
 from apiserver.kinds.llmd.shapes import RELEASES, SHAPES, Shape
@@ -26,7 +25,6 @@ from controller.commands.upgrade.definitions import (
     transitional_definition,
     withdrawn_definition,
 )
-from controller.commands.upgrade.execution import Execution, StepKind, is_annotated, is_reshaped
 from controller.commands.upgrade.gather import UpgradeState
 from controller.commands.upgrade.report import (
     Run,
@@ -36,6 +34,7 @@ from controller.commands.upgrade.report import (
     printable,
 )
 from controller.commands.upgrade.run import Progress, run
+from controller.commands.upgrade.steps import MigrationSteps, is_annotated, is_reshaped
 
 KUBECONFIG = """
 apiVersion: v1
@@ -58,12 +57,9 @@ def kubeconfig(tmp_path: Path) -> str:
 EMPTY = UpgradeState(now=datetime(2026, 1, 1, tzinfo=UTC), namespace="stowplan-system")
 
 
-Planned = tuple[Run, Callable[[Pace], Execution]]
-
-
-def never(_: Pace) -> Execution:
-    """Fail: none of these plans may be executed."""
-    raise AssertionError
+STEPS = MigrationSteps(
+    MemoryCluster([]), Pace(per_second=1.0, tell=lambda *_: None), namespace="stowplan-system"
+)
 
 
 def stored(manifest: dict[str, Any]) -> dict[str, Any]:
@@ -78,7 +74,7 @@ OBJECTS = tuple(
 
 def test_a_plan_counts_objects_by_shape_and_states_what_is_missing() -> None:
     """The JSON document and the text have the same content."""
-    report = upgrade.plan_upgrade(replace(EMPTY, objects=OBJECTS), "https://cluster")
+    report = upgrade.plan_upgrade(replace(EMPTY, objects=OBJECTS), "https://cluster", STEPS)
     document = report.as_json()
     text = "\n".join(line for _, line in plan_lines(report))
 
@@ -92,8 +88,8 @@ def test_a_plan_counts_objects_by_shape_and_states_what_is_missing() -> None:
 def test_a_missing_permission_is_reported_and_nothing_else() -> None:
     """Nothing else was read, so nothing is reported as missing or as passed."""
     denied = replace(EMPTY, missing_permissions=("list variantautoscalings.llmd.ai",))
-    up = upgrade.plan_upgrade(denied, "https://cluster")
-    back = downgrade.plan_downgrade(denied, "https://cluster", RELEASES["v0.4.2"])
+    up = upgrade.plan_upgrade(denied, "https://cluster", STEPS)
+    back = downgrade.plan_downgrade(denied, "https://cluster", STEPS, RELEASES["v0.4.2"])
 
     for report in (up, back):
         assert [item.message for item in report.checks] == [
@@ -121,7 +117,7 @@ def test_errors_of_the_api_server_are_distinguished(
 ) -> None:
     """A cluster that rejects a request does respond."""
 
-    async def plan(_: Cluster) -> Planned:
+    async def plan(*_: object) -> Run:
         raise error
 
     options = upgrade.parser().parse_args(["--kubeconfig", kubeconfig])
@@ -139,9 +135,9 @@ def test_a_run_without_permissions_does_not_report_that_there_is_nothing_to_chan
 ) -> None:
     """Without permissions this is not known."""
 
-    async def plan(_: Cluster) -> Planned:
+    async def plan(*_: object) -> Run:
         denied = replace(EMPTY, missing_permissions=("list definitions",))
-        return upgrade.plan_upgrade(denied, "https://cluster"), never
+        return upgrade.plan_upgrade(denied, "https://cluster", STEPS)
 
     options = upgrade.parser().parse_args(["--kubeconfig", kubeconfig])
     assert run(options, plan) == 1
@@ -153,8 +149,8 @@ def test_a_run_without_permissions_does_not_report_that_there_is_nothing_to_chan
 def test_a_problem_without_steps_is_reported(kubeconfig: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The exit code is that of a problem, although nothing would be changed."""
 
-    async def plan(_: Cluster) -> Planned:
-        return replace(upgrade.plan_upgrade(EMPTY, "https://cluster"), steps=()), never
+    async def plan(*_: object) -> Run:
+        return replace(upgrade.plan_upgrade(EMPTY, "https://cluster", STEPS), steps=())
 
     options = upgrade.parser().parse_args(["--kubeconfig", kubeconfig])
     assert run(options, plan) == 1
@@ -176,8 +172,8 @@ def test_an_invalid_rate_is_rejected(rate: str, capsys: pytest.CaptureFixture[st
 def test_a_downgrade_that_would_make_up_values_is_a_problem() -> None:
     """Users may accept it; values that are lost are only reported."""
     snapshot, shape = replace(EMPTY, objects=OBJECTS), RELEASES["v0.0.4"]
-    refused = downgrade.plan_downgrade(snapshot, "https://cluster", shape)
-    taken = downgrade.plan_downgrade(snapshot, "https://cluster", shape, accept_incomplete=True)
+    refused = downgrade.plan_downgrade(snapshot, "https://cluster", STEPS, shape)
+    taken = downgrade.plan_downgrade(snapshot, "https://cluster", STEPS, shape, accept_incomplete=True)
 
     assert [item.check for item in refused.problems] == ["shape"]
     assert taken.problems == ()
@@ -189,7 +185,9 @@ def test_a_downgrade_that_would_make_up_values_is_a_problem() -> None:
 
 def test_a_downgrade_reports_lost_values_and_omits_unchanged_objects() -> None:
     """The last release of the modelProfile shape has no service classes, and requires only the model."""
-    back = downgrade.plan_downgrade(replace(EMPTY, objects=OBJECTS), "https://cluster", RELEASES["v0.4.2"])
+    back = downgrade.plan_downgrade(
+        replace(EMPTY, objects=OBJECTS), "https://cluster", STEPS, RELEASES["v0.4.2"]
+    )
 
     assert back.problems == ()
     changes = {item["name"]: item for item in back.as_json()["changes"]}
@@ -213,8 +211,8 @@ def test_under_a_definition_of_another_owner_a_downgrade_has_no_steps() -> None:
     """It may prune unknown fields, which is a problem if an object would have to change."""
     definitions = {VARIANT_AUTOSCALING.crd_name: definition_of_a_release()}
     snapshot = replace(EMPTY, definitions=definitions, objects=OBJECTS[2:])
-    lossy = downgrade.plan_downgrade(snapshot, "https://cluster", RELEASES["v0.5.1"])
-    clean = downgrade.plan_downgrade(snapshot, "https://cluster", SHAPES["modelProfile"])
+    lossy = downgrade.plan_downgrade(snapshot, "https://cluster", STEPS, RELEASES["v0.5.1"])
+    clean = downgrade.plan_downgrade(snapshot, "https://cluster", STEPS, SHAPES["modelProfile"])
 
     assert lossy.steps == clean.steps == clean.problems == ()
     assert [item.message for item in lossy.problems if "nothing to restore" in item.message]
@@ -264,15 +262,17 @@ def test_a_downgrade_continues_after_the_definition_of_our_chart_was_withdrawn()
 
     def plan(live: dict[str, Any], shape: Shape) -> Run:
         definitions = {VARIANT_AUTOSCALING.crd_name: live}
-        return downgrade.plan_downgrade(replace(EMPTY, definitions=definitions, objects=(kept,)), "", shape)
+        return downgrade.plan_downgrade(
+            replace(EMPTY, definitions=definitions, objects=(kept,)), "", STEPS, shape
+        )
 
     first, again = (plan(live, SHAPES["modelProfile"]) for live in (before, after))
     other = plan(after, RELEASES["v0.5.1"])
 
     assert not [item for item in first.problems if item.check == "owners"]
-    assert [step.action for step in first.steps] == [StepKind.DISOWN, StepKind.WITHDRAW, StepKind.SWEEP]
+    assert [step.action for step in first.steps] == ["disown", "withdraw", "sweep"]
     assert again.problems == ()
-    assert [step.action for step in again.steps] == [StepKind.SWEEP]
+    assert [step.action for step in again.steps] == ["sweep"]
     assert not [item for item in other.problems if item.check == "owners"]
     assert after["metadata"]["annotations"] == {"theirs": "kept"}
     assert after["metadata"]["labels"] == {}
@@ -303,7 +303,7 @@ NEXT: dict[str, tuple[UpgradeState, str]] = {
 @pytest.mark.parametrize(("snapshot", "want"), NEXT.values(), ids=NEXT.keys())
 def test_a_downgrade_states_only_the_next_action(snapshot: UpgradeState, want: str) -> None:
     """Each check is reported once."""
-    report = downgrade.plan_downgrade(snapshot, "https://cluster", RELEASES["v0.4.2"])
+    report = downgrade.plan_downgrade(snapshot, "https://cluster", STEPS, RELEASES["v0.4.2"])
 
     assert next(iter(report.advice), "") == want
     assert report.steps == report.problems == ()
@@ -312,7 +312,7 @@ def test_a_downgrade_states_only_the_next_action(snapshot: UpgradeState, want: s
 
 def test_control_characters_from_a_cluster_do_not_reach_the_terminal() -> None:
     """They are replaced; the only escape sequences are our own colours."""
-    report = upgrade.plan_upgrade(EMPTY, "https://cluster")
+    report = upgrade.plan_upgrade(EMPTY, "https://cluster", STEPS)
     failure = Failure(namespace="models", name="x", message="\x1b[2Jgone")
     stopped = replace(report, outcome=RunOutcome.STOPPED, error="one object", failures=(failure,))
     lines = [printable(line, is_coloured=True) for line in end_lines(stopped)]
@@ -325,8 +325,8 @@ def test_control_characters_from_a_cluster_do_not_reach_the_terminal() -> None:
 def test_progress_is_reported_once_a_second_and_at_the_end() -> None:
     """It is not reported for each of many objects."""
     moments, stream = iter([0.0, 0.0, 0.4, 1.1, 1.2, 1.3]), io.StringIO()
-    progress = Progress(stream, steps=2, clock=lambda: next(moments))
-    progress.begin("rewrite")
+    progress = Progress(stream, clock=lambda: next(moments))
+    progress.begin("1/2", "rewrite")
     for done in (1, 2, 3, 4):
         progress.tell(done, 4, "pods")
     progress.end("all")

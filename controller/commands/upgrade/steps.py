@@ -1,4 +1,4 @@
-"""Execution of the steps, one after the other. Each is idempotent, and none depends on another's memory.
+"""The steps of both subcommands. Each states what it does, and does it; none depends on another's memory.
 
 Stored objects are rewritten in the storage version by writes without changes: the server encodes the object
 again, in the current storage version. It goes to the status subresource, which no admission intercepts and
@@ -12,8 +12,7 @@ that is interrupted in between has all it needs to continue.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from enum import Enum
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -33,7 +32,6 @@ from controller.commands.upgrade.calls import (
     retry,
 )
 from controller.commands.upgrade.definitions import (
-    KINDS,
     disown,
     read_definition,
     served_versions,
@@ -53,27 +51,6 @@ from controller.planning.wording import count
 _TRIES: Final = 20
 _WRITE_PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *(2.0,) * 13)
 _ALLOCATIONS: Final = ("currentAlloc", "desiredOptimizedAlloc")
-
-
-class StepKind(Enum):
-    """The kinds of steps, with their titles: the subject is a definition, the detail a version."""
-
-    INSTALL = "install the definition {subject}"
-    SERVE = "serve every version of {subject} with conversion; {detail} is stored"
-    PROVE = "verify the conversion of every stored object by dry run"
-    STORE = "store {detail} from now on"
-    REWRITE = "rewrite every object that is not stored in {detail}"
-    PRUNE = "record that all objects are stored in {detail}"
-    REHEARSE = "rehearse the restore of every object by dry run"
-    RESHAPE = "restore every object in the requested shape, stored in {detail}"
-    DISOWN = "remove the entries of {detail} from the managedFields of every object"
-    WITHDRAW = "serve only {detail}, without conversion"
-    SWEEP = "remove our annotations from every object, without any other change"
-
-
-def step(action: StepKind, kind: Kind, version: str = "") -> Step:
-    """Return a step for the definition of a kind, or for its objects."""
-    return Step(action=action, subject=kind.crd_name, detail=version)
 
 
 def is_reshaped(item: Json, shape: Shape) -> bool:
@@ -114,7 +91,7 @@ async def _store_again(cluster: Cluster, resource: Resource, item: Json) -> tupl
     )
 
 
-async def _reshape(cluster: Cluster, resource: Resource, shape: Shape, item: Json) -> str:
+async def _reshape(cluster: Cluster, shape: Shape, resource: Resource, item: Json) -> str:
     """Write an object in a shape; return what admission changed, or empty."""
     shaped = in_shape(item, shape).value
     status = shaped.get("status")
@@ -133,35 +110,24 @@ async def _write_status(cluster: Cluster, resource: Resource, item: Json, status
     return await cluster.replace(resource, item | {"status": status}, subresource="status")
 
 
-class Execution:
-    """Executes steps on one cluster. `shape` is the shape of objects after a downgrade.
+class MigrationSteps:
+    """Makes the steps of an upgrade or a downgrade for one cluster. `namespace` is that of Stowplan."""
 
-    `namespace` is the namespace of Stowplan.
-    """
-
-    def __init__(self, cluster: Cluster, pace: Pace, *, namespace: str, shape: Shape | None = None) -> None:
+    def __init__(self, cluster: Cluster, pace: Pace, *, namespace: str) -> None:
         self._cluster = cluster
         self._pace = pace
         self._namespace = namespace
-        self._shape = shape
         self._is_newly_served = False
-        self._actions: Mapping[Enum, Callable[[Kind, str], Awaitable[str]]] = {
-            StepKind.INSTALL: self._serve,
-            StepKind.SERVE: self._serve,
-            StepKind.PROVE: self._prove,
-            StepKind.STORE: self._store,
-            StepKind.REWRITE: self._rewrite,
-            StepKind.PRUNE: self._prune,
-            StepKind.REHEARSE: self._rehearse,
-            StepKind.RESHAPE: self._reshape,
-            StepKind.DISOWN: self._disown,
-            StepKind.WITHDRAW: self._withdraw,
-            StepKind.SWEEP: self._sweep,
-        }
 
-    async def do(self, step: Step) -> str:
-        """Execute one step; return its result in one sentence. Raises StoppedError and ClusterError."""
-        return await self._actions[step.action](KINDS[step.subject], step.detail)
+    def install(self, kind: Kind, version: str) -> Step:
+        """Return the step that creates or updates a definition that has no objects to convert."""
+        title = f"install the definition {kind.crd_name}"
+        return _step("install", kind, title, partial(self._serve, kind, version))
+
+    def serve(self, kind: Kind, version: str) -> Step:
+        """Return the step that serves every version while objects are stored in one."""
+        title = f"serve every version of {kind.crd_name} with conversion; {version} is stored"
+        return _step("serve", kind, title, partial(self._serve, kind, version))
 
     async def _serve(self, kind: Kind, version: str) -> str:
         if kind.has_conversion:
@@ -171,13 +137,25 @@ class Execution:
         await until_served(self._cluster, kind, versions)
         return f"{kind.crd_name} serves {', '.join(versions)}"
 
-    async def _prove(self, kind: Kind, _: str) -> str:
-        try:
-            return await prove(self._cluster, kind, self._pace, namespace=self._namespace)
-        except ConversionFailedError as error:
-            outcome = await self._take_back(kind)
-            message = f"objects cannot be read through conversion, {outcome}: {error}"
-            raise StoppedError(message, error.failures) from error
+    async def _stage(self, kind: Kind, storage: str) -> None:
+        ca_bundle = await read_ca_bundle(self._cluster) if kind.has_conversion else ""
+        change = partial(
+            transitional_definition, kind, storage=storage, ca_bundle=ca_bundle, namespace=self._namespace
+        )
+        await write_definition(self._cluster, kind, change)
+
+    def prove(self, kind: Kind) -> Step:
+        """Return the step that proves conversion before anything is stored in a new version."""
+
+        async def act() -> str:
+            try:
+                return await prove(self._cluster, kind, self._pace, namespace=self._namespace)
+            except ConversionFailedError as error:
+                outcome = await self._take_back(kind)
+                message = f"objects cannot be read through conversion, {outcome}: {error}"
+                raise StoppedError(message, error.failures) from error
+
+        return _step("prove", kind, "verify the conversion of every stored object by dry run", act)
 
     async def _take_back(self, kind: Kind) -> str:
         """Serve only the oldest version again, if this run began to serve another; return the outcome.
@@ -195,101 +173,129 @@ class Execution:
             await write_definition(self._cluster, kind, partial(_withdraw, kind))
         return "the version that needs conversion is no longer served"
 
-    async def _store(self, kind: Kind, version: str) -> str:
-        await self._stage(kind, version)
-        await until_stored(self._cluster, kind, version)
-        return f"writes are stored in {version}"
+    def store(self, kind: Kind, version: str) -> Step:
+        """Return the step that changes the storage version."""
 
-    async def _stage(self, kind: Kind, storage: str) -> None:
-        ca_bundle = await read_ca_bundle(self._cluster) if kind.has_conversion else ""
-        await write_definition(
-            self._cluster,
-            kind,
-            lambda live: transitional_definition(
-                kind, live, storage=storage, ca_bundle=ca_bundle, namespace=self._namespace
-            ),
-        )
+        async def act() -> str:
+            await self._stage(kind, version)
+            await until_stored(self._cluster, kind, version)
+            return f"writes are stored in {version}"
 
-    async def _rewrite(self, kind: Kind, version: str) -> str:
-        """Store every object in a version, and verify that another write changes nothing."""
-        await until_stored(self._cluster, kind, version)
-        resource = resource_of(kind, version)
-        listed = await patiently(partial(self._cluster.list, resource, metadata_only=True))
-        items: list[Json] = listed["items"]
-        store = partial(_store_again, self._cluster, resource)
-        results = await each(items, store, self._pace.of("objects written"))
-        written, deleted = (sum(result[position] for result in results) for position in (0, 1))
-        without = f", {deleted} deleted in the meantime" if deleted else ""
-        return (
-            f"{written} of {count(len(items), 'object')} rewritten{without}; {len(items) - deleted} verified"
-        )
+        return _step("store", kind, f"store {version} from now on", act)
 
-    async def _prune(self, kind: Kind, version: str) -> str:
-        def prune(live: Json | None) -> Json:
+    def rewrite(self, kind: Kind, version: str) -> Step:
+        """Return the step that stores every object in a version, and verifies it by another write."""
+
+        async def act() -> str:
+            await until_stored(self._cluster, kind, version)
+            resource = resource_of(kind, version)
+            listed = await patiently(partial(self._cluster.list, resource, metadata_only=True))
+            items: list[Json] = listed["items"]
+            store = partial(_store_again, self._cluster, resource)
+            results = await each(items, store, self._pace.of("objects written"))
+            written, gone = (sum(result[position] for result in results) for position in (0, 1))
+            without = f", {gone} deleted in the meantime" if gone else ""
+            objects = count(len(items), "object")
+            return f"{written} of {objects} rewritten{without}; {len(items) - gone} verified"
+
+        return _step("rewrite", kind, f"rewrite every object that is not stored in {version}", act)
+
+    def prune(self, kind: Kind, version: str) -> Step:
+        """Return the step that records that no object is stored in another version."""
+
+        def change(live: Json | None) -> Json:
             if live is None or storage_version(live) != version:
                 raise StoppedError(f"{kind.crd_name} was changed in the meantime; run this command again")
             return live | {"status": live["status"] | {"storedVersions": [version]}}
 
-        await write_definition(self._cluster, kind, prune, subresource="status")
-        return f"storedVersions of {kind.crd_name} is {version}"
+        async def act() -> str:
+            await write_definition(self._cluster, kind, change, subresource="status")
+            return f"storedVersions of {kind.crd_name} is {version}"
 
-    async def _rehearse(self, kind: Kind, _: str) -> str:
-        """Write every object in the shape by dry run."""
-        resource, shape = self._target(kind)
+        return _step("prune", kind, f"record that all objects are stored in {version}", act)
 
-        async def write(item: Json) -> None:
+    def rehearse(self, kind: Kind, shape: Shape) -> Step:
+        """Return the step that writes every object in a shape by dry run."""
+
+        async def write(resource: Resource, item: Json) -> None:
             shaped = in_shape(item, shape).value
             await self._cluster.replace(resource, shaped, subresource="status", dry_run=True)
             await self._cluster.replace(resource, shaped, dry_run=True)
 
         why = f"cannot be restored in {shape}; nothing was changed. Correct them and run this command again"
-        return f"{await self._change(kind, partial(is_reshaped, shape=shape), write, why)} can be restored"
 
-    async def _reshape(self, kind: Kind, _: str) -> str:
-        resource, shape = self._target(kind)
-        write, is_due = partial(_reshape, self._cluster, resource, shape), partial(is_reshaped, shape=shape)
-        objects = await self._change(kind, is_due, write, "could not be restored; run this command again")
-        return f"{objects} restored in {shape}"
+        async def act() -> str:
+            is_due = partial(is_reshaped, shape=shape)
+            return f"{await self._change(kind, is_due, write, why)} can be restored"
 
-    async def _sweep(self, kind: Kind, _: str) -> str:
-        """Remove our annotation and nothing else."""
-        resource, shape = self._target(kind)
+        return _step("rehearse", kind, "rehearse the restore of every object by dry run", act)
 
-        async def write(item: Json) -> str:
+    def reshape(self, kind: Kind, shape: Shape) -> Step:
+        """Return the step that writes every object in a shape."""
+        write, is_due = partial(_reshape, self._cluster, shape), partial(is_reshaped, shape=shape)
+
+        async def act() -> str:
+            why = "could not be restored; run this command again"
+            return f"{await self._change(kind, is_due, write, why)} restored in {shape}"
+
+        oldest = kind.versions[0].name
+        return _step("reshape", kind, f"restore every object in the requested shape, stored in {oldest}", act)
+
+    def sweep(self, kind: Kind, shape: Shape) -> Step:
+        """Return the step that removes our annotation and nothing else."""
+
+        async def write(resource: Resource, item: Json) -> str:
             if is_reshaped(item, shape):
                 return "it was changed in the meantime and must be restored again: run this command again"
             await self._cluster.replace(resource, without_annotation(item))
             return ""
 
-        objects = await self._change(kind, is_annotated, write, "cannot be freed from our annotations")
-        return f"our annotations removed from {objects}"
+        async def act() -> str:
+            why = "cannot be freed from our annotations"
+            return f"our annotations removed from {await self._change(kind, is_annotated, write, why)}"
 
-    def _target(self, kind: Kind) -> tuple[Resource, Shape]:
-        assert self._shape is not None  # a downgrade always has one
-        return resource_of(kind, kind.versions[0].name), self._shape
+        title = "remove our annotations from every object, without any other change"
+        return _step("sweep", kind, title, act)
 
     async def _change(
         self,
         kind: Kind,
         is_due: Callable[[Json], bool],
-        write: Callable[[Json], Awaitable[object]],
+        write: Callable[[Resource, Json], Awaitable[object]],
         complaint: str,
     ) -> str:
         """Change all objects that are due, in the oldest version; return how many, such as `2 objects`."""
-        resource, _ = self._target(kind)
-        number = await change_all(self._cluster, resource, is_due, write, self._pace, complaint=complaint)
+        resource = resource_of(kind, kind.versions[0].name)
+        change = partial(write, resource)
+        number = await change_all(self._cluster, resource, is_due, change, self._pace, complaint=complaint)
         return count(number, "object")
 
-    async def _disown(self, kind: Kind, version: str) -> str:
-        oldest = kind.versions[0].name
-        written = await disown(self._cluster, kind, version=version, served=oldest, pace=self._pace)
-        entries = f"entries of {kind.group}/{version}"
-        return f"{entries} removed from the managedFields of {count(written, 'object')}"
+    def disown(self, kind: Kind, version: str) -> Step:
+        """Return the step that removes a version from the managedFields of all objects."""
 
-    async def _withdraw(self, kind: Kind, version: str) -> str:
-        await write_definition(self._cluster, kind, partial(_withdraw, kind))
-        await until_served(self._cluster, kind, (version,))
-        return f"{kind.crd_name} serves only {version}"
+        async def act() -> str:
+            oldest = kind.versions[0].name
+            written = await disown(self._cluster, kind, version=version, served=oldest, pace=self._pace)
+            entries = f"entries of {kind.group}/{version}"
+            return f"{entries} removed from the managedFields of {count(written, 'object')}"
+
+        title = f"remove the entries of {version} from the managedFields of every object"
+        return _step("disown", kind, title, act)
+
+    def withdraw(self, kind: Kind) -> Step:
+        """Return the step that leaves a definition with only the oldest version."""
+        oldest = kind.versions[0].name
+
+        async def act() -> str:
+            await write_definition(self._cluster, kind, partial(_withdraw, kind))
+            await until_served(self._cluster, kind, (oldest,))
+            return f"{kind.crd_name} serves only {oldest}"
+
+        return _step("withdraw", kind, f"serve only {oldest}, without conversion", act)
+
+
+def _step(action: str, kind: Kind, title: str, act: Callable[[], Awaitable[str]]) -> Step:
+    return Step(action=action, subject=kind.crd_name, title=title, act=act)
 
 
 def _withdraw(kind: Kind, live: Json | None) -> Json:
