@@ -11,7 +11,7 @@ from apiserver.kinds.authorship import WRITTEN_BY, is_recorded, writer_record
 from apiserver.kinds.registry import DEFINED
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind
-from controller.commands.uninstall.installed import Parts, Removal, annotating, place_of
+from controller.commands.uninstall.installed import Parts, Removal, annotations_patch, place_of
 from controller.commands.upgrade.calls import (
     StoppedError,
     change_all,
@@ -40,7 +40,7 @@ _OUR_CLIENT: Final = ("stowplan", "Update", None)
 
 async def definition_parts(removal: Removal) -> Parts:
     """Yield what happens to each definition and its objects, and the steps."""
-    has_hint, forget = False, list[Step]()
+    has_hint, last = False, list[Step]()
     for kind in DEFINED:
         live = await read_definition(removal.cluster, kind)
         if live is None:
@@ -52,18 +52,18 @@ async def definition_parts(removal: Removal) -> Parts:
         if objects:
             yield _note(kind, len(objects), is_own=is_own, is_deleted=is_deleted)
         if is_deleted:
-            yield _deletion(removal, kind, live, len(objects))
+            yield _delete(removal, kind, live, len(objects))
             continue
         has_hint |= is_own
-        for part in _own(removal, kind, live) if is_own else _others(removal, kind, live):
+        for part in _withdraw(removal, kind, live) if is_own else _disclaim(removal, kind, live):
             yield part
         # A later installation needs the annotation on VariantAutoscalings that stay under our definition.
         number = sum(map(_has_writer, objects)) if is_recorded(kind) else 0
         if number and not (kind.has_conversion and is_own):
-            forget.append(_forgetting(removal, kind, live, number))
+            last.append(_forget(removal, kind, live, number))
     if has_hint:
         yield note("kept", "--delete-objects deletes all of our definitions that stay, with their objects")
-    for step in forget:  # no webhook is left that would write it again
+    for step in last:  # no webhook is left that would write it again
         yield step
 
 
@@ -76,7 +76,7 @@ def _note(kind: Kind, objects: int, *, is_own: bool, is_deleted: bool) -> Findin
     )
 
 
-def _deletion(removal: Removal, kind: Kind, live: Json, objects: int) -> Step:
+def _delete(removal: Removal, kind: Kind, live: Json, objects: int) -> Step:
     name, resource = kind.crd_name, resource_of(kind, storage_version(live))
 
     async def act() -> str:
@@ -89,7 +89,7 @@ def _deletion(removal: Removal, kind: Kind, live: Json, objects: int) -> Step:
     return Step(action="delete", subject=name, title=f"delete the definition {name}{text}", act=act)
 
 
-def _own(removal: Removal, kind: Kind, live: Json) -> Iterator[Finding | Step]:
+def _withdraw(removal: Removal, kind: Kind, live: Json) -> Iterator[Finding | Step]:
     """Yield the step that leaves a definition of ours with its stored version, which needs no conversion."""
     name, stored, is_converted = kind.crd_name, storage_version(live), _is_converted(live)
     if is_converted and stored_versions(live) != (stored,):
@@ -114,7 +114,7 @@ def _own(removal: Removal, kind: Kind, live: Json) -> Iterator[Finding | Step]:
         yield Step(action="withdraw", subject=name, title=title, act=act)
 
 
-def _others(removal: Removal, kind: Kind, live: Json) -> Iterator[Step]:
+def _disclaim(removal: Removal, kind: Kind, live: Json) -> Iterator[Step]:
     """Yield the step that leaves nothing of ours in a definition of another owner."""
     name = kind.crd_name
 
@@ -131,7 +131,7 @@ async def _change(removal: Removal, kind: Kind, change: Callable[[Json], Json]) 
     await write_definition(removal.cluster, kind, lambda live: None if live is None else change(live))
 
 
-def _forgetting(removal: Removal, kind: Kind, live: Json, number: int) -> Step:
+def _forget(removal: Removal, kind: Kind, live: Json, number: int) -> Step:
     """Return the step that removes the annotation about the writer, which only Stowplan writes and reads.
 
     Objects that the API server refuses to write keep it and are named in the result: without us it has no
@@ -145,7 +145,7 @@ def _forgetting(removal: Removal, kind: Kind, live: Json, number: int) -> Step:
         async def remove(item: Json) -> None:
             nonlocal done
             try:
-                await removal.patch(resource, lambda _: annotating({WRITTEN_BY: None}), item)
+                await removal.patch(resource, lambda _: annotations_patch({WRITTEN_BY: None}), item)
                 done += 1
             except (Forbidden, Invalid) as error:
                 refused.append(f"{place_of(item)} ({error.message})")

@@ -107,7 +107,7 @@ def place_of(item: Json) -> str:
     return f"{namespace}/{name_of(item)}" if namespace else name_of(item)
 
 
-def annotating(annotations: Mapping[str, str | None]) -> Json:
+def annotations_patch(annotations: Mapping[str, str | None]) -> Json:
     """Return the patch that sets annotations, and removes those that are None."""
     return {"metadata": {"annotations": annotations}}
 

@@ -47,7 +47,7 @@ from controller.commands.uninstall.installed import (
     WEBHOOK_CONFIGURATIONS,
     Parts,
     Removal,
-    annotating,
+    annotations_patch,
     foreign_content,
     has_our_name,
     installations,
@@ -71,11 +71,7 @@ from controller.commands.upgrade.calls import (
     wait_out,
 )
 from controller.commands.upgrade.checks import DELIVERY_MARKS, is_held, labels_and_annotations
-from controller.commands.upgrade.definitions import (
-    HELM_RELEASE,
-    settle,
-    without_label,
-)
+from controller.commands.upgrade.definitions import HELM_RELEASE, settle, without_label
 from controller.commands.upgrade.report import (
     Finding,
     Run,
@@ -118,9 +114,6 @@ examples:
   stowplan uninstall                            print what goes and what stays
   stowplan uninstall --apply                    execute it
   stowplan uninstall --apply --delete-objects   delete all objects, too
-
-If a run is interrupted, run the command again: it continues with the
-remaining work.
 """
 
 
@@ -156,7 +149,16 @@ async def plan_removal(
         removal = Removal(
             cluster=cluster, pace=pace, with_objects=with_objects, namespaces=namespaces, objects=objects
         )
-        for part in (_owners, _templates, _processes, _claim, _webhooks, definition_parts, _rest, _places):
+        for part in (
+            _owners,
+            _templates,
+            _processes,
+            _claim,
+            _webhooks,
+            definition_parts,
+            _rest,
+            _namespaces,
+        ):
             parts += [item async for item in part(removal)]
     return plan_run("uninstall", cluster.host, parts, accept=accept)
 
@@ -244,7 +246,7 @@ async def _leaders(removal: Removal) -> list[str]:
 
 
 async def _stop(removal: Removal) -> str:
-    async def left() -> str:
+    async def remainder() -> str:
         names = await _leaders(removal)
         for namespace in removal.namespaces:
             pods = await list_metadata(removal.cluster, PODS, namespace, labels=ACTING_PODS)
@@ -252,7 +254,7 @@ async def _stop(removal: Removal) -> str:
         return f"{', '.join(names)} still exist" if names else ""
 
     await removal.delete(DEPLOYMENTS, is_acting)
-    await wait_out(left)
+    await wait_out(remainder)
     return "none of our processes is active"
 
 
@@ -262,7 +264,12 @@ def _has_our_cost(pod: Json) -> bool:
 
 _MARKS: Final[tuple[tuple[str, Resource, Callable[[Json], bool], Callable[[Json], Json]], ...]] = (
     ("scheduling gates", PODS, is_gated, lambda pod: ReleasedPod(pod=pod, node=None).patch()),
-    ("deletion costs", PODS, _has_our_cost, lambda pod: annotating(marks([pod], keep=1)[0].annotations)),
+    (
+        "deletion costs",
+        PODS,
+        _has_our_cost,
+        lambda pod: annotations_patch(marks([pod], keep=1)[0].annotations),
+    ),
     ("taints", NODES, is_closed, lambda node: {"spec": {"taints": other_taints(node)}}),
 )
 """Our changes of objects of others: which kind has them, what recognizes them, and the patch against them."""
@@ -360,7 +367,7 @@ async def _rest(removal: Removal) -> Parts:
         yield Step(action="remove", title=title, act=remove)
 
 
-async def _places(removal: Removal) -> Parts:
+async def _namespaces(removal: Removal) -> Parts:
     """Yield the steps that delete the namespaces that our manifests created and nobody else uses.
 
     After everything in it is deleted, such a namespace is recognized by its label and by being empty.

@@ -124,13 +124,15 @@ async def steadily(attempt: Callable[[], Awaitable[_T]]) -> _T:
     return await retry(partial(patiently, attempt), Unavailable, _UNAVAILABLE_PAUSES_SECONDS)
 
 
-async def wait_out(left: Callable[[], Awaitable[str]], *, within_seconds: float = PATIENCE_SECONDS) -> None:
-    """Poll until nothing is left to wait for. `left` returns what is, such as `x still exists`.
+async def wait_out(
+    remainder: Callable[[], Awaitable[str]], *, within_seconds: float = PATIENCE_SECONDS
+) -> None:
+    """Poll until there is no remainder to wait for; it is a text, such as `x still exists`.
 
     Raises StoppedError with this text if it takes longer.
     """
     deadline = asyncio.get_running_loop().time() + within_seconds
-    while text := await left():
+    while text := await remainder():
         if asyncio.get_running_loop().time() > deadline:
             raise StoppedError(f"{text} after {within_seconds:.0f} s; run this command again")
         await asyncio.sleep(_POLL_SECONDS)
@@ -187,13 +189,13 @@ async def delete_all(
         with suppress(NotFound, Conflict):  # it is gone, or replaced by a namesake, or being deleted
             await steadily(partial(cluster.delete, resource, name, namespace=namespace, uid=uid))
 
-        async def left() -> str:
+        async def remainder() -> str:
             present = await list_metadata(cluster, resource, namespace, fields=f"metadata.name={name}")
             is_left = uid in [it["metadata"]["uid"] for it in present]
             return f"{resource.kind} {name} still exists" if is_left else ""
 
         if waits:
-            await wait_out(left)
+            await wait_out(remainder)
 
     await each(items, delete, pace.of(resource.plural))
 

@@ -280,7 +280,7 @@ async def disown(cluster: Cluster, kind: Kind, *, version: str, served: str, pac
 async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) -> None:
     """Wait until exactly these versions are served. Raises StoppedError after a minute."""
 
-    async def left() -> str:
+    async def remainder() -> str:
         live = await read_definition(cluster, kind)
         is_established = live is not None and condition(live, "Established") == "True"
         if is_established and served_versions(live) == versions:
@@ -289,7 +289,7 @@ async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) 
                 return ""
         return f"{kind.crd_name} does not serve {', '.join(versions)}"
 
-    await wait_out(left, within_seconds=_PATIENCE_SECONDS)
+    await wait_out(remainder, within_seconds=_PATIENCE_SECONDS)
     if kind.has_conversion:
         await settle(cluster)
 
@@ -297,12 +297,12 @@ async def until_served(cluster: Cluster, kind: Kind, versions: tuple[str, ...]) 
 async def until_stored(cluster: Cluster, kind: Kind, version: str) -> None:
     """Wait until objects are stored in a version. Raises StoppedError after a minute."""
 
-    async def left() -> str:
+    async def remainder() -> str:
         resource = await _discover(cluster, kind, version) or {}
         is_stored = resource.get("storageVersionHash") == storage_hash(kind, version)
         return "" if is_stored else f"{kind.crd_name} is not stored in {version}"
 
-    await wait_out(left, within_seconds=_PATIENCE_SECONDS)
+    await wait_out(remainder, within_seconds=_PATIENCE_SECONDS)
     await settle(cluster)
 
 

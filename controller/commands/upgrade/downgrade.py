@@ -52,9 +52,6 @@ examples:
   stowplan downgrade --to-release v0.4.2            print the plan and losses
   stowplan downgrade --to-release v0.4.2 --apply    execute it
   stowplan downgrade --shape current -o json        name a shape, print JSON
-
-If a run is interrupted, run the command again: it continues with the
-remaining work.
 """
 _APPLY: Final = (
     "next: apply the definition of {release} over the current one,",

@@ -32,7 +32,10 @@ from controller.planning.wording import count
 _DEFAULT_RATE: Final = 100.0
 _PROGRESS_SECONDS: Final = 1.0
 _DONE, _STOPPED, _USAGE, _INTERRUPTED = 0, 1, 2, 130
-_EXIT_CODES: Final = """
+_EPILOG: Final = """
+If a run is interrupted, run the command again: it continues with the
+remaining work.
+
 exit code: 0 done, planned, or nothing to do; 1 a check found a problem, or the
 run stopped; 2 wrong usage, or no usable connection to a cluster
 """
@@ -73,7 +76,7 @@ def migration_parser(
     verb: str, description: str, epilog: str, *, acceptable: Sequence[str]
 ) -> argparse.ArgumentParser:
     """Return a parser with the common options; `acceptable` are the checks for `--accept`."""
-    made = command_parser(verb, description, epilog=epilog + _EXIT_CODES)
+    made = command_parser(verb, description, epilog=epilog + _EPILOG)
     made.add_argument(
         "--apply", action="store_true", help="execute the plan; without this option, only print it"
     )

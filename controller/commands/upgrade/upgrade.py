@@ -66,9 +66,6 @@ examples:
   stowplan upgrade                 print definitions, problems and the plan
   stowplan upgrade --apply         execute it
   stowplan upgrade -o json         print it as JSON
-
-If a run is interrupted, run the command again: it continues with the
-remaining work.
 """
 
 

@@ -87,13 +87,13 @@ async def test_an_end_is_polled_up_to_a_time_limit() -> None:
     """It is looked for once even if the limit has already passed; the error states what is left."""
     answers = ["x still exists", ""]
 
-    async def left() -> str:
+    async def remainder() -> str:
         return answers.pop(0)
 
-    await wait_out(left, within_seconds=60)
+    await wait_out(remainder, within_seconds=60)
     answers = ["x still exists"]
     with pytest.raises(StoppedError, match="x still exists after -1 s; run this command again"):
-        await wait_out(left, within_seconds=-1)
+        await wait_out(remainder, within_seconds=-1)
 
 
 async def test_each_keeps_the_order_and_raises_the_first_error() -> None:
