@@ -7,12 +7,14 @@ anything. As on the API server, a default inside an absent parent has no effect.
 from __future__ import annotations
 
 import copy
+import functools
 
 import msgspec
 
 from apiserver.schema.json import Json, JsonValue
 from apiserver.schema.kind import ComputedDefault, Version
-from apiserver.schema.model import SchemaNode, node_of
+from apiserver.schema.model import Property, Reduced, node_of, reduced
+from apiserver.schema.shape import NESTING
 from apiserver.schema.validation import judge
 
 
@@ -32,26 +34,32 @@ def schema_defaults(declared: type, value: Json) -> list[Addition]:
     A member of a wrong type is left unchanged; validation reports it.
     """
     added: list[Addition] = []
-    _fill_in(node_of(declared), value, added, place="")
+    _fill_in(_defaulted(declared), value, added, place="")
     return added
 
 
-def _fill_in(node: SchemaNode, value: JsonValue, added: list[Addition], *, place: str) -> None:
+@functools.cache
+def _defaulted(declared: type) -> Reduced[Property]:
+    return reduced(node_of(declared), lambda node: tuple(it for it in node.properties if it.has_default))
+
+
+def _fill_in(here: Reduced[Property], value: JsonValue, added: list[Addition], *, place: str) -> None:
     """Fill the defaults into a value, in place, and append what was added; `place` is its JSON pointer."""
-    if isinstance(value, list) and node.items is not None:
+    if isinstance(value, list) and here.items is not None:
         for position, item in enumerate(value):
-            _fill_in(node.items, item, added, place=f"{place}/{position}")
-    elif isinstance(value, dict) and node.values is not None:
+            _fill_in(here.items, item, added, place=f"{place}/{position}")
+    elif isinstance(value, dict) and here.values is not None:
         for key, item in value.items():
-            _fill_in(node.values, item, added, place=f"{place}/{key.replace('~', '~0').replace('/', '~1')}")
+            _fill_in(here.values, item, added, place=f"{place}/{key.replace('~', '~0').replace('/', '~1')}")
     elif isinstance(value, dict):
-        for prop in node.properties:
-            if prop.has_default and value.get(prop.name) is None:
-                value[prop.name] = copy.deepcopy(prop.default)
-                added.append(Addition(f"{place}/{prop.name}", prop.default))
-        for prop in node.properties:
-            if isinstance(item := value.get(prop.name), dict | list):
-                _fill_in(prop.node, item, added, place=f"{place}/{prop.name}")
+        for prop in here.own:
+            if value.get(prop.name) is None:
+                default = prop.default
+                value[prop.name] = copy.deepcopy(default) if type(default) in NESTING else default
+                added.append(Addition(f"{place}/{prop.name}", default))
+        for name, below in here.members:
+            if name in value:
+                _fill_in(below, value[name], added, place=f"{place}/{name}")
 
 
 class Completion(msgspec.Struct, kw_only=True):

@@ -55,7 +55,8 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     is_settings: bool = False
 
 
-def _no_references(_: Json) -> Iterable[Reference]:
+def no_references(_: Json) -> Iterable[Reference]:
+    """Return the references of an object of a kind that has none."""
     return ()
 
 
@@ -73,7 +74,7 @@ class Version:
     types."""
     advise: tuple[Callable[[Json], list[str]], ...] = ()
     """Functions that return warnings about a valid raw object: legal, but probably not intended."""
-    references: Callable[[Json], Iterable[Reference]] = _no_references
+    references: Callable[[Json], Iterable[Reference]] = no_references
     """A function that returns the references of a raw object with valid types."""
 
 

@@ -8,12 +8,13 @@ import inspect
 import sys
 import types
 from collections import ChainMap
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import (
     Annotated,
     Any,
     Final,
+    Generic,
     Literal,
     TypeAlias,
     TypeVar,
@@ -38,6 +39,8 @@ _SCALARS: Final[Mapping[type, tuple[str, Mapping[str, JsonValue]]]] = {
     float: ("number", {}),
 }
 
+
+T = TypeVar("T")
 
 Declared: TypeAlias = type
 """A class decorated with `declaration`."""
@@ -98,6 +101,35 @@ class Property:
     def has_default(self) -> bool:
         """Tell whether the schema has a default for the field."""
         return self.default is not msgspec.UNSET
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reduced(Generic[T]):
+    """A node reduced to what has something, its `own`, on or below it. A list has `most` items at most."""
+
+    own: tuple[T, ...]
+    keys: tuple[str, ...]
+    most: int | None
+    members: tuple[tuple[str, Reduced[T]], ...]
+    items: Reduced[T] | None
+    values: Reduced[T] | None
+
+
+def reduced(node: SchemaNode, own: Callable[[SchemaNode], tuple[T, ...]]) -> Reduced[T]:
+    """Return a node reduced to what `own` returns for it and for the nodes below it."""
+
+    def below(inner: SchemaNode | None) -> Reduced[T] | None:
+        here = None if inner is None else reduced(inner, own)
+        return here if here and (here.own or here.members or here.items or here.values) else None
+
+    return Reduced(
+        own=own(node),
+        keys=tuple(node.keywords.get("x-kubernetes-list-map-keys", ())),
+        most=node.keywords.get("maxItems"),
+        members=tuple((prop.name, inner) for prop in node.properties if (inner := below(prop.node))),
+        items=below(node.items),
+        values=below(node.values),
+    )
 
 
 def object_node(required: str = "", /, **members: object) -> SchemaNode:

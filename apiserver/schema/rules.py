@@ -235,7 +235,7 @@ class Transition(ValidationRule):
         self, expression: str, is_same: Callable[[JsonValue, JsonValue], bool], sentence: str, field: str = ""
     ) -> None:
         cel = CelRule(rule=expression, message=_IMMUTABLE, field_name=field)
-        super().__init__(_no_errors, sentence, cel=[cel])
+        super().__init__(lambda *_: (), sentence, cel=[cel])
         self._is_same: Final = is_same
         self._field: Final = field
 
@@ -295,8 +295,3 @@ def _excluding_earlier(names: Sequence[str]) -> list[CelRule]:
 
 def _not_beside(others: Sequence[str]) -> str:
     return f"may not be set together with {name_list(others, 'or')}"
-
-
-def _no_errors(value: JsonValue, path: FieldPath) -> Sequence[FieldError]:
-    del value, path
-    return ()

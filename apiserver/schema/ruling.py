@@ -11,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue, same
-from apiserver.schema.model import SchemaNode, node_of
+from apiserver.schema.model import Reduced, SchemaNode, node_of, reduced
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.rules import Transition, ValidationRule, WebhookOnly
 from apiserver.schema.shape import FREE_LEVELS, Blank, is_deeper_than
@@ -36,6 +36,8 @@ class UniqueKeys(ValidationRule):
 
 def _repeated_keys(names: tuple[str, ...], value: list[JsonValue], path: FieldPath) -> Sequence[FieldError]:
     """Return an error for each item with the keys of an earlier one."""
+    if len({tuple(map(item.get, names)) for item in value}) == len(value):
+        return ()
     problems: list[FieldError] = []
     seen: set[tuple[JsonValue, ...]] = set()
     for position, item in enumerate(value):
@@ -55,35 +57,15 @@ _SHALLOW: Final = WebhookOnly(_too_deep, f"Nested {FREE_LEVELS} levels deep at m
 """Free JSON must not be nested too deeply to be processed. OpenAPI has no keyword for this."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RuleTree:
-    """A node reduced to what has rules. At most `most` items of a list are checked."""
-
-    rules: tuple[ValidationRule, ...]
-    keys: tuple[str, ...]
-    most: int | None
-    members: tuple[tuple[str, RuleTree], ...]
-    each: RuleTree | None
-    """The items of a list, or the values of a map."""
-
-
-def rules_on(node: SchemaNode, is_meant: Callable[[ValidationRule], bool]) -> RuleTree:
+def rules_on(node: SchemaNode, is_meant: Callable[[ValidationRule], bool]) -> Reduced[ValidationRule]:
     """Return a node reduced to the rules that `is_meant` accepts."""
-    keys = tuple(node.keywords.get("x-kubernetes-list-map-keys", ()))
-    implied = ([UniqueKeys(keys)] if keys else []) + ([_SHALLOW] if node.type == "any" else [])
-    members = ((prop.name, _some_rules_on(prop.node, is_meant)) for prop in node.properties)
-    return RuleTree(
-        rules=tuple(rule for rule in (*node.rules, *implied) if is_meant(rule)),
-        keys=keys,
-        most=node.keywords.get("maxItems"),
-        members=tuple((name, below) for name, below in members if below is not None),
-        each=_some_rules_on(node.items or node.values, is_meant),
-    )
 
+    def own(here: SchemaNode) -> tuple[ValidationRule, ...]:
+        keys = tuple(here.keywords.get("x-kubernetes-list-map-keys", ()))
+        implied = ([UniqueKeys(keys)] if keys else []) + ([_SHALLOW] if here.type == "any" else [])
+        return tuple(rule for rule in (*here.rules, *implied) if is_meant(rule))
 
-def _some_rules_on(node: SchemaNode | None, is_meant: Callable[[ValidationRule], bool]) -> RuleTree | None:
-    here = None if node is None else rules_on(node, is_meant)
-    return here if here is not None and (here.rules or here.members or here.each) else None
+    return reduced(node, own)
 
 
 def is_check(rule: ValidationRule) -> bool:
@@ -96,60 +78,51 @@ def is_transition(rule: ValidationRule) -> bool:
     return isinstance(rule, Transition)
 
 
-def rule_errors(here: RuleTree, value: JsonValue, parts: tuple[str | int, ...] = ()) -> Iterator[FieldError]:
+def rule_errors(here: Reduced[ValidationRule], value: JsonValue) -> Iterator[FieldError]:
     """Yield the errors of a value of valid types by the rules on and below it, in the order of the tree.
 
-    `parts` are those of its path.
+    A rule that is broken is evaluated again with the path, which is not built for all others.
     """
-    if here.most is not None:
-        value = value[: here.most]
-    path = FieldPath(parts)
-    for rule in here.rules:
-        for error in rule.check(value, path):
-            yield FieldError(error.path, error.reason, error.body, path)
-    for name, below in here.members:
-        if name in value:
-            yield from rule_errors(below, value[name], (*parts, name))
-    if here.each is not None:
-        for part, item in enumerate(value) if isinstance(value, list) else _entries(value):
-            yield from rule_errors(here.each, item, (*parts, part))
-
-
-def _entries(value: Json) -> Iterator[tuple[str, JsonValue]]:
-    return ((f"[{key}]", item) for key, item in value.items())
+    waiting: list[tuple[Reduced[ValidationRule], JsonValue, tuple[str | int, ...]]] = [(here, value, ())]
+    while waiting:
+        here, value, parts = waiting.pop()
+        if here.most is not None and len(value) > here.most:
+            value = value[: here.most]
+        for rule in here.own:
+            if rule.check(value, _NOWHERE):
+                path = FieldPath(parts)
+                yield from [replace(error, scope=path) for error in rule.check(value, path)]
+        if here.members:
+            for name, below in reversed(here.members):
+                if name in value:
+                    waiting.append((below, value[name], (*parts, name)))
+        elif (each := here.items) is not None:
+            waiting += [(each, item, (*parts, position)) for position, item in enumerate(value)][::-1]
+        elif (each := here.values) is not None:
+            waiting += [(each, item, (*parts, f"[{key}]")) for key, item in value.items()][::-1]
 
 
 def change_errors(
-    here: RuleTree, old: JsonValue, new: JsonValue, path: FieldPath = _NOWHERE
+    here: Reduced[ValidationRule], old: JsonValue, new: JsonValue, path: FieldPath = _NOWHERE
 ) -> Iterator[FieldError]:
     """Yield every error of transition rules between two values of valid types.
 
     Items of a list map are compared with those of the same keys; items of other lists have no old value.
     """
-    for rule in here.rules:
+    for rule in here.own:
         if isinstance(rule, Transition):
             yield from rule.compare(old, new, path)
     for name, below in here.members:
         if name in old and name in new:
             yield from change_errors(below, old[name], new[name], path.child(name))
-    for below, before, after, inside in _kept_entries(here, old, new, path):
-        yield from change_errors(below, before, after, inside)
-
-
-def _kept_entries(
-    here: RuleTree, old: JsonValue, new: JsonValue, path: FieldPath
-) -> Iterator[tuple[RuleTree, JsonValue, JsonValue, FieldPath]]:
-    """Yield the entries of a list map or map that both values have."""
-    if here.each is None:
-        return
-    if isinstance(new, dict):
+    if here.values is not None:
         for key in old.keys() & new.keys():
-            yield here.each, old[key], new[key], path.key(key)
-    elif here.keys:
+            yield from change_errors(here.values, old[key], new[key], path.key(key))
+    if here.items is not None and here.keys:
         past = {item_key(item, here.keys): item for item in old}
         for position, item in enumerate(new):
             if (key := item_key(item, here.keys)) in past:
-                yield here.each, past[key], item, path.index(position)
+                yield from change_errors(here.items, past[key], item, path.index(position))
 
 
 def item_key(item: Json, names: tuple[str, ...]) -> tuple[JsonValue, ...]:

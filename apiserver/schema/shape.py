@@ -77,9 +77,13 @@ def without_nulls(node: SchemaNode, value: JsonValue) -> JsonValue:
 
     Nulls inside lists and inside free JSON are kept.
     """
-    if isinstance(value, dict) and (node.properties or node.values is not None):
+    if isinstance(value, dict) and node.values is not None:
+        return {key: without_nulls(node.values, item) for key, item in value.items() if item is not None}
+    if isinstance(value, dict) and (known := node.by_name):
         return {
-            key: without_nulls(_below(node, key), item) for key, item in value.items() if item is not None
+            key: without_nulls(known[key].node, item) if type(item) in NESTING and key in known else item
+            for key, item in value.items()
+            if item is not None
         }
     if isinstance(value, list) and node.items is not None:
         return [without_nulls(node.items, item) for item in value]
@@ -92,8 +96,10 @@ def well_typed(node: SchemaNode, value: JsonValue) -> JsonValue:
     A value of another type, or a number beyond the width of its type, is replaced by an empty value of the
     declared type, so that it still counts as set. An empty number is NaN, for which no comparison holds.
     """
-    if isinstance(value, dict) and (node.properties or node.values is not None):
-        return {key: _fit(_below(node, key), item) for key, item in value.items()}
+    if isinstance(value, dict) and node.values is not None:
+        return {key: _fit(node.values, item) for key, item in value.items()}
+    if isinstance(value, dict) and (known := node.by_name):
+        return {key: _fit(known[key].node, item) if key in known else item for key, item in value.items()}
     if isinstance(value, list) and node.items is not None:
         return [_fit(node.items, item) for item in value]
     return value
@@ -109,23 +115,14 @@ def is_typed(node: SchemaNode, value: JsonValue) -> bool:
 
 
 def _fit(node: SchemaNode, value: JsonValue) -> JsonValue:
-    fits = is_typed(node, value) and (isinstance(value, str) or _is_within_width(node, value))
-    return well_typed(node, value) if fits else _EMPTY[node.type]()
-
-
-def _is_within_width(node: SchemaNode, value: JsonValue) -> bool:
-    bounds = node.bounds
-    return not bounds or bounds["minimum"] <= value <= bounds["maximum"]
-
-
-def _below(node: SchemaNode, key: str) -> SchemaNode:
-    if node.values is not None:
-        return node.values
-    prop = node.property(key)
-    return _UNDECLARED if prop is None else prop.node
-
-
-_UNDECLARED: Final = SchemaNode(type="any")
+    if is_typed(node, value):
+        if type(value) in NESTING:
+            return well_typed(node, value)
+        if isinstance(value, str) or not (bounds := node.bounds):
+            return value
+        if bounds["minimum"] <= value <= bounds["maximum"]:
+            return value
+    return _EMPTY[node.type]()
 
 
 _ZERO: Final[Mapping[str, Callable[[], JsonValue]]] = {**_EMPTY, "string": str, "integer": int, "number": int}

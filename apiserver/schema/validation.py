@@ -15,7 +15,6 @@ from typing import Final
 
 import jsonschema_rs
 import msgspec
-from jsonschema_rs import ValidationError
 
 from apiserver.schema import errors
 from apiserver.schema.errors import FORBIDDEN, INVALID, TYPE_WORDS, WRONG_TYPE, FieldError
@@ -82,7 +81,8 @@ class Judge:
 
     def _list(self, problems: list[FieldError], cut: Cut) -> list[FieldError]:
         problems = [*cut.errors, *(error for error in problems if error.path not in cut.replaced)]
-        listed = sorted(_once(problems)[:MOST_ERRORS], key=lambda error: field_order(self.node, error.path))
+        once = [*dict.fromkeys(problems)][:MOST_ERRORS]
+        listed = sorted(once, key=lambda error: field_order(self.node, error.path))
         return listed + ([_and_more()] if len(problems) > MOST_ERRORS else [])
 
     def _of_misfit(self, value: Json, cut: Cut) -> tuple[list[FieldError], Iterator[FieldError]]:
@@ -99,7 +99,10 @@ class Judge:
 
     def _schema_errors(self, value: Json) -> list[FieldError]:
         failures = islice(self._schema.iter_errors(value), MOST_ERRORS + 1)
-        problems = [field_error(self.node, failure) for failure in failures]
+        problems = [
+            error_for(self.node, each.instance_path, each.kind.name, each.kind.value, each.instance)
+            for each in failures
+        ]
         mistyped = {error.path for error in problems if error.reason == WRONG_TYPE}
         # A bound does not apply to a value of another type; an enum does, as on the API server.
         return [error for error in problems if error.reason != INVALID or error.path not in mistyped]
@@ -143,10 +146,6 @@ def _and_more() -> FieldError:
     return FieldError(FieldPath().child("spec"), "FieldValueTooMany", body)
 
 
-def _once(problems: list[FieldError]) -> list[FieldError]:
-    return list(dict.fromkeys(problems))
-
-
 def field_order(node: SchemaNode, path: FieldPath) -> list[tuple[int, str]]:
     """Return the sort key of a path by which fields are in the order of their declarations."""
     order: list[tuple[int, str]] = []
@@ -156,12 +155,6 @@ def field_order(node: SchemaNode, path: FieldPath) -> list[tuple[int, str]]:
         order.append((rank, str(part)))
         node, _ = descend(node, part)
     return order
-
-
-def field_error(root: SchemaNode, failure: ValidationError) -> FieldError:
-    """Return the field error for an error of `jsonschema-rs`."""
-    kind = failure.kind
-    return error_for(root, failure.instance_path, kind.name, kind.value, failure.instance)
 
 
 def error_for(

@@ -12,9 +12,9 @@ from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Version
-from apiserver.schema.model import node_of
+from apiserver.schema.model import Reduced, node_of
 from apiserver.schema.rules import Transition, ValidationRule
-from apiserver.schema.ruling import RuleTree, UniqueKeys, rule_errors, rules_on
+from apiserver.schema.ruling import UniqueKeys, rule_errors, rules_on
 from apiserver.schema.shape import DEEPEST, is_deeper_than, well_typed, without_nulls
 from apiserver.schema.validation import validate
 from differential.findings import Findings, of_error
@@ -70,7 +70,7 @@ def _found_by(declared: type, value: Json, is_meant: Callable[[ValidationRule], 
 
 
 @functools.cache
-def _only(declared: type, is_meant: Callable[[ValidationRule], bool]) -> RuleTree:
+def _only(declared: type, is_meant: Callable[[ValidationRule], bool]) -> Reduced[ValidationRule]:
     return rules_on(node_of(declared), is_meant)
 
 

@@ -22,15 +22,9 @@ from apiserver.kinds.registry import KINDS
 from apiserver.schema.defaulting import with_defaults
 from apiserver.schema.json import Json
 from apiserver.schema.kind import Kind, Version
-from apiserver.schema.model import node_of
-from apiserver.schema.ruling import (
-    RuleTree,
-    change_errors,
-    is_check,
-    is_transition,
-    rule_errors,
-    rules_on,
-)
+from apiserver.schema.model import Reduced, node_of
+from apiserver.schema.rules import ValidationRule
+from apiserver.schema.ruling import change_errors, is_check, is_transition, rule_errors, rules_on
 from apiserver.schema.structural import crd_manifest
 from hack.bench.servers import Answerer
 
@@ -48,8 +42,8 @@ class Known:
     validator: Any
     """A `jsonschema` validator, whose type is a protocol without a public name."""
 
-    checks: RuleTree
-    changes: RuleTree
+    checks: Reduced[ValidationRule]
+    changes: Reduced[ValidationRule]
 
     def messages(self, value: Json, old: Json | None) -> list[str]:
         """Return all errors of an object with defaults; rules are only checked if the schema is satisfied."""
