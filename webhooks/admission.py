@@ -27,7 +27,7 @@ from apiserver.kinds.registry import find_version
 from apiserver.schema import errors
 from apiserver.schema.errors import FieldError
 from apiserver.schema.json import Json, JsonValue, same, without_depths
-from apiserver.schema.kind import Kind, Reference, Version
+from apiserver.schema.kind import Kind, Reference, Version, no_references
 from apiserver.schema.paths import FieldPath
 from apiserver.schema.validation import judge
 from webhooks.review import NULL, AdmissionRequest, ReviewedObject
@@ -81,8 +81,9 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
         return [claim for identity, claim in reversed(by_identity.items()) if identity not in previous]
 
     def _typed_references(self, value: Json) -> list[Reference]:
-        part = judge(self.version.declaration).typed_part(value)
-        return list(self.version.references(part))
+        if self.version.references is no_references:
+            return []
+        return list(self.version.references(judge(self.version.declaration).typed_part(value)))
 
 
 def subject_of(request: AdmissionRequest) -> Subject | None:
