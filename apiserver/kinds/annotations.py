@@ -94,6 +94,8 @@ UNDERSTOOD: Final[Mapping[str, tuple[str, ...]]] = {
 _SHOWN_CHARACTERS: Final = 40
 _LEAST_LIKENESS: Final = 0.6
 _LEAST_LIKENESS_OF_PREFIXES: Final = 0.9
+_OURS: Final = PREFIX.removesuffix("/")
+_LENGTHS_OF_PREFIXES: Final = range(len(_OURS) - 2, len(_OURS) + 3)
 
 
 def advice(kind: Kind, version: Version, value: Json) -> Iterator[str]:
@@ -149,7 +151,8 @@ def wrong_value(name: str, text: str) -> str:
 
 
 def _is_ours(prefix: str) -> bool:
-    return bool(nearest(prefix, [PREFIX.removesuffix("/")], likeness=_LEAST_LIKENESS_OF_PREFIXES))
+    is_as_long = len(prefix) in _LENGTHS_OF_PREFIXES
+    return is_as_long and bool(nearest(prefix, [_OURS], likeness=_LEAST_LIKENESS_OF_PREFIXES))
 
 
 def _instead(end: str, understood: tuple[str, ...]) -> str:

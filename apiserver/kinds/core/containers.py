@@ -301,13 +301,13 @@ def _amount_faults(name: str, quantity: str | int) -> Iterator[str]:
             yield f"must be a positive integer multiple of {name}"
 
 
-def _entry_errors(amounts: Json, path: FieldPath) -> Iterator[FieldError]:
-    for name, quantity in amounts.items():
+def _entry_errors(value: Json, side: str, path: FieldPath) -> Iterator[FieldError]:
+    for name, quantity in value.get(side, {}).items():
         if name not in _STANDARD_NAMES:
             for detail in _name_faults(name):
-                yield errors.invalid(path.key(name), name, detail)
+                yield errors.invalid(path.child(side).key(name), name, detail)
             for detail in _amount_faults(name, quantity):
-                yield errors.invalid(path.key(name), quantity, detail)
+                yield errors.invalid(path.child(side).key(name), quantity, detail)
 
 
 def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -> Sequence[FieldError]:
@@ -328,14 +328,14 @@ def _pair_errors(name: str, request: str | int, limits: Json, path: FieldPath) -
 def resource_errors(value: Json, path: FieldPath) -> list[FieldError]:
     """Return the errors of requests and limits, each on its own and compared with each other."""
     limits, requests = value.get("limits", {}), value.get("requests", {})
-    problems = list(_entry_errors(limits, path.child("limits")))
+    problems = list(_entry_errors(value, "limits", path))
     if problems or requests != limits:  # equal ones have no errors either
-        problems += _entry_errors(requests, path.child("requests"))
+        problems += _entry_errors(value, "requests", path)
     for name, request in requests.items():
         if request != limits.get(name):
             problems += _pair_errors(name, request, limits, path)
-    names = limits.keys() | requests.keys()
-    if names.isdisjoint({"cpu", "memory"}) and any(name.startswith(_HUGE_PAGES_PREFIX) for name in names):
+    names = (*limits, *requests)
+    if {"cpu", "memory"}.isdisjoint(names) and any(name.startswith(_HUGE_PAGES_PREFIX) for name in names):
         problems.append(errors.forbidden(path, "huge pages require cpu or memory"))
     return problems
 
