@@ -124,6 +124,7 @@ def forecast(rates: Sequence[float]) -> Forecast:
         raise ValueError("a forecast needs at least one rate")
     recent = rates[-MEAN_TICKS:]
     mean = sum(recent) / len(recent)
+    # Two high rates in a row are a jump, which the mean would follow only in minutes; a single one is noise.
     latest = min(rates[-2:])
     now = max(mean, latest)
     # Higher rates from before are of a load that is over, and no deviation from the present one.

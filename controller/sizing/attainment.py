@@ -38,6 +38,7 @@ forecast: utilization is then higher than planned, and what is missed says littl
 
 _HOUR_SECONDS: Final = 3600.0
 _SLOT_SECONDS: Final = 300.0
+"""Time for which one sum is kept: an hour is a few sums instead of hundreds of cycles."""
 
 _MOST_ASSUMED: Final = 0.8
 """Maximum assumed share of what a target leaves that the mean may take."""
@@ -46,7 +47,7 @@ _MOST_ASSUMED: Final = 0.8
 def shares(attainment: float) -> float:
     """Return the assumed share of what a target leaves that the mean may take, for a promised share.
 
-    It is that of an exponential distribution.
+    It is that of an exponential distribution: of a mean m, a share `exp(-t / m)` of its values exceeds t.
     """
     return min(_MOST_ASSUMED, 1 / -math.log(1 - attainment))
 
@@ -81,6 +82,7 @@ class Attainment:
         if not self.requests:
             return 0.0
         within = (1 - self.missed_ttft / self.requests) * (1 - self.missed_itl / self.requests)
+        # Engines report both times in separate histograms, so it is not known which requests missed both.
         return self.requests * (1 - within)
 
     def times(self, factor: float) -> Attainment:
@@ -114,6 +116,7 @@ def attainment_of(interval: EngineInterval, targets: Targets) -> Attainment:
         missed_ttft, requests = above(interval.first_token_times, targets.ttft_seconds)
     if targets.itl_seconds is not None:
         slow, finished = above(interval.token_times, targets.itl_seconds)
+        # Without first tokens, or a target for them, those that finished are all requests.
         requests = requests or finished
         missed_itl = slow / finished * requests if finished else 0.0
     return Attainment(requests=requests, missed_ttft=missed_ttft, missed_itl=missed_itl)
@@ -210,6 +213,9 @@ class Experience:
         missed = measured + ASSUMED_REQUESTS * allowed
         expected = assumed if self.former is None else self.former
         strain = self.strain + ASSUMED_REQUESTS * expected**EXPONENT
+        # With `missed = c * sum of u^EXPONENT` over requests, c is `missed / strain`; solve `allowed = c *
+        # u^EXPONENT`. The assumed requests miss as allowed at the expected utilization, which is the result
+        # without others.
         return float((allowed * strain / missed) ** (1 / EXPONENT))
 
 

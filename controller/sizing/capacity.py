@@ -23,7 +23,7 @@ from controller.sizing.lengths import Lengths
 from controller.sizing.records import StepParameters, Targets
 
 BATCH_SHARE: Final = 0.85
-"""Utilization that is assumed without a tighter target."""
+"""Utilization that is assumed without a tighter target; at the full rate, queues would only grow."""
 
 _MOST_SHARE: Final = 0.75
 """Share of what a target leaves that a mean may take, whatever was attained: beyond, few requests meet it."""
@@ -83,6 +83,8 @@ def sized_capacity(
 ) -> SizedCapacity:
     """Return the capacity of a replica of some engines, each with up to `batch` sequences at once."""
     work = _work(parameters, lengths)
+    # By Little's law, a full batch is `rate * output * tau`. With this tau, `1 = alpha / tau + work * rate`
+    # gives the rate.
     full = batch / (lengths.output * parameters.alpha_ms / 1e3 + batch * work)
     limits = [
         _Limit(
@@ -97,6 +99,8 @@ def sized_capacity(
     assumed = met[0].assumed_rate / full
     hopeless = _hopeless(parameters, lengths, targets)
     allowed = 1 - targets.attainment
+    # Hopeless requests use up a part of what the promise allows. If they alone are more than that, all of it
+    # applies to the others.
     learned = experience.utilization(
         assumed, allowed if hopeless > allowed else allowed - hopeless, unavoidable=hopeless
     )
@@ -111,6 +115,8 @@ def sized_capacity(
                     ReplicaRateLimit(
                         target=item.target,
                         text=item.text,
+                        # The first limit explains the rate. What engines attained can raise the rate above
+                        # what others assume, and no limit may be shown below it.
                         requests_per_second=max(rate, min(MOST_RATE, item.assumed_rate * engines)),
                     )
                     if position
@@ -144,6 +150,7 @@ def _hopeless(parameters: StepParameters, lengths: Lengths, targets: Targets) ->
     if targets.ttft_seconds is None or not parameters.delta_ms:
         return 0.0
     left_ms = targets.ttft_seconds * 1e3 - parameters.alpha_ms - parameters.gamma_ms
+    # A histogram has whole prompts, of which on average this share is computed.
     per_token_ms = parameters.delta_ms * lengths.computed / lengths.prompt
     slow, requests = above(lengths.prompts, max(0.0, left_ms / per_token_ms))
     return slow / requests if requests else 0.0
@@ -165,6 +172,7 @@ def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work
         text, left = f"ITL {duration(targets.itl_seconds)}", targets.itl_seconds - alpha
 
         def within_itl(share: float) -> float:
+            # The rate at which the mean step is `tau = alpha + share * left`, by the equation above.
             return (1 - alpha / (alpha + share * left)) / work
 
         idle = alpha + parameters.beta_ms / 1e3
@@ -174,6 +182,9 @@ def _limits(parameters: StepParameters, lengths: Lengths, targets: Targets, work
         text, left = f"TTFT {duration(targets.ttft_seconds)}", targets.ttft_seconds - alone
 
         def within_ttft(share: float) -> float:
+            # Pollaczek and Khinchine: with a utilization rho, the mean wait is `rho / (1 - rho)` times half
+            # of the mean time of a request alone, times E[x^2] / E[x]^2. `busy` is the first factor at which
+            # this wait is the share, and `rho = work * rate`.
             busy = share * left / (alone * lengths.inequality / 2)
             return busy / ((1 + busy) * work)
 

@@ -102,6 +102,7 @@ def load_of(
         return load, memory
     expected = forecast([tick.requests_per_second for tick in ticks])
     backlog = float(max(0, seen.waiting - _QUEUED_PER_ENGINE * seen.engines))
+    # Pods without a probe may be ready after 0 s: a backlog is then worked off within a cycle.
     work_off_seconds = max(settings.interval_seconds, load.start_seconds)
     required = min(max(expected.upper, expected.now + backlog / work_off_seconds), most_required)
     now_seconds = ticks[-1].moment_seconds
@@ -109,6 +110,7 @@ def load_of(
     before = [item for item in memory.required if since < item[0] < now_seconds]
     held = (*before, (now_seconds, required))
     begun = memory.begun_seconds if memory.begun_seconds is not None else now_seconds
+    # What was required before the first cycle is not known, so nothing is removed within the first hold.
     releasable = max([rate for _, rate in held]) if begun <= since else None
     load = replace(
         load,

@@ -1,4 +1,10 @@
-"""Request lengths of a model: means, and the variability of prompts."""
+"""Request lengths of a model: means, and the variability of prompts.
+
+Means are tokens divided by requests, over the counts of the last minutes. Capacity needs three of them:
+prompts, computed prompts and outputs. The wait behind other prompts (M/G/1) depends on the second moment of
+their lengths, which follows from the histogram that engines report. The same histogram shows how many prompts
+are too long for a target.
+"""
 
 from __future__ import annotations
 
@@ -89,10 +95,12 @@ def _inequality(histogram: Histogram) -> float | None:
     for bound, cumulative in zip(*histogram, strict=True):
         inside = max(0.0, cumulative - counted)
         counted = max(counted, cumulative)
+        # The last bucket has no upper bound: it is taken to end at twice its lower one.
         high = below * 2 if math.isinf(bound) else bound
         if inside and high > 0:
             requests += inside
             first += inside * (below + high) / 2
+            # E[x^2] of a uniform distribution over the bucket.
             second += inside * (below * below + below * high + high * high) / 3
         below = high
     return max(1.0, second * requests / (first * first)) if first else None

@@ -188,6 +188,7 @@ def _experience(
     """Return what the engines attained, with this cycle; it begins anew with new targets."""
     known = memory.experience if memory.promise == facts.targets else NO_EXPERIENCE
     known = known.discount()
+    # In the first cycle, nothing was planned for yet.
     usual = utilization if memory.utilization is None else memory.utilization
     for item in seen:
         known = known.add(item, utilization=utilization, usual=usual)
@@ -358,9 +359,11 @@ def _shares(variant: Variant, sibling: Variant) -> tuple[float, float]:
     own, other = ACCELERATORS.get(variant.accelerator), ACCELERATORS.get(sibling.accelerator)
     count = variant.accelerators_per_replica / max(1, sibling.accelerators_per_replica) or 1.0
     if variant.accelerator == sibling.accelerator:
+        # The same type differs only in the number of accelerators that share the work, without loss.
         return count, count
     if own and other:
         return count * own.bandwidth / other.bandwidth, count * own.arithmetic / other.arithmetic
     price = variant.cost_per_replica / sibling.cost_per_replica if sibling.cost_per_replica else Decimal(1)
+    # A dearer type need not be faster: by its price alone, it is never taken for better than the sibling.
     share = min(1.0, float(price) or 1.0)
     return share, share

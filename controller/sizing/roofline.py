@@ -100,6 +100,7 @@ class _Roof:
         """Return the time of a step without prompts."""
         model, setup = self.model, self.setup
         weights_gb = self._read_parameters(sequences) * setup.weight_bits / 8
+        # Only accelerators that share each layer shorten a step: groups of a pipeline work in turn.
         reads_ms = weights_gb / (self._bandwidth * setup.tensor_parallel)
         cached_gb = _CONTEXT_TOKENS * self._cached_bytes / 1e9
         hops = _HOPS * model.layers if setup.tensor_parallel > 1 else 0
@@ -119,6 +120,7 @@ class _Roof:
             peak = self.accelerator.arithmetic_8bit * _SHARE_OF_8BIT
         if self.model.experts[0]:
             peak *= _SHARE_OF_EXPERTS
+        # A token takes a multiplication and an addition per parameter; billions by TFLOPS are milliseconds.
         return 2 * (self.model.active or self.model.parameters) / (peak * self.setup.tensor_parallel)
 
     @property
@@ -128,6 +130,7 @@ class _Roof:
         accelerators = setup.tensor_parallel * setup.pipeline_parallel
         weights_gib = self.model.parameters * 1e9 * setup.weight_bits / 8 / _GIB / accelerators
         free_gib = self.accelerator.memory_gib * setup.memory_share - weights_gib - _RESERVED_GIB
+        # Of a pipeline, each accelerator caches only its own layers, and so more tokens.
         tokens = free_gib * _GIB * setup.pipeline_parallel / self._cached_bytes
         return min(_MOST_CACHED, max(0, int(tokens)))
 
@@ -146,6 +149,8 @@ class _Roof:
         model, (experts, used) = self.model, self.model.experts
         if not experts or not model.active:
             return model.parameters
+        # `active = others + share * of_experts` and `parameters = others + of_experts` give the size of the
+        # experts. With experts chosen independently, n sequences leave `(1 - share)^n` of them unread.
         share = used / experts
         of_experts = (model.parameters - model.active) / (1 - share)
         return model.parameters - of_experts * math.pow(1 - share, sequences)

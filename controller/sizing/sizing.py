@@ -1,4 +1,11 @@
-"""The entry point of sizing: adds loads and capacities to a snapshot, once per cycle."""
+"""The entry point of sizing: adds loads and capacities to a snapshot, once per cycle.
+
+The order within a model follows from what needs what: arrivals and lengths by the engines' counters; the step
+times of each variant; from both, the capacity of a replica within the targets; and last the load, which is
+limited by capacities while these are known from few samples. What engines attained is judged by the
+utilization of the last cycle: for what was required then the present replicas exist. Everything that is
+carried on is in `SizingMemory`.
+"""
 
 from __future__ import annotations
 
@@ -204,6 +211,7 @@ def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelL
     seen = observe_model(own, cycle.reports, before, now_seconds=cycle.now_seconds, settings=cycle.settings)
     lengths = _stated_lengths(stated) or seen.memory.lengths
     if lengths is not None and not cycle.facts.get(own[0].key, _NO_FACTS).computes_prompts:
+        # The least number, and not 0: times are divided by it.
         lengths = replace(lengths, computed=1.0)
     utilization = _utilization(own, before, seen)
     shown = {
@@ -221,6 +229,7 @@ def _sized_model(cycle: _Cycle, key: Key, own: Sequence[Variant], stated: ModelL
         full_rates={name: size.full_rate for name, size in sizes.items()},
     )
     for name, size in sizes.items():
+        # The next cycle weighs what engines attained by the distance from this utilization.
         shown[name] = replace(shown[name], memory=replace(shown[name].memory, utilization=size.utilization))
     return _SizedModel(variants=equipped, load=stated or load, memory=memory, performances=shown)
 

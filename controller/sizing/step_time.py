@@ -55,6 +55,7 @@ _LEAST_TOKENS: Final = 1e-3
 """The minimum number of tokens of a sample. Prometheus extrapolates, so a number may be a fraction."""
 
 _STEP_SECONDS: Final = (1e-5, 60.0)
+"""Range of plausible step times; counters that yield others are ignored."""
 _POINTS: Final = tuple(
     (sequences, prompts) for sequences in (2.0, 16.0, 64.0) for prompts in (0.0, 64.0, 512.0)
 )
@@ -173,6 +174,7 @@ class StepTimes:
 
     def add(self, sample: IntervalSample) -> StepTimes:
         """Return the equations with one more sample, which resets the count of outliers."""
+        # The dependent variable is 1, so the right-hand side consists of the sums of the regressors.
         g, p = sample.decoded / _SCALE_G, sample.prompted / _SCALE_P
         w, y = sample.weight, 1.0 / sample.tau_seconds / _SCALE_STEPS
         xx, xy = self.xx, self.xy
@@ -378,7 +380,7 @@ def result_time(
     `T = s + s N`, and by Little's law `N = rate T`. So the engine serves `1 / s = rate + 1 / T` requests per
     second at most: what it was seen to serve, and what one more request at a time would add. An engine that
     computes many prompts at once serves more, which shows as its load grows. Engines of one replica count as
-    if all had the same load. `known` are the parameters of the last cycle.
+    if all had the same load. `parameters` are those of the last cycle.
     """
     if lengths is None or lengths.output > 1:
         return None
