@@ -1,4 +1,10 @@
-"""Decide the replicas of a target, with the reasons and the updated history."""
+"""Decide the replicas of a target, with the reasons and the updated history.
+
+The steps and their order are those of docs/policies.md: the highest recommendation of all metrics, panic
+mode, tolerance, stabilization windows, rates, the grace period before zero, and bounds. Windows are those of
+a HorizontalPodAutoscaler. Tolerance compares numbers of replicas instead of a ratio, after rounding up. Each
+step that changes the number is recorded; the last one decides.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +32,7 @@ from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 _WHOLE_PERCENT = 100
 _QUIET: Final = (Activity.UNWATCHED, Activity.IDLE)
+"""Activities that allow zero replicas: an unknown one does not."""
 _ASLEEP: Final = {
     Activity.UNWATCHED: "at 0 replicas, no pod reports any metric",
     Activity.UNKNOWN: "at 0 replicas, no pod reports any metric, and the activity metric is not known",
@@ -90,10 +97,14 @@ def decide(
     recommended = max((item.replicas or 0 for item in known), default=None)
     if current == 0 and observation.activity is Activity.SEEN:
         recommended = max(recommended or 0, 1)
+    # Some of the metrics can show that more is needed, but only all of them that less is.
     may_fall = bool(known) and all(item.signal.decides for item in recommendations)
     history = _with_times(history.at(now_seconds), recommendations, observation, now_seconds)
+    # Rate limits count from the replicas of their period: before the first decision, the current ones.
+    # Without this entry, they would count from the decision itself.
     if not history.counts:
         history = history.add_request(now_seconds - HORIZON_SECONDS, current)
+    # A low number that follows from missing data is not recorded: it would hold back scaling up for a window.
     if recommended is not None and (may_fall or recommended > current):
         history = _with_recommendation(history, recommended, current, now_seconds, settings)
     history = _with_panic(policy.panic, history, current, recommended, now_seconds)
@@ -161,6 +172,7 @@ def _with_panic(
     since, until = history.panic_since_seconds, history.panic_until_seconds
     if rules is None or until is None or until < now_seconds:
         since = until = None
+    # Without replicas, the threshold is 0 and any demand counts as a surge.
     if (
         rules is not None
         and rules.hold_seconds > 0
@@ -229,6 +241,7 @@ def _bound_steps(
         if detail:
             yield LimitStep(limit=Limit.GRACE, before=reached, after=1, detail=detail)
             reached = 1
+    # Bounds are the last step, so they hold whatever the others yield, and also without any metric.
     bound = min(max(reached, bounds.min_replicas), bounds.max_replicas)
     if bound != reached:
         detail = f"minReplicas {bound}" if bound > reached else f"maxReplicas {bound}"

@@ -112,6 +112,7 @@ class History:
         """Return the history with the replicas that are requested from now on."""
         higher = tuple(item for item in self.peaks if item.replicas > replicas)
         lower = tuple(item for item in self.dips if item.replicas < replicas)
+        # The first entry that the number reaches or passes gives it its time: since then, it is the extreme.
         peak, dip = (
             Entry(items[len(kept)].seconds if len(kept) < len(items) else now_seconds, replicas)
             for items, kept in ((self.peaks, higher), (self.dips, lower))
@@ -129,6 +130,7 @@ class History:
         decided, until = self.decided_seconds, self.panic_until_seconds
         if decided is None or seen_seconds <= decided:
             return self
+        # Times equal to that of the decision were updated by it; earlier ones had ended before.
         since = decided - _NEARLY
         is_surge = until is not None and until - hold_seconds > since
         is_active = self.active_seconds is not None and self.active_seconds > since
@@ -224,6 +226,7 @@ def _recent(entries: Iterable[Entry], since: float, now_seconds: float) -> Itera
 
 
 def _counts_since(entries: tuple[Entry, ...], since: float, now_seconds: float) -> tuple[Entry, ...]:
+    # The last of the outdated entries is what held when the horizon began.
     before = [item for item in entries if item.seconds < since][-1:]
     return (*before, *_recent(entries, since, now_seconds))
 

@@ -52,6 +52,7 @@ class PodMemory:
         counted = {name: item for name, item in look.exposed.items() if item.is_counter or item.buckets}
         latest = self.looks[-1].exposed if self.looks else {}
         anew = {name for name, item in counted.items() if not _goes_on(latest.get(name, item), item)}
+        # What restarted cannot be compared with its past: older scrapes forget it, and keep the others.
         kept = [
             PodExposure(item.seconds, {name: old for name, old in item.exposed.items() if name not in anew})
             for item in self.looks

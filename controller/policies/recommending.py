@@ -30,7 +30,7 @@ from controller.sizing.demand import Grade, grade
 from controller.sizing.records import SizingSettings
 
 _DIGITS: Final = 9
-"""Decimals to which replicas are rounded before they are rounded up."""
+"""Decimals to which replicas are rounded before they are rounded up: no error of a sum may add a replica."""
 
 _LARGEST: Final = 1e300
 """Larger values are capped at this, so that sums stay finite."""
@@ -206,13 +206,16 @@ def _upwards(
     limits: StableLimits, history: History, current: int, recommended: int, now_seconds: float
 ) -> Iterator[LimitStep]:
     lowest = history.lowest(now_seconds, limits.window_seconds)
+    # A window only holds replicas back: it never changes them in the other direction.
     steady = recommended if lowest is None else max(current, min(recommended, lowest))
     if steady != recommended:
         detail = f"the lowest recommendation of the last {limits.window_seconds:g} s is {lowest}"
         yield LimitStep(limit=Limit.WINDOW, before=recommended, after=steady, detail=detail)
     if limits.period_seconds <= 0:
         return
+    # The fewest of the period, not the current ones: replicas added within it count against the limit.
     start = _fewest(history, current, now_seconds, limits.period_seconds)
+    # A percentage of no replicas would keep a target at zero: it allows one.
     by_percent = start * limits.percent // _WHOLE_PERCENT if start else min(1, limits.percent)
     choose = max if limits.select == "Or" else min
     reach = max(current, start + choose(limits.instances, by_percent))
@@ -248,6 +251,7 @@ def _in_panic(
         return
     start = _fewest(history, current, now_seconds, rules.period_seconds)
     reach = max(current, start + start * rules.percent // _WHOLE_PERCENT)
+    # A percentage of no replicas is nothing, so a surge from zero is not limited.
     if rules.period_seconds > 0 and start and recommended > reach:
         within = f"within {rules.period_seconds:g} s in panic mode"
         detail = f"up by at most {rules.percent} % {within}, from {count(start, 'replica')}"

@@ -36,6 +36,7 @@ from controller.policies.splitting import Share, capacity_of, split
 from controller.sizing.records import DEFAULT_SIZING, SizingSettings
 
 _NEARLY = 1e-6
+"""Numerical error of a sum of capacities."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,6 +152,7 @@ def _one_less(
         (share.capacity for share in shares if share.current_replicas > share.min_replicas), default=0.0
     )
     most = history.most(now_seconds, policy.down.period_seconds)
+    # Like the rate limit, it counts from the most replicas within the period: only one goes in each.
     start = serving if most is None or most <= whole.current_replicas else float(most)
     steady = next(step.before for step in whole.steps if step.limit is Limit.RATE)
     active_seconds = whole.history.active_seconds
@@ -162,6 +164,7 @@ def _with_choice(history: History, whole: ScalingDecision, chosen: int, now_seco
     """Return the history with what was chosen instead of what was decided for the whole."""
     if not history.counts:
         history = history.add_request(now_seconds - HORIZON_SECONDS, whole.current_replicas)
+    # `decide` has recorded its own number: it is dropped, so that rate limits see what was chosen.
     decided = replace(whole.history, peaks=history.peaks, dips=history.dips)
     return decided.add_request(now_seconds, chosen)
 
@@ -171,6 +174,8 @@ def _one_way(required: float, shares: Sequence[Share], ready: Sequence[int]) -> 
     counts = [min(max(item.current_replicas, item.min_replicas), item.max_replicas) for item in shares]
     if required >= capacity_of(shares, counts) - _NEARLY:
         return tuple(replace(item, min_replicas=count) for item, count in zip(shares, counts, strict=True))
+    # Between what is ready and what exists, only replicas that are not ready stop; below, the ready ones are
+    # the most that may stay, so all others stop.
     serving = [
         min(max(here, item.min_replicas), count)
         for item, count, here in zip(shares, counts, ready, strict=True)

@@ -34,8 +34,11 @@ MOST_CELLS: Final = 2_000_000
 """Maximum of amounts times parts."""
 
 _FINENESS: Final = 1000
+"""Capacities count in thousandths; smaller differences are not seen."""
 _NEARLY: Final = 1e-6
+"""Share of a unit by which a sum of capacities may be too large because of rounding."""
 _NEVER: Final = 2**61
+"""Cost of an amount that no mix has; sums with it stay within 64 bits."""
 _WHOLE_PERCENT: Final = 100
 
 
@@ -160,6 +163,7 @@ def _rest(needed: int, shares: Sequence[Share], sizes: Sequence[int]) -> _Remain
 def _split_by_grain(
     needed: int, shares: Sequence[Share], sizes: Sequence[int], order: Sequence[int], grain: int
 ) -> _Remainder:
+    # Sizes are rounded down and the need up, so a mix that is enough in the grain is enough.
     coarse = tuple(size // grain for size in sizes)
     fewest_parts = 2 * len(shares) * max(1, needed // grain).bit_length()
     room = max(2 * max(coarse), MOST_CELLS // (2 * fewest_parts)) * grain
@@ -186,6 +190,8 @@ def _fit(
     )
     over -= needed
     order = sorted(range(len(shares)), key=lambda place: _dearness(shares[place], place))
+    # Targets below the grain count for nothing there: they fill what is left, the cheapest first. Then what
+    # the rounding took too much of is returned, the dearest first.
     for place in order:
         more = min(shares[place].max_replicas - replicas[place], -(min(0, over) // sizes[place]))
         replicas[place] += more
@@ -203,8 +209,10 @@ def _additions(rest: _Remainder, expansion_percent: int) -> list[int]:
     costs, counts = _cheapest(parts, rest.most)
     enough = costs[rest.needed :]
     most_cost = (base + int(enough.min())) * max(_WHOLE_PERCENT, expansion_percent) // _WHOLE_PERCENT - base
+    # argmax is the first such amount: the one with the least excess.
     amount = rest.needed + int(np.argmax(enough <= min(most_cost, _NEVER - 1)))
     added = [0] * len(rest.shares)
+    # Backwards: the last part that improved an amount is in its mix, and earlier ones are the rest of it.
     for part, is_taken in zip(reversed(parts), reversed(counts), strict=True):
         if is_taken[amount]:
             added[part.share] += part.replicas
@@ -214,6 +222,7 @@ def _additions(rest: _Remainder, expansion_percent: int) -> list[int]:
 
 def _parts(rest: _Remainder) -> Iterator[_Part]:
     """Yield parts that can be combined to any useful number of replicas, existing ones first."""
+    # More than the sum of all places in a mix, so positions count only between mixes that start equally many.
     moved = len(rest.shares) * rest.most + 1
     for place, count, is_new in rest.groups():
         cost, change = rest.shares[place].cost, 2 * is_new * moved + place
@@ -242,6 +251,7 @@ def _cheapest(parts: Sequence[_Part], most: int) -> tuple[NDArray[np.int64], lis
     for part in parts:
         is_better = np.zeros(most + 1, dtype=np.bool_)
         here = is_better[part.amount :]
+        # Sums are copies of the state before this part, so it is taken at most once (a 0-1 knapsack).
         cost = costs[: most + 1 - part.amount] + part.cost
         change = changes[: most + 1 - part.amount] + part.change
         old_cost, old_change = costs[part.amount :], changes[part.amount :]
