@@ -163,6 +163,7 @@ class SimulatedAutoscaler:
         at_most = max([proposed, *(r.replicas for r in recent if r.seconds > now_seconds - down)])
         kept = [r for r in recent if r.seconds >= now_seconds - max(up, down)]
         self._recommendations = [*kept, _ReplicaEvent(now_seconds, proposed)]
+        # Both only hold back: replicas grow to the lowest of one window, and shrink to the highest of one.
         return min(max(replicas, at_least), at_most)
 
     def _limit_pace(self, now_seconds: float, replicas: int, recommended: int) -> int:
@@ -187,5 +188,6 @@ class SimulatedAutoscaler:
         at_start = replicas - sum(item.replicas for item in self._changes if item.seconds > since_seconds)
         if pace.type == "Pods":
             return at_start + sign * pace.value
+        # As in the real controller, rounding is in favor of the change, in both directions.
         reached = at_start * (100 + sign * pace.value) / 100
         return math.ceil(reached) if sign > 0 else int(reached)

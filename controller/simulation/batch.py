@@ -119,6 +119,7 @@ class Batch:
 
         self.prefilling: list[Sequence] = []
         self.decodes = 0
+        # A ratio of integers, so that the clock has no rounding errors however long it runs.
         mean = Fraction(profile.accepted_tokens_per_step).limit_denominator(1000)
         self._tokens, self._per_iterations = mean.as_integer_ratio()
         self._iteration = 0
@@ -163,6 +164,8 @@ class Batch:
         first = begin % size
         if ticks == 1:
             return growing[first]
+        # In each round over all residue classes, every decoding sequence opens one block. The rest are the
+        # classes from `first` on, and again from 0 if they go beyond the last one.
         rounds, rest = divmod(ticks, size)
         opened = sum(growing[first : first + rest]) + sum(growing[: max(0, first + rest - size)])
         return rounds * self.decodes + opened
@@ -211,11 +214,13 @@ class Batch:
 
         It is 0 if the next one may not fit; some sequence must be decoding.
         """
+        # In `block_size` ticks, every decoding sequence opens exactly one block.
         ticks = self.free_blocks // self.decodes * self.block_size
         return ticks * self._per_iterations // self._tokens
 
     def iterations_to_finish(self) -> int:
         """Return the iterations until a sequence gets its last token; some must be decoding."""
+        # The inverse of `clock_after`: the first iteration after which the clock has passed that tick.
         return -(-(self._next_finish() + 1) * self._per_iterations // self._tokens) - self._iteration
 
     def pop_finished(self) -> list[Sequence]:

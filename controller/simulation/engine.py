@@ -89,6 +89,8 @@ class SimulatedEngine:
         batch, step = self._batch, self._step
         if step is None or step.iterations == 1:
             return batch.used_blocks / batch.total_blocks
+        # The iterations begun by then. The first of them has taken its blocks; one that begins just then is
+        # left open, as by `advance`.
         begun = -((self._now_us - now_us) // step.each_us)
         coming = batch.growth(after=1, iterations=max(begun, 1) - 1)
         return (batch.used_blocks + coming) / batch.total_blocks
@@ -190,6 +192,8 @@ class SimulatedEngine:
             self._step.iterations = 1
 
     def _schedule(self) -> _Iteration:
+        # Decoding sequences come first: prompts get what these leave of blocks and of the token budget. As in
+        # vLLM, no sequence enters in an iteration that had to preempt one.
         has_preempted = self._make_room()
         self._batch.grow()
         chunks = self._chunks(admits=not has_preempted)
@@ -271,6 +275,7 @@ class SimulatedEngine:
 
     def _complete(self, step: _Iteration) -> list[CompletedRequest]:
         if step.iterations > 1:
+            # The first iteration took its blocks when the run was scheduled.
             self._batch.grow(after=1, iterations=step.iterations - 1)
         self._step = None
         self._count(step, step.iterations)

@@ -160,6 +160,7 @@ def _of_rule(
     if not values and not rule.is_zero_without_series:
         return None
     total = sum(values)
+    # A value scales the ready pods by its ratio to the target. An average is a total, divided by the target.
     base = len(own) if rule.kind == "value" else pods
     ratio = (
         total / rule.target if rule.kind == "value" else total / (rule.target * base) if base else math.inf
@@ -182,6 +183,8 @@ def proposal_by_pods(
     missing = pods - len(values)
     if not missing:
         return replicas if _is_tolerated(ratio, scaler) else math.ceil(round(ratio * len(values), 9))
+    # As in the real controller, what is missing counts against the change: at the target when scaling down, 0
+    # when scaling up. If the change then points the other way, there is none.
     assumed = target if ratio < 1 else 0.0
     filled = (sum(values) + missing * assumed) / pods / target
     if _is_tolerated(filled, scaler) or (filled < 1) != (ratio < 1):

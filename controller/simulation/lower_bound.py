@@ -41,6 +41,9 @@ _MOST_STEPS = 240
 
 _OUTPUT_SHARES = (0.5, 0.8, 0.95, 0.99)
 _PROMPT_SHARES = (0.5, 0.8, 0.95)
+"""Shares of the requests at which groups of lengths end. A program with variables for each request would be
+too large; of a group, only sums and extremes are known, which relaxes the bound.
+"""
 
 _Shares: TypeAlias = "Mapping[str, pywraplp.Variable]"
 """Shares of a class's work by variant."""
@@ -279,6 +282,8 @@ class _Program:
             for item, share in zip(self._classes, assigned, strict=True):
                 if item.lag == lag and name in share:
                     arrives[item.step].append(item.work_seconds[name] * share[name])
+            # Sums since the beginning: of the work that came, and of what was served. Served work is at most
+            # what has come, and at least what came `due` steps before.
             came, served = [_real(solver) for _ in range(self._ends)], []
             before: pywraplp.Variable | float = 0.0
             for step, total in enumerate(came):

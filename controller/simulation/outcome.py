@@ -1,4 +1,10 @@
-"""The outcome of a run: what is recorded, and how it is scored."""
+"""The outcome of a run: what is recorded, and how it is scored.
+
+Requests count by the time of their arrival: those of the warm-up do not count, wherever they end. A request
+is missed if it exceeded a target, or never got all of its tokens, for whatever reason. Shares over several
+models are those of all of their requests together. Cost is that of all replicas for the time for which they
+were held.
+"""
 
 from __future__ import annotations
 

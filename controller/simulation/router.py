@@ -105,6 +105,8 @@ class Ranking:
             if self._versions.get(name) != look:
                 heappop(entries)
                 continue
+            # Its queue is current, because `advance` has observed all that changed. Its cache can only have
+            # filled: if it has not, no other server has less; if it has, it is compared again.
             usage = self._servers[name].kv_usage_at(now_us)
             if usage == seen_usage:
                 return name
@@ -238,6 +240,7 @@ class Router:
         if routing == SHORTEST_QUEUE:
             self._finished += self._ranking.advance(now_us)
             tokens = request.prompt_tokens + request.output_tokens
+            # The ranking does not know which caches can hold a request: it decides where all of them can.
             if tokens <= self._always_fitting_tokens:
                 return self._ranking.first(now_us)
         names = sorted(self._possible_servers(request))
