@@ -1,4 +1,9 @@
-"""The models and variants of a solved problem, with everything that the explanation of a decision needs."""
+"""The models and variants of a solved problem, with everything that the explanation of a decision needs.
+
+A number is published only as far as there is a place for it, but for replicas that are kept without one:
+those of models without a new decision, those whose removal would remove ready ones, and those that wait in
+vain for a node (`_replicas_to_publish`). Clauses of messages are here; `explain.py` chooses among them.
+"""
 
 from __future__ import annotations
 

@@ -46,6 +46,7 @@ class Defragmentation:
 def defragmentations(solved: SolvedProblem, *, most: int | None, effort: Effort) -> Iterator[Defragmentation]:
     """Yield the useful moves of each bin with divisible sizes, at most `most` in all; None for no limit."""
     disruptions = DisruptionLedger(solved.snapshot)
+    # Ready replicas that the plan stops anyway use the budgets first.
     disruptions.stop(zip(solved.variants, solved.granted.replicas, strict=True))
     left = UNLIMITED if most is None else most
     missing_anywhere = _missing_replicas(solved)
@@ -104,6 +105,7 @@ def _missing_replicas(solved: SolvedProblem) -> Mapping[int, int]:
         for v in solved.variants_of(model):
             most = headroom.most(v, solved.unconstrained[v] - replicas[v])
             terms = solved.problem.variants[v]
+            # Slots alone must decide whether a replica fits: a gang or a rule depends on more.
             if terms.accelerators and terms.pods == 1 and not terms.is_topology_constrained and most > 0:
                 missing[v] = most
                 headroom.take(v, most)
@@ -219,6 +221,7 @@ def _others(nodes: Sequence[Node], sizes: Sequence[int]) -> Iterator[list[Offer]
             key = (pod.node_selector, pod.node_affinity, pod.tolerations)
             if key not in usability:
                 usability[key] = all(satisfies(other, *key) for other in nodes)
+            # With a size outside the chain, slots would not tell what fits, so such a pod stays.
             if usability[key] and pod.evictable != 0 and divide_each_other([*chain, pod.accelerators]):
                 chain.append(pod.accelerators)
                 price = pod.accelerators * (1 + pod.price_class)

@@ -1,6 +1,8 @@
 """Explain each decision in one sentence with numbers: what was wanted, what was granted, what limited it.
 
-Functions are tried in order; the first that explains a case is used.
+Functions are tried in order, and the first that explains a case is used: first what overrides the load
+(orders and minimums), then what is not known of it, then shortages and other variants that serve instead, and
+what needs more than the load. The last one explains any case, by the load alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,9 @@
 """Formulate the integer placement problem from a snapshot and the models' demands.
 
-The weight of a shortfall is the value of the missing capacity.
+A model has soft rows for each stage: its minimums, its present load, its required capacity, and what is to
+continue. Quotas, budgets, and what must or may exist of a variant are hard bounds. Amounts are integers whose
+sums stay exact. The weight of a shortfall is the value of the missing capacity. docs/design/planning-model.md
+describes the problem.
 """
 
 from __future__ import annotations
@@ -138,6 +141,7 @@ def load_weights(demand: ModelDemand, settings: Settings) -> tuple[int, int]:
     count like ready ones: otherwise noise exchanges them for new ones in each cycle, and none becomes ready.
     """
     existing = round(LOAD_STEPS * demand.load.start_seconds / settings.standing_seconds)
+    # Both rows count, however short or long a start is.
     existing = min(LOAD_STEPS - 1, max(1, existing))
     return existing, LOAD_STEPS - existing
 
@@ -189,7 +193,7 @@ def _capacity_rows(
 
 
 def _exact(row: CoverRow, terms: Sequence[VariantTerms]) -> CoverRow:
-    """Return a row in a unit in which the sums of its amounts are exact (`magnitude.py`).
+    """Return a row in a unit in which the sums of its amounts are exact (`MAX_SUM`).
 
     Amounts are rounded up like the requirement, so that replicas which cover it still do: with amounts
     rounded down, a requirement of exactly the existing capacity would need one more replica in each cycle. A
@@ -268,6 +272,7 @@ def _terms(
         bound_replicas=bound,
         ready=sum([replica.ready for replica in staying]),
         pods=variant.pods_per_replica,
+        # A hard bound must be feasible, and only bound replicas have their places for certain.
         lower=min([len(bound), lower, *limits]),
         upper=min([possible, *limits]),
         together=topologies.together(variant),

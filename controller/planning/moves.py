@@ -96,6 +96,8 @@ def fewest_evictions(
         (k for k, kind in enumerate(kinds) if kind.accelerators < largest),
         key=lambda k: (kinds[k].accelerators, kinds[k].price, k),
     )
+    # Every size divides the largest, so gains only depend on the rest: more nodes are alike. Kinds of at
+    # least that size are left out, because they use elsewhere what they free.
     states = _States(room % largest, movable[:, order], Choices([kinds[k] for k in order], [*short]))
     program = _StateProgram(states, pods, short)
     return program.solve(order, most=most, effort=effort)
@@ -269,6 +271,7 @@ class Choices:
         )
 
     def _gain(self, size: int, free: int, counts: Sequence[int]) -> int:
+        # Pods of this size or larger use as many of its slots elsewhere as they free here.
         smaller = sum(n * k for n, k in zip(counts, self._sizes, strict=True) if k < size)
         return (free + smaller) // size - free // size
 

@@ -188,6 +188,7 @@ def _scale_requirements(problem: PlacementProblem, goals: Mapping[Pair, Fraction
 
 def _is_capacity(row: CoverRow) -> bool:
     """Return whether a row requires a capacity, and not a number of replicas."""
+    # Capacity is in millionths of a request per second; replicas count 1 each.
     return any(amount != 1 for _, amount in row.terms)
 
 

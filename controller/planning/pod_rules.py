@@ -151,6 +151,7 @@ class SpreadTerms:
         closed = domains.pods.keys() - set(domains.reachable)
         if not closed:
             return None
+        # The closed domains never get a pod, so the fewest of theirs limit all others.
         most = min(domains.pods[domain] for domain in closed) + self.max_skew
         return sum(max(0, most - domains.pods[domain]) for domain in domains.reachable)
 

@@ -61,6 +61,8 @@ class PreparedProblem:
     ) -> Solution:
         """Return a placement whose published replicas respect limits, counting those kept without a place."""
         solution = place(problem)
+        # Replicas that are kept without a place are not in the solution, but count. So limits are lowered by
+        # the excess, and if that was not enough, to 0: then nothing is used but what must stay.
         for is_last in (False, True):
             excesses = [self._excess(row, solution) for row in problem.limits]
             if not any(excesses):
@@ -136,6 +138,7 @@ def first_step(solved: SolvedProblem, problem: PlacementProblem) -> tuple[Placem
         return None
     for row in problem.limits:
         _keep_limit(row, kept, granted)
+    # What is to go later stays for now, and no variant gets more than in the plan in which all of it is gone.
     variants = tuple(
         replace(
             terms,

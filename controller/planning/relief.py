@@ -70,6 +70,7 @@ def reliefs(
         by_model[model].append(relief)
     changes = _in_turn(_rank_candidates(solved, short), short, by_model) if most_solves else ()
     for number, change in enumerate(islice(changes, most_solves)):
+        # More than usual are tried only for the most important model, and only until one helps it.
         if number >= usual_solves and (by_model[short[0]] or short[0] not in change.models):
             break
         after = again(change.changed_snapshot())
@@ -105,9 +106,10 @@ def _in_turn(
 
 
 def _rank_candidates(solved: SolvedProblem, short: Sequence[int]) -> Sequence[CandidateChange]:
-    """Return the candidate changes: those for several models first, then by how much they may serve.
+    """Return the candidate changes: those of the cluster first, then by how much they may serve.
 
     That estimate is the models' shortfall, capped by the dual prices of the rows that the change enlarges.
+    Amounts are negative, and in the order of levels: what may serve most at the first of them comes first.
     """
     missing = _weighted_shortfalls(solved)
     prices = solved.granted.prices

@@ -64,7 +64,7 @@ class SolvedProblem:
 
     granted: Solution
     """The solution with the nodes that there are: all of its replicas have places. More may be published
-    (`VariantCase.granted`).
+    (`VariantCase.published`).
     """
 
     settings: Settings

@@ -156,6 +156,8 @@ def _counts(
         removes_ready = any(whole <= ordinal < variant.current_replicas for ordinal in variant.ready_ordinals)
         is_left_out = decisions[key].bound_by is BoundBy.SOLVER
         is_held = is_left_out or not decisions[key].signal.decides
+        # Current replicas may be kept without a place: if fewer would remove ready ones, if node autoscalers
+        # have to see their pods, or without a new decision.
         is_excused = removes_ready or variant.stalled_replicas or is_held
         excused = min(variant.current_replicas, replicas) if is_excused else 0
         if variant.accelerators_per_replica == 0:
@@ -176,6 +178,7 @@ def kept_replicas(variant: Variant, replicas: int) -> list[list[str]]:
     hosts = [[node for node in (r.node, *r.further_nodes) if node is not None] for r in variant.replicas]
     unbound = [nodes for nodes in hosts if not nodes]
     bound = [nodes for nodes in hosts if nodes]
+    # Replicas without a node are removed before all others, so bound ones leave only if these do not suffice.
     bound = bound[max(0, leaving_anyway - len(unbound)) :]
     return bound[len(bound) - min(len(bound), replicas) :]
 
