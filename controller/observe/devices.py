@@ -83,6 +83,7 @@ def devices_in(slices: Sequence[Json]) -> Devices:
                     known[driver, pool, device["name"]] = spec["nodeName"], product
     for node, product in known.values():
         products[node][product] += 1
+    # Of equally frequent types the first by name, so that a node keeps its type from cycle to cycle.
     most = {node: min(counts, key=lambda name: (-counts[name], name)) for node, counts in products.items()}
     return Devices(
         by_node={

@@ -33,7 +33,9 @@ _NOT_REPLACED: Final = frozenset({"DaemonSet", "Node", "Job"})
 """
 
 _PORTABLE: Final = frozenset({"configMap", "secret", "projected", "downwardAPI", "image"})
+"""Types of volumes whose content does not depend on the node."""
 _CHEAP, _USUAL, _DEAR = 1, 2, 3
+"""Price classes of evictions, by a pod's Kubernetes priority: below 0, 0, above 0."""
 
 
 def movable_pods(
@@ -147,6 +149,8 @@ class Disruptions:
             return "", None
         namespace = pods[0]["metadata"]["namespace"]
         budget = next(item for item in self._at_home[namespace] if item["metadata"]["name"] == names[0])
+        # The other pods of a group end with the first, and count as disrupted. One allowed eviction is enough
+        # to begin with a group, so the number is rounded up.
         pods_each = max(counts[names[0]] for counts in replicas.values())
         return names[0], ceil(evictions_allowed(budget) / pods_each)
 

@@ -79,6 +79,7 @@ def marks(pods: Sequence[Json], keep: int) -> tuple[DeletionMark, ...]:
     def goes(pod: Json) -> bool:
         rank = ranks[pod["metadata"]["name"]]
         in_doubt = any(other <= rank for node, other in lowest.items() if node != _node(pod))
+        # A mark stays as long as its pod is to go: a doubt that comes and goes would cause writes.
         return not _is_theirs(pod) and (in_doubt or _is_ours(pod))
 
     going = [change for pod in pods[:cut] for change in _change(pod, goes=goes(pod))]
@@ -114,6 +115,7 @@ def _worth(name: str, own: Sequence[int], nodes: Mapping[str, Node]) -> tuple[in
     if node is None or not node.schedulable:
         return 0, 0, 0, name
     free = node.accelerators_allocatable - node.accelerators_used_by_others + sum(own)
+    # The room if all own pods leave the node: others keep it from becoming empty.
     is_emptied = free >= node.accelerators_allocatable
     return (1, len(own), -free, name) if is_emptied else (2, -free, len(own), name)
 
