@@ -92,6 +92,7 @@ def divergence(last: Expectation | None, known: Iterable[WaitingReplica], now: S
     old = {(item.variant[0], item.pod): item for item in known}
     new = {(item.variant[0], item.pod): item for item in pending}
     still = {(namespace, pod) for (namespace, _), pods in unplaced.items() for pod in pods}
+    # Known ones take precedence, so a replica keeps the cause that was seen first.
     waiting = [item for pod, item in sorted((new | old).items()) if pod in still]
     return Divergence(elsewhere=elsewhere, waiting=tuple(waiting))
 
@@ -136,6 +137,7 @@ def _newly_bound(before: Snapshot, now: Snapshot) -> Mapping[_Spot, tuple[str, .
     bound: dict[_Spot, list[str]] = defaultdict(list)
     for variant in now.variants:
         for replica in variant.replicas if variant.accelerators_per_replica else ():
+            # Of a replica with several pods, some may have been bound before: only the others are new.
             fresh = Counter(replica.nodes) - known.get((variant.namespace, replica.name), Counter())
             for node in fresh.elements():
                 bound[variant.key, node].append(replica.name)

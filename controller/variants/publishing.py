@@ -253,6 +253,7 @@ _OTHER_UTILIZATION: Final = 0.1
 _OTHER_ATTAINMENT: Final = 0.2
 _TYPICAL_SEQUENCES: Final = 32.0
 _TYPICAL_PROMPT_TOKENS: Final = 256.0
+"""Step by which learned times are compared: single parameters vary, and make up for each other."""
 _SAID_AT_ONCE: Final = ("reason", "signal", "costPerReplica", "grantedReplicas")
 _WORDED: Final = frozenset(
     {

@@ -1,4 +1,9 @@
-"""The status of a variant, as a pure function of the decision."""
+"""The status of a variant, as a pure function of the decision.
+
+Each status is complete, so figures of two decisions are never mixed. A status that must not be acted on
+(advice, or a variant that is not planned) has no number: autoscalers then keep the current replicas. Figures
+are texts of few digits.
+"""
 
 from __future__ import annotations
 
