@@ -192,6 +192,7 @@ def steps(model: Json, expansion: Expansion, existing: ExistingObjects) -> Steps
     ]
     at_once = [item for item in unasked if astray(item)]
     superfluous = [item for item in unasked if not astray(item)]
+    # Nothing but scaling may be left to apply: otherwise, requests might still reach what would be deleted.
     is_routed = all(item["kind"] in _SCALING for item in apply)
     if superfluous and (not is_routed or waits or unready or not expansion.is_whole):
         names = ", ".join(sorted({_label(item, requested) for item in superfluous}))
