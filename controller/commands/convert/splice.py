@@ -159,6 +159,7 @@ class _Splicer:
     def _member(
         self, key: yaml.Node, value: yaml.Node, old: JsonValue, new: JsonValue, path: str
     ) -> Iterator[Edit]:
+        # The node of an alias is that of its anchor, which is above: an edit there would change other places.
         if value.start_mark.index < key.end_mark.index:
             raise UnspliceableError("an alias changes")
         try:
@@ -187,6 +188,7 @@ class _Splicer:
     def _insertion(self, node: yaml.MappingNode, column: int, added: Json, path: str) -> Edit:
         place = self._line_end(self._end(*node.value[-1]))
         text = self._render(added, column)
+        # A text without a line break at its end gets one before the new lines, and still has none at its end.
         if place and self.text[place - 1] != "\n":
             text = self.newline + text.rstrip("\r\n")
         return Edit(place, place, text, path)
@@ -211,6 +213,7 @@ class _Splicer:
             return self._end_of(last)
         if isinstance(node, yaml.ScalarNode) and node.style in {"|", ">"}:
             start = node.start_mark.index
+            # The mark of a block scalar is after the empty lines that follow.
             return start + len(self.text[start : node.end_mark.index].rstrip())
         return int(node.end_mark.index)
 

@@ -53,6 +53,7 @@ _MARKS: Final = ("meta.helm.sh/", _POLICY, "cert-manager.io/inject-ca-from")
 _MANAGED_BY: Final = ("app.kubernetes.io/managed-by", "Helm")
 
 _PATIENCE_SECONDS: Final = 60.0
+"""Time in which a written definition must take effect."""
 _SETTLE_SECONDS: Final = 0.5
 _SETTLE_MANY_SECONDS: Final = 5.0
 """The time that several API servers may differ, in seconds; they use the same for a new definition."""

@@ -49,7 +49,9 @@ from controller.commands.upgrade.report import Step
 from controller.planning.wording import count
 
 _TRIES: Final = 20
+"""Writes of one object, until one changes nothing; after these, another client keeps changing it."""
 _WRITE_PAUSES_SECONDS: Final = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6, *(2.0,) * 13)
+"""Pauses after conflicts and unavailable servers, of each write: half a minute in all."""
 _ALLOCATIONS: Final = ("currentAlloc", "desiredOptimizedAlloc")
 
 
@@ -95,6 +97,7 @@ async def _reshape(cluster: Cluster, shape: Shape, resource: Resource, item: Jso
     """Write an object in a shape; return what admission changed, or empty."""
     shaped = in_shape(item, shape).value
     status = shaped.get("status")
+    # First the status with the members of both shapes, then the spec, and last the status as it should be.
     now = await _write_status(cluster, resource, item, with_members(item.get("status"), status))
     version = {"resourceVersion": now["metadata"]["resourceVersion"]}
     now = await cluster.replace(resource, shaped | {"metadata": shaped["metadata"] | version})
