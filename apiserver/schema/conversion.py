@@ -163,6 +163,7 @@ def _told_apart(
     remembered = read_kept(text)
     result, source = there.convert(bare, remembered.source)
     result["apiVersion"] = there.api_version
+    # What the last conversion kept is restored first, so that converting back only shows what is lost now.
     for field in remembered.fields:
         restore(result, field)
     returned, _ = back.convert(result, source)

@@ -83,6 +83,7 @@ def rule_errors(here: Reduced[ValidationRule], value: JsonValue) -> Iterator[Fie
 
     A rule that is broken is evaluated again with the path, which is not built for all others.
     """
+    # A stack instead of recursion. What is pushed last comes first, so children are pushed in reverse.
     waiting: list[tuple[Reduced[ValidationRule], JsonValue, tuple[str | int, ...]]] = [(here, value, ())]
     while waiting:
         here, value, parts = waiting.pop()

@@ -35,6 +35,7 @@ _EMPTY: Final[Mapping[str, Callable[[], JsonValue]]] = {
     "boolean": bool,
     "int-or-string": str,
 }
+"""What replaces a value of a wrong type before rules are evaluated, by the declared type."""
 
 _TYPES: Final[Mapping[str, type | UnionType]] = {
     "object": dict,
@@ -126,6 +127,7 @@ def _fit(node: SchemaNode, value: JsonValue) -> JsonValue:
 
 
 _ZERO: Final[Mapping[str, Callable[[], JsonValue]]] = {**_EMPTY, "string": str, "integer": int, "number": int}
+"""What replaces a value that was cut: other than `_EMPTY`, it is plain JSON, because the schema judges it."""
 
 
 @dataclass(slots=True)
