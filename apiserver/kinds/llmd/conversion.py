@@ -1,5 +1,8 @@
 """Conversion of VariantAutoscaling between the union `v1alpha1` and the hub `v1alpha2`.
 
+The union's `modelProfile` has several candidates, of which the hub has the fields of the one in use. The
+profile and the position of that candidate are kept as the source, and the way back puts current values there.
+
 Both functions are total: they run in every read, so no object of an unexpected shape may make them fail.
 `apiserver.schema.conversion` keeps what they lose.
 """
@@ -145,6 +148,7 @@ def _to_hub(value: Json, remembered: Json) -> tuple[Json, Json]:
     spec = without(given, _SPOKE_ONLY)
     if "modelProfile" in given:
         candidate, source = in_use(value, given["modelProfile"], remembered.get("accelerator"))
+        # Fields of the object itself take precedence over those of the candidate.
         spec = candidate | spec
     elif "variantID" in given and _is_own_identifier(given["variantID"], spec):
         source = {"variantID": given["variantID"]}
