@@ -107,6 +107,7 @@ class Cache:
                 if self._version is None:
                     await self._list()
                 await self._watch(self._version or "")
+                # No error, but without a pause, a server that ends watches at once would be asked in a loop.
                 if self._timing.clock() - began < _HEALTHY_SECONDS:
                     await self._wait("watch ended at once", None)
             except ClusterError as error:

@@ -181,6 +181,7 @@ class LeaderElector:
 
     async def _renew(self) -> NoReturn:
         """Renew the lease; raise `LeaseLost` if that fails for too long or another replica holds it."""
+        # One attempt that gets no answer leaves time for another before the deadline.
         limit_seconds = self._options.renew_deadline_seconds / 2
         while True:
             await self._timing.sleep(max(min(self._options.retry_seconds, self._left_seconds()), 0.0))
@@ -225,6 +226,7 @@ class LeaderElector:
 
     async def _write(self, timeout_seconds: float) -> Json | None:
         """Write this process into the lease as its holder, or return None while another one holds it."""
+        # The holder renews what it has written last, in one call: a write by anyone else causes a conflict.
         if self._lease is None or not self.is_leading():
             await self._fetch(timeout_seconds)
         if not self._is_free():  # also if it was deleted: its holder creates it again
