@@ -2,7 +2,7 @@
 
 Of all mixes within the targets' bounds that provide the required capacity, those are admissible whose cost is
 at most `expansion_percent` of the minimum. Among these the one with the least excess capacity is chosen; then
-the least cost; then the fewest replicas to start or stop; then the order of targets.
+the least cost; then the fewest replicas to start; then the order of targets.
 
 Capacities are multiples of their greatest common divisor, to a thousandth. A bounded knapsack finds the
 minimum cost of each amount of capacity, part by part. Amounts times parts never exceed `MOST_CELLS`, for
@@ -225,7 +225,7 @@ def _parts(rest: _Remainder) -> Iterator[_Part]:
     # More than the sum of all places in a mix, so positions count only between mixes that start equally many.
     moved = len(rest.shares) * rest.most + 1
     for place, count, is_new in rest.groups():
-        cost, change = rest.shares[place].cost, 2 * is_new * moved + place
+        cost, change = rest.shares[place].cost, is_new * moved + place
         for some in _binary(count):
             yield _Part(place, some, some * rest.sizes[place], some * cost, some * change)
 
