@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -28,9 +30,19 @@ def test_the_cpu_time_of_a_process_that_does_not_exist_is_an_error() -> None:
         cpu_seconds(2**22 + 1)
 
 
-def test_the_memory_of_this_process_is_plausible() -> None:
-    """It is between 10 and 2000 MiB, and never exceeds its peak."""
-    assert 10 < memory_mebibytes("VmRSS", os.getpid()) <= memory_mebibytes("VmHWM") < 2000
+def test_the_memory_of_a_process_is_plausible() -> None:
+    """A new interpreter holds 50 MiB more than another one, and never exceeds its peak."""
+    held_mebibytes = []
+    for size in (0, 50):
+        program = f"held = bytes([1]) * ({size} << 20); print(flush=True); input()"
+        command = [sys.executable, "-I", "-S", "-c", program]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            held_mebibytes.append(memory_mebibytes("VmRSS", process.pid))
+            assert held_mebibytes[-1] <= memory_mebibytes("VmHWM", process.pid)
+
+    assert held_mebibytes[1] - held_mebibytes[0] == pytest.approx(50, abs=5)
 
 
 def test_the_load_generator_gets_the_cores_that_the_server_leaves() -> None:
