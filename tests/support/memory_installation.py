@@ -67,7 +67,8 @@ def defined(kind: Kind) -> Stored:
 def acting(component: str, place: str = PLACE) -> list[Stored]:
     """Return the Deployment of an active process, and the Lease that it holds."""
     labels = OURS | {"app.kubernetes.io/component": component}
-    lease = {"holderIdentity": "pod", "renewTime": datetime.now(UTC).isoformat(), "leaseDurationSeconds": 600}
+    renewed = {"renewTime": datetime.now(UTC).isoformat(), "leaseDurationSeconds": 10**6}
+    lease = {"holderIdentity": "pod"} | renewed
     noted = {"annotations": {FORMER_CLAIM: json.dumps(FORMER)}}
     name = f"stowplan-{component}"
     return [

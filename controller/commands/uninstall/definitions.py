@@ -101,6 +101,8 @@ def _withdraw(removal: Removal, kind: Kind, live: Json) -> Iterator[Finding | St
         )
 
     async def act() -> str:
+        if await read_definition(removal.cluster, kind) is None:
+            return f"{name} is gone"
         for version in served_versions(live):
             if version != stored:  # managedFields in it would be unreadable
                 await disown(removal.cluster, kind, version=version, served=stored, pace=removal.pace)
@@ -140,6 +142,8 @@ def _forget(removal: Removal, kind: Kind, live: Json, number: int) -> Step:
     resource = resource_of(kind, storage_version(live))
 
     async def act() -> str:
+        if await read_definition(removal.cluster, kind) is None:
+            return f"{kind.crd_name} is gone"
         refused, done = list[str](), 0
 
         async def remove(item: Json) -> None:

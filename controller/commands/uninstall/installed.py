@@ -217,15 +217,21 @@ async def foreign_content(cluster: Cluster, namespace: str, ours: Collection[str
             for item in document.get("resources") or []
             if item["namespaced"] and "list" in item["verbs"] and item["name"] not in _DERIVED
         ]
-        listed = await asyncio.gather(
-            *(list_metadata(cluster, resource, namespace) for resource in resources)
-        )
-        items = ((resource, item) for resource, its in zip(resources, listed, strict=True) for item in its)
-        return [f"{resource.kind} {name_of(item)}" for resource, item in items if is_foreign(resource, item)]
+        return [text for texts in await asyncio.gather(*map(list_foreign, resources)) for text in texts]
+
+    async def list_foreign(resource: Resource) -> list[str]:
+        try:
+            items = await list_metadata(cluster, resource, namespace)
+        except NotFound:
+            return []
+        except Unavailable:
+            return [f"{resource.plural} of {resource.group}, which cannot be listed"]
+        return [f"{resource.kind} {name_of(item)}" for item in items if is_foreign(resource, item)]
 
     def is_foreign(resource: Resource, item: Json) -> bool:
         metadata, name = item["metadata"], name_of(item)
-        is_removed = metadata["uid"] in ours or (is_ours(item) and has_our_name(resource, name))
+        # Objects that an aggregated API server makes up on the way may have no UID.
+        is_removed = metadata.get("uid") in ours or (is_ours(item) and has_our_name(resource, name))
         goes = metadata.get("deletionTimestamp") or metadata.get("ownerReferences")
         return not (is_removed or goes or (resource.kind, name) in _OF_EVERY_NAMESPACE)
 

@@ -290,13 +290,12 @@ async def _claim(removal: Removal) -> Parts:
     claim = await get_if_present(cluster, API_SERVICES, name)
     if claim is None or not decision_following.is_ours(claim):
         return
-    former = await _former_owner(removal)
-    owner = "/".join(former.service) if former else ""
 
     async def attempt() -> str:
         now = await get_if_present(cluster, API_SERVICES, name)
         if now is None or not decision_following.is_ours(now):
             return f"{name} is not ours any more"
+        former = await _former_owner(removal)
         if former is None:
             await cluster.delete(API_SERVICES, name, uid=now["metadata"]["uid"])
             return f"{name} deleted"
@@ -305,10 +304,11 @@ async def _claim(removal: Removal) -> Parts:
         await cluster.replace(
             API_SERVICES, now | {"metadata": metadata | {"labels": labels}, "spec": former.spec}
         )
-        return f"{name} points to {owner}"
+        return f"{name} points to {'/'.join(former.service)}"
 
     act = partial(retry, attempt, (Conflict, NotFound), CONFLICT_PAUSES_SECONDS)
-    if former:
+    if former := await _former_owner(removal):
+        owner = "/".join(former.service)
         yield ok("claim", f"external.metrics.k8s.io returns to {owner}")
         yield Step(action="return", subject=name, title=f"return {name} to {owner}", act=act)
     else:

@@ -124,7 +124,7 @@ class MigrationSteps:
 
     def install(self, kind: Kind, version: str) -> Step:
         """Return the step that creates or updates a definition that has no objects to convert."""
-        title = f"install the definition {kind.crd_name}"
+        title = f"install the definition {kind.crd_name}; {version} is stored"
         return _step("install", kind, title, partial(self._serve, kind, version))
 
     def serve(self, kind: Kind, version: str) -> Step:

@@ -80,7 +80,7 @@ def words(steps: Iterable[Step]) -> str:
 REWRITE = f"rewrite {NEW}, prune {NEW}"
 PROVE = f"prove, store {NEW}, {REWRITE}"
 UP = {
-    "nothing is installed": (None, "install"),
+    "nothing is installed": (None, f"install {NEW}"),
     "an earlier release is installed": (foreign(), f"serve {OLD}, {PROVE}"),
     "interrupted after both versions were served": (both(storage=OLD, stored=(OLD,)), PROVE),
     "interrupted after the storage version was changed": (both(storage=NEW, stored=(OLD, NEW)), REWRITE),
@@ -150,7 +150,7 @@ def test_a_definition_of_another_owner_is_not_changed() -> None:
     old = wanted | {"spec": wanted["spec"] | {"versions": []}}
     theirs = old | {"metadata": {"name": MODEL_ROUTE.crd_name}}
     cases: dict[str, tuple[dict[str, Definition], str]] = {
-        "ours": ({MODEL_ROUTE.crd_name: old}, "install"),
+        "ours": ({MODEL_ROUTE.crd_name: old}, "install v1alpha1"),
         "theirs": ({MODEL_ROUTE.crd_name: theirs}, ""),
         "current": ({MODEL_ROUTE.crd_name: wanted}, ""),
         "missing": ({}, ""),
