@@ -14,6 +14,7 @@ from controller.simulation import run
 from controller.simulation.outcome import PolicyOutcome
 from controller.simulation.scenario import Scenario
 from controller.simulation.workload import Request
+from controller.variants.solver_worker import without_collection
 from hack.decisions.rows import Row, rows
 from hack.decisions.saturation import RULES
 
@@ -54,7 +55,9 @@ def play(point: SimulationPoint) -> PointResult:
     row, began = rows()[point.row], time.monotonic()
     scenario, requests = _scenario(row.name, point.seed), requests_of(row.name, point.seed)
     if rule := RULES.get(point.policy):
-        outcome = asyncio.run(run.play(scenario, rule(scenario=scenario), requests=requests))
+        assert not any(variant.profile.role for variant in scenario.variants), "the rules know no roles"
+        with run.silent(), without_collection():
+            outcome = asyncio.run(run.play(scenario, rule(scenario=scenario), requests=requests))
     else:
         settings = row.cycle_settings
         outcome = run.simulate(scenario, point.policy, requests=requests, cycle_settings=settings)

@@ -139,7 +139,7 @@ def owner(row: Row) -> str:
 
 
 def _rivals(row: Row, sizes: Sizes, result_of: Callable[[str], PointResult]) -> Rivals:
-    """Return the rivals of a row; all results come from `played`."""
+    """Return the rivals of a row; all results come from `result_of`."""
     fixed = tuple(
         result_of(f"concurrency:{count}@{variants}") for variants in row.scaled for count in CONCURRENCIES
     )
